@@ -1,0 +1,184 @@
+"""Experiments, runs and what happened to them. `state` is written by `jobs.lifecycle` alone."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db import models
+
+from clusters.models import Node
+from jobs.states import MemberState, Reason, RunState
+from workspaces.models import User, Workspace
+
+
+def new_run_id() -> str:
+    """32 hex digits; also the run's MLflow id."""
+    return uuid.uuid4().hex
+
+
+class Experiment(models.Model):
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="experiments")
+    name = models.CharField(max_length=128)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["workspace", "name"], name="experiment_name_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Snapshot(models.Model):
+    """The frozen copy of a source folder. `sha256` names its blob; `manifest`: [{path, size}]."""
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="snapshots")
+    sha256 = models.CharField(max_length=64)
+    size_bytes = models.BigIntegerField()
+    manifest = models.JSONField()
+    created_by = models.ForeignKey(User, models.SET_NULL, null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["workspace", "sha256"], name="snapshot_once_per_workspace")]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(entry["path"] for entry in self.manifest)
+
+
+class Run(models.Model):
+    """One submitted job. `spec` is RunSpec JSON; `preview` the plan as reviewed; `facts` fill the reason's sentence."""
+
+    id = models.CharField(primary_key=True, max_length=32, default=new_run_id, editable=False)
+    number = models.PositiveIntegerField()
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="runs")
+    experiment = models.ForeignKey(Experiment, models.PROTECT, related_name="runs")
+    kind = models.CharField(max_length=16, default="job")
+    display_name = models.CharField(max_length=200)
+    spec = models.JSONField()
+    preview = models.JSONField(null=True)
+    state = models.CharField(max_length=16, default=RunState.QUEUED, choices=[(s.value, s.value) for s in RunState], db_index=True)
+    reason = models.CharField(max_length=32, default=Reason.NONE, choices=[(r.value, r.value) for r in Reason], blank=True)
+    facts = models.JSONField(default=dict)
+    attempt = models.PositiveIntegerField(default=0, help_text="Number of the latest attempt; 0 before the first.")
+    created_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="runs")
+    created_at = models.DateTimeField(auto_now_add=True, db_index=True)
+    started_at = models.DateTimeField(null=True, blank=True, help_text="First entered Running.")
+    finished_at = models.DateTimeField(null=True, blank=True)
+    state_since = models.DateTimeField(auto_now_add=True)
+    idempotency_key = models.CharField(max_length=128, null=True, blank=True)
+    pinned = models.BooleanField(default=False)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "number"], name="run_number_once"),
+            models.UniqueConstraint(fields=["workspace", "idempotency_key"], name="idempotency_key_once"),
+        ]
+        ordering = ["-created_at"]
+
+    def __str__(self) -> str:
+        return f"run {self.number}"
+
+    @property
+    def sentence(self) -> str:
+        """Why the run is where it is, for a person; empty while nothing is to be said."""
+        return Reason(self.reason).sentence(**self.facts) if self.reason else ""
+
+
+class Attempt(models.Model):
+    """One try of a run. `plan` is what ran, stored at the claim; `token_digest` ends with the attempt."""
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="attempts")
+    number = models.PositiveIntegerField()
+    placement = models.JSONField()
+    plan = models.JSONField(null=True)
+    token_digest = models.CharField(max_length=64, blank=True, db_index=True)
+    warnings = models.JSONField(default=list)
+    created_at = models.DateTimeField(auto_now_add=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "number"], name="attempt_number_once")]
+
+
+class AttemptNode(models.Model):
+    """One node's part in an attempt: its claim, and the last fact it told (AttemptFact JSON)."""
+
+    attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="parts")
+    node = models.ForeignKey(Node, models.PROTECT, related_name="parts")
+    node_rank = models.PositiveIntegerField()
+    nonce = models.CharField(max_length=32, blank=True, help_text="Set by the first claim; only the same one is answered again.")
+    claimed_at = models.DateTimeField(null=True, blank=True)
+    phase = models.CharField(max_length=16, blank=True)
+    fact = models.JSONField(default=dict)
+    settled_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["attempt", "node"], name="one_part_per_node")]
+
+
+class Member(models.Model):
+    """One process of an attempt as planned, and what became of it. `rank` counts all of them from 0."""
+
+    attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="members")
+    node = models.ForeignKey(Node, models.PROTECT, related_name="+")
+    rank = models.PositiveIntegerField()
+    local_rank = models.PositiveIntegerField()
+    role = models.CharField(max_length=16, blank=True)
+    log_name = models.CharField(max_length=128)
+    gpus = models.JSONField(default=list)
+    decides = models.BooleanField(default=True)
+    state = models.CharField(max_length=16, default=MemberState.WAITING, choices=[(s.value, s.value) for s in MemberState])
+    pid = models.PositiveIntegerField(null=True)
+    exit_code = models.IntegerField(null=True)
+    signal = models.PositiveIntegerField(null=True)
+    log_bytes = models.BigIntegerField(null=True)
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["attempt", "rank"], name="rank_once_per_attempt")]
+        ordering = ["rank"]
+
+
+class RunEvent(models.Model):
+    """Append-only journal of a run."""
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="events")
+    at = models.DateTimeField(auto_now_add=True)
+    attempt = models.PositiveIntegerField(default=0)
+    from_state = models.CharField(max_length=16, blank=True)
+    to_state = models.CharField(max_length=16, blank=True, help_text="Empty: something happened, the state stayed.")
+    reason = models.CharField(max_length=32, blank=True)
+    message = models.TextField(blank=True)
+    actor = models.CharField(max_length=150, blank=True, help_text="A person's name, 'node NAME', or 'hub'.")
+
+    class Meta:
+        ordering = ["id"]
+
+
+class Artifact(models.Model):
+    """A file that an attempt left in outputs/ (or logs/); the bytes are the blob `sha256`."""
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="artifacts")
+    attempt = models.PositiveIntegerField()
+    path = models.CharField(max_length=1000)
+    size_bytes = models.BigIntegerField()
+    sha256 = models.CharField(max_length=64, db_index=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "attempt", "path"], name="artifact_path_once")]
+        ordering = ["path"]
+
+
+class Draft(models.Model):
+    """A wizard under way: raw form data per step, exactly as typed. Its id is in the page's address."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="drafts")
+    user = models.ForeignKey(User, models.CASCADE, related_name="drafts")
+    steps = models.JSONField(default=dict)
+    submitted_run = models.ForeignKey(Run, models.SET_NULL, null=True, blank=True, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)

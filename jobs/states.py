@@ -1,0 +1,101 @@
+"""The words of a run's life: states, allowed transitions, reasons. Pure."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class RunState(StrEnum):
+    QUEUED = "Queued"
+    PROVISIONING = "Provisioning"
+    PREPARING = "Preparing"
+    RUNNING = "Running"
+    FINALIZING = "Finalizing"
+    CANCEL_REQUESTED = "CancelRequested"
+    COMPLETED = "Completed"
+    FAILED = "Failed"
+    CANCELED = "Canceled"
+
+
+FINAL = frozenset({RunState.COMPLETED, RunState.FAILED, RunState.CANCELED})
+ACTIVE = frozenset(RunState) - FINAL
+WAITING = frozenset({RunState.QUEUED, RunState.PROVISIONING, RunState.PREPARING})
+
+_S = RunState
+TRANSITIONS: dict[RunState, frozenset[RunState]] = {
+    _S.QUEUED: frozenset({_S.PROVISIONING, _S.CANCEL_REQUESTED, _S.CANCELED, _S.FAILED}),
+    _S.PROVISIONING: frozenset({_S.PREPARING, _S.QUEUED, _S.CANCEL_REQUESTED, _S.CANCELED, _S.FAILED}),
+    _S.PREPARING: frozenset({_S.RUNNING, _S.FINALIZING, _S.QUEUED, _S.CANCEL_REQUESTED, _S.FAILED}),
+    _S.RUNNING: frozenset({_S.FINALIZING, _S.QUEUED, _S.CANCEL_REQUESTED, _S.FAILED}),
+    _S.FINALIZING: frozenset({_S.COMPLETED, _S.QUEUED, _S.CANCEL_REQUESTED, _S.FAILED}),
+    _S.CANCEL_REQUESTED: frozenset({_S.CANCELED, _S.FAILED}),
+    _S.COMPLETED: frozenset(),
+    _S.FAILED: frozenset(),
+    _S.CANCELED: frozenset(),
+}
+"""From -> allowed to. Back to Queued = a retry: a new attempt of the same run."""
+
+
+class MemberState(StrEnum):
+    WAITING = "Waiting"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    STOPPED = "Stopped"
+    LOST = "Lost"
+
+
+MEMBER_FINAL = frozenset({MemberState.SUCCEEDED, MemberState.FAILED, MemberState.STOPPED, MemberState.LOST})
+
+
+class Reason(StrEnum):
+    """Why a run is where it is; each decides the final state and holds the sentence the user reads."""
+
+    NONE = ""
+    COMPLETED = "completed"
+    EXITED = "exited"
+    SIGNALED = "signaled"
+    OUT_OF_MEMORY = "out_of_memory"
+    CANCELED = "canceled"
+    TIMED_OUT = "timed_out"
+    NODE_LOST = "node_lost"
+    NEVER_STARTED = "never_started"
+    ENVIRONMENT_FAILED = "environment_failed"
+    SNAPSHOT_FAILED = "snapshot_failed"
+    LAUNCH_FAILED = "launch_failed"
+    UPLOAD_FAILED = "upload_failed"
+    DOES_NOT_FIT = "does_not_fit"
+    NOT_FITTING_YET = "not_fitting_yet"
+    ORPHANED = "orphaned"
+    INTERNAL = "internal"
+
+    @property
+    def final_state(self) -> RunState:
+        if self is Reason.COMPLETED:
+            return RunState.COMPLETED
+        return RunState.CANCELED if self is Reason.CANCELED else RunState.FAILED
+
+    def sentence(self, **facts: object) -> str:
+        """The sentence with `facts` filled in; raises KeyError when one is missing."""
+        return SENTENCES[self].format(**facts)
+
+
+SENTENCES: dict[Reason, str] = {
+    Reason.NONE: "",
+    Reason.COMPLETED: "All ranks finished.",
+    Reason.EXITED: "Rank {rank} exited with code {code} on {node}.",
+    Reason.SIGNALED: "Rank {rank} was killed by {signal} on {node}.",
+    Reason.OUT_OF_MEMORY: "Rank {rank} was killed for lack of memory on {node}.",
+    Reason.CANCELED: "Canceled by {who}.",
+    Reason.TIMED_OUT: "Stopped after its time limit of {seconds} s.",
+    Reason.NODE_LOST: "Node {node} has not reported for {seconds} s.",
+    Reason.NEVER_STARTED: "Node {node} did not start the run within {seconds} s.",
+    Reason.ENVIRONMENT_FAILED: "The environment could not be built on {node}: {detail}",
+    Reason.SNAPSHOT_FAILED: "The source could not be unpacked on {node}: {detail}",
+    Reason.LAUNCH_FAILED: "The processes could not be started on {node}: {detail}",
+    Reason.UPLOAD_FAILED: "The outputs could not be saved from {node}: {detail}",
+    Reason.DOES_NOT_FIT: "{detail}",
+    Reason.NOT_FITTING_YET: "{detail}",
+    Reason.ORPHANED: "Node {node} no longer holds the run's processes.",
+    Reason.INTERNAL: "TrainHub itself failed; the operator finds the traceback in the server log under {detail}.",
+}

@@ -1,0 +1,229 @@
+"""Report (node -> hub) and Ack (hub -> node): the one road up.
+
+Everything here is idempotent: a report says how things *are*, so repeating or losing one changes
+nothing. `to_wire()` gives plain lists, dicts, numbers, str and bytes, for msgpack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from trainhub_launch.errors import WireError
+
+VERSION = 1
+MAX_CHUNK_BYTES = 4 * 1024 * 1024
+"""Most bytes of one log in one report."""
+MAX_REPORT_BYTES = 32 * 1024 * 1024
+"""Most bytes of a whole encoded report; the hub refuses larger ones."""
+
+
+@dataclass(frozen=True)
+class GpuFact:
+    """One device, by UUID; None = not supported by this device, never 0 for unknown."""
+
+    uuid: str
+    index: int
+    name: str
+    memory_bytes: int | None = None
+    memory_used_bytes: int | None = None
+    utilization_pct: float | None = None
+    power_w: float | None = None
+    temperature_c: float | None = None
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """A Python that runs can use as environment `system`."""
+
+    path: str
+    version: str
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """What the node is and how it does. `cores`, `slots`: see FreeNode. Bytes and percent."""
+
+    agent_version: str
+    hostname: str
+    address: str
+    interface: str
+    cores: int
+    slots: int
+    memory_bytes: int
+    memory_used_bytes: int
+    cpu_pct: float
+    disk_free_bytes: int
+    gpus: tuple[GpuFact, ...] = ()
+    interpreters: tuple[Interpreter, ...] = ()
+    mpi: str = ""
+    run_as: str = ""
+    infiniband: bool = False
+
+
+@dataclass(frozen=True)
+class LogChunk:
+    """Bytes of one log from `offset` on. Empty data asks for the wanted offset."""
+
+    run: str
+    attempt: int
+    name: str
+    offset: int
+    data: bytes
+
+
+@dataclass(frozen=True)
+class MemberFact:
+    """One rank as its node knows it. `state`: waiting, running, ended. Times are Unix seconds.
+
+    `exit_code` for a normal end, else `signal`; `log_bytes` is the log's final size, at the end.
+    `ended_by_us`: the node ended it (cancel, gang stop, time out), so its exit is a consequence.
+    """
+
+    rank: int
+    state: str
+    pid: int | None = None
+    started_at: float | None = None
+    ended_at: float | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    log_bytes: int | None = None
+    ended_by_us: bool = False
+
+
+@dataclass(frozen=True)
+class OutputFile:
+    """A file under outputs/, already uploaded; `path` is relative, '/'-separated."""
+
+    path: str
+    size: int
+    sha256: str
+
+
+PHASES = ("accepted", "preparing", "running", "uploading", "done")
+
+
+@dataclass(frozen=True)
+class AttemptFact:
+    """One attempt as its node knows it; sent again until the hub settles it.
+
+    `phase`: one of PHASES. `phase_at`: phase -> Unix seconds, for every phase reached. `error`: why it could not be prepared or
+    started, a sentence; with `error_kind` one of environment, snapshot, launch, upload, internal.
+    `logs`: name -> size now, of every log file. `stopping`: why the node is ending it, "" = it is not: canceled, gang, timeout, orphan. `warnings`: sentences (a file in outputs/ left out …).
+    """
+
+    run: str
+    attempt: int
+    phase: str
+    phase_at: Mapping[str, float] = field(default_factory=dict)
+    members: tuple[MemberFact, ...] = ()
+    logs: Mapping[str, int] = field(default_factory=dict)
+    outputs: tuple[OutputFile, ...] = ()
+    error: str = ""
+    error_kind: str = ""
+    stopping: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """`agent`: random id of this agent process; `sequence` counts its reports from 1.
+
+    `living`: (run, attempt) of every attempt this node holds that is not settled, each report.
+    """
+
+    agent: str
+    sequence: int
+    sent_at: float
+    living: tuple[tuple[str, int], ...] = ()
+    heartbeat: Heartbeat | None = None
+    attempts: tuple[AttemptFact, ...] = ()
+    logs: tuple[LogChunk, ...] = ()
+
+    def to_wire(self) -> dict[str, Any]:
+        return {"version": VERSION, **asdict(self)}
+
+    @classmethod
+    def from_wire(cls, data: Any) -> Report:
+        """Raises WireError for anything that is not a report."""
+        try:
+            if data["version"] != VERSION:
+                raise WireError(f"report version {data['version']} is not {VERSION}; upgrade the node or the hub")
+            beat = data["heartbeat"]
+            return cls(
+                agent=str(data["agent"]),
+                sequence=int(data["sequence"]),
+                sent_at=float(data["sent_at"]),
+                living=tuple((str(run), int(attempt)) for run, attempt in data["living"]),
+                heartbeat=None if beat is None else _heartbeat(beat),
+                attempts=tuple(_attempt(item) for item in data["attempts"]),
+                logs=tuple(LogChunk(**item) for item in data["logs"]),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise WireError(f"not a report: {error!r}") from error
+
+
+@dataclass(frozen=True)
+class StopOrder:
+    """End this attempt: SIGTERM, `grace_s` seconds, SIGKILL. `why`: canceled, timeout, gang, orphan."""
+
+    run: str
+    attempt: int
+    grace_s: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Ack:
+    """`offsets`: next wanted byte of every log named in the report, as (run, attempt, name, offset).
+
+    `start`: attempts placed here that nobody has claimed yet (a lost wake-up). `stop`: to be ended.
+    `settled`: attempts the hub knows the whole outcome of; the node may forget and later delete them.
+    `interval_s`: time to the next report when nothing happens.
+    """
+
+    offsets: tuple[tuple[str, int, str, int], ...] = ()
+    start: tuple[tuple[str, int], ...] = ()
+    stop: tuple[StopOrder, ...] = ()
+    settled: tuple[tuple[str, int], ...] = ()
+    interval_s: float = 5.0
+
+    def to_wire(self) -> dict[str, Any]:
+        return {"version": VERSION, **asdict(self)}
+
+    @classmethod
+    def from_wire(cls, data: Any) -> Ack:
+        try:
+            return cls(
+                offsets=tuple((r, int(a), n, int(o)) for r, a, n, o in data["offsets"]),
+                start=tuple((r, int(a)) for r, a in data["start"]),
+                stop=tuple(StopOrder(**item) for item in data["stop"]),
+                settled=tuple((r, int(a)) for r, a in data["settled"]),
+                interval_s=float(data["interval_s"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise WireError(f"not an ack: {error!r}") from error
+
+
+def _heartbeat(data: Mapping[str, Any]) -> Heartbeat:
+    return Heartbeat(
+        **{
+            **data,
+            "gpus": tuple(GpuFact(**gpu) for gpu in data["gpus"]),
+            "interpreters": tuple(Interpreter(**item) for item in data["interpreters"]),
+        }
+    )
+
+
+def _attempt(data: Mapping[str, Any]) -> AttemptFact:
+    if data["phase"] not in PHASES:
+        raise WireError(f"unknown phase {data['phase']!r}")
+    return AttemptFact(
+        **{
+            **data,
+            "members": tuple(MemberFact(**item) for item in data["members"]),
+            "outputs": tuple(OutputFile(**item) for item in data["outputs"]),
+            "warnings": tuple(data["warnings"]),
+        }
+    )

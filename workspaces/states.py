@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Role(StrEnum):
+    """What a member may do: viewer reads, contributor also submits and cancels, owner also manages people."""
+
+    VIEWER = "viewer"
+    CONTRIBUTOR = "contributor"
+    OWNER = "owner"
+
+    def covers(self, needed: Role) -> bool:
+        order = list(Role)
+        return order.index(self) >= order.index(needed)
