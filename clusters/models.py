@@ -62,12 +62,13 @@ class Gpu(models.Model):
 class Lease(models.Model):
     """GPUs (UUIDs) or process slots of one node held for one attempt of a run, until released.
 
-    `holder` is the run's id: this floor knows no runs.
+    `holder` is the run's id: this floor knows no runs. People of another `workspace` see only that something is busy.
     """
 
     node = models.ForeignKey(Node, models.CASCADE, related_name="leases")
     holder = models.CharField(max_length=32, db_index=True)
     attempt = models.PositiveIntegerField()
+    workspace = models.ForeignKey(Workspace, models.SET_NULL, null=True, related_name="+")
     label = models.CharField(max_length=200, help_text="What a waiting run's message calls the holder, e.g. 'run 41'.")
     gpus = models.JSONField(default=list)
     slots = models.PositiveIntegerField(default=0)
@@ -77,3 +78,10 @@ class Lease(models.Model):
     class Meta:
         constraints = [models.UniqueConstraint(fields=["node", "holder", "attempt"], name="one_lease_per_node_and_attempt")]
         indexes = [models.Index(fields=["node"], condition=models.Q(released_at=None), name="lease_held")]
+
+
+class Hearing(models.Model):
+    """One row: the time in which the hub could hear its nodes. Outside of it silence proves nothing."""
+
+    since = models.DateTimeField()
+    until = models.DateTimeField()

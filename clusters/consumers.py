@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from channels.db import database_sync_to_async
+from django.urls import path
+
+from clusters.visibility import visible_nodes
+from live.consumers import TopicConsumer
+from live.topics import node_topic
+from workspaces.scopes import principal_of_scope
+
+
+class NodeConsumer(TopicConsumer):
+    """One node, or (without a name in the address) all that the person's workspace may use."""
+
+    async def allowed(self) -> bool:
+        principal = await principal_of_scope(self.scope)
+        if principal is None:
+            return False
+        nodes = visible_nodes(principal.workspace)
+        name = self.scope["url_route"]["kwargs"].get("name")
+        if name is not None:
+            nodes = nodes.filter(name=name)
+        self.names: list[str] = await database_sync_to_async(list)(nodes.values_list("name", flat=True))
+        return name is None or bool(self.names)
+
+    def topics(self) -> list[str]:
+        return [node_topic(name) for name in self.names]
+
+
+routes = [path("ws/nodes/", NodeConsumer.as_asgi()), path("ws/nodes/<slug:name>/", NodeConsumer.as_asgi())]

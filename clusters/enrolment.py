@@ -1,0 +1,66 @@
+"""How a machine becomes a node: a token shown once, stored hashed."""
+
+from __future__ import annotations
+
+import re
+
+from django.db import transaction
+from django.utils import timezone
+
+from clusters.models import Cluster, Node
+from live.publish import publish_on_commit
+from live.topics import node_topic
+from trainhub_launch.errors import SpecError
+from workspaces.tokens import digest, new_token
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}\Z")
+PREFIX = "thn"
+
+
+class EnrolmentError(SpecError):
+    """A node cannot be enrolled as asked."""
+
+
+@transaction.atomic
+def enrol(cluster_name: str, node_name: str) -> tuple[Node, str]:
+    """Make the node (and its cluster) or, where it exists, give it a new token; older tokens end."""
+    _check("cluster", cluster_name)
+    _check("name", node_name)
+    cluster, _ = Cluster.objects.get_or_create(name=cluster_name)
+    token = new_token(PREFIX)
+    node, made = Node.objects.select_for_update().get_or_create(
+        name=node_name, defaults={"cluster": cluster, "token_digest": digest(token)}
+    )
+    if not made:
+        if node.cluster_id != cluster.pk and node.leases.filter(released_at=None).exists():
+            raise EnrolmentError("cluster", f"{node_name} is busy in cluster {node.cluster}; wait for its runs to end, or cancel them")
+        node.cluster = cluster
+        node.token_digest = digest(token)
+        node.revoked_at = None
+        node.save(update_fields=["cluster", "token_digest", "revoked_at"])
+    _announce(node)
+    return node, token
+
+
+def node_of_token(text: str) -> Node | None:
+    """The node that holds this token; None for an unknown, replaced or revoked one."""
+    if not text:
+        return None
+    return Node.objects.select_related("cluster").filter(token_digest=digest(text), revoked_at=None).first()
+
+
+def revoke(node: Node) -> None:
+    """Refuse the node from now on. What it runs becomes lost in time; its history stays."""
+    node.revoked_at = timezone.now()
+    node.save(update_fields=["revoked_at"])
+    _announce(node)
+
+
+def _check(field: str, name: str) -> None:
+    if not NAME.match(name):
+        rule = "use up to 50 letters, digits, '-' and '_', starting with a letter or digit"
+        raise EnrolmentError(field, f"{name!r} is not a usable name; {rule}")
+
+
+def _announce(node: Node) -> None:
+    publish_on_commit(node_topic(node.name), {"type": "node.changed", "node": node.name})

@@ -1,0 +1,22 @@
+"""Which clusters and nodes a workspace may use."""
+
+from __future__ import annotations
+
+from django.db.models import Q, QuerySet
+
+from clusters.models import Cluster, Node
+from workspaces.models import Workspace
+
+
+def clusters_of(workspace: Workspace) -> QuerySet[Cluster]:
+    """The clusters open to all, and those that list the workspace."""
+    listed = Cluster.workspaces.through.objects.filter(workspace_id=workspace.pk).values("cluster_id")
+    return Cluster.objects.filter(Q(workspaces=None) | Q(pk__in=listed)).order_by("name").distinct()
+
+
+def visible_nodes(workspace: Workspace) -> QuerySet[Node]:
+    return Node.objects.filter(cluster__in=clusters_of(workspace)).select_related("cluster").order_by("cluster__name", "name")
+
+
+def may_use(cluster: Cluster, workspace: Workspace) -> bool:
+    return clusters_of(workspace).filter(pk=cluster.pk).exists()

@@ -1,0 +1,32 @@
+"""Telling a node that something waits for it there. A lost wake-up costs seconds, never the run."""
+
+from __future__ import annotations
+
+import logging
+
+import celery
+from kombu.exceptions import KombuError
+
+from clusters.models import Node
+
+log = logging.getLogger(__name__)
+TASK = "node.wake"
+RETRY = {"max_retries": 1, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.2}
+
+
+def queue_of(node: Node) -> str:
+    return f"node.{node.name}"
+
+
+def wake(node: Node, run: str, attempt: int) -> bool:
+    """Send the wake-up; False when the broker is away. Then the answer to the node's next report says the same."""
+    app = celery.current_app
+    try:
+        app.send_task(
+            TASK, kwargs={"run": run, "attempt": attempt}, queue=queue_of(node), ignore_result=True,
+            retry=True, retry_policy=RETRY,
+        )
+    except (KombuError, OSError, *app.connection_for_write().recoverable_connection_errors) as error:
+        log.warning("Node %s could not be woken for run %s, attempt %s: %s", node.name, run, attempt, error)
+        return False
+    return True
