@@ -76,7 +76,7 @@ for epoch in range(1, args.epochs + 1):
         for weight, gradient in zip(weights, own, strict=True):
             summed = np.empty_like(gradient)
             comm.Allreduce(gradient, summed, op=MPI.SUM)
-            weight -= args.learning_rate * summed / size
+            np.subtract(weight, args.learning_rate * summed / size, out=weight)
 
     loss = comm.allreduce(float(np.mean(losses)), op=MPI.SUM) / size
     if rank == 0:

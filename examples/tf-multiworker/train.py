@@ -13,9 +13,9 @@ import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-import numpy as np  # noqa: E402
-import tensorflow as tf  # noqa: E402
-from sklearn.datasets import load_digits  # noqa: E402
+import numpy as np
+import tensorflow as tf
+from sklearn.datasets import load_digits
 
 HELD_OUT = 360
 
@@ -69,7 +69,7 @@ def train_step(batch):
             # Divided by the size of the whole batch, so that the sum over the workers is its mean.
             loss = tf.nn.compute_average_loss(each, global_batch_size=args.batch_size)
         gradients = tape.gradient(loss, model.trainable_variables)
-        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
         return loss
 
     return strategy.reduce(tf.distribute.ReduceOp.SUM, strategy.run(one_replica, args=batch), axis=None)
