@@ -10,6 +10,7 @@ from workspaces.states import Role
 
 class User(AbstractUser):
     is_operator = models.BooleanField(default=False, help_text="May manage clusters, nodes and people of this installation.")
+    password_is_one_time = models.BooleanField(default=False, help_text="Set by an owner; to be replaced at the first sign-in.")
 
 
 class Workspace(models.Model):

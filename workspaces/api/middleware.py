@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from asgiref.sync import iscoroutinefunction, markcoroutinefunction
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+
+from workspaces.api.problems import problem
+
+SENTENCES = {
+    403: "This request was refused: {reason}.",
+    404: "There is nothing here, or nothing that you may see.",
+    500: "TrainHub itself failed; the operator finds the traceback in the server log.",
+}
+
+
+class ApiProblems:
+    """What Django itself refuses below /api/ (an unknown address, a broken request) is a problem too, never a page."""
+
+    sync_capable = True
+    async_capable = True
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
+        self._is_async = iscoroutinefunction(get_response)
+        if self._is_async:
+            markcoroutinefunction(self)
+
+    def __call__(self, request: HttpRequest) -> object:
+        if self._is_async:
+            return self._acall(request)
+        return _as_problem(request, self._get_response(request))
+
+    async def _acall(self, request: HttpRequest) -> HttpResponseBase:
+        return _as_problem(request, await self._get_response(request))  # type: ignore[misc]
+
+
+def _as_problem(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    is_page = response.headers.get("Content-Type", "").startswith("text/html")
+    if not (request.path.startswith("/api/") and response.status_code >= 400 and is_page):
+        return response
+    sentence = SENTENCES.get(response.status_code, "This request was refused: {reason}.")
+    return problem(response.status_code, sentence.format(reason=getattr(response, "reason_phrase", "").lower()))

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from django.http import Http404
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from workspaces.access import Principal, lacking
+from workspaces.api.authentication import principal_of
+from workspaces.api.problems import ApiProblem
+from workspaces.states import Role
+
+
+class PrincipalRequest(Request):
+    """What an API view behind `AtLeast` receives."""
+
+    principal: Principal
+
+
+class AtLeast(BasePermission):
+    """401 without sign-in, 404 for a stranger, 403 below `role`; sets `request.principal`.
+
+    Use: `permission_classes = [AtLeast(Role.VIEWER)]`, or with `writing=Role.CONTRIBUTOR` for unsafe methods.
+    """
+
+    def __init__(self, role: Role, *, writing: Role | None = None) -> None:
+        self._reading = role
+        self._writing = writing or role
+
+    def __call__(self) -> AtLeast:
+        # DRF calls what it finds in `permission_classes`.
+        return self
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        if not request.user.is_authenticated:
+            return False
+        who = principal_of(request)
+        if who is None:
+            raise Http404
+        needed = self._reading if request.method in ("GET", "HEAD", "OPTIONS") else self._writing
+        if not who.may(needed):
+            raise ApiProblem(403, lacking(who, needed))
+        if who.user.password_is_one_time:
+            raise ApiProblem(403, "Replace your one-time password first: sign in on the page.")
+        request.principal = who  # type: ignore[attr-defined]
+        return True

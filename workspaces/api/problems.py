@@ -1,0 +1,85 @@
+"""Every refusal of the API as RFC 9457 problem details, naming the fields that are wrong."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from http import HTTPStatus
+from typing import Any
+
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, TooManyFilesSent
+from django.http import Http404, JsonResponse
+from rest_framework import exceptions
+from rest_framework.views import set_rollback
+
+from trainhub_launch.errors import SpecError
+
+CONTENT_TYPE = "application/problem+json"
+logger = logging.getLogger(__name__)
+
+
+class ApiProblem(Exception):
+    """Raise in an API view. `errors`: (field, message) pairs; the title is a sentence with the remedy."""
+
+    def __init__(self, status: int, title: str, errors: Iterable[tuple[str, str]] = ()) -> None:
+        super().__init__(title)
+        self.status = status
+        self.title = title
+        self.errors = tuple(errors)
+
+
+def problem(status: int, title: str, errors: Iterable[tuple[str, str]] = (), **headers: str) -> JsonResponse:
+    """`errors` are (field, message) pairs, fields as JSON paths (`distribution.process_count`)."""
+    body: dict[str, Any] = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": title}
+    listed = [{"field": field, "message": message} for field, message in errors]
+    if listed:
+        body["errors"] = listed
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return JsonResponse(body, status=status, content_type=CONTENT_TYPE, headers=named)
+
+
+def exception_handler(error: Exception, context: Mapping[str, Any]) -> JsonResponse:
+    """DRF's EXCEPTION_HANDLER: nothing leaves the API as HTML, nor a traceback to the client."""
+    set_rollback()
+    if isinstance(error, ApiProblem):
+        return problem(error.status, error.title, error.errors)
+    if isinstance(error, SpecError):
+        return problem(400, f"{error.field}: {error.message}", [(error.field, error.message)])
+    if isinstance(error, Http404):
+        return problem(404, "There is nothing here, or nothing that you may see.")
+    if isinstance(error, PermissionDenied):
+        return problem(403, str(error) or "You may not do this.")
+    if isinstance(error, RequestDataTooBig | TooManyFilesSent):
+        return problem(413, "The request is larger than this hub accepts.")
+    if isinstance(error, exceptions.APIException):
+        return _from_framework(error)
+    # Our own fault: the operator gets the traceback, the client a sentence.
+    logger.exception("%s failed", context.get("view"), exc_info=error)
+    return problem(500, "TrainHub itself failed; the operator finds the traceback in the server log.")
+
+
+def _from_framework(error: exceptions.APIException) -> JsonResponse:
+    headers: dict[str, str] = {}
+    if (auth_header := getattr(error, "auth_header", None)) is not None:
+        headers["WWW_Authenticate"] = auth_header
+    if (wait := getattr(error, "wait", None)) is not None:
+        headers["Retry_After"] = str(int(wait) + 1)
+    if isinstance(error, exceptions.NotAuthenticated):
+        return problem(401, "Sign in, or send a token: Authorization: Bearer TOKEN.", **headers)
+    if isinstance(error, exceptions.ValidationError):
+        errors = list(_flatten(error.detail))
+        return problem(400, "; ".join(f"{field}: {message}" for field, message in errors), errors, **headers)
+    return problem(error.status_code, str(error.detail), **headers)
+
+
+def _flatten(detail: Any, path: str = "") -> Iterable[tuple[str, str]]:
+    """DRF's nested details as (JSON path, sentence) pairs."""
+    if isinstance(detail, Mapping):
+        for name, value in detail.items():
+            own = "" if name == "non_field_errors" else str(name)
+            yield from _flatten(value, ".".join(part for part in (path, own) if part))
+    elif isinstance(detail, list | tuple):
+        for value in detail:
+            yield from _flatten(value, path)
+    else:
+        yield path or "body", str(detail)

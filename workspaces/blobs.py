@@ -1,0 +1,91 @@
+"""Content-addressed files below DATA_DIR/blobs: a blob is whole and checked from the moment it has its name."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from django.conf import settings
+
+SHA256 = re.compile(r"[0-9a-f]{64}\Z")
+CHUNK_BYTES = 1024 * 1024
+
+
+class BlobError(Exception):
+    """The bytes are not what their name says."""
+
+
+def path(sha256: str) -> Path:
+    """Where the blob is, or would be; raises BlobError for anything but 64 hex digits."""
+    if not SHA256.match(sha256):
+        raise BlobError(f"{sha256[:80]!r} is not a SHA-256 in lower-case hex")
+    return _root() / sha256[:2] / sha256
+
+
+def exists(sha256: str) -> bool:
+    return path(sha256).is_file()
+
+
+def delete(sha256: str) -> None:
+    """Whoever calls has made sure that no row names it any more."""
+    path(sha256).unlink(missing_ok=True)
+
+
+def store_file(source: Path) -> str:
+    """Take over a finished file of the hub's own; returns its SHA-256. `source` is gone afterwards."""
+    with source.open("rb") as file, BlobWriter() as writer:
+        while chunk := file.read(CHUNK_BYTES):
+            writer.write(chunk)
+        sha256 = writer.finish()
+    source.unlink()
+    return sha256
+
+
+class BlobWriter:
+    """Write chunks, then `finish`; left without that, nothing remains.
+
+        with BlobWriter() as writer:
+            writer.write(chunk)
+            sha256 = writer.finish(expected)
+    """
+
+    def __init__(self) -> None:
+        folder = _root() / "partial"
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._path = folder / secrets.token_hex(16)
+        self._file = os.fdopen(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+        self._hash = hashlib.sha256()
+        self.size = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._file.close()
+        self._path.unlink(missing_ok=True)
+
+    def write(self, chunk: bytes) -> None:
+        self._file.write(chunk)
+        self._hash.update(chunk)
+        self.size += len(chunk)
+
+    def finish(self, expected: str | None = None) -> str:
+        """Give the bytes their name; raises BlobError, keeping nothing, where they are not `expected`."""
+        sha256 = self._hash.hexdigest()
+        if expected is not None and sha256 != expected:
+            raise BlobError(f"the bytes have the SHA-256 {sha256}, not {expected}")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        target = path(sha256)
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._path.replace(target)
+        return sha256
+
+
+def _root() -> Path:
+    return Path(settings.DATA_DIR) / "blobs"
