@@ -1,0 +1,57 @@
+"""The rail of every page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django import template
+from django.http import HttpRequest
+from django.urls import NoReverseMatch, reverse
+
+register = template.Library()
+
+ENTRIES = (
+    ("dashboard", "Dashboard", "squares-2x2"),
+    ("wizard-start", "New run", "plus-circle"),
+    ("runs", "Runs", "queue-list"),
+    ("experiments", "Experiments", "beaker"),
+    ("clusters", "Clusters", "server-stack"),
+    ("models", "Models", "cube"),
+    ("environments", "Environments", "archive-box"),
+    ("data", "Data", "circle-stack"),
+    ("settings", "Settings", "cog-6-tooth"),
+)
+ELSEWHERE = {"/nodes/": "clusters"}
+"""Where a page's address does not begin with that of its entry."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    name: str
+    word: str
+    icon: str
+    url: str
+    is_current: bool
+
+
+@register.simple_tag
+def rail(request: HttpRequest) -> list[Entry]:
+    """The entries whose pages this installation has; the one with the longest matching address is current."""
+    found = [(name, word, icon, url) for name, word, icon in ENTRIES if (url := _url(name))]
+    current = _current(request.path, {name: url for name, _, _, url in found})
+    return [Entry(name, word, icon, url, name == current) for name, word, icon, url in found]
+
+
+def _url(name: str) -> str:
+    try:
+        return reverse(name)
+    except NoReverseMatch:
+        return ""
+
+
+def _current(path: str, urls: dict[str, str]) -> str:
+    for prefix, name in ELSEWHERE.items():
+        if path.startswith(prefix):
+            return name
+    fitting = [name for name, url in urls.items() if path == url or (url != "/" and path.startswith(url))]
+    return max(fitting, key=lambda name: len(urls[name]), default="")

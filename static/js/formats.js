@@ -1,0 +1,31 @@
+// Times and durations as the pages write them; the same words as jobs/templatetags/formats.py.
+
+export function duration(seconds) {
+  const whole = Math.floor(seconds);
+  if (whole < 60) return `${whole} s`;
+  const minutes = Math.floor(whole / 60);
+  if (minutes < 60) return `${minutes} min ${whole % 60} s`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
+export function relative(milliseconds) {
+  const seconds = milliseconds / 1000;
+  if (seconds < 5) return "just now";
+  if (seconds < 60) return `${Math.floor(seconds)} s ago`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
+  if (seconds < 48 * 3600) return `${Math.floor(seconds / 3600)} h ago`;
+  return `${Math.floor(seconds / 86400)} d ago`;
+}
+
+export function clock(milliseconds) {
+  return new Date(milliseconds).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+}
+
+export function bytes(count) {
+  if (count < 1024) return `${count} B`;
+  for (const unit of ["KiB", "MiB", "GiB", "TiB"]) {
+    count /= 1024;
+    if (count < 1024 || unit === "TiB") return `${count.toFixed(count < 10 ? 1 : 0)} ${unit}`;
+  }
+}

@@ -1,0 +1,99 @@
+// What every page has: theme switch, relative times, running durations, copying, confirming, live refresh, keys.
+import { mount } from "./app.js";
+import { clock, duration, relative } from "./formats.js";
+import { topicSocket } from "./socket.js";
+import "./confirm.js";
+import "./keys.js";
+
+const THEMES = ["system", "light", "dark"];
+
+mount("theme", (button) => {
+  const show = () => {
+    const choice = document.documentElement.dataset.themeChoice;
+    button.title = `Theme: ${choice}. Click to change.`;
+    for (const icon of button.querySelectorAll("[data-for]")) icon.hidden = icon.dataset.for !== choice;
+  };
+  button.addEventListener("click", () => {
+    const next = THEMES[(THEMES.indexOf(document.documentElement.dataset.themeChoice) + 1) % THEMES.length];
+    if (next === "system") localStorage.removeItem("trainhub.theme");
+    else localStorage.setItem("trainhub.theme", next);
+    dispatchEvent(new Event("trainhub:theme"));
+    show();
+  });
+  show();
+});
+
+mount("time", (element) => {
+  const at = Date.parse(element.dateTime);
+  element.title = clock(at);
+  const show = () => (element.textContent = relative(Date.now() - at));
+  return eachSecond(show);
+});
+
+// A duration that still grows; in a timeline its part of the bar grows with it.
+mount("elapsed", (element) => {
+  const since = Date.parse(element.dataset.since);
+  const part = element.closest("[data-grows]");
+  return eachSecond(() => {
+    const seconds = Math.max(0, (Date.now() - since) / 1000);
+    element.textContent = duration(seconds);
+    if (part) part.style.flexGrow = Math.max(seconds, 0.001);
+  });
+});
+
+mount("copy", (button) => {
+  button.addEventListener("click", async () => {
+    const source = button.dataset.from && document.querySelector(button.dataset.from);
+    await copy(source ? source.textContent : button.dataset.text);
+    button.classList.add("th-done");
+    setTimeout(() => button.classList.remove("th-done"), 1500);
+  });
+});
+
+// Says `live` on the element when its topic tells of a change, at most once a second: htmx then fetches the partial.
+mount("live", (element) => {
+  const wanted = new Set((element.dataset.on ?? "run.changed").split(" "));
+  let timer = null;
+  let said = 0;
+  let opened = false;
+  const say = () => {
+    timer ??= setTimeout(() => {
+      timer = null;
+      said = Date.now();
+      element.dispatchEvent(new CustomEvent("live"));
+    }, Math.max(60, said + 1000 - Date.now()));
+  };
+  const stop = topicSocket(
+    element.dataset.live,
+    (message) => (wanted.has(message.type) || message.type === "hint") && say(),
+    () => (opened ? say() : (opened = true)),
+  );
+  return () => {
+    clearTimeout(timer);
+    stop();
+  };
+});
+
+mount("dismiss", (button) => button.addEventListener("click", () => button.parentElement.remove()));
+
+document.addEventListener("click", (event) => {
+  for (const menu of document.querySelectorAll("details.th-menu[open]")) {
+    if (!menu.contains(event.target)) menu.open = false;
+  }
+});
+
+function eachSecond(show) {
+  show();
+  const timer = setInterval(() => document.hidden || show(), 1000);
+  return () => clearInterval(timer);
+}
+
+async function copy(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  // Plain HTTP from another machine has no clipboard API.
+  const area = Object.assign(document.createElement("textarea"), { value: text });
+  document.body.append(area);
+  area.select();
+  document.execCommand("copy");
+  area.remove();
+}

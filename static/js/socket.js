@@ -1,0 +1,91 @@
+// One reconnecting WebSocket per topic path, shared by everything on the page that listens to it.
+
+const FIRST_WAIT_MS = 400;
+const LONGEST_WAIT_MS = 20_000;
+const SHOWN_AS_LOST_AFTER_MS = 2_500;
+const topics = new Map();
+
+/**
+ * Listen to a topic. `onMessage(message)` gets every JSON message; `onOpen()` is called each time the
+ * socket has opened, first and after every loss: that is when to fetch what was missed.
+ * Returns a function that stops listening.
+ */
+export function topicSocket(path, onMessage, onOpen = () => {}) {
+  const topic = topics.get(path) ?? new Topic(path);
+  topics.set(path, topic);
+  const listener = { onMessage, onOpen };
+  topic.listeners.add(listener);
+  if (topic.isOpen) queueMicrotask(() => topic.listeners.has(listener) && onOpen());
+  return () => {
+    topic.listeners.delete(listener);
+    if (topic.listeners.size === 0) {
+      topics.delete(path);
+      topic.close();
+    }
+  };
+}
+
+class Topic {
+  constructor(path) {
+    this.path = path;
+    this.listeners = new Set();
+    this.wait = FIRST_WAIT_MS;
+    this.closed = false;
+    this.connect();
+  }
+
+  get isOpen() {
+    return this.socket?.readyState === WebSocket.OPEN;
+  }
+
+  connect() {
+    clearTimeout(this.timer);
+    const address = new URL(this.path, location.href);
+    address.protocol = address.protocol.replace("http", "ws");
+    this.socket = new WebSocket(address);
+    this.socket.onopen = () => this.opened();
+    this.socket.onmessage = (event) => this.deliver(JSON.parse(event.data));
+    this.socket.onclose = () => this.lost();
+  }
+
+  opened() {
+    this.wait = FIRST_WAIT_MS;
+    this.lostAt = null;
+    showConnection();
+    for (const listener of [...this.listeners]) listener.onOpen();
+  }
+
+  deliver(message) {
+    for (const listener of [...this.listeners]) listener.onMessage(message);
+  }
+
+  lost() {
+    if (this.closed) return;
+    this.lostAt ??= Date.now();
+    setTimeout(showConnection, SHOWN_AS_LOST_AFTER_MS + 50);
+    this.timer = setTimeout(() => this.connect(), this.wait * (0.75 + Math.random() / 2));
+    this.wait = Math.min(this.wait * 1.8, LONGEST_WAIT_MS);
+  }
+
+  hurry() {
+    if (this.socket.readyState !== WebSocket.CLOSED) return;
+    this.wait = FIRST_WAIT_MS;
+    this.connect();
+  }
+
+  close() {
+    this.closed = true;
+    clearTimeout(this.timer);
+    this.socket.close();
+    showConnection();
+  }
+}
+
+function showConnection() {
+  const isLost = [...topics.values()].some((topic) => topic.lostAt && Date.now() - topic.lostAt > SHOWN_AS_LOST_AFTER_MS);
+  document.documentElement.dataset.live = isLost ? "lost" : "on";
+}
+
+const hurryAll = () => topics.forEach((topic) => topic.hurry());
+addEventListener("online", hurryAll);
+document.addEventListener("visibilitychange", () => document.hidden || hurryAll());
