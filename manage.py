@@ -5,12 +5,20 @@ import os
 import sys
 
 
-def main() -> None:
+def main() -> int:
+    if sys.version_info < (3, 11):  # noqa: UP036 - this is where an older interpreter gets its sentence
+        return int(bool(sys.stderr.write(f"TrainHub needs Python 3.11 or newer; this is {sys.version.split()[0]}.\n")))
+    if sys.argv[1:2] == ["up"]:
+        # The supervisor stays small: Django is loaded only in the processes that it starts.
+        from trainhub.up.command import main as up
+
+        return up()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "trainhub.settings")
     from django.core.management import execute_from_command_line
 
     execute_from_command_line(sys.argv)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

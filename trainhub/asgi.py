@@ -1,8 +1,49 @@
+"""The front door: bytes, static files and health by raw ASGI, sockets by channels, everything else by Django."""
+
 from __future__ import annotations
 
 import os
+from typing import Any, cast
 
+from channels.routing import URLRouter
 from django.core.asgi import get_asgi_application
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "trainhub.settings")
-application = get_asgi_application()
+django_application = get_asgi_application()
+
+from trainhub.interim import optional  # noqa: E402
+from trainhub.static_files import HubStatic  # noqa: E402 - needs the apps loaded
+
+
+def _routes(module: str) -> list:
+    found = optional(module)
+    return list(getattr(found, "routes", [])) if found else []
+
+
+async def healthz(_: Request) -> Response:
+    return JSONResponse({"status": "ok"})
+
+
+front = Starlette(
+    routes=[
+        Route("/healthz", healthz),
+        Mount("/static", HubStatic()),
+        *_routes("jobs.bytes.routes"),
+        *_routes("registry.bytes.routes"),
+    ]
+)
+front.router.redirect_slashes = False
+front.router.default = cast("ASGIApp", django_application)
+
+_sockets: Any = URLRouter([*_routes("jobs.consumers"), *_routes("clusters.consumers")])
+if middleware := optional("live.middleware"):
+    _sockets = middleware.stack(_sockets)
+
+
+async def application(scope: Scope, receive: Receive, send: Send) -> None:
+    await (_sockets if scope["type"] == "websocket" else front)(scope, receive, send)

@@ -36,6 +36,13 @@ def boolean(name: str, default: bool) -> bool:
     raise EnvError(f"{name}={value} must be one of 1, 0, true, false, yes, no, on, off")
 
 
+def choice(name: str, default: str, allowed: tuple[str, ...]) -> str:
+    value = os.environ.get(name, default).upper()
+    if value not in allowed:
+        raise EnvError(f"{name}={value} must be one of {', '.join(allowed)}")
+    return value
+
+
 def number(name: str, default: float, *, least: float = 0) -> float:
     value = os.environ.get(name)
     if value is None:

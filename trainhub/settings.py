@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 import dj_database_url
 
-from trainhub import env
+from trainhub import env, places
 
-BASE_DIR = Path(__file__).resolve().parent.parent
-DATA_DIR = env.folder("DATA_DIR", BASE_DIR / "data")
+BASE_DIR = places.BASE_DIR
+DATA_DIR = places.DATA_DIR
 DEBUG = env.boolean("DEBUG", False)
-SECRET_KEY = env.secret("SECRET_KEY", "insecure-until-up-makes-one")
-ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", "*")
-REDIS_URL = env.secret("REDIS_URL", "redis://127.0.0.1:6379/0")
-BROKER_URL = env.secret("BROKER_URL", REDIS_URL)
-NODE_LOST_AFTER = env.number("NODE_LOST_AFTER", 60, least=1)
+LOG_LEVEL = places.LOG_LEVEL
+
+PUBLIC_URL = places.public_url()
+BEHIND_TLS = PUBLIC_URL.startswith("https://")
+SECRET_KEY = places.secret_key()
+ALLOWED_HOSTS = [*env.words("ALLOWED_HOSTS"), *places.own_hosts()]
+CSRF_TRUSTED_ORIGINS = [*env.words("CSRF_TRUSTED_ORIGINS"), *([PUBLIC_URL] if BEHIND_TLS else [])]
+SESSION_COOKIE_SECURE = BEHIND_TLS
+CSRF_COOKIE_SECURE = BEHIND_TLS
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_AGE = env.integer("SESSION_DAYS", 14, least=1) * 86400
+SECURE_REFERRER_POLICY = "same-origin"
+
 NODE_UNREACHABLE_AFTER = env.number("NODE_UNREACHABLE_AFTER", 10, least=1)
+NODE_LOST_AFTER = env.number("NODE_LOST_AFTER", 60, least=1)
+NEVER_STARTED_AFTER = env.number("NEVER_STARTED_AFTER", 120, least=1)
+
+MAX_SNAPSHOT_BYTES = env.integer("MAX_SNAPSHOT_BYTES", 512 * 2**20, least=1)
+MAX_SNAPSHOT_FILES = env.integer("MAX_SNAPSHOT_FILES", 20_000, least=1)
+MAX_UPLOAD_BYTES = env.integer("MAX_UPLOAD_BYTES", 200 * 2**30, least=1)
+MAX_REPORT_BYTES = env.integer("MAX_REPORT_BYTES", 32 * 2**20, least=2**20)
+MAX_LOG_BYTES = env.integer("MAX_LOG_BYTES", 20 * 2**30, least=2**20)
 
 INSTALLED_APPS = [
+    "trainhub",
     "workspaces",
     "live",
     "clusters",
@@ -61,26 +78,103 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
             ],
-            "builtins": ["heroicons.templatetags.heroicons"],
+            "builtins": ["heroicons.templatetags.heroicons", "django.templatetags.static"],
         },
     }
 ]
-DATABASES = {"default": dj_database_url.parse(env.secret("DATABASE_URL", f"sqlite:///{DATA_DIR / 'trainhub.sqlite3'}"))}
-if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
-    DATABASES["default"]["OPTIONS"] = {
-        "timeout": 20,
-        "transaction_mode": "IMMEDIATE",
-        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
-    }
-CHANNEL_LAYERS = {"default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}}
-AUTH_USER_MODEL = "workspaces.User"
+
+_SQLITE = {
+    "timeout": 20,
+    "transaction_mode": "IMMEDIATE",
+    "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA journal_size_limit=67108864;",
+}
+_database: dict[str, Any] = {**dj_database_url.parse(env.secret("DATABASE_URL") or f"sqlite:///{DATA_DIR / 'trainhub.sqlite3'}")}
+if _database["ENGINE"] == "django.db.backends.sqlite3":
+    _database["OPTIONS"] = {**_database.get("OPTIONS", {}), **_SQLITE}
+elif _database["ENGINE"] == "django.db.backends.postgresql":
+    _pool = {"min_size": 1, "max_size": env.integer("DATABASE_POOL", 16, least=1), "timeout": 20}
+    _database["OPTIONS"] = {**_database.get("OPTIONS", {}), "pool": _pool}
+DATABASES = {"default": _database}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+REDIS_URL = places.redis_url()
+BROKER_URL = places.broker_url()
+CHANNEL_LAYERS = {"default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}}
+
+CELERY_BROKER_URL = BROKER_URL
+CELERY_TASK_SERIALIZER = CELERY_RESULT_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_STORE_EAGER_RESULT = False
+CELERY_TASK_DEFAULT_QUEUE = "hub"
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
+CELERY_WORKER_SEND_TASK_EVENTS = False
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
+CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_timeout": 30, "socket_connect_timeout": 5, "socket_keepalive": True}
+CELERY_ENABLE_UTC = True
+CELERY_TIMEZONE = "UTC"
+CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "run" / "beat")
+CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
+    "reap": {"task": "jobs.tasks.reap", "schedule": 5.0, "options": {"ignore_result": True}},
+}
+
+AUTH_USER_MODEL = "workspaces.User"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
 LOGIN_URL = "/sign-in/"
 LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "/sign-in/"
 LANGUAGE_CODE = "en-us"
 TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-REST_FRAMEWORK = {"DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema"}
-CELERY_BROKER_URL = BROKER_URL
+FILE_UPLOAD_TEMP_DIR = str(DATA_DIR / "tmp") if (DATA_DIR / "tmp").is_dir() else None
+FILE_UPLOAD_PERMISSIONS = 0o600
+FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o700
+DATA_UPLOAD_MAX_MEMORY_SIZE = 8 * 2**20
+
+REST_FRAMEWORK = {
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "workspaces.api.authentication.TokenAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser", "rest_framework.parsers.MultiPartParser"],
+    "EXCEPTION_HANDLER": "workspaces.api.problems.exception_handler",
+    "TEST_REQUEST_DEFAULT_FORMAT": "json",
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "TrainHub",
+    "DESCRIPTION": "Configure, preview, launch and watch distributed training jobs.",
+    "VERSION": "1",
+    "SCHEMA_PATH_PREFIX": "/api/v1/",
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.IsAuthenticated"],
+    "SERVE_INCLUDE_SCHEMA": False,
+    "COMPONENT_SPLIT_REQUEST": True,
+}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
+    "loggers": {
+        "django": {"handlers": [], "level": LOG_LEVEL, "propagate": True},
+        "django.server": {"handlers": [], "level": "WARNING", "propagate": True},
+        "celery.beat": {"level": "WARNING"},
+        "celery.app.trace": {"level": "WARNING"},
+        "celery.worker.strategy": {"level": "WARNING"},
+    },
+}

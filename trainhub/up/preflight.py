@@ -1,0 +1,123 @@
+"""What must hold before anything is started; each refusal is one sentence."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import pwd
+import secrets
+import socket
+import time
+from pathlib import Path
+
+from trainhub import places
+from trainhub.files import write_secret
+from trainhub.up.console import Stop
+
+TAKEOVER_S = 15
+"""How long the children of a killed `up` may need to end before the next one starts."""
+
+
+def prepare_folders() -> None:
+    """Make the data folder, private to this account; with RUN_AS others may pass through but not look inside."""
+    os.umask(0o077)
+    data = places.DATA_DIR
+    try:
+        for folder in (data, data / "run", data / "tmp", data / "valkey", places.LOGS, places.NODE_DIR):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        data.chmod(0o711 if places.RUN_AS else 0o700)
+        probe = data / "run" / ".writable"
+        probe.write_text("")
+        probe.unlink()
+    except OSError as error:
+        why = error.strerror or error
+        raise Stop(f"The data folder {data} cannot be used: {why}. Set DATA_DIR to a writable folder.") from error
+
+
+def lock() -> int:
+    """Hold the data folder for this `up` and the children that inherit the returned descriptor."""
+    path = places.DATA_DIR / "run" / "up.lock"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    deadline = time.monotonic() + TAKEOVER_S
+    while not _locked(descriptor):
+        holder = os.pread(descriptor, 32, 0).decode().strip()
+        if holder.isdigit() and _lives(int(holder)):
+            remedy = "Stop that one, or set DATA_DIR to another folder."
+            raise Stop(f"TrainHub already runs on {places.DATA_DIR} (process {holder}). {remedy}")
+        if time.monotonic() > deadline:
+            raise Stop(f"Services of an earlier TrainHub on {places.DATA_DIR} have not ended yet. Try again in a moment.")
+        time.sleep(0.1)
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+    return descriptor
+
+
+def check_port() -> None:
+    host, port = places.bind()
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                remedy = f"Stop what listens there, or set BIND, for example BIND={host}:{port + 1}."
+                raise Stop(f"Port {port} on {host} is in use. {remedy}") from error
+            raise Stop(f"BIND={host}:{port} cannot be used: {error.strerror}.") from error
+
+
+def make_secret_key() -> None:
+    if not places.SECRET_KEY_FILE.exists():
+        write_secret(places.SECRET_KEY_FILE, secrets.token_urlsafe(48))
+
+
+def account_notice() -> str:
+    """What to say about the account under which runs execute; raises Stop where RUN_AS cannot work."""
+    root = os.geteuid() == 0
+    if not places.RUN_AS:
+        who = "root" if root else pwd.getpwuid(os.geteuid()).pw_name
+        remedy = "set RUN_AS to an account without rights" if root else "start TrainHub as root with RUN_AS set to separate them"
+        return f"Runs execute as {who}: whoever may submit is trusted with this account ({remedy}; see THREAT_MODEL.md)."
+    if not root:
+        raise Stop(f"RUN_AS={places.RUN_AS} needs TrainHub to be started as root. Start it as root, or unset RUN_AS.")
+    try:
+        account = pwd.getpwnam(places.RUN_AS)
+    except KeyError as error:
+        raise Stop(f"RUN_AS={places.RUN_AS} is no account of this machine. Create it, or name another.") from error
+    for folder in (places.BASE_DIR, places.NODE_DIR):
+        blocked = _not_passable(folder, account)
+        if blocked:
+            remedy = f"Move {folder}, or open {blocked} to that account."
+            raise Stop(f"RUN_AS={places.RUN_AS} cannot pass through {blocked}, which runs must. {remedy}")
+    return f"Runs execute as {places.RUN_AS}."
+
+
+def _not_passable(folder: Path, account: pwd.struct_passwd) -> Path | None:
+    groups = os.getgrouplist(account.pw_name, account.pw_gid)
+    for step in [*reversed(folder.parents), folder]:
+        if step in (places.NODE_DIR, places.DATA_DIR):
+            continue  # `up` and the agent open these themselves
+        facts = step.stat()
+        bit = 0o100 if facts.st_uid == account.pw_uid else 0o010 if facts.st_gid in groups else 0o001
+        if not facts.st_mode & bit:
+            return step
+    return None
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

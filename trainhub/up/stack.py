@@ -1,0 +1,50 @@
+"""Which processes make up TrainHub on one machine, with what arguments and environment."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from trainhub import places
+from trainhub.up.children import Child, python
+from trainhub.up.valkey import Valkey
+
+VALKEY_STAGE, WEB_STAGE, WORKER_STAGE, AGENT_STAGE = range(4)
+WORKER_THREADS = 4
+
+
+def valkey_child(valkey: Valkey, lock: int) -> Child:
+    return Child("valkey", "embedded Valkey", valkey.argv, VALKEY_STAGE, pass_fds=(lock,))
+
+
+def children(node: str, lock: int) -> list[Child]:
+    """The hub's processes and this machine's agent, in the order in which they are started."""
+    found = [_web(lock), _worker()]
+    if node and find_spec("trainhub_node.__main__"):
+        found.append(_agent(node))
+    return found
+
+
+def _web(lock: int) -> Child:
+    host, port = places.bind()
+    argv = python("-m", "uvicorn", "trainhub.asgi:application", "--host", host or "0.0.0.0", "--port", str(port))  # noqa: S104
+    argv += ("--loop", "uvloop", "--http", "httptools", "--ws", "websockets-sansio", "--lifespan", "off")
+    argv += ("--no-access-log", "--no-server-header", "--log-level", "warning", "--timeout-graceful-shutdown", "3")
+    return Child("web", "web server", argv, WEB_STAGE, pass_fds=(lock,))
+
+
+def _worker() -> Child:
+    argv = python("-m", "celery", "--app", "trainhub.celery", "--quiet", "worker", "--pool", "threads", "--clock")
+    argv += ("--concurrency", str(WORKER_THREADS), "--queues", "hub", "--hostname", "hub@%h", "--loglevel", places.LOG_LEVEL)
+    argv += ("--without-gossip", "--without-mingle", "--without-heartbeat")
+    return Child("worker", "worker", argv, WORKER_STAGE)
+
+
+def _agent(node: str) -> Child:
+    given = {
+        "TRAINHUB_HUB_URL": places.bind().local_url,
+        "TRAINHUB_NODE_NAME": node,
+        "TRAINHUB_NODE_TOKEN_FILE": str(places.NODE_TOKEN_FILE),
+        "TRAINHUB_NODE_DIR": str(places.NODE_DIR),
+        "TRAINHUB_NODE_RUN_AS": places.RUN_AS,
+    }
+    return Child("agent", "node agent", python("-m", "trainhub_node", "run"), AGENT_STAGE, env=given)

