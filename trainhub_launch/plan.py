@@ -8,6 +8,16 @@ from typing import Any
 
 VERSION = 1
 
+RANK_WRAPPER = "{rank}"
+"""The item of `NodeCommand.launcher` that the node replaces by the argv of its own rank wrapper."""
+
+RSH_AGENT = "{rsh_agent}"
+"""The item of `NodeCommand.launcher` that the node replaces by the one string that Open MPI takes as
+its remote start command (`plm_rsh_agent`); only in plans of several nodes."""
+
+BASE_ENVIRONMENT = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "USER")
+"""What a process gets from its node besides `PlannedProcess.env`; nothing else is passed on."""
+
 
 @dataclass(frozen=True)
 class Reference:
@@ -31,9 +41,12 @@ class PlannedProcess:
     """One rank as it will start.
 
     `argv` is unexpanded (`$RANK` stays); argv[0] "python" means the environment's interpreter.
-    `env` is the whole contract environment, without the node's allow-listed base (PATH, HOME …).
-    `provided` are names that exist in the process but are set by someone else (Open MPI).
-    `gpus` are UUIDs, all of them visible to the process. `local_rank` is the index on its node.
+    `env` is the whole contract environment with the user's variables, without BASE_ENVIRONMENT.
+    PYTHONPATH there is what the *user* gave, or Reference("launch", "node_dir"); the node puts its
+    own entry in front of the former and fills in the latter.
+    `provided` exist in the process but are set by someone else (Open MPI): name -> the value it will have.
+    `gpus` are the UUIDs meant for this process; CUDA_VISIBLE_DEVICES in `env` says what it sees, which
+    is every GPU of the node where scripts choose by LOCAL_RANK. `local_rank` is the index on its node.
     `decides`: the process whose exit decides the run where others only serve (TensorFlow's chief).
     """
 
@@ -45,14 +58,16 @@ class PlannedProcess:
     argv: tuple[str, ...]
     env: Mapping[str, EnvValue]
     gpus: tuple[str, ...] = ()
-    provided: tuple[str, ...] = ()
+    provided: Mapping[str, str] = field(default_factory=dict)
     decides: bool = True
 
 
 @dataclass(frozen=True)
 class NodeCommand:
-    """One node's part. `launcher` is the head's mpirun argv, or empty; the rank wrapper it starts
-    finds its process in `processes` by OMPI_COMM_WORLD_RANK."""
+    """One node's part. `launcher` is the head's mpirun argv, or empty (then the node starts each of
+    `processes` itself, except on the other nodes of an MPI plan); the rank wrapper that mpirun starts
+    finds its process in `processes` by OMPI_COMM_WORLD_RANK. `launcher_env` is for mpirun alone, and
+    whether it may run as root (OMPI_ALLOW_RUN_AS_ROOT, …_CONFIRM) is for the node to say."""
 
     node: str
     node_rank: int
@@ -140,7 +155,7 @@ def _process_to_json(process: PlannedProcess) -> dict[str, Any]:
         "argv": list(process.argv),
         "env": env_to_json(process.env),
         "gpus": list(process.gpus),
-        "provided": list(process.provided),
+        "provided": dict(process.provided),
         "decides": process.decides,
     }
 
@@ -155,6 +170,6 @@ def _process_from_json(data: Mapping[str, Any]) -> PlannedProcess:
         argv=tuple(data["argv"]),
         env=env_from_json(data["env"]),
         gpus=tuple(data["gpus"]),
-        provided=tuple(data["provided"]),
+        provided=dict(data["provided"]),
         decides=data["decides"],
     )

@@ -79,6 +79,7 @@ class MemberFact:
 
     `exit_code` for a normal end, else `signal`; `log_bytes` is the log's final size, at the end.
     `ended_by_us`: the node ended it (cancel, gang stop, time out), so its exit is a consequence.
+    `out_of_memory`: only with evidence (the kernel's own count); a bare SIGKILL is a signal.
     """
 
     rank: int
@@ -90,6 +91,7 @@ class MemberFact:
     signal: int | None = None
     log_bytes: int | None = None
     ended_by_us: bool = False
+    out_of_memory: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,8 @@ class AttemptFact:
 
     `phase`: one of PHASES. `phase_at`: phase -> Unix seconds, for every phase reached. `error`: why it could not be prepared or
     started, a sentence; with `error_kind` one of environment, snapshot, launch, upload, internal.
-    `logs`: name -> size now, of every log file. `stopping`: why the node is ending it, "" = it is not: canceled, gang, timeout, orphan. `warnings`: sentences (a file in outputs/ left out …).
+    `logs`: name -> size now, of every log file. `stopping`: why the node is ending it, "" = it is not:
+    canceled, gang, timeout, orphan. `warnings`: sentences (a file in outputs/ left out …).
     """
 
     run: str

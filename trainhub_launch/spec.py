@@ -146,8 +146,7 @@ class RunSpec:
     def from_json(cls, data: Any) -> RunSpec:
         """Read a spec written by a person or a client; raises SpecError naming the field."""
         fields = Fields(data)
-        version = fields.integer("version", VERSION, least=1, most=VERSION)
-        assert version == VERSION
+        fields.integer("version", VERSION, least=1, most=VERSION)
         experiment = fields.text("experiment", "default", required=True)
         if not EXPERIMENT_NAME.match(experiment):
             raise SpecError("experiment", "use letters, digits, space, '.', '_' and '-', starting with a letter or digit")

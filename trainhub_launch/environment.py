@@ -1,0 +1,115 @@
+"""The environment contract: what every process finds, whatever its framework."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from trainhub_launch.errors import SpecError
+from trainhub_launch.placement import PlacedNode, Placement
+from trainhub_launch.plan import EnvValue, Reference
+from trainhub_launch.spec import RunSpec
+
+MASTER_PORT = 6105
+"""Azure ML's one port (S57): taken where it is free, and the first free one after it where not."""
+
+LOOPBACK = "127.0.0.1"
+
+DEFAULTS = frozenset({
+    "OMP_NUM_THREADS", "PYTHONUNBUFFERED", "PYTHONPATH", "NCCL_IB_DISABLE", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME",
+    "ACCELERATE_USE_CPU", "OMPI_MCA_btl_tcp_if_include",
+})
+"""Names of the contract that tune a process and do not say who it is: the user's own value wins."""
+
+Ports = Mapping[str, Sequence[int]]
+
+
+def common(node: PlacedNode, placement: Placement, *, processes: int, visible: Sequence[str]) -> dict[str, EnvValue]:
+    """What each process on `node` gets: `processes` share its cores, and this one sees the GPUs `visible`."""
+    env: dict[str, EnvValue] = {
+        "TRAINHUB_RUN_ID": Reference("launch", "run_id"),
+        "TRAINHUB_ATTEMPT": Reference("launch", "attempt"),
+        "TRAINHUB_URL": Reference("launch", "url"),
+        "TRAINHUB_TOKEN": Reference("launch", "token"),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONPATH": Reference("launch", "node_dir"),
+        "OMP_NUM_THREADS": str(max(1, node.cores // max(1, processes))),
+        # Empty, not absent: a run without GPUs must never touch somebody else's.
+        "CUDA_VISIBLE_DEVICES": ",".join(visible),
+    }
+    if not visible:
+        # Without it the Hugging Face Trainer trains N separate models and calls that a success.
+        env["ACCELERATE_USE_CPU"] = "true"
+    return env | _network(node, placement)
+
+
+def _network(node: PlacedNode, placement: Placement) -> dict[str, EnvValue]:
+    if len(placement.nodes) == 1:
+        return {}
+    env: dict[str, EnvValue] = {}
+    if node.interface:
+        # Without it gloo binds whatever the host's own name resolves to, often 127.0.0.1, and dies.
+        env["GLOO_SOCKET_IFNAME"] = env["NCCL_SOCKET_IFNAME"] = node.interface
+    if not all(placed.infiniband for placed in placement.nodes):
+        env["NCCL_IB_DISABLE"] = "1"
+    return env
+
+
+def network_notes(placement: Placement) -> tuple[str, ...]:
+    """Sentences about the interfaces and InfiniBand of a placement of several nodes."""
+    nodes = placement.nodes
+    if len(nodes) == 1:
+        return ()
+    without = [node.name for node in nodes if not node.infiniband]
+    notes = [
+        f"InfiniBand is switched off (NCCL_IB_DISABLE=1): no active port on {', '.join(without)}."
+        if without
+        else "InfiniBand is used: every node of the run reports an active port."
+    ]
+    unknown = [node.name for node in nodes if not node.interface]
+    if unknown:
+        notes.append(
+            f"No network interface is known for {', '.join(unknown)}; if its ranks cannot reach the others, "
+            "set TRAINHUB_NODE_INTERFACE on that node."
+        )
+    return tuple(notes)
+
+
+def address(node: PlacedNode, placement: Placement) -> str:
+    """Where other processes reach `node`: nothing of a one-node run depends on its network."""
+    return LOOPBACK if len(placement.nodes) == 1 else node.address
+
+
+def master(placement: Placement, ports: Ports) -> tuple[dict[str, EnvValue], dict[str, int]]:
+    """MASTER_ADDR and MASTER_PORT, and the port as `LaunchPlan.ports` holds it."""
+    env: dict[str, EnvValue] = {"MASTER_ADDR": address(placement.head, placement)}
+    if not ports:
+        return env | {"MASTER_PORT": Reference("launch", "port")}, {}
+    free = free_ports(placement.head, ports, 1)
+    port = MASTER_PORT if MASTER_PORT in ports[placement.head.name] else free[0]
+    return env | {"MASTER_PORT": str(port)}, {"MASTER_PORT": port}
+
+
+def free_ports(node: PlacedNode, ports: Ports, count: int) -> tuple[int, ...]:
+    """The first `count` ports that `node` said are free; raises SpecError where it has too few."""
+    free = tuple(ports.get(node.name, ()))
+    if len(free) < count:
+        raise SpecError("distribution", f"{node.name} has {len(free)} free port(s) for this run, which needs {count} there")
+    return free[:count]
+
+
+def user_variables(spec: RunSpec, contract: Mapping[str, EnvValue], provided: Mapping[str, str]) -> dict[str, EnvValue]:
+    """The user's own variables; raises SpecError for one that would tell a process it is another."""
+    env: dict[str, EnvValue] = {}
+    for name, variable in spec.environment_variables.items():
+        if is_reserved(name, contract, provided):
+            raise SpecError(f"environment_variables.{name}", reserved_sentence(name))
+        env[name] = Reference("secret", variable.secret) if variable.secret is not None else variable.value or ""
+    return env
+
+
+def is_reserved(name: str, contract: Mapping[str, EnvValue], provided: Mapping[str, str]) -> bool:
+    return name.startswith("TRAINHUB_") or name in provided or (name in contract and name not in DEFAULTS)
+
+
+def reserved_sentence(name: str) -> str:
+    return f"{name} is set by TrainHub for each process of this run; remove it here and read it in the script"

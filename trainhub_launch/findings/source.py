@@ -1,0 +1,66 @@
+"""The source folder: is the script in it, and is anything in it that should not be?"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from difflib import get_close_matches
+from pathlib import PurePosixPath
+
+from trainhub_launch.findings.finding import Finding
+from trainhub_launch.launchers import launcher, python_script
+from trainhub_launch.spec import RunSpec
+
+_SECRET_NAMES = frozenset({".env", ".netrc", ".pypirc", "id_rsa", "id_ed25519", "id_ecdsa", "credentials.json", "secrets.json"})
+_SECRET_ENDINGS = (".pem", ".p12", ".pfx", ".key")
+
+
+def source(spec: RunSpec, paths: Collection[str] | None) -> Iterator[Finding]:
+    yield from _kind_of_script(spec)
+    if paths is None:
+        return
+    if spec.script:
+        yield from _missing("script", spec.script, paths)
+    elif spec.command:
+        found = launcher(spec.command)
+        started = python_script(spec.command) or (found.script if found else "")
+        if started.endswith(".py") and not started.startswith("/") and "$" not in started:
+            yield from _missing("command", started, paths)
+    yield from _secrets(paths)
+
+
+def _kind_of_script(spec: RunSpec) -> Iterator[Finding]:
+    script = spec.script
+    if script.startswith(("/", "~")) or ".." in PurePosixPath(script).parts:
+        yield Finding("error", "script", f"{script!r} must be a path inside the source folder, such as 'train.py'")
+    elif script.startswith("-") or script.split(" ")[0] in ("python", "python3"):
+        yield Finding(
+            "error", "script", "give only the path of the script; options belong to 'arguments', another program to 'command'"
+        )
+    ending = PurePosixPath(script).suffix
+    if ending == ".ipynb":
+        yield Finding("error", "script", "a notebook cannot be run as a script; export it to a .py file first")
+    elif ending in (".sh", ".bash"):
+        yield Finding("error", "script", f"{script} would be run by Python; give it as a command instead: bash {script}")
+
+
+def _missing(field: str, script: str, paths: Collection[str]) -> Iterator[Finding]:
+    wanted = str(PurePosixPath(script))
+    if wanted in paths or wanted.startswith("-"):
+        return
+    same_name = sorted(path for path in paths if PurePosixPath(path).name == PurePosixPath(wanted).name)
+    near = same_name or get_close_matches(wanted, list(paths), n=3) or sorted(p for p in paths if p.endswith(".py"))[:5]
+    remedy = f"did you mean {' or '.join(near[:3])}?" if near else "it holds no Python file at all"
+    yield Finding("error", field, f"{wanted} is not in the source folder; {remedy}")
+
+
+def _secrets(paths: Collection[str]) -> Iterator[Finding]:
+    suspicious = sorted(
+        path for path in paths
+        if PurePosixPath(path).name in _SECRET_NAMES or PurePosixPath(path).suffix in _SECRET_ENDINGS
+    )
+    if suspicious:
+        more = f" and {len(suspicious) - 3} more" if len(suspicious) > 3 else ""
+        yield Finding(
+            "warning", "source", f"the whole source folder is copied and kept, {', '.join(suspicious[:3])}{more} too; "
+            "name what is secret in .trainhubignore, and hand it over as a secret variable",
+        )

@@ -1,0 +1,103 @@
+"""MPI: one mpirun on the head starts a rank wrapper per rank; the whole line is ours (S41-S47)."""
+
+from __future__ import annotations
+
+from trainhub_launch import environment
+from trainhub_launch.environment import Ports
+from trainhub_launch.errors import SpecError
+from trainhub_launch.frameworks.shape import argv, log_name, own_gpus
+from trainhub_launch.launchers import processes_started
+from trainhub_launch.placement import PlacedNode, Placement
+from trainhub_launch.plan import RANK_WRAPPER, RSH_AGENT, EnvValue, LaunchPlan, NodeCommand, PlannedProcess
+from trainhub_launch.spec import MpiConfiguration, RunSpec
+
+
+def plan(spec: RunSpec, placement: Placement, ports: Ports) -> LaunchPlan:
+    if not isinstance(spec.distribution, MpiConfiguration):
+        raise SpecError("distribution.type", "must be 'mpi' for the MPI planner")
+    per_node = spec.distribution.process_count_per_node
+    master, named_ports = environment.master(placement, ports)
+    commands = tuple(
+        NodeCommand(
+            node=node.name, node_rank=node_rank, address=node.address,
+            processes=_processes(spec, placement, master, node_rank, per_node),
+            launcher=_mpirun(placement, per_node) if node_rank == 0 else (),
+        )
+        for node_rank, node in enumerate(placement.nodes)
+    )
+    return LaunchPlan(framework="mpi", commands=commands, ports=named_ports, notes=environment.network_notes(placement))
+
+
+def _mpirun(placement: Placement, per_node: int) -> tuple[str, ...]:
+    """Slots are given with each host, so nothing is oversubscribed in Open MPI's eyes and no flag of
+    one major version is needed; mapped by slot, node k holds the ranks that the plan says."""
+    hosts = ",".join(f"{environment.address(node, placement)}:{per_node}" for node in placement.nodes)
+    options = ["--host", hosts, "-np", str(per_node * len(placement.nodes)), "--map-by", "slot", "--bind-to", "none"]
+    if any(per_node > node.cores for node in placement.nodes):
+        # Ranks that spin while they wait would starve the ones they wait for.
+        options += ["--mca", "mpi_yield_when_idle", "1"]
+    if len(placement.nodes) > 1:
+        options += ["--mca", "plm_rsh_agent", RSH_AGENT, "--mca", "plm_rsh_no_tree_spawn", "1", "--leave-session-attached"]
+        interfaces = ",".join(dict.fromkeys(node.interface for node in placement.nodes if node.interface))
+        if interfaces:
+            options += ["--mca", "oob_tcp_if_include", interfaces, "--mca", "btl_tcp_if_include", interfaces]
+    return ("mpirun", *options, RANK_WRAPPER)
+
+
+def _processes(
+    spec: RunSpec, placement: Placement, master: dict[str, EnvValue], node_rank: int, per_node: int
+) -> tuple[PlannedProcess, ...]:
+    node = placement.nodes[node_rank]
+    world = per_node * len(placement.nodes)
+    threads = per_node * processes_started(spec)
+    return tuple(
+        PlannedProcess(
+            rank=(rank := node_rank * per_node + local_rank), local_rank=local_rank, node_rank=node_rank, role="worker",
+            log_name=log_name(rank, world), argv=argv(spec), gpus=own_gpus(node, local_rank, per_node),
+            env=environment.common(node, placement, processes=threads, visible=node.gpus)
+            | master
+            | _azure(spec, placement, node, master)
+            | _torch_names(rank, world, local_rank, per_node),
+            provided=_set_by_open_mpi(rank, world, local_rank, per_node),
+        )
+        for local_rank in range(per_node)
+    )
+
+
+def _azure(spec: RunSpec, placement: Placement, node: PlacedNode, master: dict[str, EnvValue]) -> dict[str, EnvValue]:
+    """What Azure ML gives to MPI jobs and DeepSpeed looks for. AZUREML_EXPERIMENT_ID makes DeepSpeed
+    read all the others without asking, so they exist together."""
+    where, port = master["MASTER_ADDR"], master["MASTER_PORT"]
+    env: dict[str, EnvValue] = {
+        "AZUREML_EXPERIMENT_ID": spec.experiment,
+        "AZ_BATCHAI_MPI_MASTER_NODE": where,
+        "AZ_BATCH_MASTER_NODE": f"{where}:{port}",
+        "NCCL_SOCKET_IFNAME": "lo",
+    }
+    if len(placement.nodes) > 1:
+        env["NCCL_SOCKET_IFNAME"] = node.interface or "^docker0,lo"
+        if node.interface:
+            env["OMPI_MCA_btl_tcp_if_include"] = node.interface
+    return env
+
+
+def _torch_names(rank: int, world: int, local_rank: int, per_node: int) -> dict[str, EnvValue]:
+    """DeepSpeed with all of these takes our MASTER_PORT instead of its fixed 54965 or 29500, which two
+    runs on one machine would share. With one process a node they are left out: that process may be a
+    per-node launcher, and Lightning hangs when it finds LOCAL_RANK."""
+    if per_node == 1:
+        return {}
+    return {"RANK": str(rank), "WORLD_SIZE": str(world), "LOCAL_RANK": str(local_rank)}
+
+
+def _set_by_open_mpi(rank: int, world: int, local_rank: int, per_node: int) -> dict[str, str]:
+    return {
+        "OMPI_COMM_WORLD_RANK": str(rank),
+        "OMPI_COMM_WORLD_SIZE": str(world),
+        "OMPI_COMM_WORLD_LOCAL_RANK": str(local_rank),
+        "OMPI_COMM_WORLD_LOCAL_SIZE": str(per_node),
+        # Counts on its node and is not NODE_RANK, whatever its name says (S45).
+        "OMPI_COMM_WORLD_NODE_RANK": str(local_rank),
+        "OMPI_UNIVERSE_SIZE": str(world),
+        "PMIX_RANK": str(rank),
+    }

@@ -1,0 +1,70 @@
+"""PyTorch: the platform starts every process, or one per node for the user's launcher (S49-S61)."""
+
+from __future__ import annotations
+
+from trainhub_launch import environment
+from trainhub_launch.environment import Ports
+from trainhub_launch.errors import SpecError
+from trainhub_launch.frameworks.shape import argv, log_name, own_gpus
+from trainhub_launch.launchers import processes_started
+from trainhub_launch.placement import PlacedNode, Placement
+from trainhub_launch.plan import EnvValue, LaunchPlan, NodeCommand, PlannedProcess
+from trainhub_launch.spec import PyTorchConfiguration, RunSpec
+
+
+def plan(spec: RunSpec, placement: Placement, ports: Ports) -> LaunchPlan:
+    if not isinstance(spec.distribution, PyTorchConfiguration):
+        raise SpecError("distribution.type", "must be 'pytorch' for the PyTorch planner")
+    master, named_ports = environment.master(placement, ports)
+    commands = []
+    for node_rank, node in enumerate(placement.nodes):
+        if spec.distribution.process_count is None:
+            processes: tuple[PlannedProcess, ...] = (_per_node(spec, placement, master, node_rank),)
+        else:
+            processes = _per_process(spec, placement, master, node_rank, spec.distribution.process_count)
+        commands.append(NodeCommand(node=node.name, node_rank=node_rank, address=node.address, processes=processes))
+    return LaunchPlan(
+        framework="pytorch", commands=tuple(commands), ports=named_ports, notes=environment.network_notes(placement)
+    )
+
+
+def _per_process(
+    spec: RunSpec, placement: Placement, master: dict[str, EnvValue], node_rank: int, world: int
+) -> tuple[PlannedProcess, ...]:
+    nodes = len(placement.nodes)
+    if world % nodes:
+        raise SpecError("distribution.process_count", indivisible(world, nodes))
+    here = world // nodes
+    node = placement.nodes[node_rank]
+    return tuple(
+        PlannedProcess(
+            rank=(rank := node_rank * here + local_rank), local_rank=local_rank, node_rank=node_rank, role="worker",
+            log_name=log_name(rank, world), argv=argv(spec), gpus=own_gpus(node, local_rank, here),
+            env=environment.common(node, placement, processes=here, visible=node.gpus) | master | {
+                "WORLD_SIZE": str(world), "NODE_RANK": str(node_rank), "RANK": str(rank),
+                "LOCAL_RANK": str(local_rank), "LOCAL_WORLD_SIZE": str(here),
+            },
+        )
+        for local_rank in range(here)
+    )
+
+
+def _per_node(spec: RunSpec, placement: Placement, master: dict[str, EnvValue], node_rank: int) -> PlannedProcess:
+    node: PlacedNode = placement.nodes[node_rank]
+    nodes = len(placement.nodes)
+    return PlannedProcess(
+        rank=node_rank, local_rank=0, node_rank=node_rank, role="launcher", log_name=log_name(node_rank, nodes),
+        argv=argv(spec), gpus=node.gpus,
+        # No LOCAL_RANK or LOCAL_WORLD_SIZE: with them Lightning takes itself for a rank somebody else
+        # started and waits for ever.
+        env=environment.common(node, placement, processes=processes_started(spec), visible=node.gpus) | master | {
+            "NODE_RANK": str(node_rank), "WORLD_SIZE": str(nodes), "RANK": str(node_rank),
+        },
+    )
+
+
+def indivisible(world: int, nodes: int) -> str:
+    """The sentence for a process_count that does not divide by node_count."""
+    below = world - world % nodes
+    choices = f"{below} or {below + nodes}" if below else str(nodes)
+    return f"{world} processes cannot be shared evenly by {nodes} nodes; use {choices}, or change node_count"

@@ -1,0 +1,21 @@
+"""No distribution: one process, or whatever the user's own launcher makes of one node (S40, S58)."""
+
+from __future__ import annotations
+
+from trainhub_launch import environment
+from trainhub_launch.environment import Ports
+from trainhub_launch.frameworks.shape import argv, log_name
+from trainhub_launch.launchers import processes_started
+from trainhub_launch.placement import Placement
+from trainhub_launch.plan import LaunchPlan, NodeCommand, PlannedProcess
+from trainhub_launch.spec import RunSpec
+
+
+def plan(spec: RunSpec, placement: Placement, ports: Ports) -> LaunchPlan:  # noqa: ARG001 (every planner has this shape)
+    head = placement.head
+    process = PlannedProcess(
+        rank=0, local_rank=0, node_rank=0, role="main", log_name=log_name(0, 1), argv=argv(spec), gpus=head.gpus,
+        env=environment.common(head, placement, processes=processes_started(spec), visible=head.gpus),
+    )
+    command = NodeCommand(node=head.name, node_rank=0, address=head.address, processes=(process,))
+    return LaunchPlan(framework="single", commands=(command,))

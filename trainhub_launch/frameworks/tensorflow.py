@@ -1,0 +1,110 @@
+"""TensorFlow: TF_CONFIG per task, with real addresses (S62, S63)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from trainhub_launch import environment
+from trainhub_launch.environment import Ports
+from trainhub_launch.errors import SpecError
+from trainhub_launch.frameworks.shape import argv, deal, log_name
+from trainhub_launch.placement import Placement
+from trainhub_launch.plan import LaunchPlan, NodeCommand, PlannedProcess, Reference
+from trainhub_launch.spec import RunSpec, TensorflowConfiguration
+
+
+@dataclass(frozen=True)
+class _Task:
+    role: str
+    index: int
+    node_rank: int
+    rank: int
+    local_rank: int
+    gpus: tuple[str, ...]
+    endpoint: str
+    port: int | None
+
+    @property
+    def name(self) -> str:
+        return self.role if self.role == "chief" else f"{self.role}_{self.index}"
+
+
+def plan(spec: RunSpec, placement: Placement, ports: Ports) -> LaunchPlan:
+    if not isinstance(spec.distribution, TensorflowConfiguration):
+        raise SpecError("distribution.type", "must be 'tensorflow' for the TensorFlow planner")
+    tasks = _tasks(spec.distribution, placement, ports)
+    cluster = {
+        role: [task.endpoint for task in tasks if task.role == role]
+        for role in ("chief", "worker", "ps")
+        # An empty "ps" kills TensorFlow 2.21 with SIGSEGV.
+        if any(task.role == role for task in tasks)
+    }
+    commands = tuple(
+        NodeCommand(
+            node=node.name, node_rank=node_rank, address=node.address,
+            processes=tuple(
+                _process(spec, placement, task, tasks, cluster) for task in tasks if task.node_rank == node_rank
+            ),
+        )
+        for node_rank, node in enumerate(placement.nodes)
+    )
+    return LaunchPlan(
+        framework="tensorflow", commands=commands, ports={task.name: task.port for task in tasks if task.port is not None},
+        notes=environment.network_notes(placement),
+    )
+
+
+def _process(
+    spec: RunSpec, placement: Placement, task: _Task, tasks: tuple[_Task, ...], cluster: dict[str, list[str]]
+) -> PlannedProcess:
+    here = sum(other.node_rank == task.node_rank for other in tasks)
+    config = {"cluster": cluster, "task": {"type": task.role, "index": task.index}, "environment": "cloud"}
+    env = environment.common(placement.nodes[task.node_rank], placement, processes=here, visible=task.gpus)
+    return PlannedProcess(
+        rank=task.rank, local_rank=task.local_rank, node_rank=task.node_rank, role=task.role,
+        log_name=log_name(task.name, len(tasks)), argv=argv(spec), gpus=task.gpus,
+        env=env | {"TF_CONFIG": json.dumps(config)},
+        # With parameter servers only the chief ever ends by itself; the others serve until stopped.
+        decides="chief" not in cluster or task.role == "chief",
+    )
+
+
+def _tasks(distribution: TensorflowConfiguration, placement: Placement, ports: Ports) -> tuple[_Task, ...]:
+    nodes = len(placement.nodes)
+    servers = distribution.parameter_server_count
+    if nodes > distribution.worker_count:
+        raise SpecError(
+            "resources.node_count", f"{nodes} nodes for {distribution.worker_count} worker(s) leaves nodes without one; "
+            "ask for at most as many nodes as workers",
+        )
+    workers_on = deal(distribution.worker_count, nodes)
+    seats = [("chief", 0, 0)] if servers else []
+    seats += [("worker", sum(workers_on[:node]) + i, node) for node in range(nodes) for i in range(workers_on[node])]
+    seats += [("ps", index, index % nodes) for index in range(servers)]
+    tasks = []
+    for rank, (role, index, node_rank) in enumerate(seats):
+        local_rank = sum(seat[2] == node_rank for seat in seats[:rank])
+        port = _port(placement, ports, node_rank, local_rank)
+        host = environment.address(placement.nodes[node_rank], placement)
+        # Every worker takes all GPUs that it sees, so those of one node divide them.
+        gpus = _share(placement, node_rank, index - sum(workers_on[:node_rank]), workers_on) if role == "worker" else ()
+        tasks.append(
+            _Task(role, index, node_rank, rank, local_rank, gpus, f"{host}:{port or Reference('launch', 'port')}", port)
+        )
+    return tuple(tasks)
+
+
+def _share(placement: Placement, node_rank: int, seat: int, workers_on: list[int]) -> tuple[str, ...]:
+    gpus, workers = placement.nodes[node_rank].gpus, workers_on[node_rank]
+    if len(gpus) < workers:
+        return gpus
+    shares = deal(len(gpus), workers)
+    start = sum(shares[:seat])
+    return gpus[start : start + shares[seat]]
+
+
+def _port(placement: Placement, ports: Ports, node_rank: int, local_rank: int) -> int | None:
+    if not ports:
+        return None
+    return environment.free_ports(placement.nodes[node_rank], ports, local_rank + 1)[local_rank]
