@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import Any, cast
 
-from channels.routing import URLRouter
 from django.core.asgi import get_asgi_application
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -16,8 +15,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "trainhub.settings")
 django_application = get_asgi_application()
 
+from live.middleware import stack  # noqa: E402
 from trainhub.interim import optional  # noqa: E402
 from trainhub.static_files import HubStatic  # noqa: E402 - needs the apps loaded
+from workspaces.scopes import principal_of_scope  # noqa: E402
 
 
 def _routes(module: str) -> list:
@@ -40,9 +41,7 @@ front = Starlette(
 front.router.redirect_slashes = False
 front.router.default = cast("ASGIApp", django_application)
 
-_sockets: Any = URLRouter([*_routes("jobs.consumers"), *_routes("clusters.consumers")])
-if middleware := optional("live.middleware"):
-    _sockets = middleware.stack(_sockets)
+_sockets: Any = stack([*_routes("jobs.consumers"), *_routes("clusters.consumers")], principal_of_scope)
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:

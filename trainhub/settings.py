@@ -55,6 +55,7 @@ INSTALLED_APPS = [
     "heroicons",
 ]
 MIDDLEWARE = [
+    "workspaces.api.middleware.ApiProblems",
     "django.middleware.security.SecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",

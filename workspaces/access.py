@@ -34,8 +34,12 @@ class Principal:
 class WorkspaceRequest(HttpRequest):
     """What a view behind `needs` receives."""
 
-    user: User  # type: ignore[assignment]
+    user: User
     principal: Principal
+
+
+Guarded = Callable[Concatenate[WorkspaceRequest, P], HttpResponseBase]
+Open = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
 
 
 def membership_principal(user: User, workspace: Workspace | None = None) -> Principal | None:
@@ -49,8 +53,7 @@ def membership_principal(user: User, workspace: Workspace | None = None) -> Prin
 
 def principal(request: HttpRequest) -> Principal:
     """Who asks for this page. A person without membership learns nothing: 404."""
-    user = cast("User | AnonymousUser", request.user)
-    found = None if isinstance(user, AnonymousUser) else membership_principal(user)
+    found = None if isinstance(request.user, AnonymousUser) else membership_principal(request.user)
     if found is None:
         raise Http404
     return found
@@ -61,14 +64,10 @@ def lacking(who: Principal, needed: Role) -> str:
     return f"This needs the role {needed}; you are {who.role} of {who.workspace}. Ask one of its owners."
 
 
-def needs(
-    role: Role,
-) -> Callable[[Callable[Concatenate[WorkspaceRequest, P], HttpResponseBase]], Callable[Concatenate[HttpRequest, P], HttpResponseBase]]:
+def needs(role: Role) -> Callable[[Guarded[P]], Open[P]]:
     """Guard a view: 404 without membership, 403 below `role`; sets `request.principal`."""
 
-    def guard(
-        view: Callable[Concatenate[WorkspaceRequest, P], HttpResponseBase],
-    ) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
+    def guard(view: Guarded[P]) -> Open[P]:
         @wraps(view)
         def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
             who = principal(request)

@@ -49,9 +49,9 @@ def store_file(source: Path) -> str:
 class BlobWriter:
     """Write chunks, then `finish`; left without that, nothing remains.
 
-        with BlobWriter() as writer:
-            writer.write(chunk)
-            sha256 = writer.finish(expected)
+    with BlobWriter() as writer:
+        writer.write(chunk)
+        sha256 = writer.finish(expected)
     """
 
     def __init__(self) -> None:

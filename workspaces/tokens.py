@@ -30,9 +30,7 @@ def digest(text: str) -> str:
 def issue(user: User, workspace: Workspace, name: str) -> tuple[ApiToken, str]:
     """A new token of `user` for `workspace`, and its text, which exists nowhere else."""
     text = new_token(PREFIX)
-    token = ApiToken.objects.create(
-        user=user, workspace=workspace, name=name, digest=digest(text), hint=text[:HINT_LENGTH]
-    )
+    token = ApiToken.objects.create(user=user, workspace=workspace, name=name, digest=digest(text), hint=text[:HINT_LENGTH])
     return token, text
 
 

@@ -25,7 +25,7 @@ class TokenAuthentication(BaseAuthentication):
             raise AuthenticationFailed("This token is not valid here; make a new one under Settings.")
         return principal.user, principal
 
-    def authenticate_header(self, request: Request) -> str:
+    def authenticate_header(self, request: Request) -> str:  # noqa: ARG002 - DRF's signature
         return f'{SCHEME} realm="TrainHub"'
 
 

@@ -31,7 +31,7 @@ class AtLeast(BasePermission):
         # DRF calls what it finds in `permission_classes`.
         return self
 
-    def has_permission(self, request: Request, view: APIView) -> bool:
+    def has_permission(self, request: Request, view: APIView) -> bool:  # noqa: ARG002 - DRF's signature
         if not request.user.is_authenticated:
             return False
         who = principal_of(request)

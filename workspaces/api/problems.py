@@ -28,14 +28,15 @@ class ApiProblem(Exception):
         self.errors = tuple(errors)
 
 
-def problem(status: int, title: str, errors: Iterable[tuple[str, str]] = (), **headers: str) -> JsonResponse:
+def problem(
+    status: int, title: str, errors: Iterable[tuple[str, str]] = (), headers: Mapping[str, str] | None = None
+) -> JsonResponse:
     """`errors` are (field, message) pairs, fields as JSON paths (`distribution.process_count`)."""
     body: dict[str, Any] = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": title}
     listed = [{"field": field, "message": message} for field, message in errors]
     if listed:
         body["errors"] = listed
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return JsonResponse(body, status=status, content_type=CONTENT_TYPE, headers=named)
+    return JsonResponse(body, status=status, content_type=CONTENT_TYPE, headers=dict(headers or {}))
 
 
 def exception_handler(error: Exception, context: Mapping[str, Any]) -> JsonResponse:
@@ -61,15 +62,15 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> JsonRespo
 def _from_framework(error: exceptions.APIException) -> JsonResponse:
     headers: dict[str, str] = {}
     if (auth_header := getattr(error, "auth_header", None)) is not None:
-        headers["WWW_Authenticate"] = auth_header
+        headers["WWW-Authenticate"] = auth_header
     if (wait := getattr(error, "wait", None)) is not None:
-        headers["Retry_After"] = str(int(wait) + 1)
+        headers["Retry-After"] = str(int(wait) + 1)
     if isinstance(error, exceptions.NotAuthenticated):
-        return problem(401, "Sign in, or send a token: Authorization: Bearer TOKEN.", **headers)
+        return problem(401, "Sign in, or send a token: Authorization: Bearer TOKEN.", headers=headers)
     if isinstance(error, exceptions.ValidationError):
         errors = list(_flatten(error.detail))
-        return problem(400, "; ".join(f"{field}: {message}" for field, message in errors), errors, **headers)
-    return problem(error.status_code, str(error.detail), **headers)
+        return problem(400, "; ".join(f"{field}: {message}" for field, message in errors), errors, headers)
+    return problem(error.status_code, str(error.detail), headers=headers)
 
 
 def _flatten(detail: Any, path: str = "") -> Iterable[tuple[str, str]]:

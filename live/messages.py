@@ -1,0 +1,56 @@
+"""What a socket can receive. Contents are hints: files and rows are the truth, and every message may be lost."""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypedDict
+
+MAX_LOG_DATA = 16 * 1024
+"""Most log bytes that travel in a message; more is fetched over HTTP."""
+
+
+class RunChanged(TypedDict):
+    type: Literal["run.changed"]
+    run: str
+    number: int
+    state: str
+    reason: str
+    attempt: int
+
+
+class LogAppended(TypedDict):
+    """`size` bytes were appended at `offset`; `data` is their base64, absent when they are too many."""
+
+    type: Literal["log.appended"]
+    run: str
+    attempt: int
+    name: str
+    offset: int
+    size: int
+    data: NotRequired[str]
+
+
+class MemberChanged(TypedDict):
+    type: Literal["member.changed"]
+    run: str
+    attempt: int
+    rank: int
+    state: str
+
+
+class EventAdded(TypedDict):
+    type: Literal["event.added"]
+    run: str
+
+
+class NodeChanged(TypedDict):
+    type: Literal["node.changed"]
+    node: str
+
+
+class Hint(TypedDict):
+    """You missed something: fetch what you show."""
+
+    type: Literal["hint"]
+
+
+Message = RunChanged | LogAppended | MemberChanged | EventAdded | NodeChanged | Hint

@@ -1,0 +1,15 @@
+"""The only place where a topic's name is spelled (valid as a channel-layer group)."""
+
+from __future__ import annotations
+
+
+def run_topic(run_id: str) -> str:
+    return f"run.{run_id}"
+
+
+def runs_topic(workspace_id: int) -> str:
+    return f"runs.{workspace_id}"
+
+
+def node_topic(node_id: int) -> str:
+    return f"node.{node_id}"
