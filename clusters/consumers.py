@@ -20,11 +20,11 @@ class NodeConsumer(TopicConsumer):
         name = self.scope["url_route"]["kwargs"].get("name")
         if name is not None:
             nodes = nodes.filter(name=name)
-        self.names: list[str] = await database_sync_to_async(list)(nodes.values_list("name", flat=True))
-        return name is None or bool(self.names)
+        self.nodes: list[int] = await database_sync_to_async(list)(nodes.values_list("pk", flat=True))
+        return name is None or bool(self.nodes)
 
     def topics(self) -> list[str]:
-        return [node_topic(name) for name in self.names]
+        return [node_topic(node) for node in self.nodes]
 
 
 routes = [path("ws/nodes/", NodeConsumer.as_asgi()), path("ws/nodes/<slug:name>/", NodeConsumer.as_asgi())]

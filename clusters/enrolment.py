@@ -33,7 +33,7 @@ def enrol(cluster_name: str, node_name: str) -> tuple[Node, str]:
     )
     if not made:
         if node.cluster_id != cluster.pk and node.leases.filter(released_at=None).exists():
-            raise EnrolmentError("cluster", f"{node_name} is busy in cluster {node.cluster}; wait for its runs to end, or cancel them")
+            raise EnrolmentError("cluster", f"{node_name} is busy in cluster {node.cluster}; let its runs end or cancel them")
         node.cluster = cluster
         node.token_digest = digest(token)
         node.revoked_at = None
@@ -63,4 +63,4 @@ def _check(field: str, name: str) -> None:
 
 
 def _announce(node: Node) -> None:
-    publish_on_commit(node_topic(node.name), {"type": "node.changed", "node": node.name})
+    publish_on_commit(node_topic(node.pk), {"type": "node.changed", "node": node.name})

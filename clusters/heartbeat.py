@@ -35,7 +35,7 @@ def apply(node: Node, beat: Heartbeat | None, at: datetime) -> None:
             changed["vitals"] = inventory.vitals(beat, at) | ({"gpus_elsewhere": elsewhere} if elsewhere else {})
         changed["last_report_at"] = at
         Node.objects.filter(pk=node.pk).update(**changed)
-        publish_on_commit(node_topic(node.name), {"type": "node.changed", "node": node.name})
+        publish_on_commit(node_topic(node.pk), {"type": "node.changed", "node": node.name})
     for name, value in changed.items():
         setattr(node, name, value)
 

@@ -59,7 +59,7 @@ def acquire(
             node=nodes[placed.name], holder=holder, attempt=attempt, label=label, workspace=workspace,
             gpus=list(placed.gpus), slots=placed.slots,
         )
-    _announce(nodes)
+    _announce(nodes.values())
     return chosen
 
 
@@ -69,9 +69,9 @@ def release(holder: str, attempt: int, node: Node | None = None) -> int:
     if node is not None:
         leases = leases.filter(node=node)
     with transaction.atomic():
-        names = list(leases.values_list("node__name", flat=True))
+        nodes = [lease.node for lease in leases.select_related("node")]
         count = leases.update(released_at=timezone.now())
-        _announce(names)
+        _announce(nodes)
     return count
 
 
@@ -141,6 +141,6 @@ def _holders(names: list[str], workspace: Workspace) -> str:
     return ", ".join(dict.fromkeys(labels))
 
 
-def _announce(names: Iterable[str]) -> None:
-    for name in names:
-        publish_on_commit(node_topic(name), {"type": "node.changed", "node": name})
+def _announce(nodes: Iterable[Node]) -> None:
+    for node in nodes:
+        publish_on_commit(node_topic(node.pk), {"type": "node.changed", "node": node.name})

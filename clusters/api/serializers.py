@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from clusters.overview import ClusterCard
+
+
+class LeaseSerializer(serializers.Serializer[Any]):
+    """What holds GPUs or slots; of another workspace's run only that it is busy."""
+
+    run = serializers.CharField(source="holder", help_text="The run's id; empty for a run of another workspace.")
+    title = serializers.CharField(source="label", help_text="'run 41', or 'busy'.")
+    gpus = serializers.ListField(child=serializers.CharField())
+    slots = serializers.IntegerField()
+    since = serializers.DateTimeField()
+
+
+class GpuSerializer(serializers.Serializer[Any]):
+    """A device and its latest numbers; null = this device cannot tell."""
+
+    uuid = serializers.CharField(source="gpu.uuid")
+    index = serializers.IntegerField(source="gpu.index")
+    name = serializers.CharField(source="gpu.name")
+    memory_bytes = serializers.IntegerField(source="gpu.memory_bytes", allow_null=True)
+    memory_used_bytes = serializers.IntegerField(allow_null=True)
+    utilization_pct = serializers.FloatField(allow_null=True)
+    power_w = serializers.FloatField(allow_null=True)
+    temperature_c = serializers.FloatField(allow_null=True)
+    held = LeaseSerializer(allow_null=True)
+
+
+class NodeSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField(source="node.name")
+    cluster = serializers.CharField(source="node.cluster.name")
+    status = serializers.CharField(help_text="ready, unreachable, lost, new or revoked")
+    last_report_at = serializers.DateTimeField(source="node.last_report_at", allow_null=True)
+    hostname = serializers.CharField(source="node.hostname")
+    address = serializers.CharField(source="node.address")
+    interface = serializers.CharField(source="node.interface")
+    agent_version = serializers.CharField(source="node.agent_version")
+    cores = serializers.IntegerField(source="node.cores")
+    slots = serializers.IntegerField(source="node.slots", help_text="Places for processes without a GPU.")
+    slots_free = serializers.IntegerField()
+    memory_bytes = serializers.IntegerField(source="node.memory_bytes")
+    memory_used_bytes = serializers.IntegerField(allow_null=True)
+    cpu_pct = serializers.FloatField(allow_null=True)
+    disk_free_bytes = serializers.IntegerField(allow_null=True)
+    infiniband = serializers.BooleanField(source="node.infiniband")
+    mpi = serializers.CharField(source="node.mpi")
+    run_as = serializers.CharField(source="node.run_as")
+    interpreters = serializers.ListField(source="node.interpreters", child=serializers.DictField(child=serializers.CharField()))
+    gpus = GpuSerializer(many=True)
+    leases = LeaseSerializer(many=True)
+
+
+class ClusterSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField(source="cluster.name")
+    kind = serializers.CharField(source="cluster.kind")
+    gpus = serializers.IntegerField(help_text="On its ready nodes.")
+    gpus_free = serializers.IntegerField()
+    slots = serializers.IntegerField()
+    slots_free = serializers.IntegerField()
+    nodes = serializers.SerializerMethodField(help_text="Their names.")
+
+    def get_nodes(self, card: ClusterCard) -> list[str]:
+        return [node.node.name for node in card.nodes]

@@ -1,0 +1,11 @@
+from __future__ import annotations
+
+from django.urls import path
+
+from clusters.api import views
+
+urlpatterns = [
+    path("clusters/", views.ClusterList.as_view()),
+    path("nodes/", views.NodeList.as_view()),
+    path("nodes/<slug:name>/", views.NodeDetail.as_view()),
+]

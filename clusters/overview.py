@@ -1,0 +1,164 @@
+"""Clusters as one workspace sees them: what is there, what is free, and what holds the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from clusters.hearing import Heard, heard
+from clusters.heartbeat import silence_s, status
+from clusters.models import Cluster, Gpu, Lease, Node
+from clusters.states import NodeStatus
+from clusters.visibility import clusters_of, visible_nodes
+from workspaces.models import Workspace
+
+
+@dataclass(frozen=True)
+class LeaseLine:
+    """What a lease takes. Of another workspace's there is no `holder`, and the label says only "busy"."""
+
+    holder: str
+    label: str
+    gpus: tuple[str, ...]
+    slots: int
+    since: datetime
+
+
+@dataclass(frozen=True)
+class GpuCell:
+    """A device with its latest numbers; `held` None = free, a number None = not known."""
+
+    gpu: Gpu
+    held: LeaseLine | None
+    utilization_pct: float | None
+    memory_used_bytes: float | None
+    power_w: float | None
+    temperature_c: float | None
+
+    @property
+    def memory_pct(self) -> float | None:
+        return _share(self.memory_used_bytes, self.gpu.memory_bytes)
+
+
+@dataclass(frozen=True)
+class NodeCard:
+    node: Node
+    status: NodeStatus
+    silence_s: float
+    leases: tuple[LeaseLine, ...]
+    gpus: tuple[GpuCell, ...]
+    cpu_pct: float | None
+    memory_used_bytes: int | None
+    disk_free_bytes: int | None
+
+    @property
+    def gpus_busy(self) -> int:
+        return sum(cell.held is not None for cell in self.gpus)
+
+    @property
+    def gpus_free(self) -> int:
+        return len(self.gpus) - self.gpus_busy
+
+    @property
+    def slots_busy(self) -> int:
+        return sum(lease.slots for lease in self.leases)
+
+    @property
+    def slots_free(self) -> int:
+        return max(0, self.node.slots - self.slots_busy)
+
+    @property
+    def slots_pct(self) -> float | None:
+        return _share(self.slots_busy, self.node.slots)
+
+    @property
+    def memory_pct(self) -> float | None:
+        return _share(self.memory_used_bytes, self.node.memory_bytes)
+
+    @property
+    def elsewhere(self) -> list[str]:
+        """GPUs that this node reports and another living node owns."""
+        return list(self.node.vitals.get("gpus_elsewhere", []))
+
+
+@dataclass(frozen=True)
+class ClusterCard:
+    cluster: Cluster
+    nodes: tuple[NodeCard, ...]
+
+    @property
+    def ready(self) -> tuple[NodeCard, ...]:
+        return tuple(card for card in self.nodes if card.status is NodeStatus.READY)
+
+    @property
+    def gpus(self) -> int:
+        return sum(len(card.gpus) for card in self.ready)
+
+    @property
+    def gpus_free(self) -> int:
+        return sum(card.gpus_free for card in self.ready)
+
+    @property
+    def slots(self) -> int:
+        return sum(card.node.slots for card in self.ready)
+
+    @property
+    def slots_free(self) -> int:
+        return sum(card.slots_free for card in self.ready)
+
+
+def cluster_cards(workspace: Workspace) -> tuple[ClusterCard, ...]:
+    """Every cluster that the workspace may use, with its nodes; revoked nodes are left out."""
+    cards = node_cards(visible_nodes(workspace).filter(revoked_at=None), workspace)
+    return tuple(
+        ClusterCard(cluster, tuple(card for card in cards if card.node.cluster_id == cluster.pk))
+        for cluster in clusters_of(workspace)
+    )
+
+
+def node_cards(nodes: Iterable[Node], workspace: Workspace) -> tuple[NodeCard, ...]:
+    nodes = list(nodes)
+    now = timezone.now()
+    span = heard(now)
+    leases: dict[int, list[Lease]] = {node.pk: [] for node in nodes}
+    for lease in Lease.objects.filter(node__in=nodes, released_at=None).order_by("pk"):
+        leases[lease.node_id].append(lease)
+    devices: dict[int, list[Gpu]] = {node.pk: [] for node in nodes}
+    for gpu in Gpu.objects.filter(node__in=nodes, present=True):
+        devices[gpu.node_id].append(gpu)
+    lines = {key: tuple(_line(lease, workspace) for lease in found) for key, found in leases.items()}
+    return tuple(_node_card(node, lines[node.pk], devices[node.pk], now, span) for node in nodes)
+
+
+def _node_card(node: Node, lines: tuple[LeaseLine, ...], devices: list[Gpu], now: datetime, span: Heard) -> NodeCard:
+    holders = {uuid: line for line in lines for uuid in line.gpus}
+    vitals: dict[str, Any] = node.vitals
+    return NodeCard(
+        node=node, status=status(node, now, span), silence_s=silence_s(node, now, span), leases=lines,
+        gpus=tuple(_cell(gpu, holders.get(gpu.uuid), vitals.get("gpus", {}).get(gpu.uuid, {})) for gpu in devices),
+        cpu_pct=vitals.get("cpu_pct"), memory_used_bytes=vitals.get("memory_used_bytes"),
+        disk_free_bytes=vitals.get("disk_free_bytes"),
+    )
+
+
+def _line(lease: Lease, workspace: Workspace) -> LeaseLine:
+    ours = lease.workspace_id == workspace.pk
+    return LeaseLine(
+        holder=lease.holder if ours else "", label=lease.label if ours else "busy", gpus=tuple(lease.gpus), slots=lease.slots,
+        since=lease.created_at,
+    )
+
+
+def _cell(gpu: Gpu, held: LeaseLine | None, numbers: dict[str, float]) -> GpuCell:
+    return GpuCell(
+        gpu=gpu, held=held, utilization_pct=numbers.get("utilization_pct"), memory_used_bytes=numbers.get("memory_used_bytes"),
+        power_w=numbers.get("power_w"), temperature_c=numbers.get("temperature_c"),
+    )
+
+
+def _share(part: float | None, whole: float | None) -> float | None:
+    return None if part is None or not whole else min(100.0, 100.0 * part / whole)

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from clusters import heartbeat
+from clusters.enrolment import enrol, revoke
+from clusters.hearing import GAP, PULSE_S, pulse
+from clusters.models import Gpu, Hearing, Node
+from tests.clusters.builders import GIB, beat, gpu, ready_node
+from trainhub_launch.errors import WireError
+
+pytestmark = pytest.mark.django_db
+# Later than any process that runs this test could have started.
+NOW = datetime(2099, 1, 1, tzinfo=UTC)
+
+
+def after(seconds: float) -> datetime:
+    return NOW + timedelta(seconds=seconds)
+
+
+def listening(since: float, until: float) -> None:
+    Hearing.objects.update_or_create(pk=1, defaults={"since": after(since), "until": after(until)})
+
+
+class TestApply:
+    def test_the_first_heartbeat_fills_the_inventory(self) -> None:
+        node = ready_node("alpha", "GPU-a", "GPU-b", at=NOW)
+        assert (node.cores, node.slots, node.address, node.last_report_at) == (8, 32, "10.0.0.7", NOW)
+        assert node.interpreters == [{"path": "/usr/bin/python3", "version": "3.11.7"}]
+        assert [device.uuid for device in node.gpus.all()] == ["GPU-a", "GPU-b"]
+
+    def test_vitals_keep_what_is_known_and_leave_out_what_is_not(self) -> None:
+        node, _ = enrol("local", "alpha")
+        heartbeat.apply(node, beat(gpu("GPU-a", utilization_pct=0.0, power_w=None)), NOW)
+        node.refresh_from_db()
+        assert node.vitals["memory_used_bytes"] == 20 * GIB
+        assert node.vitals["gpus"] == {"GPU-a": {"utilization_pct": 0.0}}
+
+    def test_a_second_report_within_a_second_writes_nothing(self, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+        node = ready_node(at=NOW)
+        with django_assert_num_queries(0):
+            heartbeat.apply(node, beat(cpu_pct=99.0), after(0.9))
+
+    def test_changed_inventory_is_written_at_once(self) -> None:
+        node = ready_node(at=NOW)
+        heartbeat.apply(node, beat(slots=4), after(0.1))
+        assert Node.objects.get(pk=node.pk).slots == 4
+
+    def test_a_report_without_heartbeat_still_counts_as_life(self) -> None:
+        node = ready_node(at=NOW)
+        heartbeat.apply(node, None, after(2))
+        assert Node.objects.get(pk=node.pk).last_report_at == after(2)
+
+    def test_a_gpu_that_is_gone_is_kept_as_absent_and_comes_back(self) -> None:
+        node = ready_node("alpha", "GPU-a", "GPU-b", at=NOW)
+        heartbeat.apply(node, beat(gpu("GPU-b", 1)), after(2))
+        assert dict(Gpu.objects.values_list("uuid", "present")) == {"GPU-a": False, "GPU-b": True}
+        heartbeat.apply(node, beat(gpu("GPU-a"), gpu("GPU-b", 1)), after(4))
+        assert all(Gpu.objects.values_list("present", flat=True))
+
+    def test_a_gpu_moves_with_its_uuid_to_another_machine(self) -> None:
+        old = ready_node("alpha", "GPU-a", at=NOW)
+        heartbeat.apply(old, beat(), after(2))
+        new = ready_node("beta", "GPU-a", at=after(3))
+        assert Gpu.objects.get(pk="GPU-a").node == new
+
+    def test_a_node_cannot_take_the_gpu_of_another_living_node(self) -> None:
+        owner = ready_node("alpha", "GPU-a", at=NOW)
+        thief = ready_node("beta", "GPU-a", at=after(1))
+        assert Gpu.objects.get(pk="GPU-a").node == owner
+        assert thief.vitals["gpus_elsewhere"] == ["GPU-a"]
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"cores": -1}, {"cores": "8"}, {"slots": 10**9}, {"hostname": "x" * 300}, {"hostname": None}, {"cpu_pct": "hot"},
+            {"memory_bytes": 2**70}, {"address": "a\x00b"}, {"gpus": tuple(gpu(f"GPU-{n}") for n in range(65))},
+        ],
+    )
+    def test_a_value_that_no_machine_has_is_refused_whole(self, wrong: dict[str, Any]) -> None:
+        node = ready_node(at=NOW)
+        gpus = wrong.pop("gpus", ())
+        with pytest.raises(WireError):
+            heartbeat.apply(node, beat(*gpus, **wrong), after(5))
+        assert Node.objects.get(pk=node.pk).last_report_at == NOW
+
+    def test_not_a_number_becomes_unknown(self) -> None:
+        node, _ = enrol("local", "alpha")
+        heartbeat.apply(node, beat(gpu("GPU-a", power_w=float("nan")), cpu_pct=float("inf")), NOW)
+        node.refresh_from_db()
+        assert node.vitals["cpu_pct"] is None
+        assert node.vitals["gpus"] == {"GPU-a": {}}
+
+
+class TestStatus:
+    @pytest.mark.parametrize(
+        ("silent_s", "expected"),
+        [(0, "ready"), (9.9, "ready"), (10, "unreachable"), (59.9, "unreachable"), (60, "lost"), (10**6, "lost")],
+    )
+    def test_silence_decides(self, settings: Settings, silent_s: float, expected: str) -> None:
+        settings.NODE_UNREACHABLE_AFTER, settings.NODE_LOST_AFTER = 10, 60
+        node = ready_node(at=NOW)
+        assert heartbeat.status(node, after(silent_s)) == expected
+
+    def test_a_node_that_never_reported_is_new(self) -> None:
+        assert heartbeat.status(enrol("local", "alpha")[0], NOW) == "new"
+
+    def test_a_revoked_node_is_revoked_whatever_it_says(self) -> None:
+        node = ready_node(at=NOW)
+        revoke(node)
+        assert heartbeat.status(node, NOW) == "revoked"
+
+    def test_silence_from_before_the_hub_started_does_not_count(self) -> None:
+        node = ready_node(at=NOW)
+        listening(since=3600, until=3605)
+        assert heartbeat.status(node, after(3605)) == "ready"
+        assert heartbeat.silence_s(node, after(3605)) == 5
+
+    def test_while_the_hub_is_deaf_time_stands_still(self) -> None:
+        node = ready_node(at=NOW)
+        listening(since=-100, until=4)
+        assert heartbeat.silence_s(node, after(4 + GAP.total_seconds())) == 4 + GAP.total_seconds()
+        assert heartbeat.silence_s(node, after(3600)) == 4
+
+
+class TestPulse:
+    def test_pulses_in_step_extend_one_span(self) -> None:
+        pulse(NOW)
+        pulse(after(PULSE_S))
+        row = Hearing.objects.get()
+        assert (row.since, row.until) == (NOW, after(PULSE_S))
+
+    def test_a_gap_begins_a_new_span(self) -> None:
+        pulse(NOW)
+        pulse(after(3600))
+        row = Hearing.objects.get()
+        assert (row.since, row.until) == (after(3600), after(3600))
