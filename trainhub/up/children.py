@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainhub import places
+from trainhub.files import write_secret
 
 LARGEST_LOG_BYTES = 10 * 2**20
 SHORT_LIFE_S = 5.0
@@ -44,6 +45,10 @@ class Child:
         return places.LOGS / f"{self.name}.log"
 
     @property
+    def pid_file(self) -> Path:
+        return places.DATA_DIR / "run" / f"{self.name}.pid"
+
+    @property
     def alive(self) -> bool:
         return self.process is not None and self.process.poll() is None
 
@@ -65,6 +70,7 @@ class Child:
             )
         self.started_at = time.monotonic()
         self.restart_at = None
+        write_secret(self.pid_file, f"{self.process.pid}\n")
 
     def died(self) -> str:
         """Note the death, plan the restart and say how it ended."""

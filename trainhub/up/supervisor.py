@@ -69,6 +69,8 @@ class Supervisor:
                 for child in group:
                     child.send(signal.SIGKILL)
                 self._gone(group, time.monotonic() + GRACE_S, None)
+            for child in group:
+                child.pid_file.unlink(missing_ok=True)
 
     def _gone(self, group: Sequence[Child], deadline: float, asked: int | None) -> bool:
         while any(child.alive for child in group):

@@ -72,10 +72,10 @@ class Valkey:
             time.sleep(0.02)
 
 
-def configured(data: Path) -> Valkey:
-    """Write the configuration for this start. The password is new each time and never on a command line."""
+def configured(data: Path, password: str = "") -> Valkey:
+    """Write the configuration for this start. The password is new each time unless given, and never on a command line."""
     runtime = runtime_folder(data)
-    valkey = Valkey(_binary(), data / "run" / "valkey.conf", runtime / "valkey.sock", secrets.token_urlsafe(32))
+    valkey = Valkey(_binary(), data / "run" / "valkey.conf", runtime / "valkey.sock", password or secrets.token_urlsafe(32))
     text = CONFIG.format(socket=_quoted(valkey.socket), password=valkey.password, folder=_quoted(data / "valkey"))
     write_secret(valkey.config, text)
     return valkey

@@ -1,0 +1,36 @@
+# `make up` runs TrainHub; `make test` runs everything that must hold.
+PY := .venv/bin/python
+.PHONY: up test test-quick lint bench
+.DEFAULT_GOAL := up
+
+up: .venv/ready
+	@exec $(PY) manage.py up
+
+test: .venv/ready-dev
+	@.ci/system-packages
+	@$(MAKE) --no-print-directory lint
+	@frameworks=$$(.ci/frameworks-env) && TRAINHUB_TEST_FRAMEWORKS_PYTHON="$$frameworks" $(PY) -m pytest -q $(PYTEST)
+
+test-quick: .venv/ready-dev
+	@$(PY) -m pytest -q -m "not slow and not mpi and not frameworks and not browser and not gpu" $(PYTEST)
+
+lint: .venv/ready-dev
+	@$(PY) -m ruff check --quiet .
+	@$(PY) -m mypy --no-error-summary .
+	@$(PY) manage.py makemigrations --check --dry-run >/dev/null || { echo "Models and migrations differ: run manage.py makemigrations."; exit 1; }
+
+bench: .venv/ready-dev
+	@for script in bench/[a-z]*.py; do echo "== $$script"; $(PY) "$$script" || exit 1; done
+
+.venv/bin/python:
+	@python=$$(.ci/find-python) && "$$python" -m venv .venv
+
+.venv/ready: requirements.txt | .venv/bin/python
+	@echo "Installing what TrainHub needs into .venv ..."
+	@$(PY) -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+.venv/ready-dev: requirements-dev.txt .venv/ready
+	@echo "Installing what the tests need into .venv ..."
+	@$(PY) -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@

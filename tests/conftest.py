@@ -1,0 +1,108 @@
+"""Fixtures that start real parts, each only for the tests that ask for it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from channels.layers import channel_layers
+from django.conf import settings
+
+from tests.hub import PROJECT, Hub
+from trainhub.up import valkey as embedded
+
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Browser tests last: Playwright's loop stays in its thread, where async tests want their own."""
+    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if settings.configured:
+        shutil.rmtree(settings.DATA_DIR, ignore_errors=True)
+        shutil.rmtree(embedded.runtime_folder(settings.DATA_DIR), ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def _fresh_channel_layer() -> Iterator[None]:
+    """A channel layer belongs to one event loop; every async test has its own."""
+    yield
+    channel_layers.backends.clear()
+
+
+@pytest.fixture(scope="session")
+def valkey() -> Iterator[str]:
+    """A real private Valkey for this session: the channel layer and broker of the settings. Its URL."""
+    settings.DATA_DIR.joinpath("run").mkdir(parents=True, exist_ok=True)
+    settings.DATA_DIR.joinpath("valkey").mkdir(exist_ok=True)
+    server = embedded.configured(settings.DATA_DIR, password="of-tests-only")
+    process = subprocess.Popen(server.argv, stdout=subprocess.DEVNULL)
+    try:
+        server.wait()
+        yield server.url
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+@pytest.fixture(scope="session")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
+    """The whole stack, shared by the session: leave it running and make runs of your own in it."""
+    running = Hub(tmp_path_factory.mktemp("hub") / "data")
+    try:
+        yield running.start()
+    finally:
+        running.stop()
+
+
+@pytest.fixture
+def own_hub(tmp_path: Path) -> Iterator[Hub]:
+    """A stack for one test alone, not started yet: for tests that break or stop it."""
+    own = Hub(tmp_path / "data")
+    try:
+        yield own
+    finally:
+        own.stop()
+
+
+@pytest.fixture(scope="session")
+def frameworks_python() -> str:
+    """The interpreter of the cached environment with torch, mpi4py and TensorFlow; built on first use."""
+    given = os.environ.get("TRAINHUB_TEST_FRAMEWORKS_PYTHON")
+    if given:
+        return given
+    done = subprocess.run([PROJECT / ".ci" / "frameworks-env"], stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout.strip().splitlines()[-1]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A headless Chromium: the system's, or Playwright's own."""
+    from playwright.sync_api import sync_playwright
+
+    found = next((path for name in CHROMIUM if (path := shutil.which(name))), None)
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def page(browser: Any, hub: Hub) -> Iterator[Any]:
+    """A tab signed in as the owner of `hub`, at 1440 px."""
+    context = browser.new_context(base_url=hub.url, viewport={"width": 1440, "height": 900}, accept_downloads=True)
+    tab = context.new_page()
+    tab.goto("/sign-in/")
+    tab.fill("input[name=username]", "admin")
+    tab.fill("input[name=password]", hub.password)
+    tab.press("input[name=password]", "Enter")
+    tab.wait_for_url(f"{hub.url}/")
+    yield tab
+    context.close()

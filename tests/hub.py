@@ -1,0 +1,134 @@
+"""A real hub for tests: what `manage.py up` starts, on a free port and a data folder of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+
+PROJECT = Path(__file__).resolve().parent.parent
+OURS = re.compile(r"(TRAINHUB_|DJANGO_|DATA_DIR|NODE_DIR|SECRET_KEY|DATABASE|REDIS|BROKER|BIND|PUBLIC_URL|ALLOWED|RUN_AS)")
+PASSWORD = re.compile(r"as admin with the password (\S+)")
+CACHE = Path(os.environ.get("TRAINHUB_TEST_CACHE") or Path.home() / ".cache" / "trainhub-tests").expanduser()
+"""What is costly to build (environments, frameworks), kept between sessions."""
+T = TypeVar("T")
+
+
+def eventually(condition: Callable[[], T], seconds: float = 20, what: str = "") -> T:
+    """The first true answer of `condition`; fails after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while True:
+        answer = condition()
+        if answer:
+            return answer
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what or condition}"
+        time.sleep(0.03)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Hub:
+    """`start`, ask with `client`, `kill` a part by name (valkey, web, worker, agent), `stop`."""
+
+    def __init__(self, data_dir: Path, **settings: str) -> None:
+        self.data_dir = data_dir
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.settings = settings
+        self.password = ""
+        self.token = ""
+        self.process: subprocess.Popen[str] | None = None
+        self.console = data_dir.parent / f"{data_dir.name}.console"
+
+    @property
+    def env(self) -> dict[str, str]:
+        """Of `up` and of every other manage.py command for this hub."""
+        kept = {name: value for name, value in os.environ.items() if not OURS.match(name)}
+        own = {
+            "DATA_DIR": str(self.data_dir),
+            "BIND": f"127.0.0.1:{self.port}",
+            "TRAINHUB_NODE_CACHE": str(CACHE / "node"),
+        }
+        return {**kept, **own, **self.settings}
+
+    def start(self) -> Hub:
+        with self.console.open("w") as console:
+            self.process = subprocess.Popen(
+                [sys.executable, "manage.py", "up"],
+                cwd=PROJECT,
+                env=self.env,
+                stdout=console,
+                stderr=subprocess.STDOUT,
+                text=True,
+                start_new_session=True,
+            )
+        eventually(lambda: "Ctrl-C stops" in self.said() or self._gave_up(), 90, f"{self.console} says that it is ready")
+        self.password = self.password or next(iter(PASSWORD.findall(self.said())), "")
+        return self
+
+    def said(self) -> str:
+        return self.console.read_text()
+
+    def stop(self, number: signal.Signals = signal.SIGINT) -> int:
+        """Ask `up` to end and wait for it; its exit code."""
+        if self.process is None:
+            return 0
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        return self.process.wait(60)
+
+    def manage(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "manage.py", *arguments]
+        done = subprocess.run(command, cwd=PROJECT, env=self.env, capture_output=True, text=True, timeout=300, check=False)
+        assert not check or done.returncode == 0, done.stderr
+        return done
+
+    def pid(self, name: str) -> int:
+        return int((self.data_dir / "run" / f"{name}.pid").read_text())
+
+    def kill(self, name: str, *, wait: bool = True) -> None:
+        """kill -9 of one part; waits until its successor runs (and, for the web server, answers)."""
+        before = self.pid(name)
+        os.kill(before, signal.SIGKILL)
+        if wait:
+            eventually(lambda: self.pid(name) != before, what=f"{name} runs again")
+            eventually(self.answers, what="the hub answers again")
+
+    def answers(self) -> bool:
+        try:
+            return httpx.get(f"{self.url}/healthz", timeout=2).status_code == httpx.codes.OK
+        except httpx.TransportError:
+            return False
+
+    def client(self, token: str | None = None, **options: Any) -> httpx.Client:
+        """With the owner's token unless another is given; '' for none."""
+        bearer = self.owner_token() if token is None else token
+        headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=30, **options)
+
+    def owner_token(self) -> str:
+        if not self.token:
+            self.token = self.manage("token", "create", "admin").stdout.strip().splitlines()[-1].split()[-1]
+        return self.token
+
+    def log(self, name: str) -> str:
+        path = self.data_dir / "logs" / f"{name}.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def _gave_up(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, self.said()
+        return False

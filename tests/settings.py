@@ -1,0 +1,34 @@
+"""The hub's own settings on a data folder that ends with the test session; nothing is started by importing this."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from trainhub.up.valkey import runtime_folder
+
+_data = Path(tempfile.mkdtemp(prefix="trainhub-test-"))
+for _name in (
+    "BIND",
+    "PUBLIC_URL",
+    "ALLOWED_HOSTS",
+    "SECRET_KEY_FILE",
+    "REDIS_URL_FILE",
+    "BROKER_URL",
+    "BROKER_URL_FILE",
+    "RUN_AS",
+):
+    os.environ.pop(_name, None)
+os.environ["DATA_DIR"] = str(_data)
+os.environ["NODE_DIR"] = str(_data / "node")
+os.environ["SECRET_KEY"] = "of-tests-only"
+os.environ["REDIS_URL"] = f"unix://:of-tests-only@{runtime_folder(_data) / 'valkey.sock'}"
+os.environ["DATABASE_URL"] = os.environ.get("TRAINHUB_TEST_DATABASE_URL", "")
+
+from trainhub.settings import *  # noqa: E402, F403
+from trainhub.settings import DATABASES  # noqa: E402
+
+DATABASES["default"]["TEST"] = {"NAME": str(_data / "test.sqlite3")} if not os.environ["DATABASE_URL"] else {}
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+ALLOWED_HOSTS = ["testserver", "localhost", "127.0.0.1"]
