@@ -1,0 +1,7 @@
+from __future__ import annotations
+
+from trainhub_launch.errors import SpecError
+
+
+class RegistryError(SpecError):
+    """A model, version or alias cannot be made as asked; `field` says what to change."""
