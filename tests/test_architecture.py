@@ -1,0 +1,121 @@
+"""The floors of ARCHITECTURE.md, and the sizes and names that keep modules readable."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parent.parent
+FLOORS = {
+    "trainhub_launch": 0,
+    "trainhub_node": 1,
+    "live": 1,
+    "workspaces": 2,
+    "clusters": 3,
+    "jobs": 4,
+    "tracking": 5,
+    "registry": 6,
+    "trainhub": 7,
+}
+PACKAGES = [name for name in FLOORS if (PROJECT / name).is_dir()]
+FORBIDDEN_NAMES = {"services", "service", "utils", "util", "helpers", "helper", "common", "manager", "managers"}
+LONGEST_FILE = 300
+LONGEST_FUNCTION = 50
+LIGHT = ("trainhub.up.command", "trainhub_node.rank")
+HEAVY = {"django", "httpx", "celery", "starlette", "rest_framework"}
+
+
+def modules(*packages: str) -> Iterator[Path]:
+    for package in packages:
+        for path in sorted((PROJECT / package).rglob("*.py")):
+            if "migrations" not in path.parts:
+                yield path
+
+
+def imported(tree: ast.AST, own: str) -> Iterator[tuple[int, str]]:
+    """Line and top-level package of every import; relative ones are `own`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name.split(".")[0]) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.lineno, own if node.level else (node.module or "").split(".")[0]
+
+
+def shown(path: Path) -> str:
+    return str(path.relative_to(PROJECT))
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_floor_imports_only_lower_floors(package: str) -> None:
+    wrong = []
+    for path in modules(package):
+        for line, name in imported(ast.parse(path.read_text()), package):
+            if name != package and name in FLOORS and FLOORS[name] >= FLOORS[package]:
+                wrong.append(f"{shown(path)}:{line} imports {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_hub_and_the_node_meet_only_in_the_values_of_floor_0() -> None:
+    wrong = []
+    for path in modules(*PACKAGES):
+        package = path.relative_to(PROJECT).parts[0]
+        for line, name in imported(ast.parse(path.read_text()), package):
+            into_node = name == "trainhub_node" and package != "trainhub_node"
+            out_of_node = package == "trainhub_node" and name in FLOORS and name not in ("trainhub_node", "trainhub_launch")
+            if into_node or out_of_node:
+                wrong.append(f"{shown(path)}:{line} imports {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_floor_0_needs_only_the_standard_library() -> None:
+    wrong = []
+    for path in modules("trainhub_launch"):
+        for line, name in imported(ast.parse(path.read_text()), "trainhub_launch"):
+            if name != "trainhub_launch" and name not in sys.stdlib_module_names:
+                wrong.append(f"{shown(path)}:{line} imports {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_module_imports_inside_a_function() -> None:
+    wrong = []
+    for path in modules(*PACKAGES):
+        for function in ast.walk(ast.parse(path.read_text())):
+            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+                inner = [node for node in ast.walk(function) if isinstance(node, ast.Import | ast.ImportFrom)]
+                wrong += [f"{shown(path)}:{node.lineno} in {function.name}" for node in inner]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_modules_are_named_for_what_they_do() -> None:
+    wrong = [shown(path) for path in modules(*PACKAGES) if path.stem in FORBIDDEN_NAMES or path.parent.name in FORBIDDEN_NAMES]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_files_stay_short() -> None:
+    sources = [*modules(*PACKAGES, "tests", "examples", "bench"), *sorted((PROJECT / "static" / "js").rglob("*.js"))]
+    sources += sorted((PROJECT / "templates").rglob("*.html"))
+    long = [f"{shown(path)}: {lines}" for path in sources if (lines := len(path.read_text().splitlines())) > LONGEST_FILE]
+    assert not long, "\n".join(long)
+
+
+def test_functions_stay_short() -> None:
+    long = []
+    for path in modules(*PACKAGES, "tests"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = (node.end_lineno or node.lineno) - node.lineno + 1
+                if lines > LONGEST_FUNCTION:
+                    long.append(f"{shown(path)}:{node.lineno} {node.name}: {lines}")
+    assert not long, "\n".join(long)
+
+
+@pytest.mark.parametrize("module", LIGHT)
+def test_what_stays_in_memory_for_long_stays_small(module: str) -> None:
+    code = f"import sys, {module}; print(*set({sorted(HEAVY)!r}) & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
