@@ -14,6 +14,7 @@ from channels.layers import channel_layers
 from django.conf import settings
 
 from tests.hub import PROJECT, Hub
+from tests.people import contributor, owner, stranger, viewer, workspace  # noqa: F401 - fixtures
 from trainhub.up import valkey as embedded
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+from django.contrib.auth.views import LogoutView
+from django.urls import path
+
+from workspaces import views
+
+urlpatterns = [
+    path("sign-in/", views.SignIn.as_view(), name="sign-in"),
+    path("sign-out/", LogoutView.as_view(), name="sign-out"),
+    path("settings/", views.settings, name="settings"),
+    path("settings/password/", views.password, name="password"),
+    path("settings/tokens/", views.token_create, name="token-create"),
+    path("settings/tokens/<int:pk>/revoke/", views.token_revoke, name="token-revoke"),
+    path("settings/members/", views.member_add, name="member-add"),
+    path("settings/members/<int:pk>/role/", views.member_role, name="member-role"),
+    path("settings/members/<int:pk>/remove/", views.member_remove, name="member-remove"),
+]
