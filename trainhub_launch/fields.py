@@ -7,6 +7,21 @@ from typing import Any
 
 from trainhub_launch.errors import SpecError
 
+MAX_WORD_BYTES = 120_000
+"""Linux starts no process with an argument or variable above 128 KiB; room is left for its name."""
+
+
+def check_text(path: str, text: str) -> None:
+    """Refuses what no process can be given as an argument or a variable."""
+    if "\x00" in text:
+        raise SpecError(path, "must not contain a NUL character")
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise SpecError(path, "is not valid Unicode (half of a surrogate pair)") from None
+    if size > MAX_WORD_BYTES:
+        raise SpecError(path, f"is {size} bytes long; a process can be given at most {MAX_WORD_BYTES} (put it into a file)")
+
 
 class Fields:
     """One JSON object being read; `finish()` refuses whatever was not asked for."""
@@ -25,12 +40,13 @@ class Fields:
         self._asked.add(name)
         return self._data.get(name, default)
 
-    def text(self, name: str, default: str = "", *, required: bool = False) -> str:
+    def text(self, name: str, default: str = "", *, required: bool = False, longest: int = MAX_WORD_BYTES) -> str:
         value = self.raw(name, default)
         if not isinstance(value, str):
             raise SpecError(self.path(name), "must be a string")
-        if "\x00" in value:
-            raise SpecError(self.path(name), "must not contain a NUL character")
+        check_text(self.path(name), value)
+        if len(value) > longest:
+            raise SpecError(self.path(name), f"is {len(value)} characters long; at most {longest} are kept")
         if required and not value.strip():
             raise SpecError(self.path(name), "is required")
         return value
@@ -59,8 +75,7 @@ class Fields:
             if isinstance(item, bool) or not isinstance(item, str | int | float):
                 raise SpecError(f"{self.path(name)}[{index}]", "must be a string or a number")
             text = str(item)
-            if "\x00" in text:
-                raise SpecError(f"{self.path(name)}[{index}]", "must not contain a NUL character")
+            check_text(f"{self.path(name)}[{index}]", text)
             out.append(text)
         return tuple(out)
 

@@ -7,12 +7,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from trainhub_launch.distribution import (
+    MAX_NODES,
+    Distribution,
+    MpiConfiguration,
+    PyTorchConfiguration,
+    TensorflowConfiguration,
+    check_total,
+    read_distribution,
+)
 from trainhub_launch.errors import SpecError
-from trainhub_launch.fields import Fields
+from trainhub_launch.fields import Fields, check_text
+
+__all__ = [
+    "Distribution", "EnvironmentRef", "ExampleSource", "Limits", "MpiConfiguration", "PyTorchConfiguration", "Resources",
+    "RunSpec", "SnapshotSource", "Source", "TensorflowConfiguration", "Variable",
+]
 
 VERSION = 1
-MAX_PROCESSES = 4096
-MAX_NODES = 1024
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 EXPERIMENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,127}\Z")
 
@@ -34,33 +46,6 @@ class ExampleSource:
 
 
 Source = SnapshotSource | ExampleSource
-
-
-@dataclass(frozen=True)
-class PyTorchConfiguration:
-    """`process_count` absent = one process per node, for the user's own launcher (S51, S52)."""
-
-    communication_backend: str = "nccl"
-    process_count: int | None = None
-    node_count: int = 1
-    type: str = "pytorch"
-
-
-@dataclass(frozen=True)
-class MpiConfiguration:
-    process_count_per_node: int = 1
-    node_count: int = 1
-    type: str = "mpi"
-
-
-@dataclass(frozen=True)
-class TensorflowConfiguration:
-    worker_count: int = 1
-    parameter_server_count: int = 0
-    type: str = "tensorflow"
-
-
-Distribution = PyTorchConfiguration | MpiConfiguration | TensorflowConfiguration | None
 
 
 @dataclass(frozen=True)
@@ -153,11 +138,11 @@ class RunSpec:
         spec = cls(
             source=_read_source(fields),
             experiment=experiment,
-            display_name=fields.text("display_name"),
+            display_name=fields.text("display_name", longest=200),
             script=fields.text("script").strip(),
             arguments=fields.strings("arguments"),
             command=fields.strings("command"),
-            distribution=_read_distribution(fields),
+            distribution=read_distribution(fields),
             resources=_read_resources(fields.nested("resources")),
             environment=_read_environment(fields.nested("environment")),
             environment_variables=_read_variables(fields),
@@ -184,37 +169,6 @@ def _read_source(fields: Fields) -> Source:
     else:
         raise SpecError("source.type", f"{kind!r} is not a kind of source; use 'snapshot' or 'example'")
     source.finish()
-    return out
-
-
-def _read_distribution(fields: Fields) -> Distribution:
-    if fields.raw("distribution") is None:
-        return None
-    part = fields.nested("distribution")
-    kind = part.text("type", required=True)
-    out: Distribution
-    if kind == "pytorch":
-        backend = part.text("communication_backend", "nccl").lower()
-        if backend not in ("nccl", "gloo", "mpi"):
-            raise SpecError("distribution.communication_backend", "must be 'nccl', 'gloo' or 'mpi'")
-        out = PyTorchConfiguration(
-            communication_backend=backend,
-            process_count=part.optional_integer("process_count", least=1, most=MAX_PROCESSES),
-            node_count=part.integer("node_count", 1, least=1, most=MAX_NODES),
-        )
-    elif kind == "mpi":
-        out = MpiConfiguration(
-            process_count_per_node=part.integer("process_count_per_node", 1, least=1, most=MAX_PROCESSES),
-            node_count=part.integer("node_count", 1, least=1, most=MAX_NODES),
-        )
-    elif kind == "tensorflow":
-        out = TensorflowConfiguration(
-            worker_count=part.integer("worker_count", 1, least=1, most=MAX_PROCESSES),
-            parameter_server_count=part.integer("parameter_server_count", 0, least=0, most=MAX_PROCESSES),
-        )
-    else:
-        raise SpecError("distribution.type", f"{kind!r} is not known; use 'pytorch', 'mpi' or 'tensorflow', or leave it out")
-    part.finish()
     return out
 
 
@@ -247,7 +201,8 @@ def _read_variables(fields: Fields) -> dict[str, Variable]:
             part = Fields(value, path)
             out[name] = Variable(secret=part.text("secret", required=True))
             part.finish()
-        elif isinstance(value, str | int | float) and not isinstance(value, bool) and "\x00" not in str(value):
+        elif isinstance(value, str | int | float) and not isinstance(value, bool):
+            check_text(path, str(value))
             out[name] = Variable(value=str(value))
         else:
             raise SpecError(path, 'must be a string, or {"secret": "its name"}')
@@ -268,6 +223,8 @@ def _read_tags(fields: Fields) -> dict[str, str]:
     raw = fields.raw("tags", {})
     if not isinstance(raw, Mapping) or not all(isinstance(k, str) and isinstance(v, str) for k, v in raw.items()):
         raise SpecError("tags", "must be a JSON object of strings")
+    for name, value in raw.items():
+        check_text(f"tags.{name}", name + value)
     return dict(raw)
 
 
@@ -278,6 +235,7 @@ def _check_whole(spec: RunSpec) -> None:
     if not spec.command and not spec.script:
         raise SpecError("script", "name the script to run (or give a command)")
     distribution = spec.distribution
+    check_total(distribution)
     if isinstance(distribution, PyTorchConfiguration | MpiConfiguration):
         if spec.resources.node_count not in (None, distribution.node_count):
             raise SpecError(

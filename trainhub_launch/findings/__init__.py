@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from trainhub_launch.findings.environment import environment
+from trainhub_launch.findings.arguments import arguments
+from trainhub_launch.findings.counts import counts
+from trainhub_launch.findings.environment import RESERVED_PREFIXES, environment, reserved
 from trainhub_launch.findings.finding import LEVELS, Finding
-from trainhub_launch.findings.fit import fit
+from trainhub_launch.findings.fit import fit, planned
+from trainhub_launch.findings.launching import launching
+from trainhub_launch.findings.references import references
 from trainhub_launch.findings.source import source
+from trainhub_launch.findings.variables import variables
 from trainhub_launch.placement import FreeNode
 from trainhub_launch.spec import RunSpec
 
-__all__ = ["Finding", "findings"]
+__all__ = ["RESERVED_PREFIXES", "Finding", "findings", "reserved"]
 
 
 def findings(
@@ -19,7 +24,13 @@ def findings(
 ) -> tuple[Finding, ...]:
     """Errors first, then warnings, then hints. Never raises.
 
-    `paths`: the files of the snapshot, None = not known yet. `environments`: the names there are.
+    `paths`: the files of the snapshot, None = not known yet. `environments`: the names there are, None = not known.
     """
-    found = [*source(spec, paths), *environment(spec, environments), *fit(spec, nodes)]
-    return tuple(sorted(found, key=lambda finding: LEVELS.index(finding.level)))
+    plan = planned(spec)
+    found = [*source(spec, paths), *launching(spec), *counts(spec), *arguments(spec)]
+    if isinstance(plan, Finding):
+        found += [plan, *variables(spec, None)]
+    else:
+        found += [*references(spec, plan), *variables(spec, plan)]
+    found += [*environment(spec, environments), *fit(spec, nodes)]
+    return tuple(sorted(dict.fromkeys(found), key=lambda finding: LEVELS.index(finding.level)))

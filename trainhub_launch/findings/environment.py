@@ -15,7 +15,7 @@ def reserved(name: str) -> str:
     """The sentence for a user's environment of this name, or "" where the name is free."""
     for prefix in RESERVED_PREFIXES:
         if name.casefold().startswith(prefix.casefold()):
-            return f"names that begin with {prefix!r} belong to curated environments; give a changed environment a name of its own"
+            return f"names that begin with {prefix!r} belong to curated environments; give a changed one a name of its own"
     return ""
 
 

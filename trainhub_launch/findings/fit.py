@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from trainhub_launch.errors import SpecError
 from trainhub_launch.findings.finding import Finding
-from trainhub_launch.placement import FreeNode, Placement, Refusal, demand, place, provisional
+from trainhub_launch.placement import Demand, FreeNode, PlacedNode, Placement, Refusal, demand, place, provisional
+from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.planner import plan
 from trainhub_launch.spec import RunSpec
 
@@ -20,11 +22,22 @@ def fit(spec: RunSpec, nodes: tuple[FreeNode, ...]) -> Iterator[Finding]:
     now = place(wanted, nodes)
     if isinstance(now, Refusal):
         yield Finding("hint", now.field, f"{now.sentence} The run will wait in the queue.")
-    yield from _planned(spec, idle)
 
 
-def _planned(spec: RunSpec, placement: Placement) -> Iterator[Finding]:
+def planned(spec: RunSpec) -> LaunchPlan | Finding:
+    """What TrainHub alone would set, on nodes as they would have to be: a spec is checked whole even
+    while no node is ready, and whatever its variables are."""
     try:
-        plan(spec, placement)
+        return plan(replace(spec, environment_variables={}), _imagined(demand(spec)))
     except SpecError as error:
-        yield Finding("error", error.field, error.message)
+        return Finding("error", error.field, error.message)
+
+
+def _imagined(wanted: Demand) -> Placement:
+    return Placement(tuple(
+        PlacedNode(
+            name=f"node {rank}", address=f"<address of node {rank}>", gpus=tuple(f"<GPU {i}>" for i in range(wanted.gpus)),
+            slots=wanted.slots, cores=1, interface="<interface>",
+        )
+        for rank in range(wanted.nodes)
+    ))

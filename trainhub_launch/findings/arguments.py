@@ -1,0 +1,80 @@
+"""Arguments that will be read differently from what was meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from trainhub_launch.findings.finding import Finding
+from trainhub_launch.findings.words import looks_like_transformers, option, options, words
+from trainhub_launch.spec import PyTorchConfiguration, RunSpec
+
+_SHELL_WORDS = frozenset({"&&", "||", "|", ";", "&", ">", ">>", "<", "2>&1", "2>", "&>"})
+_SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
+_PORT_OPTIONS = ("--master-port", "--main-process-port", "--dist-port", "--rdzv-endpoint", "--dist-url", "--init-method")
+_FIXED_PORT = re.compile(r"(^|:)(6105|29500)$")
+_RUN_SCRIPT = re.compile(r"run_\w+\.py\Z")
+
+
+def arguments(spec: RunSpec) -> Iterator[Finding]:
+    yield from _one_string(spec)
+    yield from _shell_syntax(spec)
+    yield from _fixed_port(spec)
+    yield from _local_rank(spec)
+    yield from _outputs_elsewhere(spec)
+
+
+def _one_string(spec: RunSpec) -> Iterator[Finding]:
+    if not spec.command:
+        return
+    if not spec.command[0].strip():
+        yield Finding("error", "command[0]", "is the program to run and must not be empty")
+    elif len(spec.command) == 1 and " " in spec.command[0].strip():
+        yield Finding(
+            "error", "command[0]", "is one program name with spaces in it; a command is a list with one item for each word, "
+            'as in ["python", "train.py", "--epochs", "50"]',
+        )
+
+
+def _shell_syntax(spec: RunSpec) -> Iterator[Finding]:
+    for field, word in words(spec):
+        if word in _SHELL_WORDS:
+            yield Finding("warning", field, f"no shell reads the command: {word!r} is passed on as an argument")
+        elif ("$(" in word or "`" in word) and not _is_shell(spec):
+            yield Finding("hint", field, "no shell reads the command: $(…) and backquotes are passed on as they stand")
+        elif word.startswith("~/"):
+            yield Finding("hint", field, "no shell reads the command: write $HOME instead of ~")
+
+
+def _is_shell(spec: RunSpec) -> bool:
+    return bool(spec.command) and PurePosixPath(spec.command[0]).name in _SHELLS
+
+
+def _fixed_port(spec: RunSpec) -> Iterator[Finding]:
+    for found in options(spec):
+        if found.name in _PORT_OPTIONS and _FIXED_PORT.search(found.value):
+            remedy = "leave it out" if spec.distribution is None else "use $MASTER_PORT, which is free on the head node"
+            yield Finding("hint", found.field, f"a fixed port clashes with the next run on the same node; {remedy}")
+
+
+def _local_rank(spec: RunSpec) -> Iterator[Finding]:
+    """Launchers add it to the arguments; a platform that starts the processes sets only the variable (S61)."""
+    distribution = spec.distribution
+    per_process = isinstance(distribution, PyTorchConfiguration) and (distribution.process_count or 1) > 1
+    if not per_process or spec.command or option(spec, "--local-rank"):
+        return
+    if looks_like_transformers(spec) or (_RUN_SCRIPT.search(spec.script) and option(spec, "--model-name-or-path")):
+        yield Finding(
+            "warning", "arguments", "this looks like a Transformers script; its TrainingArguments learn the local rank from "
+            "--local_rank (newer ones from LOCAL_RANK as well): add the two arguments --local_rank and $LOCAL_RANK",
+        )
+
+
+def _outputs_elsewhere(spec: RunSpec) -> Iterator[Finding]:
+    found = option(spec, "--output-dir", "--out-dir", "--save-dir")
+    if found is None or not found.value or "$" in found.value:
+        return
+    folder = PurePosixPath(found.value)
+    if folder.is_absolute() or folder.parts[:1] not in (("outputs",), ("logs",)):
+        yield Finding("hint", found.field, f"only ./outputs is kept with the run, and {found.value} is not in it; use outputs/…")

@@ -1,0 +1,59 @@
+"""The user's environment variables: whose names they are, and secrets that stand in the open."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from trainhub_launch.environment import is_reserved, reserved_sentence
+from trainhub_launch.findings.finding import Finding
+from trainhub_launch.findings.words import options, words
+from trainhub_launch.plan import LaunchPlan
+from trainhub_launch.spec import PyTorchConfiguration, RunSpec
+
+_SECRET_NAME = re.compile(
+    r"(^|_)(PASSWORD|PASSWD|SECRET|TOKEN|API_?KEY|ACCESS_KEY|ACCOUNT_KEY|PRIVATE_KEY|CREDENTIALS?|CONNECTION_STRING|SAS)(_|$)"
+)
+_NOT_SECRET_NAME = re.compile(r"_(PATH|FILE|DIR|NAME|ID|COUNT|LENGTH|PARALLELISM)$")
+_SECRET_OPTION = re.compile(
+    r"--(.*-)?(password|passwd|secret|api-?key|access-key|account-key)$|--((hf|hub|api|auth|access|wandb)-)?token$"
+)
+_SECRET_VALUE = re.compile(
+    r"\bAKIA[0-9A-Z]{16}\b|\bgh[pousr]_\w{20,}|\bgithub_pat_\w{20,}|\bhf_\w{20,}|\bsk-[\w-]{20,}|\bxox[abp]-[\w-]{10,}"
+    r"|\beyJ[\w-]{10,}\.[\w-]{10,}|-----BEGIN [A-Z ]*PRIVATE KEY|://[^/\s:@]+:[^/\s@]+@|[?&]sig=[\w%+/]{16,}"
+)
+_REMEDY = "it would be kept and shown with the run; store it as a secret and refer to that"
+
+
+def variables(spec: RunSpec, plan: LaunchPlan | None) -> Iterator[Finding]:
+    if plan is not None:
+        yield from _overridden(spec, plan)
+    if isinstance(spec.distribution, PyTorchConfiguration) and spec.distribution.process_count is None:
+        for name in sorted({"LOCAL_RANK", "LOCAL_WORLD_SIZE"} & spec.environment_variables.keys()):
+            yield Finding(
+                "error", f"environment_variables.{name}", "is for the launcher of each node to set; with it Lightning takes "
+                "itself for a process that somebody else started, and waits for ever",
+            )
+    for name, variable in spec.environment_variables.items():
+        if variable.value and (_is_secret_name(name) or _SECRET_VALUE.search(variable.value)):
+            yield Finding("hint", f"environment_variables.{name}", f"looks like a secret: {_REMEDY}")
+    for option in options(spec):
+        if _SECRET_OPTION.match(option.name) and option.value and "$" not in option.value and option.number is None:
+            yield Finding("hint", option.field, f"{option.name} looks like a secret: {_REMEDY} as $NAME")
+    for field, word in words(spec):
+        if _SECRET_VALUE.search(word):
+            yield Finding("hint", field, f"looks like a secret: {_REMEDY} as $NAME")
+
+
+def _overridden(spec: RunSpec, plan: LaunchPlan) -> Iterator[Finding]:
+    contract = {name: value for process in plan.processes for name, value in process.env.items()}
+    provided = {name: value for process in plan.processes for name, value in process.provided.items()}
+    for name in spec.environment_variables:
+        if is_reserved(name, contract, provided):
+            yield Finding("error", f"environment_variables.{name}", reserved_sentence(name))
+        elif name in contract and name != "PYTHONPATH":
+            yield Finding("hint", f"environment_variables.{name}", f"replaces TrainHub's own value, {contract[name]}")
+
+
+def _is_secret_name(name: str) -> bool:
+    return bool(_SECRET_NAME.search(name.upper())) and not _NOT_SECRET_NAME.search(name.upper())
