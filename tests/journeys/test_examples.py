@@ -1,0 +1,63 @@
+"""Every built-in example trains for real, in its own curated environment, and leaves a model."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.journeys.runs import ENVIRONMENT_BUILD_S, Runs, example_spec
+
+pytestmark = pytest.mark.slow
+
+
+def trains(runs: Runs, name: str, logs: list[str]) -> None:
+    run = runs.submit(example_spec(name))
+    ended = runs.ended(run, ENVIRONMENT_BUILD_S)
+    told = {log: runs.log(run, log).decode(errors="replace") for log in runs.logs(run)}
+    assert ended["state"] == "Completed", (ended["sentence"], told)
+    assert [log for log in runs.logs(run) if log.startswith("70_")] == logs
+    assert all(told[log].strip() for log in logs), told
+    assert any("model" in path for path in runs.outputs(run)), runs.outputs(run)
+
+
+def test_a_single_script_in_the_nodes_own_interpreter(runs: Runs) -> None:
+    trains(runs, "hello", ["70_driver_log.txt"])
+
+
+@pytest.mark.frameworks
+class TestPyTorch:
+    def test_one_process(self, runs: Runs) -> None:
+        trains(runs, "digits-single", ["70_driver_log.txt"])
+
+    def test_two_processes_started_by_us(self, runs: Runs) -> None:
+        trains(runs, "digits-ddp", ["70_driver_log_0.txt", "70_driver_log_1.txt"])
+
+    def test_two_processes_started_by_torchrun(self, runs: Runs) -> None:
+        trains(runs, "digits-torchrun", ["70_driver_log.txt"])
+
+
+@pytest.mark.mpi
+@pytest.mark.frameworks
+def test_four_mpi_processes(runs: Runs) -> None:
+    trains(runs, "mpi-digits", [f"70_driver_log_{rank}.txt" for rank in range(4)])
+
+
+@pytest.mark.frameworks
+def test_two_tensorflow_workers(runs: Runs) -> None:
+    trains(runs, "tf-multiworker", ["70_driver_log_worker_0.txt", "70_driver_log_worker_1.txt"])
+
+
+@pytest.mark.frameworks
+def test_good_ddp_runs_are_never_shown_as_failed(runs: Runs) -> None:
+    """gloo aborts now and then at interpreter exit; ten runs without destroy_process_group would show it."""
+    script = (
+        "import torch, torch.distributed as dist\n"
+        "dist.init_process_group('gloo')\n"
+        "for _ in range(10):\n    dist.all_reduce(torch.ones(4))\n"
+        "print('reduced', flush=True)\n"
+    )
+    distribution = {"type": "pytorch", "communication_backend": "gloo", "process_count": 2, "node_count": 1}
+    environment = {"name": "TrainHub-PyTorch-2.13"}
+    for _ in range(10):
+        run = runs.script(script, distribution=distribution, environment=environment)
+        ended = runs.ended(run, ENVIRONMENT_BUILD_S)
+        assert ended["state"] == "Completed", ended["sentence"]
