@@ -11,33 +11,33 @@ from workspaces.models import Workspace
 
 MOST_RUNS = 50
 MOST_CHOICES = 500
+HELP = {
+    "run": "Runs that left something in outputs/.",
+    "path": "A file such as model.pt, or a folder such as checkpoints/ with all that is in it.",
+    "name": "A new name makes a new model; a known name gets the next version.",
+    "description": "What is special about this version; may stay empty.",
+}
 
 
 class RegisterForm(forms.Form):
     """Which output of which run becomes a version of which model; the rules are `registering.register`'s."""
 
     run = forms.CharField(required=False, label="Run", widget=forms.Select)
-    path = forms.CharField(
-        required=False, label="File or folder", help_text="A file such as <code>model.pt</code>, or a folder such as <code>checkpoints/</code>."
-    )
-    name = forms.CharField(
-        required=False, label="Model", help_text="A new name makes a new model; a known name gets the next version.",
-    )
-    description = forms.CharField(
-        required=False, label="Description", widget=forms.Textarea(attrs={"rows": 3}), help_text="What is special about this version."
-    )
+    path = forms.CharField(required=False, label="File or folder")
+    name = forms.CharField(required=False, label="Model")
+    description = forms.CharField(required=False, label="Description", widget=forms.Textarea(attrs={"rows": 3}))
 
     def __init__(self, *args: Any, workspace: Workspace, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         for name, field in self.fields.items():
+            field.help_text = HELP[name]
             field.widget.attrs |= {"autocomplete": "off", "aria-describedby": f"id_{name}_helptext"}
         runs = list(Run.objects.filter(workspace=workspace, artifacts__isnull=False).distinct()[:MOST_RUNS])
         chosen = self.chosen_run(workspace)
         if chosen and chosen not in runs:
             runs.insert(0, chosen)
-        select = self.fields["run"].widget
-        assert isinstance(select, forms.Select)
-        select.choices = [("", "Choose a run"), *((run.pk, f"{run} · {run.display_name}") for run in runs)]
+        shown = [("", "Choose a run"), *((run.pk, f"{run} · {run.display_name}") for run in runs)]
+        self.fields["run"].widget = forms.Select(choices=shown, attrs=self.fields["run"].widget.attrs)
         self.paths = choices_of(outputs_of(chosen))[:MOST_CHOICES] if chosen else []
         self.names = list(RegisteredModel.objects.filter(workspace=workspace).values_list("name", flat=True)[:MOST_CHOICES])
         self.fields["path"].widget.attrs["list"] = "paths"

@@ -38,6 +38,10 @@ class ModelVersion(models.Model):
         constraints = [models.UniqueConstraint(fields=["model", "number"], name="version_number_once")]
         ordering = ["-number"]
 
+    @property
+    def size_bytes(self) -> int:
+        return sum(file.size_bytes for file in self.files.all())
+
 
 class ModelFile(models.Model):
     version = models.ForeignKey(ModelVersion, models.CASCADE, related_name="files")

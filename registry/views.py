@@ -18,7 +18,8 @@ from workspaces.states import Role
 @require_safe
 @needs(Role.VIEWER)
 def models(request: WorkspaceRequest) -> HttpResponse:
-    return render(request, "registry/models.html", {"models": models_of(request.principal.workspace)})
+    may_write = request.principal.may(Role.CONTRIBUTOR)
+    return render(request, "registry/models.html", {"models": models_of(request.principal.workspace), "may_write": may_write})
 
 
 @require_safe

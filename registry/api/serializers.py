@@ -19,10 +19,10 @@ class FileSerializer(serializers.Serializer[ModelFile]):
         return f"/api/v1/models/{quote(version.model.name)}/versions/{version.number}/files/{quote(file.path)}"
 
 
-class VersionSerializer(serializers.Serializer[ModelVersion]):
+class VersionSerializer(serializers.Serializer[Any]):
     model = serializers.CharField(source="model.name")
     version = serializers.IntegerField(source="number")
-    aliases = serializers.SlugRelatedField("name", many=True, read_only=True)
+    aliases = serializers.SerializerMethodField()
     run = serializers.CharField(source="run_id", allow_null=True, help_text="Null once the run was deleted.")
     run_number = serializers.IntegerField(source="run.number", allow_null=True, default=None)
     path = serializers.CharField(source="source_path", help_text="What was registered of the run's outputs.")
@@ -31,8 +31,11 @@ class VersionSerializer(serializers.Serializer[ModelVersion]):
     created_at = serializers.DateTimeField()
     files = FileSerializer(many=True)
 
+    def get_aliases(self, version: ModelVersion) -> list[str]:
+        return [alias.name for alias in version.aliases.all()]
 
-class ModelSerializer(serializers.Serializer[RegisteredModel]):
+
+class ModelSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     description = serializers.CharField()
     created_at = serializers.DateTimeField()

