@@ -5,8 +5,10 @@ from __future__ import annotations
 import uuid
 
 from django.db import models
+from django.utils import timezone
 
 from clusters.models import Node
+from jobs.querysets import RunQuerySet
 from jobs.states import MemberState, Reason, RunState
 from workspaces.models import User, Workspace
 
@@ -29,12 +31,16 @@ class Experiment(models.Model):
 
 
 class Snapshot(models.Model):
-    """The frozen copy of a source folder. `sha256` names its blob; `manifest`: [{path, size}]."""
+    """The frozen copy of a source folder. `sha256` names its blob; `manifest`: [{path, size}].
+
+    `warnings`: sentences about what was left out and what looks like a secret.
+    """
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="snapshots")
     sha256 = models.CharField(max_length=64)
     size_bytes = models.BigIntegerField()
     manifest = models.JSONField()
+    warnings = models.JSONField(default=list)
     created_by = models.ForeignKey(User, models.SET_NULL, null=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -57,7 +63,9 @@ class Run(models.Model):
     display_name = models.CharField(max_length=200)
     spec = models.JSONField()
     preview = models.JSONField(null=True)
-    state = models.CharField(max_length=16, default=RunState.QUEUED, choices=[(s.value, s.value) for s in RunState], db_index=True)
+    state = models.CharField(
+        max_length=16, default=RunState.QUEUED, choices=[(s.value, s.value) for s in RunState], db_index=True
+    )
     reason = models.CharField(max_length=32, default=Reason.NONE, choices=[(r.value, r.value) for r in Reason], blank=True)
     facts = models.JSONField(default=dict)
     attempt = models.PositiveIntegerField(default=0, help_text="Number of the latest attempt; 0 before the first.")
@@ -65,9 +73,11 @@ class Run(models.Model):
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
     started_at = models.DateTimeField(null=True, blank=True, help_text="First entered Running.")
     finished_at = models.DateTimeField(null=True, blank=True)
-    state_since = models.DateTimeField(auto_now_add=True)
+    state_since = models.DateTimeField(default=timezone.now)
     idempotency_key = models.CharField(max_length=128, null=True, blank=True)
     pinned = models.BooleanField(default=False)
+
+    objects = RunQuerySet.as_manager()
 
     class Meta:
         constraints = [
@@ -94,6 +104,7 @@ class Attempt(models.Model):
     plan = models.JSONField(null=True)
     token_digest = models.CharField(max_length=64, blank=True, db_index=True)
     warnings = models.JSONField(default=list)
+    failing = models.BooleanField(default=False, help_text="It cannot succeed any more: every node is to end its part.")
     created_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True, blank=True)
 
@@ -109,6 +120,7 @@ class AttemptNode(models.Model):
     node_rank = models.PositiveIntegerField()
     nonce = models.CharField(max_length=32, blank=True, help_text="Set by the first claim; only the same one is answered again.")
     claimed_at = models.DateTimeField(null=True, blank=True)
+    ports = models.JSONField(default=list, help_text="Free there when the node last asked for its part.")
     phase = models.CharField(max_length=16, blank=True)
     fact = models.JSONField(default=dict)
     settled_at = models.DateTimeField(null=True, blank=True)
@@ -145,7 +157,7 @@ class RunEvent(models.Model):
     """Append-only journal of a run."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="events")
-    at = models.DateTimeField(auto_now_add=True)
+    at = models.DateTimeField(default=timezone.now)
     attempt = models.PositiveIntegerField(default=0)
     from_state = models.CharField(max_length=16, blank=True)
     to_state = models.CharField(max_length=16, blank=True, help_text="Empty: something happened, the state stayed.")

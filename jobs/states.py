@@ -67,6 +67,7 @@ class Reason(StrEnum):
     DOES_NOT_FIT = "does_not_fit"
     NOT_FITTING_YET = "not_fitting_yet"
     ORPHANED = "orphaned"
+    NODE_ERROR = "node_error"
     INTERNAL = "internal"
 
     @property
@@ -97,5 +98,6 @@ SENTENCES: dict[Reason, str] = {
     Reason.DOES_NOT_FIT: "{detail}",
     Reason.NOT_FITTING_YET: "{detail}",
     Reason.ORPHANED: "Node {node} no longer holds the run's processes.",
+    Reason.NODE_ERROR: "The node {node} could not carry the run: {detail}",
     Reason.INTERNAL: "TrainHub itself failed; the operator finds the traceback in the server log under {detail}.",
 }

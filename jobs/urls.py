@@ -2,11 +2,20 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.views import catalog, dashboard, listing, search
+from jobs.views import actions, catalog, dashboard, listing, run, search
 
 urlpatterns = [
     path("", dashboard.dashboard, name="dashboard"),
     path("search/", search.search, name="search"),
     path("runs/", listing.runs, name="runs"),
+    path("runs/<int:number>/", run.run, name="run"),
+    path("runs/<int:number>/header/", run.header, name="run-header"),
+    path("runs/<int:number>/cancel/", actions.cancel, name="run-cancel"),
+    path("runs/<int:number>/clone/", actions.clone, name="run-clone"),
+    path("runs/<int:number>/delete/", actions.delete, name="run-delete"),
+    path("runs/<int:number>/pin/", actions.pin, name="run-pin"),
+    path("runs/<int:number>/<slug:tab>/", run.run, name="run-tab"),
+    path("runs/id/<str:run_id>/", run.by_id, name="run-by-id"),
     path("experiments/", catalog.experiments, name="experiments"),
+    path("environments/", catalog.environments, name="environments"),
 ]

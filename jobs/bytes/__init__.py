@@ -1,0 +1,31 @@
+"""The only place of this app that moves file bytes: raw ASGI in front of Django (docs/adr/0003).
+
+The token is checked from the headers before a byte of the body is read.
+"""
+
+from __future__ import annotations
+
+from starlette.convertors import StringConvertor, register_url_convertor
+from starlette.routing import Route
+
+from jobs.bytes import downloads, node, uploads
+
+
+class _Rest(StringConvertor):
+    """The rest of the path, never empty: `…/logs/` itself is Django's."""
+
+    regex = ".+"
+
+
+register_url_convertor("rest", _Rest())
+
+routes = [
+    Route("/api/v1/node/claim/", node.claim, methods=["POST"]),
+    Route("/api/v1/node/report/", node.report, methods=["POST"]),
+    Route("/api/v1/node/config/", node.config, methods=["GET"]),
+    Route("/api/v1/snapshots/{sha256:str}", downloads.snapshot, methods=["GET"]),
+    Route("/api/v1/uploads/{sha256:str}", uploads.progress, methods=["HEAD"]),
+    Route("/api/v1/uploads/{sha256:str}", uploads.put, methods=["PUT"]),
+    Route("/api/v1/runs/{run:str}/logs/{name:rest}", downloads.log, methods=["GET"]),
+    Route("/api/v1/runs/{run:str}/outputs/{path:rest}", downloads.output, methods=["GET"]),
+]

@@ -1,0 +1,130 @@
+"""Giving files out: snapshots to the nodes that run them, logs and outputs to the people of the workspace."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+
+from clusters.models import Node
+from jobs import logstore
+from jobs.bytes import doors
+from jobs.bytes.doors import Problem, door, not_found
+from jobs.models import Artifact, AttemptNode, Run, Snapshot
+from workspaces import blobs
+from workspaces.access import Principal
+
+MAX_RANGE_BYTES = 8 * 1024 * 1024
+DEFAULT_RANGE_BYTES = 1024 * 1024
+SAFE = {
+    # A run's files are a stranger's content under our address: never a page, never a script.
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "sandbox; default-src 'none'",
+    "Cache-Control": "private, no-cache",
+}
+
+
+class Wanted(NamedTuple):
+    """Which log, and which of its bytes; attempt 0 = the last."""
+
+    run: str
+    attempt: int
+    name: str
+    offset: int
+    limit: int
+
+
+class LogPiece(NamedTuple):
+    data: bytes
+    size: int
+    complete: bool
+    attempt: int
+
+
+@door
+async def snapshot(request: Request) -> Response:
+    who = await doors.node_or_principal(request)
+    sha256 = request.path_params["sha256"]
+    if not await doors.in_thread(_may_fetch, who, sha256):
+        raise not_found("No such snapshot.")
+    return FileResponse(blobs.path(sha256), media_type="application/zip", filename=f"{sha256[:12]}.zip", headers=SAFE)
+
+
+@door
+async def log(request: Request) -> Response:
+    """Raw bytes from `offset`; with `download=1` the whole file as an attachment."""
+    who = await doors.person(request)
+    run, name = request.path_params["run"], request.path_params["name"]
+    attempt = doors.integer(request, "attempt", 0, most=2**31)
+    if request.query_params.get("download") == "1":
+        path = await doors.in_thread(_log_file, who, run, attempt, name)
+        return FileResponse(path, media_type="text/plain; charset=utf-8", filename=PurePosixPath(name).name, headers=SAFE)
+    offset = doors.integer(request, "offset", 0)
+    limit = min(doors.integer(request, "limit", DEFAULT_RANGE_BYTES), MAX_RANGE_BYTES)
+    piece = await doors.in_thread(_read_log, who, Wanted(run, attempt, name, offset, limit))
+    headers = {
+        "X-Log-Size": str(piece.size), "X-Log-Complete": "true" if piece.complete else "false",
+        "X-Log-Attempt": str(piece.attempt), **SAFE,
+    }
+    return Response(piece.data, media_type="text/plain; charset=utf-8", headers=headers)
+
+
+@door
+async def output(request: Request) -> Response:
+    who = await doors.person(request)
+    attempt = doors.integer(request, "attempt", 0, most=2**31)
+    found = await doors.in_thread(_artifact, who, request.path_params["run"], attempt, request.path_params["path"])
+    headers = {"ETag": f'"{found.sha256}"', **SAFE}
+    name = PurePosixPath(found.path).name
+    return FileResponse(blobs.path(found.sha256), media_type="application/octet-stream", filename=name, headers=headers)
+
+
+def _may_fetch(who: Node | Principal, sha256: str) -> bool:
+    """A node may have what it has to run and has not settled; a person what is in their workspace."""
+    if not blobs.SHA256.match(sha256) or not blobs.exists(sha256):
+        return False
+    if isinstance(who, Node):
+        held = AttemptNode.objects.filter(node=who, settled_at=None).values_list("attempt__run__spec", flat=True)
+        return any(spec["source"].get("id") == sha256 for spec in held)
+    return Snapshot.objects.filter(workspace=who.workspace, sha256=sha256).exists()
+
+
+def _run(who: Principal, run_id: str) -> Run:
+    run = Run.objects.filter(pk=run_id, workspace=who.workspace).first()
+    if run is None:
+        raise not_found("No such run in this workspace.")
+    return run
+
+
+def _read_log(who: Principal, wanted: Wanted) -> LogPiece:
+    run = _run(who, wanted.run)
+    number, name = wanted.attempt or run.attempt, wanted.name
+    try:
+        # Whether it is complete is asked first: bytes that come in between only make the answer richer.
+        complete = logstore.complete(run.pk, number, name)
+        data = logstore.read(run.pk, number, name, wanted.offset, wanted.limit)
+        size = logstore.size(run.pk, number, name)
+    except logstore.BadName as error:
+        raise Problem(400, "Bad request", f"{error}.") from error
+    return LogPiece(data, size, complete, number)
+
+
+def _log_file(who: Principal, run_id: str, attempt: int, name: str) -> Path:
+    run = _run(who, run_id)
+    try:
+        path = logstore.path(run.pk, attempt or run.attempt, name)
+    except logstore.BadName as error:
+        raise Problem(400, "Bad request", f"{error}.") from error
+    if not path.is_file():
+        raise not_found("No such log in this attempt.")
+    return path
+
+
+def _artifact(who: Principal, run_id: str, attempt: int, path: str) -> Artifact:
+    run = _run(who, run_id)
+    found = Artifact.objects.filter(run=run, attempt=attempt or run.attempt, path=path).first()
+    if found is None or not blobs.exists(found.sha256):
+        raise not_found("No such output in this attempt.")
+    return found

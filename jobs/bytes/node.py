@@ -1,0 +1,73 @@
+"""The node's three doors: how to listen, what to run, what happened."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgpack
+from django.conf import settings
+from django.utils import timezone
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from clusters import waking
+from clusters.models import Node
+from jobs import claims, reports
+from jobs.bytes import doors
+from jobs.bytes.doors import Problem, door
+from trainhub_launch.errors import WireError
+from trainhub_launch.report import Report
+
+MAX_CLAIM_BYTES = 64 * 1024
+
+
+@door
+async def config(request: Request) -> Response:
+    node = await doors.node(request)
+    options: dict[str, Any] = settings.CELERY_BROKER_TRANSPORT_OPTIONS
+    return JSONResponse(
+        {
+            "node": node.name, "cluster": node.cluster.name, "broker_url": settings.BROKER_URL, "queue": waking.queue_of(node),
+            "key_prefix": options.get("global_keyprefix", ""), "hub_time": timezone.now().timestamp(),
+        }
+    )
+
+
+@door
+async def claim(request: Request) -> Response:
+    node = await doors.node(request)
+    data = await doors.body(request, MAX_CLAIM_BYTES)
+    try:
+        asked = json.loads(data)
+        run, attempt, nonce = str(asked["run"]), int(asked["attempt"]), str(asked["nonce"])
+        ports = [int(port) for port in asked.get("ports", ())]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Problem(400, "Not a claim", "Send JSON with run, attempt, nonce and ports.") from error
+    url = f"{request.url.scheme}://{request.url.netloc}"
+    try:
+        order = await doors.in_thread(claims.claim, node, run, attempt, nonce, ports, url)
+    except claims.Refused as refusal:
+        raise Problem(409, "Refused", str(refusal)) from refusal
+    return JSONResponse(order.to_json())
+
+
+@door
+async def report(request: Request) -> Response:
+    node = await doors.node(request)
+    data = await doors.body(request, settings.MAX_REPORT_BYTES)
+    try:
+        answer = await doors.in_thread(_ingest, node, data)
+    except WireError as error:
+        raise Problem(400, "Not a report", str(error)) from error
+    return Response(answer, media_type="application/msgpack")
+
+
+def _ingest(node: Node, data: bytes) -> bytes:
+    try:
+        told = msgpack.unpackb(data)
+    except (ValueError, msgpack.UnpackException) as error:
+        raise WireError(f"the body is not msgpack: {error}") from error
+    ack = reports.ingest(node, Report.from_wire(told))
+    packed: bytes = msgpack.packb(ack.to_wire())
+    return packed

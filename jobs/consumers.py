@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from channels.db import database_sync_to_async
+from django.urls import path
+
+from jobs.models import Run
+from live.consumers import TopicConsumer
+from live.topics import run_topic, runs_topic
+from workspaces.scopes import principal_of_scope
+
+
+class RunConsumer(TopicConsumer):
+    """One run, for the members of its workspace."""
+
+    async def allowed(self) -> bool:
+        principal = await principal_of_scope(self.scope)
+        if principal is None:
+            return False
+        self.run = self.scope["url_route"]["kwargs"]["run"]
+        return await database_sync_to_async(Run.objects.filter(pk=self.run, workspace=principal.workspace).exists)()
+
+    def topics(self) -> list[str]:
+        return [run_topic(self.run)]
+
+
+class RunListConsumer(TopicConsumer):
+    """Every run of the person's workspace."""
+
+    async def allowed(self) -> bool:
+        principal = await principal_of_scope(self.scope)
+        self.workspace = principal.workspace.pk if principal else 0
+        return principal is not None
+
+    def topics(self) -> list[str]:
+        return [runs_topic(self.workspace)]
+
+
+routes = [path("ws/runs/", RunListConsumer.as_asgi()), path("ws/runs/<str:run>/", RunConsumer.as_asgi())]

@@ -1,0 +1,34 @@
+"""How an attempt ends its run: with the reason's final state, or with another attempt where retries are left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from jobs import lifecycle
+from jobs.models import Run
+from jobs.states import Reason, RunState
+
+FOR_GOOD = frozenset({Reason.CANCELED, Reason.COMPLETED, Reason.DOES_NOT_FIT, Reason.TIMED_OUT})
+"""Reasons that another attempt cannot change."""
+
+
+def end(
+    run_id: str, attempt: int, reason: Reason, facts: Mapping[str, Any], *, actor: str = "hub", at: datetime | None = None
+) -> bool:
+    """Decide the run by this attempt; False where it was decided already or has gone on to another attempt."""
+    with transaction.atomic():
+        run = Run.objects.select_for_update().filter(pk=run_id, attempt=attempt).first()
+        if run is None:
+            return False
+        left = int(run.spec["limits"]["retries"]) - max(0, attempt - 1)
+        if reason in FOR_GOOD or left <= 0 or run.state == RunState.CANCEL_REQUESTED:
+            return lifecycle.advance(run_id, reason.final_state, reason, facts=facts, actor=actor, attempt=attempt, at=at)
+        again = "no further" if left == 1 else f"{left - 1} more"
+        message = f"Attempt {attempt} failed: {reason.sentence(**facts)} Trying again, with {again} after that."
+        return lifecycle.advance(
+            run_id, RunState.QUEUED, reason, facts=facts, actor=actor, message=message, attempt=attempt, at=at
+        )

@@ -1,0 +1,83 @@
+"""The files of a source, wherever they come from: names checked, contents opened one at a time."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import IO
+
+from django.conf import settings
+
+from trainhub_launch.errors import SpecError
+
+DRIVE = re.compile(r"[A-Za-z]:")
+MAX_PATH_BYTES = 1000
+FIELD = "source"
+
+
+class SnapshotError(SpecError):
+    """The source cannot be taken as it is; the message names the entry and the remedy."""
+
+    def __init__(self, message: str, field: str = FIELD) -> None:
+        super().__init__(field, message)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One file. `size` is what its container says; `open` gives the bytes."""
+
+    path: str
+    size: int
+    executable: bool
+    open: Callable[[], IO[bytes]]
+
+
+def check_path(path: str) -> str:
+    """`path` if it lies inside the folder it is unpacked to on any machine; raises SnapshotError."""
+    shown = repr(path[:200])
+    if path.startswith("/") or DRIVE.match(path):
+        raise SnapshotError(f"{shown} is an absolute path; pack the folder's content with relative paths")
+    if "\\" in path:
+        raise SnapshotError(f"{shown} contains a backslash; pack the folder with '/' between its parts")
+    if not path.isprintable():
+        raise SnapshotError(f"{shown} contains characters that cannot be shown; rename it")
+    parts = path.split("/")
+    if ".." in parts:
+        raise SnapshotError(f"{shown} leads out of the folder; pack it without '..'")
+    if "" in parts or "." in parts:
+        raise SnapshotError(f"{shown} is not a plain relative path; pack the folder again")
+    if len(os.fsencode(path)) > MAX_PATH_BYTES or any(len(os.fsencode(part)) > 255 for part in parts):
+        raise SnapshotError(f"{shown}… is too long; shorten its path to {MAX_PATH_BYTES} bytes, each part to 255")
+    return path
+
+
+def check_all(entries: Iterable[Entry]) -> None:
+    """No name twice, none both a file and a folder, and no more than the settings allow."""
+    seen: set[str] = set()
+    folders: set[str] = set()
+    total = 0
+    for entry in entries:
+        if entry.path in seen:
+            raise SnapshotError(f"{entry.path!r} is in it twice; pack the folder again")
+        seen.add(entry.path)
+        parts = entry.path.split("/")
+        folders.update("/".join(parts[:depth]) for depth in range(1, len(parts)))
+        total += entry.size
+    both = sorted(seen & folders)
+    if both:
+        raise SnapshotError(f"{both[0]!r} is both a file and a folder; pack the folder again")
+    check_count(len(seen))
+    if total > settings.MAX_SNAPSHOT_BYTES:
+        raise SnapshotError(
+            f"it has {total / 2**20:.0f} MiB unpacked, and {settings.MAX_SNAPSHOT_BYTES / 2**20:.0f} MiB are allowed; "
+            "leave data out with a .trainhubignore file"
+        )
+
+
+def check_count(files: int) -> None:
+    if files > settings.MAX_SNAPSHOT_FILES:
+        raise SnapshotError(
+            f"it has {files} files, and {settings.MAX_SNAPSHOT_FILES} are allowed; leave some out with a .trainhubignore file"
+        )

@@ -1,0 +1,118 @@
+"""What a node holds or should hold: its parts that are not settled, and what follows from each for the answer to a report."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from datetime import datetime
+
+from jobs.models import AttemptNode, Member
+from jobs.states import RunState
+from trainhub_launch.report import StopOrder
+
+Key = tuple[str, int]
+REMEMBERED_S = 0.2
+"""How long a busy node's reports are judged by what was read before: a flood of log bytes costs no query each."""
+
+
+@dataclass(frozen=True)
+class Holding:
+    """One unsettled part of a node."""
+
+    part_id: int
+    run: str
+    attempt: int
+    run_state: RunState
+    run_attempt: int
+    ended: bool
+    failing: bool
+    claimed_at: datetime | None
+    node_rank: int
+    phase: str
+    log_sizes: dict[str, int]
+    grace_s: int
+    workspace_id: int
+    own_logs: frozenset[str]
+
+    @property
+    def key(self) -> Key:
+        return self.run, self.attempt
+
+    @property
+    def over(self) -> bool:
+        """Whatever the node still runs of it, nobody waits for any more."""
+        return self.ended or self.run_attempt != self.attempt
+
+    @property
+    def to_start(self) -> bool:
+        states = (RunState.PROVISIONING, RunState.PREPARING)
+        return self.claimed_at is None and not self.over and not self.failing and self.run_state in states
+
+    def stop(self) -> StopOrder | None:
+        if self.phase == "done":
+            return None
+        why = ""
+        if self.run_state is RunState.CANCEL_REQUESTED and not self.over:
+            why = "canceled"
+        elif self.over:
+            why = "orphan"
+        elif self.failing:
+            why = "gang"
+        return StopOrder(self.run, self.attempt, self.grace_s, why) if why else None
+
+    def stored_name(self, name: str) -> str | None:
+        """Under which name a log of this node is kept; None where the name belongs to another node's rank.
+
+        The head's names are kept as they are. Other nodes have a build log and a preparation log too.
+        """
+        if name in self.own_logs:
+            return name
+        if name.startswith("70_driver_log"):
+            return None
+        return name if self.node_rank == 0 else f"node_{self.node_rank}/{name}"
+
+
+_lock = threading.Lock()
+_known: dict[int, tuple[float, dict[Key, Holding]]] = {}
+
+
+def of(node_id: int, *, fresh: bool) -> dict[Key, Holding]:
+    """The node's unsettled parts; `fresh` reads them now, else what was read a moment ago will do."""
+    now = time.monotonic()
+    with _lock:
+        read_at, known = _known.get(node_id, (0.0, {}))
+    if not fresh and now - read_at < REMEMBERED_S:
+        return known
+    found = {holding.key: holding for holding in _read(node_id, known)}
+    with _lock:
+        _known[node_id] = (now, found)
+    return found
+
+
+def forget(node_id: int) -> None:
+    """What was read of this node is no longer so."""
+    with _lock:
+        _known.pop(node_id, None)
+
+
+def _read(node_id: int, known: dict[Key, Holding]) -> list[Holding]:
+    parts = AttemptNode.objects.filter(node_id=node_id, settled_at=None).select_related("attempt__run")
+    return [_holding(part, known) for part in parts]
+
+
+def _holding(part: AttemptNode, known: dict[Key, Holding]) -> Holding:
+    attempt, run = part.attempt, part.attempt.run
+    before = known.get((run.pk, attempt.number))
+    return Holding(
+        part_id=part.pk, run=run.pk, attempt=attempt.number, run_state=RunState(run.state), run_attempt=run.attempt,
+        ended=attempt.ended_at is not None, failing=attempt.failing, claimed_at=part.claimed_at,
+        node_rank=part.node_rank, phase=part.phase, log_sizes=part.fact.get("logs", {}),
+        grace_s=int(run.spec["limits"]["grace_s"]), workspace_id=run.workspace_id,
+        own_logs=before.own_logs if before and before.claimed_at else _own_logs(part),
+    )
+
+
+def _own_logs(part: AttemptNode) -> frozenset[str]:
+    members = Member.objects.filter(attempt_id=part.attempt_id, node_id=part.node_id)
+    return frozenset(members.values_list("log_name", flat=True))

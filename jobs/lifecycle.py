@@ -1,0 +1,131 @@
+"""The only writer of `Run.state`: guarded by the table of transitions, journaled, published after commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from clusters import leases
+from jobs import logstore
+from jobs.models import Attempt, AttemptNode, Member, Run, RunEvent
+from jobs.queueing import launch_soon
+from jobs.states import FINAL, TRANSITIONS, MemberState, Reason, RunState
+from live.publish import publish_on_commit
+from live.topics import run_topic, runs_topic
+
+
+def advance(
+    run_id: str,
+    to: RunState,
+    reason: Reason = Reason.NONE,
+    *,
+    facts: Mapping[str, Any] | None = None,
+    actor: str = "hub",
+    message: str = "",
+    attempt: int | None = None,
+    at: datetime | None = None,
+) -> bool:
+    """Move the run to `to`; False where the table does not allow it from where the run is.
+
+    `facts` fill the reason's sentence, which must be complete. With `attempt`, only a run that is still at
+    that attempt moves: what an earlier attempt has to say must not touch a later one. `at` is when it
+    happened, where a node knows better than now.
+    """
+    sentence = reason.sentence(**(facts or {})) if reason else ""
+    with transaction.atomic():
+        when = at or timezone.now()
+        guard = Q(pk=run_id) if attempt is None else Q(pk=run_id, attempt=attempt)
+        run = _move(guard, to, {"reason": reason, "facts": dict(facts or {}), "state_since": when})
+        if run is None:
+            return False
+        RunEvent.objects.create(
+            run=run, attempt=run.attempt, from_state=run.state, to_state=to, reason=reason, message=message or sentence,
+            actor=actor, at=when,
+        )
+        if to in FINAL or to is RunState.QUEUED:
+            _end_attempt(run, when)
+            launch_soon()
+        announce(run, to, reason)
+    return True
+
+
+def note(run_id: str, message: str, *, reason: Reason = Reason.NONE, actor: str = "hub", attempt: int = 0) -> None:
+    """Journal something that happened while the state stayed."""
+    with transaction.atomic():
+        RunEvent.objects.create(run_id=run_id, attempt=attempt, reason=reason, message=message, actor=actor)
+        publish_on_commit(run_topic(run_id), {"type": "event.added", "run": run_id})
+
+
+def wait_because(run_id: str, reason: Reason, facts: Mapping[str, Any]) -> bool:
+    """Say why a queued run still waits; False where it is no longer queued or says so already."""
+    with transaction.atomic():
+        run = Run.objects.select_for_update().filter(pk=run_id, state=RunState.QUEUED).first()
+        if run is None or (run.reason == reason and run.facts == dict(facts)):
+            return False
+        first = run.reason != reason
+        Run.objects.filter(pk=run_id, state=RunState.QUEUED).update(reason=reason, facts=dict(facts))
+        if first:
+            note(run_id, reason.sentence(**facts), reason=reason, attempt=run.attempt)
+        announce(run, RunState.QUEUED, reason)
+    return True
+
+
+def announce(run: Run, state: RunState, reason: Reason) -> None:
+    """Tell whoever watches this run, or the list that it stands in, once the transaction has committed."""
+    publish_on_commit(run_topic(run.pk), {"type": "event.added", "run": run.pk})
+    for topic in (run_topic(run.pk), runs_topic(run.workspace_id)):
+        publish_on_commit(
+            topic,
+            {
+                "type": "run.changed", "run": run.pk, "number": run.number, "state": state.value,
+                "reason": reason.value, "attempt": run.attempt,
+            },
+        )
+
+
+def _move(guard: Q, to: RunState, fields: dict[str, Any]) -> Run | None:
+    """The run as it was before; None where it may not move. Compare-and-set, so of two workers one wins."""
+    while True:
+        run = Run.objects.filter(guard).first()
+        if run is None or to not in TRANSITIONS[RunState(run.state)]:
+            return None
+        if to is RunState.RUNNING and run.started_at is None:
+            fields["started_at"] = fields["state_since"]
+        if to in FINAL:
+            fields["finished_at"] = fields["state_since"]
+        if Run.objects.filter(guard, state=run.state).update(state=to, **fields):
+            return run
+
+
+def _end_attempt(run: Run, when: datetime) -> None:
+    """The attempt's token ends; every node that provably runs nothing of it any more gives its lease back.
+
+    A node that claimed its part and has not told its end keeps the lease: its GPUs stay out of use until
+    it proves that the processes are gone (`settle`).
+    """
+    attempt = Attempt.objects.filter(run=run, number=run.attempt, ended_at=None).first()
+    if attempt is None:
+        return
+    Attempt.objects.filter(pk=attempt.pk).update(ended_at=when, token_digest="")
+    for part in AttemptNode.objects.filter(attempt=attempt).select_related("node"):
+        if part.claimed_at is None:
+            settle(part, run.pk, attempt.number, when)
+        elif part.phase == "done":
+            leases.release(run.pk, attempt.number, part.node)
+    if not AttemptNode.objects.filter(attempt=attempt, settled_at=None).exists():
+        logstore.close(run.pk, attempt.number)
+    unended = Member.objects.filter(attempt=attempt)
+    unended.filter(state=MemberState.WAITING).update(state=MemberState.STOPPED)
+    unended.filter(state=MemberState.RUNNING).update(state=MemberState.LOST)
+
+
+def settle(part: AttemptNode, run_id: str, attempt: int, at: datetime) -> None:
+    """This node holds nothing of the attempt any more, and has nothing more to say about it."""
+    AttemptNode.objects.filter(pk=part.pk).update(settled_at=at)
+    if leases.release(run_id, attempt, part.node):
+        launch_soon()

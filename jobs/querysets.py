@@ -1,0 +1,40 @@
+"""Ways to choose runs that pages, the API and the reaper share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.db import models
+from django.db.models import Q
+
+from jobs.states import ACTIVE, RunState
+
+if TYPE_CHECKING:
+    from workspaces.models import Workspace
+
+
+class RunQuerySet(models.QuerySet[Any]):
+    def of(self, workspace: Workspace) -> RunQuerySet:
+        return self.filter(workspace=workspace)
+
+    def active(self) -> RunQuerySet:
+        return self.filter(state__in=ACTIVE)
+
+    def queued(self) -> RunQuerySet:
+        """First come, first served; a retry keeps its run's place."""
+        return self.filter(state=RunState.QUEUED).order_by("created_at", "number")
+
+    def matching(self, *, state: str = "", experiment: str = "", text: str = "") -> RunQuerySet:
+        """`state` is a state's name or `active`; `text` is found in the name, the experiment, or is the number."""
+        found = self
+        if state == "active":
+            found = found.active()
+        elif state:
+            found = found.filter(state=state)
+        if experiment:
+            found = found.filter(experiment__name=experiment)
+        if text:
+            named = Q(display_name__icontains=text) | Q(experiment__name__icontains=text)
+            number = text.removeprefix("#").removeprefix("run ").strip()
+            found = found.filter(named | Q(number=int(number)) if number.isdecimal() and len(number) < 10 else named)
+        return found

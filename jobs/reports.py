@@ -1,0 +1,184 @@
+"""What a node tells, taken in: logs, then facts, then what the node is to do next. The hub's hot path.
+
+Bytes of logs are appended without touching the database; facts are written only where they changed.
+A node speaks for its own parts alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import logging
+import threading
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.utils import timezone
+
+from clusters import heartbeat
+from clusters.models import Node
+from jobs import facts, holdings, lifecycle, logstore
+from jobs.ending import end
+from jobs.holdings import Holding, Key
+from jobs.models import AttemptNode
+from jobs.states import Reason
+from live.messages import MAX_LOG_DATA, LogAppended
+from live.publish import publish
+from live.topics import run_topic
+from trainhub_launch.report import Ack, AttemptFact, LogChunk, Report, StopOrder
+
+log = logging.getLogger(__name__)
+LIVELY_S = 1.0
+IDLE_S = 5.0
+ORPHANED_AFTER = timedelta(seconds=20)
+"""A claim's answer and a report may cross: only a part claimed this long ago can be missed."""
+
+_seen_lock = threading.Lock()
+_seen: dict[tuple[int, str, int], AttemptFact] = {}
+
+
+def ingest(node: Node, report: Report, now: datetime | None = None) -> Ack:
+    """Take the report in; the same report again changes nothing. Raises WireError for what no node can say."""
+    now = now or timezone.now()
+    changed = [fact for fact in report.attempts if not _is_known(node, fact)]
+    held = _held(node, report, fresh=bool(changed) or report.heartbeat is not None or not report.logs)
+    offsets = tuple(_take_chunk(held.get((chunk.run, chunk.attempt)), chunk) for chunk in report.logs)
+    for fact in changed:
+        _take_fact(node, held.get((fact.run, fact.attempt)), fact, now)
+    heartbeat.apply(node, report.heartbeat, now)
+    if changed:
+        held = holdings.of(node.pk, fresh=True)
+    settled = _settle(node, report, held, now)
+    return Ack(
+        offsets=offsets,
+        start=tuple(holding.key for holding in held.values() if holding.to_start),
+        stop=_stops(report, held, settled),
+        settled=settled,
+        interval_s=LIVELY_S if held else IDLE_S,
+    )
+
+
+def _held(node: Node, report: Report, *, fresh: bool) -> Mapping[Key, Holding]:
+    held = holdings.of(node.pk, fresh=fresh)
+    # What is named but not known may have been claimed a moment ago.
+    named = {(chunk.run, chunk.attempt) for chunk in report.logs} | {(fact.run, fact.attempt) for fact in report.attempts}
+    if not fresh and any(key not in held or held[key].claimed_at is None for key in named | set(report.living)):
+        held = holdings.of(node.pk, fresh=True)
+    return held
+
+
+def _take_chunk(holding: Holding | None, chunk: LogChunk) -> tuple[str, int, str, int]:
+    """The offset wanted next. Bytes nobody may keep are acknowledged, so that the node does not send them for ever."""
+    end_of_chunk = chunk.offset + len(chunk.data)
+    wanted = end_of_chunk
+    name = holding.stored_name(chunk.name) if holding and holding.claimed_at else None
+    if holding is not None and name is not None:
+        try:
+            wanted = _store(holding, name, chunk)
+        except logstore.BadName as error:
+            log.warning("A log of run %s is not kept: %s", chunk.run, error)
+    return chunk.run, chunk.attempt, chunk.name, wanted
+
+
+def _store(holding: Holding, name: str, chunk: LogChunk) -> int:
+    before = logstore.size(chunk.run, chunk.attempt, name)
+    if before >= settings.MAX_LOG_BYTES:
+        return chunk.offset + len(chunk.data)
+    if not chunk.data:
+        return before
+    try:
+        after = logstore.append(chunk.run, chunk.attempt, name, chunk.offset, chunk.data)
+    except logstore.Hole as hole:
+        return hole.wanted
+    if after > before:
+        new = memoryview(chunk.data)[before - chunk.offset :]
+        message: LogAppended = {
+            "type": "log.appended", "run": chunk.run, "attempt": chunk.attempt, "name": name,
+            "offset": before, "size": len(new),
+        }
+        if len(new) <= MAX_LOG_DATA:
+            message["data"] = base64.b64encode(new).decode()
+        publish(run_topic(holding.run), message)
+    return after
+
+
+def _is_known(node: Node, fact: AttemptFact) -> bool:
+    """Whether this process has taken exactly this fact before, but for the sizes of logs that still grow."""
+    with _seen_lock:
+        return _seen.get((node.pk, fact.run, fact.attempt)) == _comparable(fact)
+
+
+def _comparable(fact: AttemptFact) -> AttemptFact:
+    return fact if fact.phase == "done" else dataclasses.replace(fact, logs={})
+
+
+def _take_fact(node: Node, holding: Holding | None, fact: AttemptFact, now: datetime) -> None:
+    if holding is None or holding.claimed_at is None:
+        return
+    if facts.apply(node, holding.part_id, fact, now):
+        with _seen_lock:
+            _seen[(node.pk, fact.run, fact.attempt)] = _comparable(fact)
+
+
+def _settle(node: Node, report: Report, held: Mapping[Key, Holding], now: datetime) -> tuple[Key, ...]:
+    """The attempts that the node may forget: all told and stored, or unknown and done, or settled before."""
+    told = {(fact.run, fact.attempt): fact for fact in report.attempts}
+    named = set(report.living) | told.keys()
+    done = [key for key, fact in told.items() if key not in held and (fact.phase == "done" or _was_settled(node, key))]
+    for key, holding in held.items():
+        if key in told and holding.phase == "done":
+            if _is_whole(node, holding, told[key]):
+                _close(node, holding, now)
+                done.append(key)
+        elif key not in named and holding.claimed_at is not None and now - holding.claimed_at > ORPHANED_AFTER:
+            _orphan(node, holding, now)
+    return tuple(done)
+
+
+def _is_whole(node: Node, holding: Holding, fact: AttemptFact) -> bool:
+    """Every byte of every log is stored, and every output; notes the final sizes for readers who wait for the end."""
+    sizes: dict[str, int] = {}
+    for name, size in fact.logs.items():
+        stored = holding.stored_name(name)
+        try:
+            logstore.check(stored or "")
+        except logstore.BadName:
+            continue
+        sizes[stored or ""] = min(size, settings.MAX_LOG_BYTES)
+    logstore.seal(holding.run, holding.attempt, sizes)
+    return _is_known(node, fact) and logstore.whole(holding.run, holding.attempt, sizes)
+
+
+def _close(node: Node, holding: Holding, now: datetime) -> None:
+    part = AttemptNode.objects.select_related("node").get(pk=holding.part_id)
+    lifecycle.settle(part, holding.run, holding.attempt, now)
+    holdings.forget(node.pk)
+    with _seen_lock:
+        _seen.pop((node.pk, holding.run, holding.attempt), None)
+
+
+def _orphan(node: Node, holding: Holding, now: datetime) -> None:
+    """The node has lost the part (its disk, its processes): nothing more will come, and its GPUs are free."""
+    _close(node, holding, now)
+    if not holding.over:
+        end(holding.run, holding.attempt, Reason.ORPHANED, {"node": node.name}, actor=f"node {node.name}")
+    logstore.close(holding.run, holding.attempt)
+
+
+def _was_settled(node: Node, key: Key) -> bool:
+    return AttemptNode.objects.filter(
+        node=node, attempt__run_id=key[0], attempt__number=key[1], settled_at__isnull=False
+    ).exists()
+
+
+def _stops(report: Report, held: Mapping[Key, Holding], settled: tuple[Key, ...]) -> tuple[StopOrder, ...]:
+    """What is to end: canceled, failing or over; and whatever the hub knows nothing of. Only what the report names."""
+    named = dict.fromkeys((*report.living, *((fact.run, fact.attempt) for fact in report.attempts)))
+    orders = []
+    for key in named:
+        holding = held.get(key)
+        order = StopOrder(*key, grace_s=10, why="orphan") if holding is None else holding.stop()
+        if order is not None and key not in settled:
+            orders.append(order)
+    return tuple(orders)

@@ -1,0 +1,88 @@
+"""Freezing a source: a canonical zip, named by its SHA-256, so that the same folder is the same snapshot."""
+
+from __future__ import annotations
+
+import tempfile
+import zipfile
+import zlib
+from pathlib import Path
+from typing import IO
+
+from django.conf import settings
+
+from jobs import folders, zips
+from jobs.entries import SnapshotError
+from jobs.examples import Example, example, examples
+from jobs.folders import Tree
+from jobs.models import Snapshot
+from workspaces import blobs
+from workspaces.access import Principal
+
+__all__ = ["Example", "SnapshotError", "examples", "from_example", "from_folder", "from_zip"]
+CHUNK_BYTES = 1024 * 1024
+EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+def from_zip(file: IO[bytes], principal: Principal) -> Snapshot:
+    """Take an uploaded zip (seekable). Raises SnapshotError, keeping nothing.
+
+    Where everything in it lies in one folder that is no Python package, that folder's content is the source.
+    """
+    return _freeze(zips.files_of(file), principal)
+
+
+def from_folder(path: Path, principal: Principal) -> Snapshot:
+    """Take a folder of the hub's machine; links in it are followed only inside it."""
+    return _freeze(folders.files_of(path), principal)
+
+
+def from_example(name: str, principal: Principal) -> Snapshot:
+    return from_folder(example(name).folder, principal)
+
+
+def _freeze(tree: Tree, principal: Principal) -> Snapshot:
+    if not tree.entries:
+        raise SnapshotError("there is no file in it; give the folder that holds the script")
+    temporary = Path(settings.DATA_DIR) / "tmp"
+    temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=temporary) as folder:
+        packed = Path(folder) / "snapshot.zip"
+        manifest = _pack(tree, packed)
+        size = packed.stat().st_size
+        sha256 = blobs.store_file(packed)
+    snapshot, _ = Snapshot.objects.get_or_create(
+        workspace=principal.workspace, sha256=sha256,
+        defaults={"size_bytes": size, "manifest": manifest, "warnings": _warnings(tree), "created_by": principal.user},
+    )
+    return snapshot
+
+
+def _pack(tree: Tree, target: Path) -> list[dict[str, str | int]]:
+    """Sorted names, one fixed date, two modes: nothing in the zip depends on when and where it was made."""
+    manifest: list[dict[str, str | int]] = []
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+        for entry in sorted(tree.entries, key=lambda entry: entry.path):
+            info = zipfile.ZipInfo(entry.path, EPOCH)
+            info.create_system = 3
+            info.compress_type = zipfile.ZIP_DEFLATED
+            info.external_attr = (0o100755 if entry.executable else 0o100644) << 16
+            size = 0
+            try:
+                with entry.open() as source, archive.open(info, "w") as out:
+                    while chunk := source.read(CHUNK_BYTES):
+                        size += len(chunk)
+                        if size > settings.MAX_SNAPSHOT_BYTES:
+                            raise SnapshotError(f"{entry.path!r} grows while it is read; try again")
+                        out.write(chunk)
+            except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+                raise SnapshotError(f"{entry.path!r} cannot be read ({error}); pack the folder again") from error
+            manifest.append({"path": entry.path, "size": size})
+    return manifest
+
+
+def _warnings(tree: Tree) -> list[str]:
+    if not tree.left_out:
+        return []
+    what = "1 file or folder was" if tree.left_out == 1 else f"{tree.left_out} files or folders were"
+    by = f" by {tree.rules.file}" if tree.rules.file else ": caches and version control"
+    return [f"{what} left out{by}."]

@@ -1,0 +1,22 @@
+"""Doorways of the hub's worker: each calls one function, and may be run twice without harm."""
+
+from __future__ import annotations
+
+from celery import shared_task
+
+from jobs import launching, reaper
+
+
+@shared_task(ignore_result=True)
+def launch_run(run_id: str) -> None:
+    launching.launch(run_id)
+
+
+@shared_task(ignore_result=True)
+def launch_queued() -> None:
+    launching.launch_queued()
+
+
+@shared_task(ignore_result=True)
+def reap() -> None:
+    reaper.tick()
