@@ -84,17 +84,11 @@ def master(placement: Placement, ports: Ports) -> tuple[dict[str, EnvValue], dic
     env: dict[str, EnvValue] = {"MASTER_ADDR": address(placement.head, placement)}
     if not ports:
         return env | {"MASTER_PORT": Reference("launch", "port")}, {}
-    free = free_ports(placement.head, ports, 1)
-    port = MASTER_PORT if MASTER_PORT in ports[placement.head.name] else free[0]
+    free = ports.get(placement.head.name, ())
+    if not free:
+        raise SpecError("distribution", f"{placement.head.name}, the head of the run, has no free port from {MASTER_PORT} on")
+    port = MASTER_PORT if MASTER_PORT in free else free[0]
     return env | {"MASTER_PORT": str(port)}, {"MASTER_PORT": port}
-
-
-def free_ports(node: PlacedNode, ports: Ports, count: int) -> tuple[int, ...]:
-    """The first `count` ports that `node` said are free; raises SpecError where it has too few."""
-    free = tuple(ports.get(node.name, ()))
-    if len(free) < count:
-        raise SpecError("distribution", f"{node.name} has {len(free)} free port(s) for this run, which needs {count} there")
-    return free[:count]
 
 
 def user_variables(spec: RunSpec, contract: Mapping[str, EnvValue], provided: Mapping[str, str]) -> dict[str, EnvValue]:

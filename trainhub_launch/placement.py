@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from trainhub_launch.spec import MpiConfiguration, PyTorchConfiguration, RunSpec, TensorflowConfiguration
@@ -60,17 +61,22 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Demand:
-    """What a spec asks of each of its nodes; `slots` counts processes, and only matters without GPUs."""
+    """What a spec asks of each of its nodes. `slots` counts the processes that get no GPU.
+
+    `nodes_field` is where the spec says how many nodes, for a refusal that is about their number.
+    """
 
     nodes: int
     gpus: int
     slots: int
+    nodes_field: str = "distribution.node_count"
 
 
 def demand(spec: RunSpec) -> Demand:
-    """Nodes, GPUs per node and (without GPUs) process slots per node that `spec` needs."""
+    """Nodes, GPUs per node and process slots per node that `spec` needs."""
     distribution, nodes = spec.distribution, spec.node_count
-    processes = 1
+    gpus, processes, always_on_cpu = spec.resources.gpus_per_node, 1, 0
+    nodes_field = "distribution.node_count"
     if isinstance(distribution, PyTorchConfiguration) and distribution.process_count:
         processes = -(-distribution.process_count // nodes)
     elif isinstance(distribution, MpiConfiguration):
@@ -78,23 +84,32 @@ def demand(spec: RunSpec) -> Demand:
     elif isinstance(distribution, TensorflowConfiguration):
         # The head also carries the parameter servers dealt to it and the chief.
         servers = distribution.parameter_server_count
-        processes = -(-distribution.worker_count // nodes) + -(-servers // nodes) + (1 if servers else 0)
-    gpus = spec.resources.gpus_per_node
-    return Demand(nodes=nodes, gpus=gpus, slots=0 if gpus else processes)
+        always_on_cpu = -(-servers // nodes) + (1 if servers else 0)
+        processes = -(-distribution.worker_count // nodes) + always_on_cpu
+        nodes_field = "resources.node_count"
+    return Demand(nodes=nodes, gpus=gpus, slots=always_on_cpu if gpus else processes, nodes_field=nodes_field)
 
 
 def place(wanted: Demand, nodes: tuple[FreeNode, ...]) -> Placement | Refusal:
-    """Choose nodes for `wanted`: fullest fitting node first, so that large free nodes stay whole."""
+    """Choose nodes for `wanted`, in the order of their names.
+
+    The fullest fitting nodes are taken, so that large free ones stay whole. Several nodes are all
+    with InfiniBand where enough of those are free; a run on one node leaves them to others.
+    """
     if not nodes:
         return Refusal("The cluster has no node that is ready.", "resources.cluster", permanent=False)
     able = [node for node in nodes if node.gpus_total >= wanted.gpus and node.slots_total >= wanted.slots]
     if len(able) < wanted.nodes:
-        return Refusal(_never(wanted, nodes, able), _field(wanted), permanent=True)
+        return _never(wanted, nodes, able)
     fitting = [node for node in able if len(node.gpus) >= wanted.gpus and node.slots >= wanted.slots]
     if len(fitting) < wanted.nodes:
         return Refusal(_not_now(wanted, able), _field(wanted), permanent=False)
-    fitting.sort(key=lambda node: (len(node.gpus), node.slots, node.name))
-    return Placement(tuple(_placed(node, wanted) for node in fitting[: wanted.nodes]))
+    connected = [node for node in fitting if node.infiniband]
+    if 1 < wanted.nodes <= len(connected):
+        fitting = connected
+    fitting.sort(key=lambda node: (len(node.gpus), node.infiniband, node.slots, _natural(node.name)))
+    chosen = sorted(fitting[: wanted.nodes], key=lambda node: _natural(node.name))
+    return Placement(tuple(_placed(node, wanted) for node in chosen))
 
 
 def provisional(wanted: Demand, nodes: tuple[FreeNode, ...]) -> Placement | Refusal:
@@ -117,32 +132,48 @@ def _placed(node: FreeNode, wanted: Demand) -> PlacedNode:
     )
 
 
+def _natural(name: str) -> list[tuple[int, str]]:
+    """gpu-2 before gpu-10."""
+    return [(int(part) if part.isdecimal() else 0, part) for part in re.split(r"([0-9]+)", name)]
+
+
 def _field(wanted: Demand) -> str:
     return "resources.gpus_per_node" if wanted.gpus else "distribution"
 
 
-def _each(wanted: Demand) -> str:
-    nodes = "1 node" if wanted.nodes == 1 else f"{wanted.nodes} nodes"
-    what = f"{wanted.gpus} GPU(s)" if wanted.gpus else f"{wanted.slots} process slot(s)"
-    return f"{nodes} with {what}"
-
-
-def _never(wanted: Demand, nodes: tuple[FreeNode, ...], able: list[FreeNode]) -> str:
+def _never(wanted: Demand, nodes: tuple[FreeNode, ...], able: list[FreeNode]) -> Refusal:
     if able:
-        return f"The run needs {_each(wanted)}, and only {len(able)} node(s) have that many: {_names(able)}."
-    nearest = max(nodes, key=lambda node: (node.gpus_total, node.slots_total) if wanted.gpus else (node.slots_total, 0))
-    has = f"{nearest.gpus_total} GPU(s)" if wanted.gpus else f"{nearest.slots_total} process slot(s)"
-    return f"The run needs {_each(wanted)}, and no node has that many; {nearest.name} comes nearest with {has}."
+        names = ", ".join(sorted((node.name for node in able), key=_natural)[:6])
+        have = "1 node has" if len(able) == 1 else f"{len(able)} nodes have"
+        sentence = f"The run needs {_each(wanted)}, and only {have} that many: {names}."
+        return Refusal(sentence, wanted.nodes_field, permanent=True)
+    nearest = max(
+        nodes, key=lambda node: (min(node.gpus_total, wanted.gpus), min(node.slots_total, wanted.slots), node.gpus_total)
+    )
+    has = _amount(nearest.gpus_total if wanted.gpus else 0, nearest.slots_total if wanted.slots else 0)
+    sentence = f"The run needs {_each(wanted)}, and no node has that many; {nearest.name} comes nearest with {has}."
+    return Refusal(sentence, _field(wanted), permanent=True)
 
 
 def _not_now(wanted: Demand, able: list[FreeNode]) -> str:
+    nearest_first = sorted(able, key=lambda node: (-len(node.gpus) if wanted.gpus else -node.slots, _natural(node.name)))
     free = ", ".join(
-        f"{node.name} has {len(node.gpus)} of {node.gpus_total} GPU(s) free" if wanted.gpus
-        else f"{node.name} has {node.slots} of {node.slots_total} slot(s) free"
-        for node in able[:4]
+        f"{node.name} has {len(node.gpus)} of {node.gpus_total} GPU(s) free"
+        if len(node.gpus) < wanted.gpus
+        else f"{node.name} has {node.slots} of {node.slots_total} process slot(s) free"
+        if node.slots < wanted.slots
+        else f"{node.name} is free"
+        for node in nearest_first[:4]
     )
     return f"Waiting for {_each(wanted)}: {free}."
 
 
-def _names(nodes: list[FreeNode]) -> str:
-    return ", ".join(sorted(node.name for node in nodes)[:6])
+def _each(wanted: Demand) -> str:
+    nodes = "1 node" if wanted.nodes == 1 else f"{wanted.nodes} nodes"
+    return f"{nodes} with {_amount(wanted.gpus, wanted.slots)}{'' if wanted.nodes == 1 else ' each'}"
+
+
+def _amount(gpus: int, slots: int) -> str:
+    return " and ".join(
+        [f"{gpus} GPU(s)"] * (gpus > 0) + [f"{slots} process slot(s)"] * (slots > 0)
+    ) or "no GPU"

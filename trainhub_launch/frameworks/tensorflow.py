@@ -82,17 +82,39 @@ def _tasks(distribution: TensorflowConfiguration, placement: Placement, ports: P
     seats = [("chief", 0, 0)] if servers else []
     seats += [("worker", sum(workers_on[:node]) + i, node) for node in range(nodes) for i in range(workers_on[node])]
     seats += [("ps", index, index % nodes) for index in range(servers)]
+    doors = _Doors(placement, ports)
     tasks = []
+    taken = [0] * nodes
     for rank, (role, index, node_rank) in enumerate(seats):
-        local_rank = sum(seat[2] == node_rank for seat in seats[:rank])
-        port = _port(placement, ports, node_rank, local_rank)
-        host = environment.address(placement.nodes[node_rank], placement)
+        local_rank, taken[node_rank] = taken[node_rank], taken[node_rank] + 1
         # Every worker takes all GPUs that it sees, so those of one node divide them.
         gpus = _share(placement, node_rank, index - sum(workers_on[:node_rank]), workers_on) if role == "worker" else ()
-        tasks.append(
-            _Task(role, index, node_rank, rank, local_rank, gpus, f"{host}:{port or Reference('launch', 'port')}", port)
-        )
+        port = doors.next(node_rank)
+        host = environment.address(placement.nodes[node_rank], placement)
+        endpoint = f"{host}:{Reference('launch', 'port') if port is None else port}"
+        tasks.append(_Task(role, index, node_rank, rank, local_rank, gpus, endpoint, port))
     return tuple(tasks)
+
+
+class _Doors:
+    """Hands out each node's free ports. Nodes of one address (agents that share a machine) found the
+    same ones free, so a port is given once per address."""
+
+    def __init__(self, placement: Placement, ports: Ports) -> None:
+        self._placement, self._ports = placement, ports
+        self._given: dict[str, set[int]] = {}
+
+    def next(self, node_rank: int) -> int | None:
+        if not self._ports:
+            return None
+        node = self._placement.nodes[node_rank]
+        given = self._given.setdefault(environment.address(node, self._placement), set())
+        port = next((port for port in self._ports.get(node.name, ()) if port not in given), None)
+        if port is None:
+            free = len(self._ports.get(node.name, ()))
+            raise SpecError("distribution", f"the {free} port(s) free on {node.name} are too few for its share of the tasks")
+        given.add(port)
+        return port
 
 
 def _share(placement: Placement, node_rank: int, seat: int, workers_on: list[int]) -> tuple[str, ...]:
@@ -102,9 +124,3 @@ def _share(placement: Placement, node_rank: int, seat: int, workers_on: list[int
     shares = deal(len(gpus), workers)
     start = sum(shares[:seat])
     return gpus[start : start + shares[seat]]
-
-
-def _port(placement: Placement, ports: Ports, node_rank: int, local_rank: int) -> int | None:
-    if not ports:
-        return None
-    return environment.free_ports(placement.nodes[node_rank], ports, local_rank + 1)[local_rank]
