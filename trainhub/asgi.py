@@ -15,6 +15,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "trainhub.settings")
 django_application = get_asgi_application()
 
+from django.urls import get_resolver  # noqa: E402
+
 from live.middleware import stack  # noqa: E402
 from trainhub.interim import optional  # noqa: E402
 from trainhub.static_files import HubStatic  # noqa: E402 - needs the apps loaded
@@ -24,6 +26,9 @@ from workspaces.scopes import principal_of_scope  # noqa: E402
 def _routes(module: str) -> list:
     found = optional(module)
     return list(getattr(found, "routes", [])) if found else []
+
+
+get_resolver().url_patterns  # noqa: B018 - loads every view now, so that the first page does not wait for it
 
 
 async def healthz(_: Request) -> Response:

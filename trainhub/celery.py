@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any
 
 from celery import Celery, bootsteps
 from celery.beat import EmbeddedService
+from celery.platforms import SecurityWarning
 from click import Option
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "trainhub.settings")
+# What it warns of, pickled messages as root, cannot happen: only JSON is accepted.
+warnings.filterwarnings("ignore", category=SecurityWarning)
 app = Celery("trainhub")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()

@@ -36,7 +36,8 @@ def _worker() -> Child:
     argv = python("-m", "celery", "--app", "trainhub.celery", "--quiet", "worker", "--pool", "threads", "--clock")
     argv += ("--concurrency", str(WORKER_THREADS), "--queues", "hub", "--hostname", "hub@%h", "--loglevel", places.LOG_LEVEL)
     argv += ("--without-gossip", "--without-mingle", "--without-heartbeat")
-    return Child("worker", "worker", argv, WORKER_STAGE)
+    # The checks load every page's code, which the web server has done already.
+    return Child("worker", "worker", argv, WORKER_STAGE, env={"CELERY_SKIP_CHECKS": "1"})
 
 
 def _agent(node: str) -> Child:

@@ -1,0 +1,51 @@
+"""The page that lists the REST API, made from the same schema that clients read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from drf_spectacular.generators import SchemaGenerator
+
+from trainhub import places
+from workspaces.access import WorkspaceRequest, needs
+from workspaces.states import Role
+
+METHODS = ("get", "post", "put", "patch", "delete")
+
+
+@dataclass(frozen=True)
+class Operation:
+    method: str
+    path: str
+    summary: str
+    parameters: tuple[str, ...]
+
+    @property
+    def area(self) -> str:
+        return self.path.removeprefix("/api/v1/").split("/")[0]
+
+
+@needs(Role.VIEWER)
+def api_page(request: WorkspaceRequest) -> HttpResponse:
+    groups = [(area, list(found)) for area, found in groupby(operations(), key=lambda operation: operation.area)]
+    return render(request, "trainhub/api.html", {"groups": groups, "base": places.public_url()})
+
+
+@lru_cache(maxsize=1)
+def operations() -> tuple[Operation, ...]:
+    """Every operation of the schema by path; the schema cannot change while the process lives."""
+    generator: Any = SchemaGenerator
+    paths = generator().get_schema(request=None, public=True)["paths"]
+    found = [_operation(method, path, paths[path][method]) for path in paths for method in METHODS if method in paths[path]]
+    return tuple(sorted(found, key=lambda operation: (operation.area, operation.path, METHODS.index(operation.method.lower()))))
+
+
+def _operation(method: str, path: str, described: dict[str, Any]) -> Operation:
+    text = described.get("summary") or described.get("description") or ""
+    parameters = tuple(item["name"] for item in described.get("parameters", []) if item["in"] == "query")
+    return Operation(method.upper(), path, text.split("\n\n")[0], parameters)
