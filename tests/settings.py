@@ -6,8 +6,6 @@ import os
 import tempfile
 from pathlib import Path
 
-from trainhub.up.valkey import runtime_folder
-
 _data = Path(tempfile.mkdtemp(prefix="trainhub-test-"))
 for _name in (
     "BIND",
@@ -23,6 +21,10 @@ for _name in (
 os.environ["DATA_DIR"] = str(_data)
 os.environ["NODE_DIR"] = str(_data / "node")
 os.environ["SECRET_KEY"] = "of-tests-only"
+
+# Only now: trainhub.places reads DATA_DIR once, when it is imported.
+from trainhub.up.valkey import runtime_folder  # noqa: E402
+
 os.environ["REDIS_URL"] = f"unix://:of-tests-only@{runtime_folder(_data) / 'valkey.sock'}"
 os.environ["DATABASE_URL"] = os.environ.get("TRAINHUB_TEST_DATABASE_URL", "")
 
