@@ -17,7 +17,7 @@ import httpx
 
 PROJECT = Path(__file__).resolve().parent.parent
 OURS = re.compile(r"(TRAINHUB_|DJANGO_|DATA_DIR|NODE_DIR|SECRET_KEY|DATABASE|REDIS|BROKER|BIND|PUBLIC_URL|ALLOWED|RUN_AS)")
-PASSWORD = re.compile(r"as admin with the password (\S+)")
+PASSWORD = re.compile(r"admin with the password (\S+)")
 CACHE = Path(os.environ.get("TRAINHUB_TEST_CACHE") or Path.home() / ".cache" / "trainhub-tests").expanduser()
 """What is costly to build (environments, frameworks), kept between sessions."""
 T = TypeVar("T")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import Any, cast
+from typing import cast
 
 from django.core.asgi import get_asgi_application
+from django.urls import get_resolver
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -15,18 +16,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "trainhub.settings")
 django_application = get_asgi_application()
 
-from django.urls import get_resolver  # noqa: E402
-
+# What follows needs the apps loaded.
+from clusters.consumers import routes as cluster_sockets  # noqa: E402
+from jobs.bytes import routes as job_bytes  # noqa: E402
+from jobs.consumers import routes as job_sockets  # noqa: E402
 from live.middleware import stack  # noqa: E402
-from trainhub.interim import optional  # noqa: E402
-from trainhub.static_files import HubStatic  # noqa: E402 - needs the apps loaded
+from registry.bytes.routes import routes as model_bytes  # noqa: E402
+from trainhub.static_files import HubStatic  # noqa: E402
 from workspaces.scopes import principal_of_scope  # noqa: E402
-
-
-def _routes(module: str) -> list:
-    found = optional(module)
-    return list(getattr(found, "routes", [])) if found else []
-
 
 get_resolver().url_patterns  # noqa: B018 - loads every view now, so that the first page does not wait for it
 
@@ -35,19 +32,11 @@ async def healthz(_: Request) -> Response:
     return JSONResponse({"status": "ok"})
 
 
-front = Starlette(
-    routes=[
-        Route("/healthz", healthz),
-        Mount("/static", HubStatic()),
-        *_routes("jobs.bytes.routes"),
-        *_routes("registry.bytes.routes"),
-    ]
-)
+front = Starlette(routes=[Route("/healthz", healthz), Mount("/static", HubStatic()), *job_bytes, *model_bytes])
 front.router.redirect_slashes = False
 front.router.default = cast("ASGIApp", django_application)
-
-_sockets: Any = stack([*_routes("jobs.consumers"), *_routes("clusters.consumers")], principal_of_scope)
+sockets = cast("ASGIApp", stack([*job_sockets, *cluster_sockets], principal_of_scope))
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
-    await (_sockets if scope["type"] == "websocket" else front)(scope, receive, send)
+    await (sockets if scope["type"] == "websocket" else front)(scope, receive, send)

@@ -17,6 +17,7 @@ warnings.filterwarnings("ignore", category=SecurityWarning)
 app = Celery("trainhub")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+app.set_default()  # the current app is per thread; the web server sends tasks from many
 
 
 class Clock(bootsteps.StartStopStep):

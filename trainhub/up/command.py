@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import time
-from typing import Any
 
 from trainhub import env, places
 from trainhub.files import write_secret
@@ -51,16 +50,16 @@ def _start(supervisor: Supervisor, lock: int, notice: str, started: float) -> No
     _publish_services(own)
     if own is not None:
         supervisor.start(stack.valkey_child(own, lock))
-    prepared = _prepare(supervisor)
+    node = _prepare()
     if own is not None:
         own.wait()
-    for child in stack.children(prepared["node"], lock):
+    if supervisor.asked_to_stop:
+        return
+    for child in stack.children(node, lock):
         supervisor.start(child)
     if not _first_answer(supervisor):
         return
     say(f"TrainHub is ready after {time.monotonic() - started:.1f} s: {places.public_url()}")
-    if prepared["password"]:
-        say(f"Sign in as admin with the password {prepared['password']} (shown this one time).")
     say(notice)
     say(f"Data and logs are in {places.DATA_DIR}. Ctrl-C stops TrainHub and leaves training running.")
 
@@ -73,7 +72,8 @@ def _publish_services(own: valkey.Valkey | None) -> None:
     write_secret(places.SERVICES_FILE, json.dumps(facts))
 
 
-def _prepare(supervisor: Supervisor) -> dict[str, Any]:
+def _prepare() -> str:
+    """Run `manage.py prepare`, show the first password while it is known, and return this machine's node name."""
     process = subprocess.Popen(
         python("manage.py", "prepare"),
         cwd=places.BASE_DIR,
@@ -85,13 +85,14 @@ def _prepare(supervisor: Supervisor) -> dict[str, Any]:
         env={**os.environ, "LOG_LEVEL": "WARNING"},
     )
     out, err = process.communicate()
-    if supervisor.asked_to_stop:
-        raise Stop("asked to, before it was ready.")
     if process.returncode:
         last = err.strip().splitlines()[-1:] or [out.strip()]
         write_secret(places.LOGS / "prepare.log", err)
         raise Stop(f"The database could not be made ready: {last[0]} (see {places.LOGS / 'prepare.log'}).")
-    return dict(json.loads(out.strip().splitlines()[-1]))
+    prepared = json.loads(out.strip().splitlines()[-1])
+    if prepared["password"]:
+        say(f"The first account is admin with the password {prepared['password']} (shown this one time).")
+    return str(prepared["node"])
 
 
 def _first_answer(supervisor: Supervisor) -> bool:

@@ -10,9 +10,10 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
 
+from clusters.enrolment import enrol, node_of_token
 from trainhub import places
 from trainhub.files import write_secret
-from trainhub.interim import optional
+from workspaces.bootstrap import ensure_owner
 
 
 class Command(BaseCommand):
@@ -20,18 +21,17 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         call_command("migrate", interactive=False, verbosity=0)
-        password = bootstrap.ensure_owner() if (bootstrap := optional("workspaces.bootstrap")) else None
-        node = _enrol_this_machine() if optional("clusters.enrolment") else ""
+        password = ensure_owner()
+        node = _enrol_this_machine()
         self.stdout.write(json.dumps({"password": password, "node": node}))
 
 
 def _enrol_this_machine() -> str:
-    enrolment: Any = optional("clusters.enrolment")
     if places.NODE_TOKEN_FILE.exists():
-        known = enrolment.node_of_token(places.NODE_TOKEN_FILE.read_text().strip())
+        known = node_of_token(places.NODE_TOKEN_FILE.read_text().strip())
         if known is not None:
-            return str(known.name)
+            return known.name
     name = re.sub(r"[^a-z0-9-]+", "-", socket.gethostname().split(".")[0].lower()).strip("-") or "local"
-    node, token = enrolment.enrol("local", name)
+    node, token = enrol("local", name)
     write_secret(places.NODE_TOKEN_FILE, token)
-    return str(node.name)
+    return node.name
