@@ -53,6 +53,12 @@ def look(state: str) -> Look:
 
 
 @register.filter
+def attribute(value: object, name: str) -> object:
+    """`{{ state|look|attribute:'tone' }}`, where a filter's result is wanted inside an attribute."""
+    return getattr(value, name)
+
+
+@register.filter
 def bytesize(count: float | None) -> str:
     if count is None:
         return ""
@@ -100,6 +106,11 @@ def ago(at: datetime | None) -> str:
 @register.filter
 def pretty_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+@register.filter
+def attempts(latest: int) -> range:
+    return range(1, latest + 1)
 
 
 @register.filter

@@ -1,11 +1,16 @@
-"""Experiments and environments: what runs are grouped by and run in."""
+"""Experiments and environments: what runs are grouped by, and what they run in."""
 
 from __future__ import annotations
 
 from django.db.models import Count, Max, Q
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 
+from clusters.hearing import heard
+from clusters.heartbeat import status
+from clusters.visibility import visible_nodes
+from jobs.environments import CURATED
 from jobs.models import Experiment, Run
 from jobs.states import ACTIVE, RunState
 from workspaces.access import WorkspaceRequest, needs
@@ -14,8 +19,9 @@ from workspaces.states import Role
 
 @needs(Role.VIEWER)
 def experiments(request: WorkspaceRequest) -> HttpResponse:
+    workspace = request.principal.workspace
     found = list(
-        Experiment.objects.filter(workspace=request.principal.workspace)
+        Experiment.objects.filter(workspace=workspace)
         .annotate(
             run_count=Count("runs"),
             active_count=Count("runs", filter=Q(runs__state__in=ACTIVE)),
@@ -24,10 +30,16 @@ def experiments(request: WorkspaceRequest) -> HttpResponse:
         )
         .order_by("-last_number", "name")
     )
-    last = {
-        run.number: run
-        for run in Run.objects.filter(workspace=request.principal.workspace, number__in=[item.last_number for item in found if item.last_number])
-        .only("number", "display_name", "state", "created_at")
-    }
+    numbers = [experiment.last_number for experiment in found if experiment.last_number]
+    last = {run.number: run for run in Run.objects.of(workspace).filter(number__in=numbers).defer("preview", "spec")}
     rows = [(experiment, last.get(experiment.last_number)) for experiment in found]
     return render(request, "jobs/experiments.html", {"rows": rows})
+
+
+@needs(Role.VIEWER)
+def environments(request: WorkspaceRequest) -> HttpResponse:
+    """The curated ones, and the interpreters that each node reports."""
+    now = timezone.now()
+    span = heard(now)
+    nodes = [(node, str(status(node, now, span))) for node in visible_nodes(request.principal.workspace).filter(revoked_at=None)]
+    return render(request, "jobs/environments.html", {"curated": CURATED, "nodes": nodes})

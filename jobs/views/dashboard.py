@@ -2,13 +2,85 @@
 
 from __future__ import annotations
 
-from django.http import HttpResponse
-from django.shortcuts import render
+from dataclasses import dataclass
+from typing import Any
 
+from django.db.models import Count, Q
+from django.http import HttpResponse
+from django.utils import timezone
+
+from jobs import logstore
+from jobs.models import Member, Run
+from jobs.states import ACTIVE, WAITING, RunState
+from jobs.views.cause import BUILD_LOG
+from jobs.views.lanes import TAIL_BYTES, last_line
+from jobs.views.machines import machines
+from jobs.views.partials import render_part
+from jobs.views.timeline import Phase, phases
 from workspaces.access import WorkspaceRequest, needs
+from workspaces.models import Workspace
 from workspaces.states import Role
+
+MOST_ACTIVE = 20
+MOST_RECENT = 8
+
+
+@dataclass(frozen=True)
+class ActiveRun:
+    run: Run
+    phases: tuple[Phase, ...]
+    last_line: str
 
 
 @needs(Role.VIEWER)
 def dashboard(request: WorkspaceRequest) -> HttpResponse:
-    return render(request, "jobs/dashboard.html", {})
+    workspace = request.principal.workspace
+    runs = Run.objects.of(workspace).select_related("experiment", "created_by").defer("preview")
+    fleet = machines(workspace)
+    context = {
+        "counts": _counts(workspace),
+        "machines": fleet,
+        "gpus": (sum(item.gpus_busy for item in fleet), sum(item.gpus_total for item in fleet)),
+        "slots": (sum(item.slots_busy for item in fleet), sum(item.slots_total for item in fleet)),
+        "active": _active(list(runs.filter(state__in=ACTIVE).prefetch_related("events").order_by("-created_at")[:MOST_ACTIVE])),
+        "recent": runs.exclude(state__in=ACTIVE).order_by("-finished_at")[:MOST_RECENT],
+        "may_act": request.principal.may(Role.CONTRIBUTOR),
+    }
+    return render_part(request, "jobs/dashboard.html", "jobs/_dashboard.html", context)
+
+
+def _counts(workspace: Workspace) -> dict[str, int]:
+    midnight = timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0)
+    return Run.objects.of(workspace).aggregate(
+        running=Count("pk", filter=Q(state__in=ACTIVE - WAITING)),
+        waiting=Count("pk", filter=Q(state__in=WAITING)),
+        failed=Count("pk", filter=Q(state=RunState.FAILED, finished_at__gte=midnight)),
+    )
+
+
+def _active(runs: list[Run]) -> list[ActiveRun]:
+    logs = _logs(runs)
+    now = timezone.now()
+    return [ActiveRun(run, phases(run.created_at, run.events.all(), now), _last_line(run, logs.get(run.pk, ""))) for run in runs]
+
+
+def _logs(runs: list[Run]) -> dict[str, str]:
+    """The log of rank 0 of each run's last attempt."""
+    attempts = {run.pk: run.attempt for run in runs}
+    found: dict[str, Any] = {}
+    for run_id, attempt, name in Member.objects.filter(rank=0, attempt__run__in=attempts).values_list(
+        "attempt__run_id", "attempt__number", "log_name"
+    ):
+        if attempts[run_id] == attempt:
+            found[run_id] = name
+    return found
+
+
+def _last_line(run: Run, log: str) -> str:
+    if run.state == RunState.QUEUED:
+        return run.sentence
+    for name in (log, BUILD_LOG):
+        size = logstore.size(run.pk, run.attempt, name) if name else 0
+        if size:
+            return last_line(logstore.read(run.pk, run.attempt, name, max(0, size - TAIL_BYTES), TAIL_BYTES))
+    return ""

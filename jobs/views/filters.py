@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.db.models import Q, QuerySet
 from django.http import QueryDict
 
-from jobs.models import Run
+from jobs.querysets import RunQuerySet
 from jobs.states import ACTIVE, WAITING, RunState
 from workspaces.models import User
 
@@ -34,29 +33,15 @@ class RunFilter:
         return cls(
             state=state if state in GROUPS else "",
             experiment=query.get("experiment", "")[:128],
-            text=query.get("q", "").strip()[:200],
+            text=query.get("q", "").replace("\x00", "").strip()[:200],
             mine=query.get("mine", "") == "1",
         )
 
-    def apply(self, runs: QuerySet[Run], user: User) -> QuerySet[Run]:
+    def apply(self, runs: RunQuerySet, user: User) -> RunQuerySet:
+        runs = runs.matching(experiment=self.experiment, text=self.text)
         if self.state:
             runs = runs.filter(state__in=GROUPS[self.state][1])
-        if self.experiment:
-            runs = runs.filter(experiment__name=self.experiment)
-        if self.text:
-            runs = runs.filter(text_matches(self.text))
         return runs.filter(created_by=user) if self.mine else runs
 
     def __bool__(self) -> bool:
         return self != RunFilter()
-
-
-def text_matches(text: str) -> Q:
-    """By number (`41`, `run 41`, `#41`), by the beginning of the id, by a part of the name or experiment."""
-    matches = Q(display_name__icontains=text) | Q(experiment__name__icontains=text)
-    number = text.lower().removeprefix("run").strip().removeprefix("#")
-    if number.isdecimal() and len(number) < 10:
-        matches |= Q(number=int(number))
-    if len(text) >= 6:
-        matches |= Q(id__startswith=text.lower())
-    return matches

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.http import HttpResponse
-from django.shortcuts import render
 from django.urls import reverse
 
 from clusters.visibility import visible_nodes
 from jobs.models import Run
 from jobs.templatetags.frame import rail
-from jobs.views.filters import text_matches
+from jobs.views.partials import render_part
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.models import Workspace
 from workspaces.states import Role
@@ -29,17 +28,19 @@ class Hit:
 
 @needs(Role.VIEWER)
 def search(request: WorkspaceRequest) -> HttpResponse:
-    text = request.GET.get("q", "").strip()[:200]
-    hits = [*_runs(text, request.principal.workspace), *_nodes(text, request.principal.workspace), *_pages(text, request)] if text else []
-    template = "jobs/_found.html" if request.headers.get("HX-Request") else "jobs/search.html"
-    return render(request, template, {"text": text, "hits": hits})
+    text = request.GET.get("q", "").replace("\x00", "").strip()[:200]
+    hits: list[Hit] = []
+    if text:
+        workspace = request.principal.workspace
+        hits = [*_runs(text, workspace), *_nodes(text, workspace), *_pages(text, request)]
+    return render_part(request, "jobs/search.html", "jobs/_found.html", {"text": text, "hits": hits})
 
 
 def _runs(text: str, workspace: Workspace) -> list[Hit]:
-    found = Run.objects.filter(text_matches(text), workspace=workspace).select_related("experiment")[:MOST_OF_A_KIND]
+    found = Run.objects.of(workspace).matching(text=text).select_related("experiment").defer("preview")[:MOST_OF_A_KIND]
     return [
-        Hit("queue-list", run.display_name or f"run {run.number}", f"run {run.number} · {run.experiment.name} · {run.state}",
-            f"/runs/{run.number}/")
+        Hit("queue-list", run.display_name or str(run), f"run {run.number} · {run.experiment.name} · {run.state}",
+            reverse("run", args=[run.number]))
         for run in found
     ]
 

@@ -30,6 +30,13 @@ mount("time", (element) => {
   return eachSecond(show);
 });
 
+// A time of day in the reader's zone, to the second.
+mount("clock", (element) => {
+  const at = new Date(element.dateTime);
+  element.title = clock(at.getTime());
+  element.textContent = at.toLocaleTimeString(undefined, { hour12: false });
+});
+
 // A duration that still grows; in a timeline its part of the bar grows with it.
 mount("elapsed", (element) => {
   const since = Date.parse(element.dataset.since);

@@ -1,0 +1,54 @@
+"""What templates ask of a run or a member."""
+
+from __future__ import annotations
+
+import signal
+from datetime import timedelta
+
+from django import template
+
+from jobs.models import Member, Run
+from jobs.states import FINAL
+
+register = template.Library()
+FRAMEWORKS = {"pytorch": "PyTorch", "mpi": "MPI", "tensorflow": "TensorFlow"}
+
+
+@register.filter
+def is_active(run: Run) -> bool:
+    return run.state not in FINAL
+
+
+@register.filter
+def took(run: Run) -> timedelta | None:
+    """From the first rank's start to the end."""
+    return run.finished_at - run.started_at if run.finished_at and run.started_at else None
+
+
+@register.filter
+def framework(run: Run) -> str:
+    """How it is distributed, in a word and its counts."""
+    distribution = run.spec.get("distribution")
+    if not distribution:
+        return "Single"
+    word = FRAMEWORKS.get(distribution["type"], distribution["type"])
+    if distribution["type"] == "pytorch":
+        count = distribution["process_count"]
+        return f"{word} ×{count}" if count else f"{word} per node"
+    if distribution["type"] == "mpi":
+        return f"{word} ×{distribution['process_count_per_node'] * distribution['node_count']}"
+    servers = distribution["parameter_server_count"]
+    return f"{word} ×{distribution['worker_count']}{f' + {servers} ps' if servers else ''}"
+
+
+@register.filter
+def exit_word(member: Member) -> str:
+    """`0`, `3`, or the signal's name."""
+    if member.signal:
+        return signal.Signals(member.signal).name if member.signal in set(signal.Signals) else f"signal {member.signal}"
+    return "" if member.exit_code is None else str(member.exit_code)
+
+
+@register.filter
+def lived(member: Member) -> timedelta | None:
+    return member.ended_at - member.started_at if member.ended_at and member.started_at else None

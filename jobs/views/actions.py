@@ -1,0 +1,55 @@
+"""What a contributor does to a run: cancel, clone, delete, pin."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from jobs import launching
+from jobs.errors import Conflict
+from jobs.models import Run
+from jobs.views.finding import run_numbered
+from jobs.wizard import drafts
+from workspaces.access import WorkspaceRequest, needs
+from workspaces.states import Role
+
+
+@require_POST
+@needs(Role.CONTRIBUTOR)
+def cancel(request: WorkspaceRequest, number: int) -> HttpResponse:
+    run = run_numbered(request.principal, number)
+    if not launching.cancel(run, request.principal.user):
+        messages.info(request, f"Run {number} is already over or being canceled.")
+    return redirect("run", number)
+
+
+@require_POST
+@needs(Role.CONTRIBUTOR)
+def clone(request: WorkspaceRequest, number: int) -> HttpResponse:
+    """A wizard filled with what the run was made from, at its review."""
+    run = run_numbered(request.principal, number)
+    draft = drafts.start(request.principal, launching.clone_spec(run))
+    return redirect("wizard-step", draft.pk, "review")
+
+
+@require_POST
+@needs(Role.CONTRIBUTOR)
+def delete(request: WorkspaceRequest, number: int) -> HttpResponse:
+    run = run_numbered(request.principal, number)
+    try:
+        launching.delete(run, request.principal.user)
+    except Conflict as error:
+        messages.error(request, str(error))
+        return redirect("run", number)
+    messages.success(request, f"Run {number} is deleted.")
+    return redirect("runs")
+
+
+@require_POST
+@needs(Role.CONTRIBUTOR)
+def pin(request: WorkspaceRequest, number: int) -> HttpResponse:
+    run = run_numbered(request.principal, number)
+    Run.objects.filter(pk=run.pk).update(pinned=not run.pinned)
+    return redirect("run", number)

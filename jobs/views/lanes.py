@@ -1,0 +1,83 @@
+"""The logs of one attempt, each with who writes it, its last line and since when it is silent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from jobs import logstore
+from jobs.models import Member, Run
+from jobs.states import RunState
+from jobs.views.cause import BUILD_LOG, PREPARATION_LOG, first_failed
+from jobs.views.excerpt import excerpt
+
+MOST_TAILS = 128
+TAIL_BYTES = 2048
+TITLES = {BUILD_LOG: "Environment", PREPARATION_LOG: "Preparation"}
+
+
+@dataclass(frozen=True)
+class Lane:
+    """`name` is the log; `member` the process that writes it, where it is one's own log."""
+
+    name: str
+    title: str
+    size: int
+    last_line: str
+    written_at: datetime | None
+    member: Member | None = None
+
+
+def lanes(run: Run, attempt: int, members: Iterable[Member]) -> list[Lane]:
+    """One lane per process in order of rank, then the other logs."""
+    sizes = logstore.names(run.pk, attempt) if attempt else {}
+    own = {member.log_name: member for member in members}
+    names = [*own, *(name for name in sizes if name not in own)]
+    out = []
+    for index, name in enumerate(names):
+        size, member = sizes.get(name, 0), own.get(name)
+        tail, written = _end(run, attempt, name, size if index < MOST_TAILS else 0)
+        out.append(Lane(name, _title(name, member, len(own) == 1), size, last_line(tail), written, member))
+    return out
+
+
+def chosen_log(run: Run, found: list[Lane], wanted: str) -> str:
+    """The log asked for; else that of the rank that failed first, of what runs now, or the first with content."""
+    names = {lane.name: lane for lane in found}
+    if wanted in names:
+        return wanted
+    failed = first_failed([lane.member for lane in found if lane.member], run.facts) if run.state == RunState.FAILED else None
+    if failed:
+        return failed.log_name
+    if run.state == RunState.PREPARING:
+        preparing = [lane for lane in found if not lane.member and lane.size]
+        if preparing:
+            return max(preparing, key=_written).name
+    with_content = [lane for lane in found if lane.size] or found
+    return with_content[0].name if with_content else ""
+
+
+def last_line(tail: bytes) -> str:
+    quote = excerpt(tail, 0)
+    return quote.text.splitlines()[-1].strip()[:300] if quote and quote.text.strip() else ""
+
+
+def _end(run: Run, attempt: int, name: str, size: int) -> tuple[bytes, datetime | None]:
+    """The last bytes of a log, and when they came."""
+    if not size:
+        return b"", None
+    written = datetime.fromtimestamp(logstore.path(run.pk, attempt, name).stat().st_mtime, UTC)
+    return logstore.read(run.pk, attempt, name, max(0, size - TAIL_BYTES), TAIL_BYTES), written
+
+
+def _title(name: str, member: Member | None, lonely: bool) -> str:
+    if member is None:
+        return TITLES.get(name, name.removeprefix("logs/"))
+    if lonely:
+        return "Process"
+    return f"{member.role} · rank {member.rank}" if member.role and member.role != "rank" else f"Rank {member.rank}"
+
+
+def _written(lane: Lane) -> float:
+    return lane.written_at.timestamp() if lane.written_at else 0.0

@@ -1,0 +1,62 @@
+"""The page of one run: header, cause, tabs. Each part is also served alone, for htmx."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.cache import patch_cache_control
+
+from jobs.models import Member, Run
+from jobs.states import FINAL
+from jobs.views import tabs
+from jobs.views.cause import cause
+from jobs.views.finding import run_numbered, run_with_id
+from jobs.views.partials import render_part
+from jobs.views.timeline import phases
+from workspaces.access import WorkspaceRequest, needs
+from workspaces.states import Role
+
+
+@needs(Role.VIEWER)
+def run(request: WorkspaceRequest, number: int, tab: str = "logs") -> HttpResponse:
+    if tab not in tabs.TABS:
+        raise Http404
+    found = run_numbered(request.principal, number)
+    attempt = tabs.attempt_asked(found, request.GET.get("attempt", ""))
+    context = {"run": found, "tab": tab, "attempt": attempt, "may_act": request.principal.may(Role.CONTRIBUTOR)}
+    context |= tabs.TABS[tab].context(found, attempt, request)
+    if "HX-Request" not in request.headers:
+        context |= header_context(found) | {"tabs": tabs.shown(found, attempt)}
+    return render_part(request, "jobs/run.html", f"jobs/_tab_{tab}.html", context)
+
+
+@needs(Role.VIEWER)
+def header(request: WorkspaceRequest, number: int) -> HttpResponse:
+    found = run_numbered(request.principal, number)
+    context = {"run": found, "may_act": request.principal.may(Role.CONTRIBUTOR)} | header_context(found)
+    response = render(request, "jobs/_run_header.html", context)
+    patch_cache_control(response, no_store=True)
+    return response
+
+
+@needs(Role.VIEWER)
+def by_id(request: WorkspaceRequest, run_id: str) -> HttpResponse:
+    return redirect("run", run_with_id(request.principal, run_id).number)
+
+
+def header_context(run: Run) -> dict[str, Any]:
+    """The timeline, and why the run failed."""
+    now = timezone.now()
+    spans = phases(run.created_at, run.events.exclude(to_state=""), now)
+    members = Member.objects.filter(attempt__run=run, attempt__number=run.attempt).select_related("node")
+    return {
+        "phases": spans,
+        "total": ((run.finished_at or now) - run.created_at),
+        "is_final": run.state in FINAL,
+        "cause": cause(run, members),
+        "last_attempt": run.attempt,
+        "warnings": next(iter(run.attempts.filter(number=run.attempt).values_list("warnings", flat=True)), []),
+    }
