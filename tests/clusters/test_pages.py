@@ -68,7 +68,7 @@ class TestNodePage:
         told = gpu("GPU-a", utilization_pct=87.0, memory_used_bytes=70 * GIB, power_w=512.0, temperature_c=61.0)
         heartbeat.apply(node, beat(told, mpi="Open MPI 4.1.4", run_as="trainer"), timezone.now())
         page = text_of(client_of(make_viewer()), "/nodes/alpha/")
-        for words in ("GPU-a", "NVIDIA H200", "87 %", "70 GiB", "512 W", "61 °C", "Open MPI 4.1.4", "trainer", "/usr/bin/python3"):
+        for words in ("GPU-a", "NVIDIA H200", "87 %", "70 GiB", "512 W", "61 °C", "Open MPI 4.1.4", "trainer", "bin/python3"):
             assert words in page, words
 
     def test_a_number_that_the_device_cannot_tell_is_absent_not_zero(self) -> None:
