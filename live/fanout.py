@@ -28,7 +28,7 @@ class Fanout:
         self._channel = ""
         self._tasks: list[asyncio.Task[None]] = []
         self._probe_answered = asyncio.Event()
-        self._is_cut_off = False
+        self.is_cut_off = False
 
     @property
     def subscriptions(self) -> frozenset[str]:
@@ -93,12 +93,12 @@ class Fanout:
                     await layer.send(self._channel, {"type": "live.probe"})
                     await self._probe_answered.wait()
             except Exception as error:
-                if not self._is_cut_off:
+                if not self.is_cut_off:
                     logger.warning("the channel layer does not answer, pages are not live: %r", error)
-                self._is_cut_off = True
+                self.is_cut_off = True
                 continue
-            if self._is_cut_off:
-                self._is_cut_off = False
+            if self.is_cut_off:
+                self.is_cut_off = False
                 logger.info("the channel layer answers again")
                 self.miss_all()
 

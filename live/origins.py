@@ -27,15 +27,14 @@ def same_origin(scope: Mapping[str, Any]) -> bool:
         return False
     if origin in settings.CSRF_TRUSTED_ORIGINS:
         return True
-    parts = urlsplit(origin)
-    if parts.scheme not in DEFAULT_PORTS or not parts.hostname:
-        return False
-    return _host_and_port(origin) == _host_and_port(f"{parts.scheme}://{header(scope, 'host')}")
+    asked = _address(f"{origin.partition(':')[0]}://{header(scope, 'host')}")
+    return asked is not None and _address(origin) == asked
 
 
-def _host_and_port(url: str) -> tuple[str, int] | None:
-    parts = urlsplit(url)
+def _address(url: str) -> tuple[str, int] | None:
+    """Host and port; None for what is no address of a web server."""
     try:
-        return (parts.hostname or "", parts.port or DEFAULT_PORTS[parts.scheme])
-    except ValueError:
+        parts = urlsplit(url)
+        return (parts.hostname, parts.port or DEFAULT_PORTS[parts.scheme]) if parts.hostname else None
+    except (ValueError, KeyError):
         return None

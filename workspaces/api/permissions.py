@@ -17,19 +17,9 @@ class PrincipalRequest(Request):
     principal: Principal
 
 
-class AtLeast(BasePermission):
-    """401 without sign-in, 404 for a stranger, 403 below `role`; sets `request.principal`.
-
-    Use: `permission_classes = [AtLeast(Role.VIEWER)]`, or with `writing=Role.CONTRIBUTOR` for unsafe methods.
-    """
-
-    def __init__(self, role: Role, *, writing: Role | None = None) -> None:
-        self._reading = role
-        self._writing = writing or role
-
-    def __call__(self) -> AtLeast:
-        # DRF calls what it finds in `permission_classes`.
-        return self
+class _RolePermission(BasePermission):
+    reading: Role
+    writing: Role
 
     def has_permission(self, request: Request, view: APIView) -> bool:  # noqa: ARG002 - DRF's signature
         if not request.user.is_authenticated:
@@ -37,10 +27,18 @@ class AtLeast(BasePermission):
         who = principal_of(request)
         if who is None:
             raise Http404
-        needed = self._reading if request.method in ("GET", "HEAD", "OPTIONS") else self._writing
+        needed = self.reading if request.method in ("GET", "HEAD", "OPTIONS") else self.writing
         if not who.may(needed):
             raise ApiProblem(403, lacking(who, needed))
         if who.user.password_is_one_time:
             raise ApiProblem(403, "Replace your one-time password first: sign in on the page.")
         request.principal = who  # type: ignore[attr-defined]
         return True
+
+
+def AtLeast(role: Role, *, writing: Role | None = None) -> type[BasePermission]:  # noqa: N802 - reads as a permission class
+    """401 without sign-in, 404 for a stranger, 403 below `role`; sets `request.principal`.
+
+    Use: `permission_classes = [AtLeast(Role.VIEWER)]`, or with `writing=Role.CONTRIBUTOR` for unsafe methods.
+    """
+    return type(f"AtLeast{role.title()}", (_RolePermission,), {"reading": role, "writing": writing or role})

@@ -77,10 +77,17 @@ def _flatten(detail: Any, path: str = "") -> Iterable[tuple[str, str]]:
     """DRF's nested details as (JSON path, sentence) pairs."""
     if isinstance(detail, Mapping):
         for name, value in detail.items():
-            own = "" if name == "non_field_errors" else str(name)
-            yield from _flatten(value, ".".join(part for part in (path, own) if part))
+            yield from _flatten(value, _below(path, name))
     elif isinstance(detail, list | tuple):
-        for value in detail:
-            yield from _flatten(value, path)
+        for index, value in enumerate(detail):
+            yield from _flatten(value, path if isinstance(value, str) else f"{path}[{index}]")
     else:
         yield path or "body", str(detail)
+
+
+def _below(path: str, name: object) -> str:
+    if isinstance(name, int):
+        return f"{path}[{name}]"
+    if name == "non_field_errors":
+        return path
+    return f"{path}.{name}" if path else str(name)

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from channels.db import database_sync_to_async
+
+from live.origins import same_origin
+from tests.live.sockets import HOST, ORIGIN, Watcher, application, opened, unopened, with_session, with_token
+from tests.people import client_of, make_stranger, make_viewer, token_of
+from workspaces.models import ApiToken, Membership, User
+from workspaces.scopes import bearer, principal_of_scope
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]
+FOREIGN = (b"origin", b"http://evil.example")
+
+
+@pytest.fixture
+def vera() -> User:
+    return make_viewer()
+
+
+def session_of(user: User) -> str:
+    return client_of(user).cookies["sessionid"].value
+
+
+async def is_refused(run: str, headers: list[tuple[bytes, bytes]]) -> bool:
+    """Refused before the handshake, so that nothing was ever accepted."""
+    return not await unopened(run, headers).opens()
+
+
+class TestSocket:
+    async def test_opens_for_a_members_token(self, vera: User) -> None:
+        token = await database_sync_to_async(token_of)(vera)
+        await (await opened("a", with_token(token))).closes()
+
+    async def test_opens_for_a_members_session_on_our_own_page(self, vera: User) -> None:
+        key = await database_sync_to_async(session_of)(vera)
+        await (await opened("a", with_session(key, ORIGIN))).closes()
+
+    async def test_is_refused_to_another_sites_page_though_the_browser_sends_the_cookie(self, vera: User) -> None:
+        key = await database_sync_to_async(session_of)(vera)
+        assert await is_refused("a", with_session(key, FOREIGN))
+
+    async def test_is_refused_to_a_session_without_an_origin(self, vera: User) -> None:
+        assert await is_refused("a", with_session(await database_sync_to_async(session_of)(vera)))
+
+    async def test_is_refused_to_nobody(self) -> None:
+        assert await is_refused("a", [HOST, ORIGIN])
+        assert await is_refused("a", with_token("th_nonsense"))
+        assert await is_refused("a", with_session("nonsense", ORIGIN))
+
+    async def test_is_refused_to_a_stranger(self) -> None:
+        key = await database_sync_to_async(lambda: session_of(make_stranger()))()
+        assert await is_refused("a", with_session(key, ORIGIN))
+
+    async def test_is_refused_where_the_consumer_says_no(self, vera: User) -> None:
+        assert await is_refused("secret", with_token(await database_sync_to_async(token_of)(vera)))
+
+    async def test_is_refused_at_an_unknown_address(self, vera: User) -> None:
+        headers = with_token(await database_sync_to_async(token_of)(vera))
+        assert not await Watcher(application(), "/ws/nothing/", headers).opens()
+
+    async def test_reads_no_token_from_the_address(self, vera: User) -> None:
+        token = await database_sync_to_async(token_of)(vera)
+        assert not await unopened("a", [HOST, ORIGIN], f"token={token}").opens()
+
+
+def asked(method: str, *headers: tuple[bytes, bytes]) -> dict[str, Any]:
+    return {"type": "http", "method": method, "headers": [HOST, *headers]}
+
+
+class TestPrincipalOfScope:
+    async def test_a_cookie_alone_may_read_but_not_write(self, vera: User) -> None:
+        cookie = (b"cookie", f"sessionid={await database_sync_to_async(session_of)(vera)}".encode())
+        assert await principal_of_scope(asked("GET", cookie)) is not None
+        assert await principal_of_scope(asked("PUT", cookie)) is None
+        assert await principal_of_scope(asked("PUT", cookie, FOREIGN)) is None
+        assert await principal_of_scope(asked("PUT", cookie, ORIGIN)) is not None
+
+    async def test_a_wrong_token_is_not_rescued_by_a_good_cookie(self, vera: User) -> None:
+        cookie = (b"cookie", f"sessionid={await database_sync_to_async(session_of)(vera)}".encode())
+        assert await principal_of_scope(asked("GET", cookie, (b"authorization", b"Bearer th_wrong"))) is None
+
+    async def test_ends_with_membership_and_token(self, vera: User) -> None:
+        token = await database_sync_to_async(token_of)(vera)
+        header = (b"authorization", f"bearer {token}".encode())
+        assert await principal_of_scope(asked("GET", header)) is not None
+        await database_sync_to_async(Membership.objects.all().delete)()
+        assert await principal_of_scope(asked("GET", header)) is None
+        await database_sync_to_async(ApiToken.objects.all().delete)()
+        assert await principal_of_scope(asked("GET", header)) is None
+
+    @pytest.mark.parametrize("value", ["", "Basic dXNlcg==", "Bearer", "Bearer  "])
+    async def test_other_headers_hold_no_token(self, value: str) -> None:
+        assert bearer(asked("GET", (b"authorization", value.encode()))) is None
+
+
+@pytest.fixture
+def trusted(settings: Any) -> None:
+    settings.CSRF_TRUSTED_ORIGINS = ["https://hub.public.example"]
+
+
+class TestSameOrigin:
+    @pytest.mark.parametrize("origin", ["http://hub.example:8000", "https://hub.example:8000", "https://hub.public.example"])
+    def test_is_our_host_or_a_trusted_one(self, origin: str, trusted: None) -> None:
+        assert same_origin(asked("GET", (b"origin", origin.encode())))
+
+    @pytest.mark.parametrize(
+        "origin",
+        [
+            "",
+            "null",
+            "http://hub.example",
+            "http://hub.example:8001",
+            "http://hub.example:8000.evil.example",
+            "http://[",
+            "file://",
+        ],
+    )
+    def test_is_nothing_else(self, origin: str, trusted: None) -> None:
+        assert not same_origin(asked("GET", (b"origin", origin.encode())))

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from channels.db import database_sync_to_async
+from django.db import transaction
+
+from live.fanout import fanout
+from live.messages import RunChanged
+from live.publish import apublish, flush, publish, publish_on_commit
+from live.topics import run_topic
+from tests.hub import eventually
+from tests.live.sockets import event, opened, unopened, with_token
+from tests.people import make_viewer, token_of
+from trainhub.up.valkey import Valkey, configured
+
+
+def layers(url: str) -> dict[str, Any]:
+    return {"default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [url]}}}
+
+
+@contextmanager
+def running(server: Valkey) -> Iterator[None]:
+    process = subprocess.Popen(server.argv, stdout=subprocess.DEVNULL)
+    try:
+        server.wait()
+        yield
+    finally:
+        process.kill()
+        process.wait(10)
+
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]
+
+
+@pytest.fixture
+def token() -> str:
+    return token_of(make_viewer())
+
+
+class TestRelay:
+    async def test_every_socket_of_the_topic_hears_and_no_other(self, token: str) -> None:
+        first, second, other = [await opened(run, with_token(token)) for run in ("a", "a", "b")]
+        await apublish(run_topic("a"), event("a"))
+        assert await first.hears() == await second.hears() == {"type": "event.added", "run": "a"}
+        assert await other.hears_nothing()
+        for socket in (first, second, other):
+            await socket.closes()
+
+    async def test_what_is_published_once_the_socket_is_open_arrives(self, token: str) -> None:
+        for number in range(10):
+            watcher = await opened(f"run{number}", with_token(token))
+            await apublish(run_topic(f"run{number}"), event(f"run{number}"))
+            assert (await watcher.hears())["run"] == f"run{number}"
+            await watcher.closes()
+
+    async def test_one_subscription_serves_all_and_ends_with_the_last(self, token: str) -> None:
+        watchers = [await opened("a", with_token(token)) for _ in range(20)]
+        assert fanout().subscriptions == {"run.a"}
+        for watcher in watchers[1:]:
+            await watcher.closes()
+        assert fanout().subscriptions == {"run.a"}
+        await watchers[0].closes()
+        assert fanout().subscriptions == frozenset()
+
+    async def test_coming_and_going_at_once_leaves_a_working_subscription(self, token: str) -> None:
+        leaving = [await opened("a", with_token(token)) for _ in range(5)]
+        coming = [unopened("a", with_token(token)) for _ in range(5)]
+        await asyncio.gather(*(socket.closes() for socket in leaving), *(socket.opens() for socket in coming))
+        await apublish(run_topic("a"), event("a"))
+        assert [await socket.hears() for socket in coming] == [event("a")] * 5
+
+
+class TestPublish:
+    async def test_from_other_threads_arrives_in_order(self, token: str) -> None:
+        watcher = await opened("a", with_token(token))
+
+        def publish_many() -> None:
+            for attempt in range(100):
+                publish(
+                    run_topic("a"),
+                    RunChanged(type="run.changed", run="a", number=1, state="Running", reason="", attempt=attempt),
+                )
+
+        await asyncio.to_thread(publish_many)
+        assert [(await watcher.hears())["attempt"] for _ in range(100)] == list(range(100))
+        await watcher.closes()
+
+    async def test_on_commit_waits_for_the_commit_and_dies_with_a_rollback(self, token: str) -> None:
+        watcher = await opened("a", with_token(token))
+
+        def write() -> None:
+            with transaction.atomic():
+                publish_on_commit(run_topic("a"), event("rolled back"))
+                transaction.set_rollback(True)
+            with transaction.atomic():
+                publish_on_commit(run_topic("a"), event("committed"))
+                publish(run_topic("a"), event("at once"))
+
+        await database_sync_to_async(write)()
+        assert [(await watcher.hears())["run"] for _ in range(2)] == ["at once", "committed"]
+        await watcher.closes()
+
+    async def test_never_raises_into_the_caller(self, caplog: pytest.LogCaptureFixture, settings: Any) -> None:
+        settings.CHANNEL_LAYERS = layers("unix:///nowhere.sock")
+        await apublish(run_topic("a"), event("a"))
+        publish(run_topic("a"), event("a"))
+        assert await asyncio.to_thread(flush, 10)
+        lost = [record.message for record in caplog.records if record.name == "live.publish"]
+        assert len(lost) == 2
+        assert all(sentence.startswith("a live message for run.a is lost") for sentence in lost)
+
+    async def test_takes_no_time_of_the_caller(self) -> None:
+        publish(run_topic("a"), event("a"))
+        started = time.perf_counter()
+        for _ in range(1000):
+            publish(run_topic("a"), event("a"))
+        assert time.perf_counter() - started < 0.5
+        assert await asyncio.to_thread(flush, 10)
+
+
+class TestProbe:
+    async def test_after_the_layer_was_away_every_socket_is_told_to_fetch(
+        self, token: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any
+    ) -> None:
+        monkeypatch.setattr("live.fanout.PROBE_EVERY_S", 0.2)
+        for name in ("run", "valkey"):
+            (tmp_path / name).mkdir()
+        server = configured(tmp_path, password="of-tests-only")
+        settings.CHANNEL_LAYERS = layers(server.url)
+        with running(server):
+            watcher = await opened("a", with_token(token))
+            here = fanout()
+        await asyncio.to_thread(eventually, lambda: here.is_cut_off, 20, "the probe notices")
+        with running(server):
+            assert await watcher.hears() == {"type": "hint"}
+            await apublish(run_topic("a"), event("a"))
+            assert (await watcher.hears())["run"] == "a"
+            await watcher.closes()

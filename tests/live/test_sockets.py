@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from live.sockets import HINT, MAX_QUEUED_CHARS, MAX_QUEUED_MESSAGES, Socket
+
+
+class Browser:
+    """The far end: takes messages only while `reading`."""
+
+    def __init__(self) -> None:
+        self.reading = asyncio.Event()
+        self.got: list[str] = []
+        self.socket = Socket(self._send)
+        self.socket.start()
+
+    async def _send(self, message: Mapping[str, Any]) -> None:
+        await self.reading.wait()
+        self.got.append(message["text"])
+
+    async def until(self, last: str) -> list[str]:
+        async with asyncio.timeout(5):
+            while last not in self.got:
+                await asyncio.sleep(0)
+        return self.got
+
+
+class TestSlowSocket:
+    async def test_gets_everything_while_its_queue_holds(self) -> None:
+        browser = Browser()
+        for number in range(MAX_QUEUED_MESSAGES):
+            browser.socket.offer(f"m{number}")
+        browser.reading.set()
+        assert len(await browser.until(f"m{MAX_QUEUED_MESSAGES - 1}")) == MAX_QUEUED_MESSAGES
+        await browser.socket.stop()
+
+    async def test_gets_one_hint_instead_of_an_endless_queue(self) -> None:
+        browser = Browser()
+        for number in range(MAX_QUEUED_MESSAGES * 3):
+            browser.socket.offer(f"m{number}")
+        browser.reading.set()
+        assert await browser.until(HINT) == [HINT]
+        browser.socket.offer("afterwards")
+        assert await browser.until("afterwards") == [HINT, "afterwards"]
+        await browser.socket.stop()
+
+    async def test_is_measured_in_characters_too(self) -> None:
+        browser = Browser()
+        for _ in range(3):
+            browser.socket.offer("x" * (MAX_QUEUED_CHARS // 2))
+        browser.reading.set()
+        assert await browser.until(HINT) == [HINT]
+        await browser.socket.stop()
+
+
+class TestGone:
+    async def test_a_browser_that_left_ends_its_writer_quietly(self) -> None:
+        async def send(_: Mapping[str, Any]) -> None:
+            raise ConnectionResetError
+
+        socket = Socket(send)
+        socket.start()
+        socket.offer("m")
+        await socket.stop()
