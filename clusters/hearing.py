@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -48,8 +50,17 @@ def pulse(now: datetime) -> None:
         Hearing.objects.update_or_create(pk=1, defaults={"since": now, "until": now})
 
 
-async def keep_hearing() -> None:
-    """Pulse until cancelled; runs beside the server that takes the reports."""
+@asynccontextmanager
+async def listening(_: object) -> AsyncIterator[None]:
+    """The lifespan of the server that takes the reports: it pulses as long as it lives."""
+    pulsing = asyncio.create_task(_keep_pulsing())
+    yield
+    pulsing.cancel()
+    with suppress(asyncio.CancelledError):
+        await pulsing
+
+
+async def _keep_pulsing() -> None:
     while True:
         await sync_to_async(_pulse_once)()
         await asyncio.sleep(PULSE_S)

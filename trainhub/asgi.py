@@ -18,6 +18,7 @@ django_application = get_asgi_application()
 
 # What follows needs the apps loaded.
 from clusters.consumers import routes as cluster_sockets  # noqa: E402
+from clusters.hearing import listening  # noqa: E402
 from jobs.bytes import routes as job_bytes  # noqa: E402
 from jobs.consumers import routes as job_sockets  # noqa: E402
 from live.middleware import stack  # noqa: E402
@@ -32,7 +33,8 @@ async def healthz(_: Request) -> Response:
     return JSONResponse({"status": "ok"})
 
 
-front = Starlette(routes=[Route("/healthz", healthz), Mount("/static", HubStatic()), *job_bytes, *model_bytes])
+doors = [Route("/healthz", healthz), Mount("/static", HubStatic()), *job_bytes, *model_bytes]
+front = Starlette(routes=doors, lifespan=listening)
 front.router.redirect_slashes = False
 front.router.default = cast("ASGIApp", django_application)
 sockets = cast("ASGIApp", stack([*job_sockets, *cluster_sockets], principal_of_scope))

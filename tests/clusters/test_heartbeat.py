@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -8,7 +9,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from clusters import heartbeat
 from clusters.enrolment import enrol, revoke
-from clusters.hearing import GAP, PULSE_S, pulse
+from clusters.hearing import GAP, PULSE_S, listening, pulse
 from clusters.models import Gpu, Hearing, Node
 from tests.clusters.builders import GIB, beat, gpu, ready_node
 from trainhub_launch.errors import WireError
@@ -125,6 +126,14 @@ class TestStatus:
         listening(since=-100, until=4)
         assert heartbeat.silence_s(node, after(4 + GAP.total_seconds())) == 4 + GAP.total_seconds()
         assert heartbeat.silence_s(node, after(3600)) == 4
+
+
+@pytest.mark.django_db(transaction=True)
+class TestListening:
+    async def test_a_server_pulses_from_its_start_to_its_end(self) -> None:
+        async with listening(None), asyncio.timeout(10):
+            while not await Hearing.objects.aexists():
+                await asyncio.sleep(0)
 
 
 class TestPulse:

@@ -27,7 +27,7 @@ def children(node: str, lock: int) -> list[Child]:
 def _web(lock: int) -> Child:
     host, port = places.bind()
     argv = python("-m", "uvicorn", "trainhub.asgi:application", "--host", host or "0.0.0.0", "--port", str(port))  # noqa: S104
-    argv += ("--loop", "uvloop", "--http", "httptools", "--ws", "websockets-sansio", "--lifespan", "off")
+    argv += ("--loop", "uvloop", "--http", "httptools", "--ws", "websockets-sansio", "--lifespan", "on")
     argv += ("--no-access-log", "--no-server-header", "--log-level", "warning", "--timeout-graceful-shutdown", "3")
     return Child("web", "web server", argv, WEB_STAGE, pass_fds=(lock,))
 
