@@ -1,0 +1,45 @@
+"""Parts -> RunSpec and back. Pure; what makes clone and "edit again" free."""
+
+from __future__ import annotations
+
+from jobs.wizard.parts import DistributionPart, EnvironmentPart, Parts, ResourcesPart, SourcePart
+from trainhub_launch.errors import SpecError
+from trainhub_launch.spec import Resources, RunSpec, TensorflowConfiguration
+
+
+def assemble(parts: Parts) -> RunSpec:
+    """Raises SpecError exactly where the API would, for it reads the same JSON."""
+    if parts.source.source is None:
+        raise SpecError("source", "Choose what to run: upload your code, or take an example.")
+    spec = RunSpec(
+        source=parts.source.source,
+        script=parts.source.script,
+        arguments=parts.source.arguments,
+        command=parts.source.command,
+        distribution=parts.distribution.distribution,
+        resources=Resources(
+            cluster=parts.resources.cluster,
+            node_count=parts.distribution.node_count,
+            gpus_per_node=parts.resources.gpus_per_node,
+        ),
+        limits=parts.resources.limits,
+        environment=parts.environment.environment,
+        environment_variables=parts.environment.variables,
+        experiment=parts.environment.experiment,
+        display_name=parts.environment.display_name,
+        tags=parts.environment.tags,
+    )
+    return RunSpec.from_json(spec.to_json())
+
+
+def take_apart(spec: RunSpec) -> Parts:
+    """The parts that assemble to `spec`; a node_count that only repeats the distribution's is dropped."""
+    needs_count = isinstance(spec.distribution, TensorflowConfiguration)
+    return Parts(
+        source=SourcePart(spec.source, spec.script, spec.arguments, spec.command),
+        distribution=DistributionPart(spec.distribution, spec.resources.node_count if needs_count else None),
+        resources=ResourcesPart(spec.resources.cluster, spec.resources.gpus_per_node, spec.limits),
+        environment=EnvironmentPart(
+            spec.environment, spec.environment_variables, spec.experiment, spec.display_name, spec.tags
+        ),
+    )

@@ -1,0 +1,138 @@
+"""What a person can choose from, as it stands now: clusters, environments, experiments, files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from clusters.leases import nodes_of
+from clusters.models import Cluster, Node
+from clusters.visibility import clusters_of
+from jobs import environments, examples
+from jobs.models import Experiment, Run, Snapshot
+from trainhub_launch.errors import SpecError
+from trainhub_launch.placement import FreeNode
+from trainhub_launch.spec import ExampleSource, Source
+from workspaces.access import Principal
+from workspaces.models import Workspace
+
+MOST_FILES = 500
+
+
+@dataclass(frozen=True)
+class ClusterChoice:
+    name: str
+    nodes: tuple[FreeNode, ...]
+
+    @property
+    def gpus_free(self) -> int:
+        return sum(len(node.gpus) for node in self.nodes)
+
+    @property
+    def gpus_total(self) -> int:
+        return sum(node.gpus_total for node in self.nodes)
+
+    @property
+    def slots_free(self) -> int:
+        return sum(node.slots for node in self.nodes)
+
+    @property
+    def slots_total(self) -> int:
+        return sum(node.slots_total for node in self.nodes)
+
+    @property
+    def most_gpus(self) -> int:
+        return max((node.gpus_total for node in self.nodes), default=0)
+
+
+@dataclass(frozen=True)
+class EnvironmentChoice:
+    value: str
+    title: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class SourceFacts:
+    """What the source step says about the chosen source."""
+
+    title: str
+    sentence: str
+    files: tuple[str, ...]
+    size_bytes: int | None = None
+    is_missing: bool = False
+
+    @property
+    def suggestions(self) -> tuple[str, ...]:
+        """Files for the script's field, Python first."""
+        return tuple(sorted(self.files, key=lambda path: (not path.endswith(".py"), path.count("/"), path))[:MOST_FILES])
+
+
+def clusters(workspace: Workspace) -> tuple[ClusterChoice, ...]:
+    return tuple(ClusterChoice(cluster.name, nodes_of(cluster, workspace)) for cluster in clusters_of(workspace))
+
+
+def environment_choices(workspace: Workspace) -> tuple[EnvironmentChoice, ...]:
+    """Curated ones, then the interpreters that the nodes of the workspace's clusters report."""
+    return (
+        *(
+            EnvironmentChoice(item.name, item.name, f"Made on the node when first used: {', '.join(item.requirements)}")
+            for item in environments.CURATED
+        ),
+        EnvironmentChoice("system", "The node's own Python", "Nothing is installed; starts at once."),
+        *_interpreters(clusters_of(workspace)),
+    )
+
+
+def experiments(workspace: Workspace) -> list[str]:
+    return list(Experiment.objects.filter(workspace=workspace).order_by("-pk").values_list("name", flat=True)[:100])
+
+
+def last_runs(workspace: Workspace, limit: int = 8) -> list[Run]:
+    """Runs that can be cloned."""
+    found = Run.objects.filter(workspace=workspace, kind="job").select_related("experiment", "created_by")
+    return list(found.order_by("-number")[:limit])
+
+
+def source_facts(source: Source | None, who: Principal) -> SourceFacts | None:
+    if source is None:
+        return None
+    if isinstance(source, ExampleSource):
+        return _example_facts(source.name)
+    snapshot = Snapshot.objects.filter(workspace=who.workspace, sha256=source.id).first()
+    if snapshot is None:
+        return SourceFacts("Code that is no longer kept", "Upload it again, or take another source.", (), is_missing=True)
+    count = len(snapshot.paths)
+    return SourceFacts(
+        f"Snapshot {snapshot.sha256[:8]}", f"{count} file{'' if count == 1 else 's'}, frozen when it was uploaded.",
+        snapshot.paths, snapshot.size_bytes,
+    )
+
+
+def likely_script(paths: Iterable[str]) -> str:
+    """The script that a person most probably means, or nothing."""
+    scripts = sorted(path for path in paths if path.endswith(".py"))
+    for name in ("train.py", "main.py", "run.py"):
+        if name in scripts:
+            return name
+    top = [path for path in scripts if "/" not in path]
+    return top[0] if len(top) == 1 else scripts[0] if len(scripts) == 1 else ""
+
+
+def _example_facts(name: str) -> SourceFacts:
+    try:
+        example = examples.example(name)
+    except SpecError as error:
+        return SourceFacts(f"Example {name!r}", error.message, (), is_missing=True)
+    return SourceFacts(f"Example: {example.title}", example.sentence, examples.paths(name))
+
+
+def _interpreters(open_clusters: Iterable[Cluster]) -> tuple[EnvironmentChoice, ...]:
+    nodes_with: dict[tuple[str, str], list[str]] = {}
+    for node in Node.objects.filter(cluster__in=open_clusters, revoked_at=None).order_by("name"):
+        for interpreter in node.interpreters:
+            nodes_with.setdefault((interpreter["version"], interpreter["path"]), []).append(node.name)
+    return tuple(
+        EnvironmentChoice(f"system:{path}", f"Python {version}", f"{path} on {', '.join(names[:4])}")
+        for (version, path), names in sorted(nodes_with.items(), reverse=True)
+    )

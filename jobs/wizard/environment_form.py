@@ -1,0 +1,121 @@
+"""Step 4: the software it needs, its variables, and what it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+
+from jobs.wizard.forms import Raw, StepForm
+from jobs.wizard.parts import EnvironmentPart
+from trainhub_launch.spec import EXPERIMENT_NAME, VARIABLE_NAME, EnvironmentRef, Variable
+
+
+class EnvironmentForm(StepForm[EnvironmentPart]):
+    """Variables and tags are rows: the columns `variable_name`, `variable_value`, `variable_kind` and so on."""
+
+    template = "jobs/wizard/_environment.html"
+
+    environment = forms.CharField(label="Environment", max_length=500, error_messages={"required": "Choose an environment."})
+    variables = forms.Field(label="Environment variables", required=False)
+    experiment = forms.CharField(
+        label="Experiment", max_length=128, error_messages={"required": "Name the experiment, for example 'default'."},
+        help_text="Groups the runs that you want to compare.",
+        widget=forms.TextInput(attrs={"list": "experiments", "autocomplete": "off"}),
+    )
+    display_name = forms.CharField(
+        label="Name of the run", required=False, max_length=200, help_text="Shown in lists. Blank: what it runs.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    tags = forms.Field(label="Tags", required=False)
+
+    def clean_experiment(self) -> str:
+        name: str = self.cleaned_data["experiment"]
+        if not EXPERIMENT_NAME.match(name):
+            raise forms.ValidationError(
+                "Experiment: use letters, digits, space, '.', '_' and '-', starting with a letter or digit."
+            )
+        return name
+
+    def clean_variables(self) -> dict[str, Variable]:
+        found: dict[str, Variable] = {}
+        for name, value, kind in self.variable_rows():
+            if not name and not value:
+                continue
+            if not VARIABLE_NAME.match(name):
+                shown = f"'{name}'" if name else f"the name before '{value}'"
+                raise forms.ValidationError(
+                    f"Environment variables: {shown} is not a name; use letters, digits and '_', not starting with a digit."
+                )
+            if name in found:
+                raise forms.ValidationError(f"Environment variables: {name} is given twice; keep one of the two.")
+            if "\x00" in value:
+                raise forms.ValidationError(f"Environment variables: {name} must not contain a NUL character.")
+            found[name] = Variable(secret=value) if kind == "secret" else Variable(value=value)
+        return found
+
+    def clean_tags(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for name, value in self.tag_rows():
+            if not name and not value:
+                continue
+            if not name:
+                raise forms.ValidationError(f"Tags: give the tag with the value '{value}' a name.")
+            if name in found:
+                raise forms.ValidationError(f"Tags: {name} is given twice; keep one of the two.")
+            found[name] = value
+        return found
+
+    def variable_rows(self) -> list[tuple[str, str, str]]:
+        names, values, kinds = (self.column(f"variable_{column}") for column in ("name", "value", "kind"))
+        kinds += ["value"] * (len(names) - len(kinds))
+        return [(name.strip(), value, kind) for name, value, kind in zip(names, values, kinds, strict=False)]
+
+    def tag_rows(self) -> list[tuple[str, str]]:
+        return [
+            (name.strip(), value.strip())
+            for name, value in zip(self.column("tag_name"), self.column("tag_value"), strict=False)
+        ]
+
+    def part(self) -> EnvironmentPart:
+        data: dict[str, Any] = self.cleaned_data
+        return EnvironmentPart(
+            read_environment(data["environment"]), data["variables"], data["experiment"], data["display_name"], data["tags"]
+        )
+
+    @classmethod
+    def raw(cls, part: EnvironmentPart) -> Raw:
+        return {
+            "environment": [write_environment(part.environment)],
+            "experiment": [part.experiment],
+            "display_name": [part.display_name],
+            **_variable_columns(part.variables),
+            "tag_name": list(part.tags),
+            "tag_value": list(part.tags.values()),
+        }
+
+    @property
+    def paths(self) -> dict[str, str]:
+        return {
+            "environment": "environment", "environment_variables": "variables", "experiment": "experiment",
+            "display_name": "display_name", "tags": "tags",
+        }
+
+
+def _variable_columns(variables: Mapping[str, Variable]) -> Raw:
+    return {
+        "variable_name": list(variables),
+        "variable_value": [variable.secret or variable.value or "" for variable in variables.values()],
+        "variable_kind": ["secret" if variable.secret is not None else "value" for variable in variables.values()],
+    }
+
+
+def read_environment(text: str) -> EnvironmentRef:
+    """`name`, or `name:version`."""
+    name, _, version = text.partition(":")
+    return EnvironmentRef(name, version)
+
+
+def write_environment(ref: EnvironmentRef) -> str:
+    return f"{ref.name}:{ref.version}" if ref.version else ref.name

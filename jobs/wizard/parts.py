@@ -1,0 +1,50 @@
+"""What each step of the wizard yields: a frozen part of a RunSpec."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from trainhub_launch.spec import Distribution, EnvironmentRef, Limits, Source, Variable
+
+
+@dataclass(frozen=True)
+class SourcePart:
+    """`source` None: not chosen yet."""
+
+    source: Source | None = None
+    script: str = ""
+    arguments: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class DistributionPart:
+    """`node_count` only where the distribution does not hold it itself (TensorFlow)."""
+
+    distribution: Distribution = None
+    node_count: int | None = None
+
+
+@dataclass(frozen=True)
+class ResourcesPart:
+    cluster: str = "local"
+    gpus_per_node: int = 0
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True)
+class EnvironmentPart:
+    environment: EnvironmentRef = field(default_factory=EnvironmentRef)
+    variables: Mapping[str, Variable] = field(default_factory=dict)
+    experiment: str = "default"
+    display_name: str = ""
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Parts:
+    source: SourcePart = SourcePart()
+    distribution: DistributionPart = DistributionPart()
+    resources: ResourcesPart = ResourcesPart()
+    environment: EnvironmentPart = EnvironmentPart()

@@ -1,0 +1,63 @@
+"""Step 3: where it runs, and how long it may."""
+
+from __future__ import annotations
+
+from django import forms
+
+from jobs.wizard.forms import Raw, StepForm, whole_number
+from jobs.wizard.parts import ResourcesPart
+from jobs.wizard.typed import read_span, write_span
+from trainhub_launch.spec import Limits
+
+LONGEST_S = 366 * 86400
+
+
+class ResourcesForm(StepForm[ResourcesPart]):
+    template = "jobs/wizard/_resources.html"
+
+    cluster = forms.CharField(label="Cluster", max_length=100, error_messages={"required": "Choose a cluster."})
+    gpus_per_node = whole_number(
+        "GPUs per node", least=0, most=64, help_text="0 for a run on CPUs. Each process gets its own, where the counts allow."
+    )
+    timeout = forms.CharField(
+        label="Time limit", required=False,
+        help_text="For example 45 min, 2h 30m or 1d, counted from the start of the first process. Blank: none.",
+        widget=forms.TextInput(attrs={"placeholder": "none", "autocomplete": "off"}),
+    )
+    grace_s = whole_number(
+        "Grace, in seconds", least=0, most=3600, help_text="How long processes may tidy up after SIGTERM before they are killed."
+    )
+    retries = whole_number(
+        "Retries", least=0, most=100, help_text="New attempts after a failure; each starts from a fresh folder."
+    )
+
+    def clean_timeout(self) -> int | None:
+        try:
+            seconds = read_span(self.cleaned_data["timeout"])
+        except ValueError as error:
+            raise forms.ValidationError(f"Time limit: the text {error}.") from error
+        if seconds is not None and seconds > LONGEST_S:
+            raise forms.ValidationError("Time limit: at most 366 days; leave it blank for none.")
+        return seconds
+
+    def part(self) -> ResourcesPart:
+        data = self.cleaned_data
+        limits = Limits(timeout_s=data["timeout"], grace_s=data["grace_s"], retries=data["retries"])
+        return ResourcesPart(data["cluster"], data["gpus_per_node"], limits)
+
+    @classmethod
+    def raw(cls, part: ResourcesPart) -> Raw:
+        return {
+            "cluster": [part.cluster],
+            "gpus_per_node": [str(part.gpus_per_node)],
+            "timeout": [write_span(part.limits.timeout_s)],
+            "grace_s": [str(part.limits.grace_s)],
+            "retries": [str(part.limits.retries)],
+        }
+
+    @property
+    def paths(self) -> dict[str, str]:
+        return {
+            "resources": "cluster", "resources.gpus_per_node": "gpus_per_node", "limits": "timeout",
+            "limits.grace_s": "grace_s", "limits.retries": "retries",
+        }

@@ -1,0 +1,105 @@
+"""Step 1: what runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+
+from jobs.wizard.forms import Raw, StepForm
+from jobs.wizard.parts import SourcePart
+from jobs.wizard.typed import join_arguments, split_arguments
+from trainhub_launch.spec import ExampleSource, SnapshotSource, Source
+
+WANTED = {
+    "source": "Choose what to run: upload your code, or take an example.",
+    "script": "Name the script to run, for example train.py.",
+    "command": "Write the command to run, for example python train.py.",
+}
+
+
+class SourceForm(StepForm[SourcePart]):
+    template = "jobs/wizard/_source.html"
+    held = frozenset({"source"})
+
+    source = forms.CharField(label="Source", required=False, widget=forms.HiddenInput)
+    runs = forms.ChoiceField(label="What starts", choices=[("script", "A script"), ("command", "A command")])
+    script = forms.CharField(
+        label="Script", required=False, max_length=1000,
+        help_text="A file of the source; Python scripts run with the environment's interpreter.",
+        widget=forms.TextInput(
+            attrs={"list": "source-files", "autocomplete": "off", "spellcheck": "false", "placeholder": "train.py"}
+        ),
+    )
+    arguments = forms.CharField(
+        label="Arguments", required=False, strip=False,
+        help_text="Separated by spaces or lines; quote what holds spaces. $RANK, $LOCAL_RANK and other variables of the "
+        "process are filled in for each process. There is no shell: nothing else is interpreted.",
+        widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false", "placeholder": "--epochs 20\n--learning-rate 0.001"}),
+    )
+    command = forms.CharField(
+        label="Command", required=False, strip=False,
+        help_text="Runs on every node as typed, without a shell; $NODE_RANK, $MASTER_ADDR and $MASTER_PORT are filled in.",
+        widget=forms.Textarea(attrs={
+            "rows": 4, "spellcheck": "false",
+            "placeholder": "torchrun --nproc_per_node 4 --nnodes 2 --node_rank $NODE_RANK\n"
+            "--master_addr $MASTER_ADDR --master_port $MASTER_PORT train.py",
+        }),
+    )
+
+    def clean(self) -> dict[str, Any]:
+        chosen = self.cleaned_data.get("runs", "script")
+        for name, sentence in WANTED.items():
+            if name in ("source", chosen) and not self.cleaned_data.get(name) and name not in self.errors:
+                self.add_error(name, forms.ValidationError(sentence, code="required"))
+        self.keep_errors_of({"source", "runs", "script", "arguments"} if chosen == "script" else {"source", "runs", "command"})
+        return self.cleaned_data
+
+    def clean_source(self) -> Source | None:
+        return read_source(self.cleaned_data["source"])
+
+    def clean_arguments(self) -> tuple[str, ...]:
+        return _split("Arguments", self.cleaned_data["arguments"])
+
+    def clean_command(self) -> tuple[str, ...]:
+        return _split("The command", self.cleaned_data["command"])
+
+    def part(self) -> SourcePart:
+        data = self.cleaned_data
+        if data["runs"] == "command":
+            return SourcePart(data["source"], command=data["command"])
+        return SourcePart(data["source"], script=data["script"], arguments=data["arguments"])
+
+    @classmethod
+    def raw(cls, part: SourcePart) -> Raw:
+        return {
+            "source": [write_source(part.source)],
+            "runs": ["command" if part.command else "script"],
+            "script": [part.script],
+            "arguments": [join_arguments(part.arguments)],
+            "command": [join_arguments(part.command)],
+        }
+
+    @property
+    def paths(self) -> dict[str, str]:
+        return {"source": "source", "script": "script", "arguments": "arguments", "command": "command"}
+
+
+def read_source(text: str) -> Source | None:
+    kind, _, name = text.partition(":")
+    if not name:
+        return None
+    return ExampleSource(name) if kind == "example" else SnapshotSource(name)
+
+
+def write_source(source: Source | None) -> str:
+    if source is None:
+        return ""
+    return f"example:{source.name}" if isinstance(source, ExampleSource) else f"snapshot:{source.id}"
+
+
+def _split(label: str, text: str) -> tuple[str, ...]:
+    try:
+        return split_arguments(text)
+    except ValueError as error:
+        raise forms.ValidationError(f"{label}: the text {error}.") from error

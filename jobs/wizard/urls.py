@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+from django.urls import path
+
+from jobs.wizard import beginning, views
+
+urlpatterns = [
+    path("runs/new/", beginning.start, name="wizard-start"),
+    path("runs/new/blank/", beginning.blank, name="wizard-blank"),
+    path("runs/new/example/<slug:name>/", beginning.from_example, name="wizard-example"),
+    path("runs/new/clone/<int:number>/", beginning.from_run, name="wizard-clone"),
+    path("runs/new/upload/", beginning.upload, name="wizard-upload"),
+    path("runs/new/<uuid:draft_id>/upload/", beginning.upload, name="wizard-upload-to"),
+    path("runs/new/<uuid:draft_id>/submit/", views.submit, name="wizard-submit"),
+    path("runs/new/<uuid:draft_id>/discard/", views.discard, name="wizard-discard"),
+    path("runs/new/<uuid:draft_id>/run.json", views.spec, name="wizard-spec"),
+    path("runs/new/<uuid:draft_id>/<slug:step>/", views.step, name="wizard-step"),
+    path("runs/new/<uuid:draft_id>/<slug:step>/preview/", views.preview, name="wizard-preview"),
+]

@@ -1,0 +1,122 @@
+"""The wizard's pages: one view per verb. Whoever may submit may open it."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from jobs import launching
+from jobs.models import Draft, Run
+from jobs.wizard import drafts, steps
+from jobs.wizard.context import step_context
+from jobs.wizard.evaluation import evaluate
+from jobs.wizard.forms import Raw
+from trainhub_launch.errors import SpecError
+from workspaces.access import WorkspaceRequest, needs
+from workspaces.states import Role
+
+NOT_TYPED = frozenset({"csrfmiddlewaretoken", "go", "chosen_rank"})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(Role.CONTRIBUTOR)
+def step(request: WorkspaceRequest, draft_id: uuid.UUID, step: str) -> HttpResponse:
+    draft = _find(request, draft_id, step)
+    if draft.submitted_run is not None:
+        return _to_run(request, draft.submitted_run)
+    if request.method != "POST":
+        return _page(request, draft, step)
+    _keep(request, draft, step)
+    wanted = request.POST.get("go", "next")
+    if wanted in steps.NAMES:
+        return redirect("wizard-step", draft.pk, wanted)
+    if any(problem.level == "error" for problem in evaluate(draft, request.principal).of(step)):
+        return _page(request, draft, step, tell_all=True, status=422)
+    return redirect("wizard-step", draft.pk, steps.after(step))
+
+
+@require_POST
+@needs(Role.CONTRIBUTOR)
+def preview(request: WorkspaceRequest, draft_id: uuid.UUID, step: str) -> HttpResponse:
+    """What was typed so far -> the picture, the findings and the list of steps, swapped in place."""
+    draft = _find(request, draft_id, step)
+    _keep(request, draft, step)
+    found = evaluate(draft, request.principal)
+    context = step_context(draft, step, found, request.principal, tell_all=False, rank=_rank(request))
+    return render(request, "jobs/wizard/_live.html", context | {"is_live": True})
+
+
+@require_POST
+@needs(Role.CONTRIBUTOR)
+def submit(request: WorkspaceRequest, draft_id: uuid.UUID) -> HttpResponse:
+    """Submitting a draft again leads to the run that it became."""
+    draft = drafts.find(request.principal, draft_id)
+    if draft.submitted_run is not None:
+        return redirect("run", draft.submitted_run.number)
+    found = evaluate(draft, request.principal)
+    if found.spec is None or found.errors:
+        return _page(request, draft, steps.REVIEW, tell_all=True, status=422)
+    try:
+        run = launching.submit(found.spec, request.principal, idempotency_key=f"draft-{draft.pk.hex}")
+    except SpecError as error:
+        # Something changed between the evaluation above and now; the page below tells it beside its field if it lasts.
+        messages.error(request, f"The run was not submitted: {error.message}. Your draft is kept.")
+        return _page(request, draft, steps.REVIEW, tell_all=True, status=422)
+    drafts.submitted(draft, run)
+    return redirect("run", run.number)
+
+
+@require_GET
+@needs(Role.CONTRIBUTOR)
+def spec(request: WorkspaceRequest, draft_id: uuid.UUID) -> HttpResponse:
+    """The spec as a file, for the API and the command line."""
+    draft = drafts.find(request.principal, draft_id)
+    found = evaluate(draft, request.principal)
+    if found.spec is None:
+        raise Http404("The draft makes no spec yet; its review step says what is missing.")
+    response = JsonResponse(found.spec.to_json(), json_dumps_params={"indent": 2, "ensure_ascii": False})
+    response["Content-Disposition"] = 'attachment; filename="run.json"'
+    return response
+
+
+@require_POST
+@needs(Role.CONTRIBUTOR)
+def discard(request: WorkspaceRequest, draft_id: uuid.UUID) -> HttpResponse:
+    drafts.find(request.principal, draft_id).delete()
+    messages.success(request, "The draft is gone.")
+    return redirect("wizard-start")
+
+
+def _page(request: WorkspaceRequest, draft: Draft, step: str, *, tell_all: bool = False, status: int = 200) -> HttpResponse:
+    found = evaluate(draft, request.principal)
+    context = step_context(
+        draft, step, found, request.principal, tell_all=tell_all or step == steps.REVIEW, rank=_rank(request)
+    )
+    template = "jobs/wizard/review.html" if step == steps.REVIEW else "jobs/wizard/step.html"
+    return render(request, template, context, status=status)
+
+
+def _find(request: WorkspaceRequest, draft_id: uuid.UUID, step: str) -> Draft:
+    if step not in steps.NAMES:
+        raise Http404(f"The wizard has no step {step!r}; there are {', '.join(steps.NAMES)}.")
+    return drafts.find(request.principal, draft_id)
+
+
+def _to_run(request: WorkspaceRequest, run: Run) -> HttpResponse:
+    messages.info(request, "This draft was submitted and became this run. Clone the run to change something and start another.")
+    return redirect("run", run.number)
+
+
+def _keep(request: WorkspaceRequest, draft: Draft, step: str) -> None:
+    if step in steps.BY_NAME:
+        typed: Raw = {name: [str(value) for value in values] for name, values in request.POST.lists() if name not in NOT_TYPED}
+        drafts.keep(draft, step, typed)
+
+
+def _rank(request: WorkspaceRequest) -> int:
+    text = request.POST.get("chosen_rank", "0")
+    return int(text) if text.isascii() and text.isdigit() else 0

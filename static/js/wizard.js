@@ -1,0 +1,106 @@
+// The wizard's pages: autosave stamps, rows that can be added, uploads of a folder or a zip, one submit.
+import { mount } from "./app.js";
+import { folderToZip, filesOfDrop } from "./wizard-zip.js";
+
+// Each post says when it was typed, so that one which was overtaken on its way changes nothing.
+mount("wizard-form", (form) => {
+  const stamp = () => (form.elements.typed_at.value = Date.now());
+  form.addEventListener("input", stamp, true);
+  form.addEventListener("submit", stamp);
+});
+
+mount("wizard-once", (form) => {
+  form.addEventListener("submit", () => (form.querySelector("button").disabled = true));
+  // Back from the run's page: the browser may show this page as it was left.
+  addEventListener("pageshow", (event) => event.persisted && location.reload());
+});
+
+mount("wizard-rows", (list) => {
+  const add = list.querySelector('[data-role="add"]');
+  const rows = () => [...list.querySelectorAll(".wz-row")];
+  const blank = rows().at(-1).cloneNode(true);
+  const changed = () => list.dispatchEvent(new Event("input", { bubbles: true }));
+  const show = (row) => (row.querySelector('[data-role="remove"]').hidden = false);
+  rows().forEach(show);
+  add.hidden = false;
+  add.addEventListener("click", () => {
+    const row = blank.cloneNode(true);
+    show(row);
+    add.before(row);
+    row.querySelector("input").focus();
+  });
+  list.addEventListener("click", (event) => {
+    const button = event.target.closest('[data-role="remove"]');
+    if (!button) return;
+    const row = button.closest(".wz-row");
+    const near = row.nextElementSibling?.querySelector("input") ?? add;
+    row.remove();
+    near.focus();
+    changed();
+  });
+});
+
+mount("wizard-upload", (form) => {
+  const part = (role) => form.querySelector(`[data-role="${role}"]`);
+  const zip = part("zip");
+  for (const element of form.querySelectorAll("[data-only-script]")) element.hidden = false;
+  zip.classList.add("th-off");
+  part("send").hidden = true;
+  zip.addEventListener("change", () => zip.files.length && send(form, part, async () => zip.files[0]));
+  part("folder").addEventListener("change", (event) => {
+    const files = [...event.target.files].map((file) => ({ path: withoutTop(file.webkitRelativePath), file }));
+    if (files.length) send(form, part, (tell) => folderToZip(files, tell));
+  });
+  const over = (is) => form.classList.toggle("wz-over", is);
+  form.addEventListener("dragover", (event) => (event.preventDefault(), over(true)));
+  form.addEventListener("dragleave", () => over(false));
+  form.addEventListener("drop", async (event) => {
+    event.preventDefault();
+    over(false);
+    const dropped = await filesOfDrop(event.dataTransfer);
+    const alone = dropped.length === 1 && dropped[0].path.toLowerCase().endsWith(".zip");
+    if (dropped.length) send(form, part, alone ? async () => dropped[0].file : (tell) => folderToZip(dropped, tell));
+  });
+});
+
+const withoutTop = (path) => path.slice(path.indexOf("/") + 1);
+
+async function send(form, part, make) {
+  const tell = (text, isError = false) => {
+    part("state").textContent = text;
+    part("state").classList.toggle("wz-failed", isError);
+  };
+  part("progress").hidden = false;
+  try {
+    const file = await make(tell);
+    const answer = await post(form, file, (share) => {
+      part("progress").firstElementChild.style.width = `${Math.round(share * 100)}%`;
+      tell(share < 1 ? `Uploading, ${Math.round(share * 100)} %` : "Checking the files");
+    });
+    location.assign(answer.url);
+    // The address may be this page's own, with nothing but a new source.
+    if (new URL(answer.url, location.href).pathname === location.pathname) location.reload();
+  } catch (error) {
+    part("progress").hidden = true;
+    tell(error.message, true);
+  }
+}
+
+function post(form, file, onShare) {
+  return new Promise((resolve, reject) => {
+    const body = new FormData();
+    body.append("csrfmiddlewaretoken", form.elements.csrfmiddlewaretoken.value);
+    body.append("file", file, file.name ?? "folder.zip");
+    const request = new XMLHttpRequest();
+    request.open("POST", form.action);
+    request.setRequestHeader("Accept", "application/json");
+    request.responseType = "json";
+    request.upload.onprogress = (event) => event.lengthComputable && onShare(event.loaded / event.total);
+    request.onload = () => {
+      if (request.status < 300 && request.response?.url) resolve(request.response);
+      else reject(new Error(request.response?.message ?? `The hub answered ${request.status}; nothing was kept. Try again, or upload a smaller folder.`));
+    };
+    request.onerror = () => reject(new Error("The upload was cut off; nothing was kept. Check the connection and try again."));
+    request.send(body);
+  });
+}
