@@ -52,7 +52,7 @@ def _lines(plan: LaunchPlan) -> Iterator[str]:
 def _node(command: NodeCommand, shared: Mapping[str, EnvValue]) -> Iterator[str]:
     yield f"node {command.node_rank}  {command.node}  {command.address}"
     if command.launcher:
-        yield f"  starts    {shlex.join(command.launcher)}"
+        yield f"  starts    {_line(command.launcher)}"
         yield from _environment(command.launcher_env, "    ")
     for process in command.processes:
         yield from _process(process, shared)
@@ -63,17 +63,29 @@ def _process(process: PlannedProcess, shared: Mapping[str, EnvValue]) -> Iterato
     yield f"  rank {process.rank}  {process.role}, {process.local_rank} on its node{serves}"
     yield f"    log     {process.log_name}"
     yield f"    GPUs    {', '.join(process.gpus) or 'none'}"
-    yield f"    argv    {shlex.join(process.argv)}"
+    yield f"    argv    {_line(process.argv)}"
     if shown_argv(process) != process.argv:
-        yield f"    runs    {shlex.join(shown_argv(process))}"
+        yield f"    runs    {_line(shown_argv(process))}"
     yield from _environment({name: value for name, value in process.env.items() if name not in shared}, "    ")
     for name, value in sorted(process.provided.items()):
-        yield f"    {name}={shlex.quote(value)}  (set by Open MPI)"
+        yield f"    {name}={_word(value)}  (set by Open MPI)"
 
 
 def _environment(env: Mapping[str, EnvValue], indent: str) -> Iterator[str]:
     for name, value in sorted(env.items()):
-        yield f"{indent}{name}={shlex.quote(value) if isinstance(value, str) else value}"
+        yield f"{indent}{name}={_word(value) if isinstance(value, str) else value}"
+
+
+def _line(words: tuple[str, ...]) -> str:
+    return " ".join(_word(word) for word in words)
+
+
+def _word(text: str) -> str:
+    """Quoted as a shell would need it; what a terminal would obey instead of show is spelled out."""
+    if text.isprintable():
+        return shlex.quote(text)
+    shown = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return f"$'{shown}'"
 
 
 def _shared(processes: tuple[PlannedProcess, ...]) -> dict[str, EnvValue]:
