@@ -23,7 +23,7 @@ def after(seconds: float) -> datetime:
     return NOW + timedelta(seconds=seconds)
 
 
-def listening(since: float, until: float) -> None:
+def heard_between(since: float, until: float) -> None:
     Hearing.objects.update_or_create(pk=1, defaults={"since": after(since), "until": after(until)})
 
 
@@ -117,13 +117,13 @@ class TestStatus:
 
     def test_silence_from_before_the_hub_started_does_not_count(self) -> None:
         node = ready_node(at=NOW)
-        listening(since=3600, until=3605)
+        heard_between(since=3600, until=3605)
         assert heartbeat.status(node, after(3605)) == "ready"
         assert heartbeat.silence_s(node, after(3605)) == 5
 
     def test_while_the_hub_is_deaf_time_stands_still(self) -> None:
         node = ready_node(at=NOW)
-        listening(since=-100, until=4)
+        heard_between(since=-100, until=4)
         assert heartbeat.silence_s(node, after(4 + GAP.total_seconds())) == 4 + GAP.total_seconds()
         assert heartbeat.silence_s(node, after(3600)) == 4
 
