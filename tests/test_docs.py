@@ -32,7 +32,8 @@ def read_by_the_hub() -> set[str]:
 
 def read_by_a_node() -> set[str]:
     text = (PROJECT / "trainhub_node" / "settings.py").read_text()
-    return set(re.findall(r"\bTRAINHUB_[A-Z_]*[A-Z]\b", text))
+    names = set(re.findall(r"\bTRAINHUB_[A-Z_]*[A-Z]\b", text))
+    return {name for name in names if name.removesuffix("_FILE") == name or name.removesuffix("_FILE") not in names}
 
 
 def test_every_setting_of_the_hub_is_documented_and_none_besides() -> None:

@@ -7,7 +7,7 @@ import secrets
 import socket
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import quote, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from trainhub import env
 
@@ -88,8 +88,9 @@ def broker_of(url: str) -> str:
     if not url.startswith("unix://"):
         return url
     parts = urlsplit(url)
-    password = f":{quote(parts.password, safe='')}@" if parts.password else ""
-    return f"redis+socket://{password}{parts.path}"
+    password = f":{parts.password}@" if parts.password else ""
+    database = parse_qs(parts.query).get("db")
+    return f"redis+socket://{password}{parts.path}" + (f"?virtual_host={database[0]}" if database else "")
 
 
 def secret_key() -> str:

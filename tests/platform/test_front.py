@@ -1,0 +1,62 @@
+"""The front door: which part answers what, and what is refused before anything is read."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+from asgiref.testing import ApplicationCommunicator
+
+from trainhub.asgi import application
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://testserver") as found:
+        yield found
+
+
+class TestOpenDoors:
+    async def test_health_needs_no_login(self, client: httpx.AsyncClient) -> None:
+        assert (await client.get("/healthz")).json() == {"status": "ok"}
+
+    @pytest.mark.parametrize("path", ["css/tokens.css", "bootstrap/css/bootstrap.min.css", "django_htmx/htmx-2.min.js"])
+    async def test_static_files_come_from_project_and_packages(self, client: httpx.AsyncClient, path: str) -> None:
+        answer = await client.get(f"/static/{path}")
+        assert answer.status_code == httpx.codes.OK
+        again = await client.get(f"/static/{path}", headers={"If-None-Match": answer.headers["etag"]})
+        assert again.status_code == httpx.codes.NOT_MODIFIED
+
+    async def test_plotly_comes_from_its_package(self, client: httpx.AsyncClient) -> None:
+        answer = await client.get("/static/plotly/plotly.min.js")
+        assert answer.headers["content-type"].startswith("text/javascript")
+        assert answer.headers["cache-control"] == "max-age=86400"
+
+    @pytest.mark.parametrize("path", ["../trainhub/settings.py", "%2e%2e/manage.py", "plotly/templates/plotly.json", "none.css"])
+    async def test_nothing_else_is_a_static_file(self, client: httpx.AsyncClient, path: str) -> None:
+        assert (await client.get(f"/static/{path}")).status_code == httpx.codes.NOT_FOUND
+
+
+@pytest.mark.django_db(transaction=True)
+class TestClosedDoors:
+    @pytest.mark.parametrize("path", ["/", "/runs/", "/clusters/", "/models/", "/settings/", "/api/"])
+    async def test_pages_ask_to_sign_in(self, client: httpx.AsyncClient, path: str) -> None:
+        answer = await client.get(path)
+        assert answer.status_code == httpx.codes.FOUND
+        assert answer.headers["location"].startswith("/sign-in/")
+
+    @pytest.mark.parametrize("path", ["/api/v1/schema/", "/api/v1/node/config/", f"/api/v1/snapshots/{'0' * 64}"])
+    async def test_the_api_asks_for_a_token(self, client: httpx.AsyncClient, path: str) -> None:
+        assert (await client.get(path)).status_code == httpx.codes.UNAUTHORIZED
+
+    async def test_a_foreign_host_name_is_refused(self, client: httpx.AsyncClient) -> None:
+        assert (await client.get("/sign-in/", headers={"Host": "evil.example"})).status_code == httpx.codes.BAD_REQUEST
+
+    @pytest.mark.parametrize("path", ["/ws/runs/", "/ws/nodes/", "/ws/elsewhere/"])
+    async def test_sockets_ask_who_it_is(self, path: str) -> None:
+        headers = [(b"origin", b"http://testserver"), (b"host", b"testserver")]
+        scope = {"type": "websocket", "path": path, "query_string": b"", "headers": headers}
+        socket = ApplicationCommunicator(application, scope)
+        await socket.send_input({"type": "websocket.connect"})
+        assert (await socket.receive_output(5))["type"] == "websocket.close"

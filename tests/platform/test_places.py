@@ -1,0 +1,91 @@
+"""Readers of the environment: what they accept, what they refuse and how they say it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from trainhub import env, places
+
+
+class TestBind:
+    @pytest.mark.parametrize(("text", "url"), [("127.0.0.1:8000", "http://127.0.0.1:8000"), ("[::1]:80", "http://[::1]:80")])
+    def test_is_an_address_and_a_port(self, monkeypatch: pytest.MonkeyPatch, text: str, url: str) -> None:
+        monkeypatch.setenv("BIND", text)
+        assert places.bind().local_url == url
+
+    def test_on_every_address_is_reached_by_loopback(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("BIND", "0.0.0.0:9000")
+        assert places.bind().local_url == "http://127.0.0.1:9000"
+
+    @pytest.mark.parametrize("text", ["8000", "host:", "host:0", "host:65536", "host:http"])
+    def test_refuses_anything_else_by_name(self, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+        monkeypatch.setenv("BIND", text)
+        with pytest.raises(env.EnvError, match="BIND="):
+            places.bind()
+
+
+class TestHosts:
+    def test_localhost_and_the_public_name_always_count(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("PUBLIC_URL", "https://hub.example.org/")
+        assert {"localhost", "127.0.0.1", "[::1]", "hub.example.org"} <= set(places.own_hosts())
+        assert "*" not in places.own_hosts()
+
+    @pytest.mark.parametrize("text", ["hub.example.org", "ftp://hub", "https://hub/path"])
+    def test_a_public_url_that_is_none_is_refused(self, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+        monkeypatch.setenv("PUBLIC_URL", text)
+        with pytest.raises(env.EnvError, match="PUBLIC_URL="):
+            places.public_url()
+
+
+class TestBroker:
+    def test_a_socket_of_redis_is_said_in_celerys_way(self) -> None:
+        assert places.broker_of("unix://:p%40ss@/tmp/x/valkey.sock") == "redis+socket://:p%40ss@/tmp/x/valkey.sock"
+
+    def test_the_number_of_a_database_is_kept(self) -> None:
+        assert places.broker_of("unix:///tmp/x.sock?db=3") == "redis+socket:///tmp/x.sock?virtual_host=3"
+
+    def test_other_addresses_stay(self) -> None:
+        assert places.broker_of("rediss://host:6380/1") == "rediss://host:6380/1"
+
+
+class TestServices:
+    def test_a_running_up_is_found(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        file = tmp_path / "services.json"
+        file.write_text(json.dumps({"redis_url": "unix:///somewhere"}))
+        monkeypatch.setattr(places, "SERVICES_FILE", file)
+        monkeypatch.delenv("REDIS_URL")
+        assert places.redis_url() == "unix:///somewhere"
+
+    def test_a_damaged_file_says_what_to_do(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        file = tmp_path / "services.json"
+        file.write_text("{")
+        monkeypatch.setattr(places, "SERVICES_FILE", file)
+        with pytest.raises(env.EnvError, match="start it again"):
+            places.services()
+
+
+class TestReaders:
+    @pytest.mark.parametrize("text", ["maybe", "2"])
+    def test_a_boolean_is_one_of_few_words(self, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+        monkeypatch.setenv("DEBUG", text)
+        with pytest.raises(env.EnvError, match=f"DEBUG={text}"):
+            env.boolean("DEBUG", False)
+
+    @pytest.mark.parametrize("text", ["soon", "nan", "-1", "0.5"])
+    def test_a_whole_number_is_one_in_range(self, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+        monkeypatch.setenv("SESSION_DAYS", text)
+        with pytest.raises(env.EnvError, match="SESSION_DAYS="):
+            env.integer("SESSION_DAYS", 14, least=1)
+
+    def test_a_secret_may_stand_in_a_file(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        (tmp_path / "key").write_text("from a file\n")
+        monkeypatch.setenv("THING_FILE", str(tmp_path / "key"))
+        assert env.secret("THING") == "from a file"
+
+    def test_a_missing_secret_file_is_named(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.setenv("THING_FILE", str(tmp_path / "none"))
+        with pytest.raises(env.EnvError, match="THING_FILE="):
+            env.secret("THING")
