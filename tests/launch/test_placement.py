@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.launch.builders import make_node, make_spec, mpi, pytorch, tensorflow
+from trainhub_launch.placement import Demand, FreeNode, Placement, Refusal, demand, place, provisional
+from trainhub_launch.spec import Resources
+
+
+def placed(wanted: Demand, *nodes: FreeNode) -> list[str]:
+    answer = place(wanted, nodes)
+    assert isinstance(answer, Placement)
+    return [node.name for node in answer.nodes]
+
+
+def refused(wanted: Demand, *nodes: FreeNode) -> Refusal:
+    answer = place(wanted, nodes)
+    assert isinstance(answer, Refusal)
+    return answer
+
+
+class TestDemand:
+    @pytest.mark.parametrize(
+        ("distribution", "resources", "expected"),
+        [
+            (None, Resources(), (1, 0, 1)),
+            (None, Resources(gpus_per_node=2), (1, 2, 0)),
+            (pytorch(4, 2), Resources(), (2, 0, 2)),
+            (pytorch(None, 2), Resources(), (2, 0, 1)),
+            (pytorch(5, 2), Resources(), (2, 0, 3)),
+            (mpi(4, 2), Resources(gpus_per_node=4), (2, 4, 0)),
+            (tensorflow(2), Resources(), (2, 0, 1)),
+            (tensorflow(5, 3), Resources(node_count=2), (2, 0, 6)),
+            (tensorflow(2, 1), Resources(gpus_per_node=1), (2, 1, 2)),
+        ],
+    )
+    def test_is_what_each_node_must_give(self, distribution: Any, resources: Resources, expected: tuple[int, int, int]) -> None:
+        wanted = demand(make_spec(distribution, resources=resources))
+        assert (wanted.nodes, wanted.gpus, wanted.slots) == expected
+
+
+class TestPlace:
+    def test_takes_the_fullest_node_that_fits(self) -> None:
+        assert placed(Demand(1, 2, 0), make_node("big", gpus=8), make_node("half", gpus=4, free=2)) == ["half"]
+
+    def test_leaves_gpu_nodes_to_those_who_need_gpus(self) -> None:
+        assert placed(Demand(1, 0, 1), make_node("a", gpus=4), make_node("cpu")) == ["cpu"]
+
+    def test_gives_exactly_what_was_asked(self) -> None:
+        answer = place(Demand(1, 2, 0), (make_node("a", gpus=4),))
+        assert isinstance(answer, Placement)
+        assert (answer.head.gpus, answer.head.slots) == (("a/0", "a/1"), 0)
+
+    def test_ranks_nodes_by_name_as_people_count(self) -> None:
+        nodes = [make_node(f"gpu-{n}", gpus=1, slots=30 - n) for n in (10, 2, 1)]
+        assert placed(Demand(3, 1, 0), *nodes) == ["gpu-1", "gpu-2", "gpu-10"]
+
+    def test_several_nodes_are_all_with_infiniband_where_there_are_enough(self) -> None:
+        fabric = [make_node(f"ib-{n}", gpus=8, infiniband=True) for n in (1, 2)]
+        plain = [make_node(f"eth-{n}", gpus=4) for n in (1, 2)]
+        assert placed(Demand(2, 4, 0), *plain, *fabric) == ["ib-1", "ib-2"]
+        assert placed(Demand(3, 4, 0), *plain, *fabric) == ["eth-1", "eth-2", "ib-1"]
+
+    def test_one_node_leaves_infiniband_to_others(self) -> None:
+        assert placed(Demand(1, 4, 0), make_node("ib", gpus=4, infiniband=True), make_node("z", gpus=4)) == ["z"]
+
+
+class TestRefusal:
+    def test_without_nodes_the_run_waits_for_one(self) -> None:
+        assert refused(Demand(1, 0, 1)) == Refusal("The cluster has no node that is ready.", "resources.cluster", permanent=False)
+
+    def test_says_which_node_comes_nearest(self) -> None:
+        answer = refused(Demand(1, 8, 0), make_node("small", gpus=1), make_node("larger", gpus=4))
+        assert answer == Refusal(
+            "The run needs 1 node with 8 GPU(s), and no node has that many; larger comes nearest with 4 GPU(s).",
+            "resources.gpus_per_node", permanent=True,
+        )
+
+    def test_speaks_of_processes_where_no_gpu_is_asked_for(self) -> None:
+        answer = refused(Demand(1, 0, 99), make_node("a", slots=8), make_node("b", slots=16))
+        assert "99 process slot(s)" in answer.sentence
+        assert "b comes nearest with 16 process slot(s)" in answer.sentence
+        assert answer.field == "distribution"
+
+    def test_says_that_no_gpu_is_there_at_all(self) -> None:
+        assert refused(Demand(1, 1, 0), make_node("a")).sentence.endswith("a comes nearest with no GPU.")
+
+    def test_of_too_few_nodes_is_about_their_number(self) -> None:
+        answer = refused(Demand(3, 4, 0), make_node("a", gpus=4), make_node("b", gpus=8), make_node("c", gpus=2))
+        assert answer.sentence == "The run needs 3 nodes with 4 GPU(s) each, and only 2 nodes have that many: a, b."
+        assert (answer.field, answer.permanent) == ("distribution.node_count", True)
+        assert refused(Demand(2, 0, 1, "resources.node_count"), make_node()).field == "resources.node_count"
+
+    def test_for_now_shows_what_is_free_nearest_first(self) -> None:
+        answer = refused(Demand(2, 2, 0), make_node("a", gpus=4, free=0), make_node("b", gpus=4, free=3))
+        assert answer.sentence == "Waiting for 2 nodes with 2 GPU(s) each: b is free, a has 0 of 4 GPU(s) free."
+        assert not answer.permanent
+
+    def test_for_now_speaks_of_slots_where_those_are_short(self) -> None:
+        answer = refused(Demand(1, 1, 3), make_node("a", gpus=1, slots=4, free_slots=2))
+        assert answer.sentence == "Waiting for 1 node with 1 GPU(s) and 3 process slot(s): a has 2 of 4 process slot(s) free."
+
+
+class TestProvisional:
+    def test_is_as_if_all_were_free_and_does_not_promise_a_gpu(self) -> None:
+        answer = provisional(Demand(1, 2, 0), (make_node("a", gpus=4, free=0),))
+        assert isinstance(answer, Placement)
+        assert answer.head.gpus == ("<GPU 0 of a>", "<GPU 1 of a>")
