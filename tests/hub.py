@@ -97,14 +97,17 @@ class Hub:
         return done
 
     def pid(self, name: str) -> int:
-        return int((self.data_dir / "run" / f"{name}.pid").read_text())
+        """Of a part that runs; 0 while none does."""
+        file = self.data_dir / "run" / f"{name}.pid"
+        return int(file.read_text()) if file.exists() else 0
 
     def kill(self, name: str, *, wait: bool = True) -> None:
         """kill -9 of one part; waits until its successor runs (and, for the web server, answers)."""
         before = self.pid(name)
+        assert before > 1, f"{name} does not run"
         os.kill(before, signal.SIGKILL)
         if wait:
-            eventually(lambda: self.pid(name) != before, what=f"{name} runs again")
+            eventually(lambda: self.pid(name) not in (0, before), what=f"{name} runs again")
             eventually(self.answers, what="the hub answers again")
 
     def answers(self) -> bool:

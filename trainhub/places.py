@@ -23,6 +23,10 @@ LOGS = DATA_DIR / "logs"
 ANY_ADDRESS = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, never bound by itself
 
 
+REDIS_KINDS = ("redis", "rediss", "unix")
+BROKER_KINDS = ("redis", "rediss", "redis+socket", "amqp", "amqps")
+
+
 class Bind(NamedTuple):
     host: str
     port: int
@@ -76,11 +80,19 @@ def services() -> dict[str, str]:
 
 
 def redis_url() -> str:
-    return env.secret("REDIS_URL") or services().get("redis_url") or "redis://127.0.0.1:6379/0"
+    return given_redis_url() or services().get("redis_url") or "redis://127.0.0.1:6379/0"
+
+
+def given_redis_url() -> str:
+    return _of_kind("REDIS_URL", env.secret("REDIS_URL"), REDIS_KINDS)
 
 
 def broker_url() -> str:
-    return env.secret("BROKER_URL") or broker_of(redis_url())
+    return given_broker_url() or broker_of(redis_url())
+
+
+def given_broker_url() -> str:
+    return _of_kind("BROKER_URL", env.secret("BROKER_URL"), BROKER_KINDS)
 
 
 def broker_of(url: str) -> str:
@@ -101,6 +113,13 @@ def secret_key() -> str:
     if SECRET_KEY_FILE.exists():
         return SECRET_KEY_FILE.read_text().strip()
     return secrets.token_urlsafe(48)
+
+
+def _of_kind(name: str, url: str, kinds: tuple[str, ...]) -> str:
+    """`url` where it is empty or of a known kind. The message leaves out the rest of it, which may hold a password."""
+    if url and url.partition("://")[0] not in kinds:
+        raise env.EnvError(f"{name} must start with one of {', '.join(f'{kind}://' for kind in kinds)}")
+    return url
 
 
 def _bracketed(host: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import httpx
 import pytest
@@ -57,6 +58,7 @@ class TestClosedDoors:
     async def test_sockets_ask_who_it_is(self, path: str) -> None:
         headers = [(b"origin", b"http://testserver"), (b"host", b"testserver")]
         scope = {"type": "websocket", "path": path, "query_string": b"", "headers": headers}
-        socket = ApplicationCommunicator(application, scope)
+        communicator: Any = ApplicationCommunicator
+        socket = communicator(application, scope)
         await socket.send_input({"type": "websocket.connect"})
         assert (await socket.receive_output(5))["type"] == "websocket.close"

@@ -51,6 +51,14 @@ class TestBroker:
         assert places.broker_of("rediss://host:6380/1") == "rediss://host:6380/1"
 
 
+    @pytest.mark.parametrize("name", ["REDIS_URL", "BROKER_URL"])
+    def test_an_unknown_kind_is_refused_without_telling_the_password(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+        monkeypatch.setenv(name, "memcached://:hidden@host")
+        with pytest.raises(env.EnvError, match=name) as error:
+            places.broker_url()
+        assert "hidden" not in str(error.value)
+
+
 class TestServices:
     def test_a_running_up_is_found(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         file = tmp_path / "services.json"

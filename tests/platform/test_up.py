@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import stat
@@ -102,6 +103,22 @@ class TestStop:
 
 
 class TestHealing:
+    def test_a_part_that_dies_at_once_again_and_again_ends_in_one_sentence(self, own_hub: Hub) -> None:
+        own_hub.start()
+        process, killed = own_hub.process, set()
+
+        def gave_up() -> bool:
+            pid = own_hub.pid("worker")
+            if pid not in killed and lives(pid):
+                killed.add(pid)
+                os.kill(pid, signal.SIGKILL)
+            return process is not None and process.poll() is not None
+
+        eventually(gave_up, 60)
+        assert process is not None
+        assert process.returncode == 1
+        assert "The worker was ended by SIGKILL right after each of 5 starts" in own_hub.said()
+
     @pytest.mark.parametrize("name", PARTS)
     def test_a_killed_part_is_started_again(self, hub: Hub, name: str) -> None:
         hub.kill(name)

@@ -46,7 +46,7 @@ def _run(started: float) -> None:
 
 
 def _start(supervisor: Supervisor, lock: int, notice: str, started: float) -> None:
-    own = None if env.secret("REDIS_URL") else valkey.configured(places.DATA_DIR)
+    own = None if places.given_redis_url() else valkey.configured(places.DATA_DIR)
     _publish_services(own)
     if own is not None:
         supervisor.start(stack.valkey_child(own, lock))
@@ -67,7 +67,7 @@ def _start(supervisor: Supervisor, lock: int, notice: str, started: float) -> No
 def _publish_services(own: valkey.Valkey | None) -> None:
     """Tell the children, and other manage.py commands, where the services are."""
     redis = own.url if own else places.redis_url()
-    broker = env.secret("BROKER_URL") or places.broker_of(redis)
+    broker = places.given_broker_url() or places.broker_of(redis)
     facts = {"redis_url": redis, "broker_url": broker, "hub_url": places.bind().local_url, "public_url": places.public_url()}
     write_secret(places.SERVICES_FILE, json.dumps(facts))
 
