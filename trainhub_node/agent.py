@@ -1,0 +1,151 @@
+"""The agent: one process per node that takes wake-ups, starts children, and tells the hub how things are.
+
+It may be killed at any time: whatever it knows, it knows from the files of the attempts.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import signal
+import threading
+import time
+from pathlib import Path
+
+from trainhub_launch.report import StopOrder
+from trainhub_node import app, burying, cache, proc
+from trainhub_node import attempts as book
+from trainhub_node.attempts import Attempts, Key
+from trainhub_node.backoff import Backoff
+from trainhub_node.claim import Starter
+from trainhub_node.heartbeat import Sampler
+from trainhub_node.holding import Held
+from trainhub_node.hub import Hub, HubError
+from trainhub_node.outputs import Uploads
+from trainhub_node.rundir import RunDir
+from trainhub_node.settings import NodeSettings
+from trainhub_node.uplink import Uplink
+from trainhub_node.watch import Watch
+
+log = logging.getLogger(__name__)
+HOUSEKEEPING_S = 600.0
+
+
+class Agent:
+    def __init__(self, settings: NodeSettings) -> None:
+        self.settings = settings
+        prepare_folders(settings)
+        self._hub = Hub(settings.hub_url, settings.token)
+        self._watch = Watch()
+        self._attempts = Attempts(settings)
+        self._starter = Starter(settings, self._hub, self._attempts, self._watch.poke)
+        self._uploads = Uploads(self._hub, self._attempts, self._watch.poke)
+        self._sampler = Sampler(settings)
+        self._graves = burying.Graves(settings.name, self._watch.poke)
+        self._uplink = Uplink(
+            self._hub, self._attempts, self._watch, self, heartbeat=self._sampler.latest, tend=self._tend
+        )
+        self._closing = threading.Event()
+
+    def run(self) -> None:
+        """Until `close`. Attempts of an earlier agent are taken up first."""
+        for folder in self._attempts.scan():
+            self._starter.take_up(folder)
+        for folder in self._attempts.all():
+            if not Path(folder.child).exists():
+                self._starter.take_up(folder)
+        self._sampler.start()
+        self._uplink.start()
+        keeper = threading.Thread(target=self._keep_house, name="house", daemon=True)
+        keeper.start()
+        self._listen()
+        self._closing.wait()
+        self._uplink.join(5)
+
+    def close(self) -> None:
+        """Training goes on; the next agent takes it up."""
+        self._closing.set()
+        self._uplink.close()
+        self._sampler.close()
+        self._starter.close()
+        self._uploads.close()
+
+    def start(self, run: str, attempt: int) -> None:
+        self._starter.wake(run, attempt)
+
+    def stop(self, order: StopOrder) -> None:
+        folder = self._attempts.get((order.run, order.attempt))
+        if folder is not None:
+            log.info("Run %s, attempt %d is to end: %s", order.run, order.attempt, order.why)
+            book.ask_to_stop(folder, order.why, order.grace_s)
+            call(folder)
+
+    def settle(self, key: Key) -> None:
+        self._attempts.settle(key)
+
+    def _tend(self, held: Held) -> None:
+        """What has to follow from how an attempt stands."""
+        facts = held.folder
+        if "done" in facts.agent()["phase_at"]:
+            return
+        child = facts.child()
+        if facts.over:
+            self._starter.reap(held.rundir)
+            self._uploads.submit(held.rundir)
+        elif child is not None and not proc.alive(child["pid"], child["identity"]) and not _ended(held.rundir):
+            self._graves.dig(held.rundir)
+        elif child is None:
+            self._starter.check(held.rundir)
+
+    def _listen(self) -> None:
+        """Join the broker as soon as the hub says where it is; until then, and without it, reports bring the work."""
+        backoff = Backoff(most_s=10.0)
+        while not self._closing.is_set():
+            try:
+                config = self._hub.config()
+            except HubError as error:
+                log.debug("No broker yet: %s", error)
+                self._closing.wait(backoff.next_s())
+                continue
+            listener = app.Listener(app.make(config, self.start))
+            listener.start()
+            return
+
+    def _keep_house(self) -> None:
+        while not self._closing.wait(HOUSEKEEPING_S):
+            try:
+                self._attempts.discard_old(now=time.time())
+                cache.trim(self.settings)
+            except OSError:
+                log.exception("Old files could not be cleared away")
+
+
+def prepare_folders(settings: NodeSettings) -> None:
+    """Private to the agent's account; whom the ranks run as may pass through, but not look inside."""
+    os.umask(0o077)
+    through = 0o711 if settings.run_as else 0o700
+    for folder in (settings.folder, settings.attempts, settings.folder / "cache", settings.environments):
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(through)
+    settings.snapshots.mkdir(exist_ok=True)
+    settings.sites.mkdir(exist_ok=True)
+    settings.sites.chmod(0o755)
+    site = settings.sites / "sitecustomize.py"
+    aside = site.with_suffix(".new")
+    shutil.copyfile(Path(__file__).with_name("sitecustomize") / "sitecustomize.py", aside)
+    aside.chmod(0o644)
+    aside.replace(site)
+
+
+def call(folder: RunDir) -> None:
+    """Have the child look at its folder now; it does so by itself within a second anyway."""
+    facts = book.child_of(folder)
+    if facts is not None and proc.alive(facts["pid"], facts["identity"]):
+        os.kill(facts["pid"], signal.SIGUSR1)
+
+
+def _ended(folder: RunDir) -> bool:
+    """Asked again after the child was seen dead: it may have written its last word just before."""
+    state = book.state_of(folder)
+    return bool(state and state.get("ended"))

@@ -1,0 +1,120 @@
+"""The attempts that this node holds: found in their folders, so that a new agent knows what the last one knew."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from trainhub_node import records
+from trainhub_node.rundir import RunDir
+from trainhub_node.settings import NodeSettings
+
+log = logging.getLogger(__name__)
+KEEP_SETTLED_S = 3 * 86400.0
+
+Key = tuple[str, int]
+
+
+class Attempts:
+    """Every attempt with an order that the hub has not settled; `changed` is called when one comes or goes."""
+
+    def __init__(self, settings: NodeSettings) -> None:
+        self._settings = settings
+        self._lock = threading.RLock()
+        self._held: dict[Key, RunDir] = {}
+        self._ports: dict[Key, set[int]] = {}
+
+    def scan(self) -> list[RunDir]:
+        """Take up what is on the disk; returns the folders whose claim has not been answered yet."""
+        unanswered = []
+        for path in sorted(self._settings.attempts.iterdir()):
+            try:
+                folder = RunDir.at(str(path))
+            except ValueError:
+                log.warning("%s is not an attempt's folder; it is left alone", path)
+                continue
+            if Path(folder.settled).exists():
+                continue
+            if Path(folder.order).exists():
+                self.hold(folder)
+            else:
+                unanswered.append(folder)
+        return unanswered
+
+    def folder(self, run: str, attempt: int) -> RunDir:
+        return RunDir(str(self._settings.attempts), run, attempt)
+
+    def hold(self, folder: RunDir) -> None:
+        claim = records.read(folder.claim) or {}
+        with self._lock:
+            self._held[folder.key] = folder
+            self._ports[folder.key] = set(claim.get("held", ()))
+
+    def holds(self, key: Key) -> bool:
+        with self._lock:
+            return key in self._held
+
+    def get(self, key: Key) -> RunDir | None:
+        with self._lock:
+            return self._held.get(key)
+
+    def all(self) -> list[RunDir]:
+        with self._lock:
+            return list(self._held.values())
+
+    def ports(self) -> set[int]:
+        """Ports that living attempts were given."""
+        with self._lock:
+            return set().union(*self._ports.values())
+
+    def settle(self, key: Key) -> None:
+        """The hub knows all about it: nothing is to be told any more."""
+        with self._lock:
+            folder = self._held.pop(key, None)
+            self._ports.pop(key, None)
+        if folder is not None:
+            records.write(folder.settled, {"at": time.time()})
+
+    def discard_old(self, *, now: float, keep_s: float = KEEP_SETTLED_S) -> list[str]:
+        """Delete the folders of attempts that were settled longer ago than that."""
+        gone = []
+        for path in self._settings.attempts.iterdir():
+            settled = path / "settled.json"
+            if settled.exists() and settled.stat().st_mtime < now - keep_s:
+                shutil.rmtree(path)
+                gone.append(path.name)
+        return gone
+
+
+def ask_to_stop(folder: RunDir, why: str, grace_s: float) -> bool:
+    """Write the request down once; the first asker's reason stays. True when it is new."""
+    if Path(folder.stop).exists():
+        return False
+    records.write(folder.stop, {"why": why, "grace_s": grace_s, "at": time.time()})
+    return True
+
+
+def note(folder: RunDir, *, phase: str = "", **facts: Any) -> None:
+    """Change what the agent itself knows about the attempt (`agent.json`), in one step."""
+    known = complete(records.read(folder.agent)) | facts
+    if phase:
+        known["phase_at"] = {phase: time.time(), **known["phase_at"]}
+    records.write(folder.agent, known)
+
+
+def complete(record: dict[str, Any] | None) -> dict[str, Any]:
+    return {"phase_at": {}, "error": "", "error_kind": "", "stopping": "", "warnings": [], **(record or {})}
+
+
+def child_of(folder: RunDir) -> dict[str, Any] | None:
+    found: dict[str, Any] | None = records.read(folder.child)
+    return found
+
+
+def state_of(folder: RunDir) -> dict[str, Any] | None:
+    found: dict[str, Any] | None = records.read(folder.state)
+    return found

@@ -1,0 +1,101 @@
+"""What a node keeps to be quick next time: snapshots and environments, least recently used thrown away first."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import threading
+from pathlib import Path
+
+from trainhub_node import environments, pip
+from trainhub_node.hub import Away, Hub
+from trainhub_node.settings import NodeSettings
+
+log = logging.getLogger(__name__)
+BLOCK = 1024 * 1024
+
+
+class Snapshots:
+    """Zips by their SHA-256. Fetching the same one twice at a time is done once."""
+
+    def __init__(self, settings: NodeSettings, hub: Hub) -> None:
+        self._folder = settings.snapshots
+        self._hub = hub
+        self._lock = threading.Lock()
+
+    def fetch(self, sha256: str) -> Path:
+        """The zip, from here or from the hub. Raises HubError."""
+        path = self._folder / f"{sha256}.zip"
+        with self._lock:
+            if path.exists():
+                os.utime(path)
+                return path
+            part = path.with_suffix(".part")
+            self._hub.snapshot(sha256, part)
+            if digest(part) != sha256:
+                part.unlink()
+                raise Away("the snapshot arrived damaged")
+            part.rename(path)
+        return path
+
+
+def digest(path: Path) -> str:
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            found.update(block)
+    return found.hexdigest()
+
+
+def trim(settings: NodeSettings) -> list[Path]:
+    """Throw away what was used longest ago until the cache is within its limit; what is in use stays."""
+    entries = sorted((*_snapshots(settings), *_environments(settings)), key=lambda entry: entry[0])
+    total = sum(size for _, size, _ in entries)
+    gone: list[Path] = []
+    for _, size, path in entries:
+        if total <= settings.cache_bytes:
+            break
+        if _discard(path):
+            total -= size
+            gone.append(path)
+            log.info("Thrown away to keep the cache below %d bytes: %s", settings.cache_bytes, path)
+    return gone
+
+
+def _snapshots(settings: NodeSettings) -> list[tuple[float, int, Path]]:
+    found = []
+    for path in settings.snapshots.glob("*.zip"):
+        facts = path.stat()
+        found.append((facts.st_mtime, facts.st_size, path))
+    return found
+
+
+def _environments(settings: NodeSettings) -> list[tuple[float, int, Path]]:
+    found = []
+    for marker in settings.environments.glob(f"*/{environments.MARKER}"):
+        found.append((marker.stat().st_mtime, _size(marker.parent), marker.parent))
+    return found
+
+
+def _size(folder: Path) -> int:
+    total = 0
+    for path, _, files in os.walk(folder):
+        total += sum(Path(path, name).lstat().st_size for name in files)
+    return total
+
+
+def _discard(path: Path) -> bool:
+    if path.suffix == ".zip":
+        path.unlink()
+        return True
+    lock = environments.hold_alone(f"{path}.lock")
+    if lock is None:
+        return False
+    try:
+        # Without its marker it is no environment any more, even if we die half way through.
+        (path / environments.MARKER).unlink()
+        pip.discard(str(path))
+    finally:
+        os.close(lock)
+    return True

@@ -1,0 +1,215 @@
+"""From a wake-up to a running child: claim the order, fetch and unpack the snapshot, start the child.
+
+Every step leaves its file behind, so that whoever comes after a crash goes on from there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+import secrets
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from trainhub_launch.order import NodeOrder
+from trainhub_node import attempts as book
+from trainhub_node import ports, records, unpacking
+from trainhub_node.attempts import Attempts, Key
+from trainhub_node.backoff import Backoff
+from trainhub_node.cache import Snapshots
+from trainhub_node.hub import Away, Hub, HubError
+from trainhub_node.rundir import RunDir
+from trainhub_node.settings import NodeSettings
+from trainhub_node.variables import BASE
+
+log = logging.getLogger(__name__)
+CLAIM_TRIES_S = 60.0
+PIP_PREFIXES = ("PIP_", "UV_")
+PIP_NAMES = (
+    "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE",
+)
+
+
+class Starter:
+    """`changed` is called whenever there is news of an attempt."""
+
+    def __init__(self, settings: NodeSettings, hub: Hub, attempts: Attempts, changed: Callable[[], None]) -> None:
+        self._settings = settings
+        self._hub = hub
+        self._attempts = attempts
+        self._snapshots = Snapshots(settings, hub)
+        self._changed = changed
+        self._claiming = threading.Lock()
+        self._busy: set[Key] = set()
+        self._guard = threading.Lock()
+        self._threads = ThreadPoolExecutor(8, "claim")
+        self._children: dict[Key, subprocess.Popen[bytes]] = {}
+
+    def wake(self, run: str, attempt: int) -> None:
+        """Something is to be done about this attempt: start it, or tell the hub of it at once."""
+        if self._attempts.holds((run, attempt)):
+            self._changed()
+        else:
+            self.take_up(self._attempts.folder(run, attempt))
+
+    def take_up(self, folder: RunDir) -> None:
+        """Bring the attempt to its child from wherever it stands, in a thread of its own."""
+        with self._guard:
+            if folder.key in self._busy:
+                return
+            self._busy.add(folder.key)
+        self._threads.submit(self._run, folder)
+
+    def check(self, folder: RunDir) -> None:
+        """An attempt without a child's record: either it is still being prepared, or its child died at birth."""
+        with self._guard:
+            child = self._children.get(folder.key)
+            if folder.key in self._busy or child is None or child.poll() is None:
+                return
+        if not Path(folder.child).exists():
+            fail(folder, "internal", f"the process that was to supervise it ended at once with code {child.returncode}.")
+
+    def reap(self, folder: RunDir) -> None:
+        """Our own child has ended, and is a zombie until asked how."""
+        with self._guard:
+            child = self._children.pop(folder.key, None)
+        if child is not None:
+            child.wait()
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _run(self, folder: RunDir) -> None:
+        try:
+            if Path(folder.settled).exists():
+                return
+            if Path(folder.order).exists() or self._claim(folder):
+                self._prepare(folder)
+        except Exception:
+            log.exception("Attempt %s of run %s could not be started", folder.attempt, folder.run)
+            if Path(folder.order).exists():
+                fail(folder, "internal", "the agent failed while preparing it; its own log has the traceback.")
+        finally:
+            with self._guard:
+                self._busy.discard(folder.key)
+            self._changed()
+
+    def _claim(self, folder: RunDir) -> bool:
+        """Ask for the order; False when the hub has none for us."""
+        Path(folder.path).mkdir(mode=0o711 if self._settings.run_as else 0o700, exist_ok=True)
+        nonce = (records.read(folder.claim) or {}).get("nonce") or secrets.token_hex(16)
+        with self._claiming:
+            # One claim at a time: the next one must not be offered the ports that this one is about to get.
+            offered = ports.free(self._attempts.ports())
+            records.write(folder.claim, {"nonce": nonce, "ports": offered})
+            try:
+                order = self._ask(folder, nonce, offered)
+            except HubError as error:
+                log.warning("Run %s, attempt %d is not ours: %s", folder.run, folder.attempt, error)
+                if not isinstance(error, Away):
+                    _forget(folder)
+                return False
+            told = order.to_json()
+            held = sorted(ports.named_in(told["command"], offered))
+            records.write(folder.claim, {"nonce": nonce, "ports": offered, "held": held})
+            for path in (folder.logs, folder.ranks):
+                Path(path).mkdir(mode=0o711 if self._settings.run_as else 0o700, exist_ok=True)
+            records.write(folder.terms, self._terms(order))
+            records.write(folder.order, told)
+            book.note(folder, phase="accepted")
+            self._attempts.hold(folder)
+        self._changed()
+        return True
+
+    def _ask(self, folder: RunDir, nonce: str, offered: list[int]) -> NodeOrder:
+        backoff = Backoff(most_s=2.0)
+        give_up = time.monotonic() + CLAIM_TRIES_S
+        while True:
+            try:
+                return self._hub.claim(folder.run, folder.attempt, nonce, offered)
+            except Away:
+                # The hub offers unclaimed attempts with every report, so giving up loses nothing.
+                if time.monotonic() > give_up:
+                    raise
+            time.sleep(backoff.next_s())
+
+    def _terms(self, order: NodeOrder) -> dict[str, object]:
+        """What the child must know of this node, so that it needs neither settings nor the agent."""
+        settings = self._settings
+        pip = {
+            name: value for name, value in os.environ.items() if name.startswith(PIP_PREFIXES) or name in PIP_NAMES
+        }
+        return {
+            "node": settings.name, "python": settings.python, "sites": str(settings.sites),
+            "environments": str(settings.environments), "digest": order.environment.digest, "pip": pip,
+            "account": dataclasses.asdict(settings.run_as) if settings.run_as else None,
+        }
+
+    def _prepare(self, folder: RunDir) -> None:
+        if Path(folder.child).exists():
+            return
+        order = NodeOrder.from_json(records.read(folder.order))
+        if not Path(folder.work).exists() and not self._unpack(folder, order):
+            return
+        if Path(folder.stop).exists():
+            finish_unstarted(folder)
+            return
+        child = start_child(folder)
+        with self._guard:
+            self._children[folder.key] = child
+
+    def _unpack(self, folder: RunDir, order: NodeOrder) -> bool:
+        """The working folder; False when the attempt ends here."""
+        backoff = Backoff(most_s=5.0)
+        while not Path(folder.stop).exists():
+            try:
+                archive = self._snapshots.fetch(order.snapshot)
+                unpacking.unpack(archive, Path(folder.work), self._settings.run_as)
+                return True
+            except Away as error:
+                log.info("Waiting for the snapshot of run %s: %s", folder.run, error)
+                time.sleep(backoff.next_s())
+            except (HubError, unpacking.BadSnapshot) as error:
+                fail(folder, "snapshot", f"{error}.".replace("..", "."))
+                return False
+            except OSError as error:
+                fail(folder, "snapshot", f"{error.strerror or error} ({error.filename}).")
+                return False
+        finish_unstarted(folder)
+        return False
+
+
+def start_child(folder: RunDir) -> subprocess.Popen[bytes]:
+    """The detached process that carries the attempt from here on. It marks itself, for whoever must find it."""
+    bare = Path(__file__).with_name("bare.py")
+    env = {name: os.environ[name] for name in BASE if name in os.environ}
+    env |= {"TRAINHUB_RUN_ID": folder.run, "TRAINHUB_ATTEMPT": str(folder.attempt)}
+    with Path(f"{folder.path}/child.log").open("ab") as own_log:
+        return subprocess.Popen(
+            [sys.executable, "-I", "-S", "-X", "utf8", str(bare), "child", folder.path],
+            stdin=subprocess.DEVNULL, stdout=own_log, stderr=own_log, cwd="/", env=env, start_new_session=True,
+        )
+
+
+def fail(folder: RunDir, kind: str, sentence: str) -> None:
+    """The attempt ends before it had a child."""
+    book.note(folder, phase="done", error=sentence, error_kind=kind, over_at=time.time())
+
+
+def finish_unstarted(folder: RunDir) -> None:
+    """Stopped before it had a child."""
+    why = (records.read(folder.stop) or {}).get("why", "canceled")
+    book.note(folder, phase="done", stopping=why, over_at=time.time())
+
+
+def _forget(folder: RunDir) -> None:
+    for path in Path(folder.path).iterdir():
+        path.unlink()
+    Path(folder.path).rmdir()

@@ -1,0 +1,99 @@
+"""AttemptFact, derived from the files in the attempt's folder and from nothing else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from trainhub_launch.report import PHASES, AttemptFact, MemberFact, OutputFile
+from trainhub_node import attempts as book
+from trainhub_node import records
+from trainhub_node.rundir import RunDir
+
+LARGEST_RANK_RECORD = 65536
+
+
+class Folder:
+    """One attempt's folder as facts; records are read again only when they changed."""
+
+    def __init__(self, rundir: RunDir) -> None:
+        self.rundir = rundir
+        self._seen: dict[str, tuple[tuple[int, int, int], Any]] = {}
+
+    def fact(self, logs: Mapping[str, int], *, extra_warnings: tuple[str, ...] = ()) -> AttemptFact:
+        agent, state = self.agent(), self.state()
+        outputs = self._read(self.rundir.outputs_record) or {}
+        reached = {**state.get("phase_at", {}), **agent["phase_at"]}
+        phase_at = {phase: reached[phase] for phase in PHASES if phase in reached}
+        warnings = (*state.get("warnings", ()), *agent["warnings"], *outputs.get("warnings", ()), *extra_warnings)
+        return AttemptFact(
+            run=self.rundir.run, attempt=self.rundir.attempt,
+            phase=next(reversed(phase_at), "accepted"), phase_at=phase_at,
+            members=tuple(self._member(process, logs) for process in self.order()["command"]["processes"]),
+            logs=dict(logs), outputs=tuple(OutputFile(**file) for file in outputs.get("files", ())),
+            error=state.get("error") or agent["error"], error_kind=state.get("error_kind") or agent["error_kind"],
+            stopping=state.get("stopping") or agent["stopping"], warnings=warnings,
+        )
+
+    def order(self) -> dict[str, Any]:
+        return dict(self._read(self.rundir.order))
+
+    def agent(self) -> dict[str, Any]:
+        return book.complete(self._read(self.rundir.agent))
+
+    def state(self) -> dict[str, Any]:
+        return self._read(self.rundir.state) or {}
+
+    def child(self) -> dict[str, Any] | None:
+        found: dict[str, Any] | None = self._read(self.rundir.child)
+        return found
+
+    @property
+    def over(self) -> bool:
+        """No process of the attempt lives any more."""
+        return bool(self.state().get("ended")) or "over_at" in self.agent()
+
+    def _member(self, process: Mapping[str, Any], logs: Mapping[str, int]) -> MemberFact:
+        rank = process["rank"]
+        started = self._read(self.rundir.started(rank), LARGEST_RANK_RECORD) or {}
+        ended = self._read(self.rundir.ended(rank), LARGEST_RANK_RECORD)
+        over = self.over
+        if ended is None and over and started:
+            # Its wrapper and the child were killed: who saw the end has told nobody.
+            ended = {"at": self.agent().get("over_at"), "signal": 9, "by_us": True}
+        if ended is None:
+            return MemberFact(
+                rank=rank, state="running" if started else "waiting", pid=_integer(started.get("pid")),
+                started_at=_number(started.get("at")),
+            )
+        return MemberFact(
+            rank=rank, state="ended", pid=_integer(started.get("pid")), started_at=_number(started.get("at")),
+            ended_at=_number(ended.get("at")), exit_code=_integer(ended.get("exit_code")), signal=_integer(ended.get("signal")),
+            log_bytes=logs.get(process["log_name"], 0) if over else None, ended_by_us=bool(ended.get("by_us")),
+            out_of_memory=bool(ended.get("out_of_memory")),
+        )
+
+    def _read(self, path: str, largest: int = records.LARGEST) -> Any:
+        try:
+            facts = os.stat(path, follow_symlinks=False)
+        except OSError:
+            return None
+        version = (facts.st_ino, facts.st_mtime_ns, facts.st_size)
+        known = self._seen.get(path)
+        if known is None or known[0] != version:
+            try:
+                known = version, records.read(path, largest)
+            except records.Unreadable:
+                # Written by the run's own account; what makes no sense says nothing.
+                known = version, None
+            self._seen[path] = known
+        return known[1]
+
+
+def _integer(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

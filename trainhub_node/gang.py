@@ -1,0 +1,102 @@
+"""What the child holds in memory about the attempt that it supervises, and its state file."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from trainhub_node import records
+from trainhub_node.rundir import PREPARATION_LOG, RunDir
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class Refused(Exception):
+    """The attempt cannot be prepared or started. `kind`: see AttemptFact.error_kind; the message is a sentence."""
+
+    def __init__(self, kind: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.kind = kind
+        self.sentence = sentence
+
+
+class Stopped(Exception):
+    """Somebody asked for the end before the ranks were started."""
+
+
+class Gang:
+    """The ranks of one attempt on this node. `wrappers`: pid -> rank, of those that are our children.
+
+    `state` is what `state.json` holds: written by this process alone, read by the agent.
+    """
+
+    def __init__(self, folder: RunDir, order: dict[str, Any], terms: dict[str, Any]) -> None:
+        self.folder = folder
+        self.order = order
+        self.terms = terms
+        self.wrappers: dict[int, int] = {}
+        self.launcher: int | None = None
+        self.launcher_status: int | None = None
+        self.locks: list[int] = []
+        self.running_since: float | None = None
+        self.state: dict[str, Any] = {
+            "phase_at": {}, "error": "", "error_kind": "", "stopping": "", "warnings": [], "ended": False,
+        }
+
+    @property
+    def processes(self) -> list[dict[str, Any]]:
+        return list(self.order["command"]["processes"])
+
+    @property
+    def grace_s(self) -> float:
+        return float(self.order["grace_s"])
+
+    def enter(self, phase: str) -> None:
+        self.state["phase_at"].setdefault(phase, time.time())
+        self.save()
+
+    def refuse(self, refused: Refused) -> None:
+        self.state["error"] = refused.sentence
+        self.state["error_kind"] = refused.kind
+        self.note(f"Failed: {refused.sentence}")
+        self.save()
+
+    def warn(self, sentence: str) -> None:
+        if sentence not in self.state["warnings"]:
+            self.state["warnings"].append(sentence)
+            self.save()
+
+    def save(self) -> None:
+        records.write(self.folder.state, self.state)
+
+    def stop_request(self) -> dict[str, Any] | None:
+        try:
+            request: dict[str, Any] | None = records.read(self.folder.stop)
+        except records.Unreadable:
+            return {"why": "orphan", "grace_s": self.grace_s}
+        return request
+
+    def check_stop(self) -> None:
+        """Raises Stopped when the end has been asked for."""
+        request = self.stop_request()
+        if request is not None:
+            self.state["stopping"] = request["why"]
+            raise Stopped
+
+    def note(self, sentence: str) -> None:
+        """A line of the preparation log, which the user reads."""
+        line = f"{time.strftime('%H:%M:%S', time.gmtime())} {sentence}\n".encode(errors="backslashreplace")
+        append(self.folder.log(PREPARATION_LOG), line)
+
+
+def append(path: str, data: bytes) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(fd, data)
+    except OSError as error:
+        if error.errno not in records.FULL:
+            raise
+    finally:
+        os.close(fd)

@@ -1,0 +1,137 @@
+"""The hub as the node sees it: every HTTP request that the agent makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgpack
+
+from trainhub_launch.errors import WireError
+from trainhub_launch.order import NodeOrder
+from trainhub_launch.report import Ack, Report
+from trainhub_node import __version__
+
+TIMEOUT = httpx.Timeout(30.0, connect=5.0)
+UPLOAD_CHUNK_BYTES = 8 * 1024 * 1024
+UPLOAD_OFFSET = "Upload-Offset"
+UPLOAD_COMPLETE = "Upload-Complete"
+
+
+class HubError(Exception):
+    """A request did not lead to what it asked for; the message says why."""
+
+
+class Away(HubError):
+    """No answer, or one that another try may change (a hub that restarts, a proxy, an overload)."""
+
+
+class Unwelcome(HubError):
+    """The hub does not accept this node's token (any more)."""
+
+
+class Refused(HubError):
+    """The hub understood, and said no for good."""
+
+
+class WrongOffset(HubError):
+    """The hub holds another number of bytes of this upload."""
+
+    def __init__(self, offset: int) -> None:
+        super().__init__(f"the hub is at byte {offset}")
+        self.offset = offset
+
+
+class Hub:
+    """Thread-safe; connections are kept alive and shared."""
+
+    def __init__(self, url: str, token: str) -> None:
+        headers = {"Authorization": f"Bearer {token}", "User-Agent": f"trainhub-node/{__version__}"}
+        # The environment's proxies are for the world outside, not for the hub beside us.
+        self._client = httpx.Client(base_url=url, headers=headers, timeout=TIMEOUT, trust_env=False)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def config(self) -> dict[str, Any]:
+        return dict(self._request("GET", "/api/v1/node/config/").json())
+
+    def claim(self, run: str, attempt: int, nonce: str, ports: list[int]) -> NodeOrder:
+        body = {"run": run, "attempt": attempt, "nonce": nonce, "ports": ports}
+        return NodeOrder.from_json(self._request("POST", "/api/v1/node/claim/", json=body).json())
+
+    def report(self, report: Report) -> Ack:
+        headers = {"Content-Type": "application/msgpack"}
+        body = msgpack.packb(report.to_wire())
+        answer = self._request("POST", "/api/v1/node/report/", content=body, headers=headers)
+        try:
+            return Ack.from_wire(msgpack.unpackb(answer.content))
+        except (WireError, ValueError, msgpack.UnpackException) as error:
+            raise Away(f"the hub's answer to a report is none: {error}") from error
+
+    def snapshot(self, sha256: str, to: Path) -> None:
+        """Fetch into `to`, going on where an earlier try left off."""
+        held = to.stat().st_size if to.exists() else 0
+        headers = {"Range": f"bytes={held}-"} if held else {}
+        try:
+            with self._client.stream("GET", f"/api/v1/snapshots/{sha256}", headers=headers) as answer:
+                if answer.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
+                    return
+                if answer.is_error:
+                    answer.read()
+                _check(answer)
+                mode = "ab" if answer.status_code == httpx.codes.PARTIAL_CONTENT else "wb"
+                with to.open(mode) as file:
+                    for chunk in answer.iter_bytes():
+                        file.write(chunk)
+        except httpx.HTTPError as error:
+            raise Away(f"{type(error).__name__}: {error}") from error
+
+    def upload_state(self, sha256: str) -> tuple[int, bool]:
+        """(bytes that the hub holds, whether that is all)."""
+        answer = self._request("HEAD", f"/api/v1/uploads/{sha256}")
+        return int(answer.headers.get(UPLOAD_OFFSET, 0)), answer.headers.get(UPLOAD_COMPLETE) == "true"
+
+    def upload(self, sha256: str, data: bytes, offset: int, total: int) -> None:
+        """One chunk. Raises WrongOffset."""
+        span = f"bytes {offset}-{offset + len(data) - 1}/{total}" if data else f"bytes */{total}"
+        headers = {"Content-Range": span, "Content-Type": "application/octet-stream"}
+        self._request("PUT", f"/api/v1/uploads/{sha256}", content=data, headers=headers)
+
+    def _request(self, method: str, path: str, **arguments: Any) -> httpx.Response:
+        try:
+            answer = self._client.request(method, path, **arguments)
+        except httpx.HTTPError as error:
+            raise Away(f"{type(error).__name__}: {error}") from error
+        _check(answer)
+        return answer
+
+
+def _check(answer: httpx.Response) -> None:
+    code = answer.status_code
+    if answer.is_success:
+        return
+    if code == httpx.codes.UNAUTHORIZED:
+        raise Unwelcome("the hub does not accept this node's token; `manage.py node token NAME` on the hub makes a new one")
+    if code == httpx.codes.CONFLICT and UPLOAD_OFFSET in answer.headers:
+        raise WrongOffset(int(answer.headers[UPLOAD_OFFSET]))
+    if code in (httpx.codes.REQUEST_TIMEOUT, httpx.codes.TOO_MANY_REQUESTS) or answer.is_server_error:
+        raise Away(f"the hub answered {code}")
+    raise Refused(_problem(answer))
+
+
+def _problem(answer: httpx.Response) -> str:
+    """What a problem document says, or the status."""
+    try:
+        told = answer.json()
+        return str(told.get("detail") or told["title"])
+    except (ValueError, KeyError, AttributeError):
+        return f"the hub answered {answer.status_code}"
+
+
+def chunks(total: int, start: int) -> Iterator[tuple[int, int]]:
+    """(offset, size) of every chunk of an upload from `start` on."""
+    for offset in range(start, total, UPLOAD_CHUNK_BYTES):
+        yield offset, min(UPLOAD_CHUNK_BYTES, total - offset)

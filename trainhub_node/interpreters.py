@@ -1,0 +1,63 @@
+"""The Pythons of this machine that a run may ask for."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from trainhub_launch.report import Interpreter
+
+ASK = "import sys; print('.'.join(map(str, sys.version_info[:3])))"
+ANSWER_S = 10
+_NAME = re.compile(r"python3(\.\d+)?\Z")
+_VERSION = re.compile(r"3\.\d+\.\d+\Z")
+
+
+def find(default: str) -> tuple[Interpreter, ...]:
+    """`default` first, then those on PATH, in /usr/bin and of pyenv and conda; each real one once."""
+    found: dict[Path, Interpreter] = {}
+    for path in (default, *_candidates()):
+        real = Path(path).resolve()
+        if real not in found and (version := ask(path)):
+            found[real] = Interpreter(path=path, version=version)
+    return tuple(found.values())
+
+
+def ask(path: str) -> str:
+    """The version of the interpreter at `path`; empty where it is none that works."""
+    try:
+        done = subprocess.run(
+            [path, "-I", "-S", "-c", ASK], capture_output=True, text=True, timeout=ANSWER_S, check=False,
+            stdin=subprocess.DEVNULL, cwd="/",
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    version = done.stdout.strip()
+    return version if done.returncode == 0 and _VERSION.match(version) else ""
+
+
+def _candidates() -> Iterator[str]:
+    home = Path.home()
+    folders = [*os.environ.get("PATH", "").split(os.pathsep), "/usr/bin", "/usr/local/bin"]
+    roots = [os.environ.get("PYENV_ROOT", ""), str(home / ".pyenv")]
+    folders += [str(path) for root in roots if root for path in sorted(Path(root).glob("versions/*/bin"))]
+    conda = os.environ.get("CONDA_EXE", "")
+    bases = [Path(conda).parent.parent] if conda else []
+    bases += [home / name for name in ("miniconda3", "anaconda3", "miniforge3", "mambaforge")]
+    folders += [str(path) for base in bases for path in (base / "bin", *sorted(base.glob("envs/*/bin")))]
+    yield from _in(dict.fromkeys(folder for folder in folders if folder))
+
+
+def _in(folders: Iterable[str]) -> Iterator[str]:
+    for folder in folders:
+        # pyenv's shims choose another interpreter with every folder that they are called from.
+        if Path(folder).name == "shims" or (Path(folder).parent / "pyvenv.cfg").exists():
+            continue
+        try:
+            paths = sorted(Path(folder).iterdir(), reverse=True)
+        except OSError:
+            continue
+        yield from (str(path) for path in paths if _NAME.match(path.name) and os.access(path, os.X_OK))

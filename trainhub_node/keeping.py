@@ -1,0 +1,234 @@
+"""The child, second half: waits for the ranks, ends them when they must end, and leaves no process behind."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import time
+from typing import Any, NoReturn
+
+from trainhub_node import proc, rank, records, stopping
+from trainhub_node.child import SIGNALS
+from trainhub_node.gang import Gang
+from trainhub_node.rundir import LAUNCHER_LOG
+
+PR_SET_CHILD_SUBREAPER = 36
+LOOK_S = 1.0
+KILL_AGAIN_S = 0.2
+SPARE_WRAPPERS_S = 2.0
+LEFTOVER_GRACE_S = 5.0
+STUBBORN_S = 30.0
+
+
+def keep(gang: Gang) -> NoReturn:
+    _adopt_orphans()
+    if gang.running_since is not None:
+        _Keeper(gang).run()
+    gang.state["ended"] = True
+    gang.state["ended_at"] = time.time()
+    gang.save()
+    os._exit(0)
+
+
+def _adopt_orphans() -> None:
+    """Whoever loses its parent below us becomes our child: so nothing can slip away unseen, and `waitpid` tells all."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+class _Keeper:
+    """`kill_at`: when SIGTERM turns into SIGKILL; None while nobody is to end."""
+
+    def __init__(self, gang: Gang) -> None:
+        self.gang = gang
+        self.folder = gang.folder
+        self.ended: dict[int, dict[str, Any]] = {}
+        self.told: set[int] = set()
+        self.kill_at: float | None = None
+        self.childless = False
+
+    def run(self) -> None:
+        while True:
+            self._reap()
+            if self.childless:
+                break
+            self._decide()
+            if self.kill_at is not None and time.monotonic() >= self.kill_at:
+                self._kill()
+            signal.sigtimedwait(SIGNALS, self._patience())
+        self._sweep()
+        self._settle_ranks()
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                self.childless = True
+                return
+            if pid == 0:
+                return
+            self._note_end(pid, os.waitstatus_to_exitcode(status))
+
+    def _note_end(self, pid: int, code: int) -> None:
+        if pid == self.gang.launcher:
+            self.gang.launcher_status = code
+            return
+        number = self.gang.wrappers.pop(pid, None)
+        if number is None:
+            # A rank that outlived its wrapper has become our own child: its end is ours to record.
+            number = next((n for n in self._numbers() if (self._started(n) or {}).get("pid") == pid), None)
+            if number is not None and self._end_of(number) is None:
+                told = number in self.told or self.kill_at is not None or self.gang.launcher is not None
+                records.write(self.folder.ended(number), rank.ending(code, told=told))
+        elif self._end_of(number) is None and self._started(number) is None:
+            records.write(self.folder.ended(number), rank.ending(code, told=False))
+
+    def _numbers(self) -> list[int]:
+        return [process["rank"] for process in self.gang.processes]
+
+    def _started(self, number: int) -> dict[str, Any] | None:
+        return _record(self.folder.started(number))
+
+    def _end_of(self, number: int) -> dict[str, Any] | None:
+        if number not in self.ended:
+            found = _record(self.folder.ended(number))
+            if found is None:
+                return None
+            self.ended[number] = found
+        return self.ended[number]
+
+    def _decide(self) -> None:
+        if self.kill_at is not None:
+            return
+        gang = self.gang
+        request = gang.stop_request()
+        if request is not None:
+            self._begin(request["why"], float(request["grace_s"]))
+        elif self._overdue():
+            self._begin("timeout", gang.grace_s)
+        elif self._failed():
+            self._begin("gang", gang.grace_s)
+        elif self._decided():
+            self._begin("", gang.grace_s if self._waiting_for() else min(gang.grace_s, LEFTOVER_GRACE_S))
+
+    def _overdue(self) -> bool:
+        limit = self.gang.order["timeout_s"]
+        return limit is not None and time.monotonic() >= (self.gang.running_since or 0) + limit
+
+    def _failed(self) -> bool:
+        """A deciding rank has failed; under mpirun its peers are mpirun's to end, and ours once it is gone."""
+        if self.gang.launcher is not None and self.gang.launcher_status is None:
+            return False
+        ends = [self._end_of(process["rank"]) for process in self.gang.processes if process["decides"]]
+        return any(end is not None and (end["exit_code"] != 0 or end["signal"]) for end in ends)
+
+    def _decided(self) -> bool:
+        if self.gang.launcher is not None:
+            return self.gang.launcher_status is not None
+        return not any(process["decides"] and self._end_of(process["rank"]) is None for process in self.gang.processes)
+
+    def _waiting_for(self) -> list[int]:
+        return [number for number in self._numbers() if self._end_of(number) is None]
+
+    def _begin(self, why: str, grace_s: float) -> None:
+        """SIGTERM to all: ranks through their wrappers, which note it; whoever left their groups directly."""
+        self.gang.state["stopping"] = why
+        self.gang.state["stopping_at"] = time.time()
+        self.gang.save()
+        self.kill_at = time.monotonic() + grace_s
+        wrappers, groups = self._wrappers()
+        self.told |= set(wrappers.values())
+        stopping.send(set(wrappers), signal.SIGTERM)
+        others = {pid for pid in self._all() if pid not in wrappers}
+        if wrappers:
+            others.discard(self.gang.launcher or 0)
+        stopping.send({pid for pid in others if not self._in(pid, groups)}, signal.SIGTERM)
+
+    def _wrappers(self) -> tuple[dict[int, int], set[int]]:
+        """Living wrappers (pid -> rank) and the process groups of their ranks."""
+        living: dict[int, int] = {}
+        groups: set[int] = set()
+        for number in self._waiting_for():
+            start = self._started(number)
+            if start is not None and proc.alive(start["wrapper"], start["wrapper_identity"]):
+                living[start["wrapper"]] = number
+                groups.add(start["pid"])
+        return living | self.gang.wrappers, groups
+
+    @staticmethod
+    def _in(pid: int, groups: set[int]) -> bool:
+        one = proc.process(pid)
+        return one is None or one.group in groups
+
+    def _all(self, *, marks: bool = False) -> set[int]:
+        me = os.getpid()
+        return stopping.belonging(*self.folder.key, session=me, roots=frozenset({me}), marks=marks)
+
+    def _kill(self) -> None:
+        """SIGKILL, ranks before their wrappers, so that these can still write how they ended."""
+        late = time.monotonic() - (self.kill_at or 0)
+        victims = self._all(marks=late > SPARE_WRAPPERS_S)
+        if late < SPARE_WRAPPERS_S:
+            victims -= set(self._wrappers()[0])
+        stopping.send(victims, signal.SIGKILL)
+        if late > STUBBORN_S and victims:
+            self.gang.warn(f"Processes {', '.join(map(str, sorted(victims)))} do not end, even by SIGKILL.")
+
+    def _sweep(self) -> None:
+        """Whoever was orphaned before we adopted orphans, or is a descendant no more, by the mark it carries."""
+        give_up = time.monotonic() + STUBBORN_S
+        while (left := self._all(marks=True)) and time.monotonic() < give_up:
+            stopping.send(left, signal.SIGKILL)
+            time.sleep(KILL_AGAIN_S / 10)
+
+    def _patience(self) -> float:
+        if self.kill_at is not None:
+            return min(LOOK_S, max(KILL_AGAIN_S, self.kill_at - time.monotonic()))
+        limit = self.gang.order["timeout_s"]
+        if limit is None:
+            return LOOK_S
+        return min(LOOK_S, max(0.0, (self.gang.running_since or 0) + limit - time.monotonic()))
+
+    def _settle_ranks(self) -> None:
+        missing = self._waiting_for()
+        for number in missing:
+            if self._started(number) is not None:
+                records.write(self.folder.ended(number), rank.ending(-signal.SIGKILL, told=number in self.told))
+        status = self.gang.launcher_status
+        if status is None or status == 0 or self.gang.state["stopping"] not in ("", "gang"):
+            return
+        ends = {number: end for number in self._numbers() if (end := self._end_of(number)) is not None}
+        failed_alone = [end for end in ends.values() if not end["by_us"] and (end["exit_code"] != 0 or end["signal"])]
+        if len(ends) < len(self._numbers()) and not failed_alone:
+            self.gang.state["error"] = f"mpirun exited with code {status}: {_last_line(self.folder.log(LAUNCHER_LOG))}"
+            self.gang.state["error_kind"] = "launch"
+        elif not failed_alone:
+            self._blame(ends, status)
+
+    def _blame(self, ends: dict[int, dict[str, Any]], status: int) -> None:
+        """MPI_Abort: mpirun ends every rank, the caller too, and only its own exit code tells what the caller said."""
+        told = {number: end for number, end in ends.items() if end["by_us"]}
+        if not told:
+            self.gang.warn(f"mpirun exited with code {status}, though every rank ended well; see {LAUNCHER_LOG}.")
+            return
+        first = min(told, key=lambda number: told[number]["at"])
+        records.write(self.folder.ended(first), {**rank.ending(status, told=False), "at": told[first]["at"]})
+
+
+def _record(path: str) -> dict[str, Any] | None:
+    try:
+        found = records.read(path, largest=65536)
+    except records.Unreadable:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _last_line(path: str) -> str:
+    with open(path, "rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - 4096))
+        lines = [line.strip() for line in file.read().decode(errors="replace").splitlines()]
+    telling = [line for line in lines if line and not line.startswith("---")]
+    return (telling or ["it said nothing"])[-1]

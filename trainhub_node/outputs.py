@@ -1,0 +1,173 @@
+"""After the ranks have ended: what they left in outputs/ and logs/ goes to the hub, resumably, by content."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from trainhub_node import attempts as book
+from trainhub_node import records
+from trainhub_node.attempts import Attempts, Key
+from trainhub_node.backoff import Backoff
+from trainhub_node.hub import Away, Hub, Refused, Unwelcome, WrongOffset, chunks
+from trainhub_node.inside import Outside, open_inside
+from trainhub_node.rundir import RunDir
+
+log = logging.getLogger(__name__)
+BLOCK = 1024 * 1024
+SAVE_EVERY_S = 0.5
+LONGEST_PATH = 900
+
+
+class Uploads:
+    """Uploads of attempts that are over, a few at a time, in threads of their own."""
+
+    def __init__(self, hub: Hub, attempts: Attempts, changed: Callable[[], None]) -> None:
+        self._hub = hub
+        self._attempts = attempts
+        self._changed = changed
+        self._busy: set[Key] = set()
+        self._threads = ThreadPoolExecutor(2, "upload")
+        self._closing = False
+
+    def submit(self, folder: RunDir) -> None:
+        """Called from one thread only; again for the same attempt is fine."""
+        if folder.key not in self._busy:
+            self._busy.add(folder.key)
+            book.note(folder, phase="uploading")
+            self._threads.submit(self._run, folder)
+
+    def close(self) -> None:
+        self._closing = True
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _run(self, folder: RunDir) -> None:
+        try:
+            self._upload(folder)
+            book.note(folder, phase="done")
+        except _Abandoned:
+            return
+        except Exception as error:
+            log.exception("Outputs of run %s, attempt %d", folder.run, folder.attempt)
+            book.note(folder, phase="done", error=f"{error}.", error_kind="upload")
+        self._changed()
+
+    def _upload(self, folder: RunDir) -> None:
+        progress = _Progress(folder)
+        for shown, path in found(folder, progress.warn):
+            if shown in progress.files:
+                continue
+            try:
+                self._one(folder, shown, path, progress)
+            except Outside:
+                progress.warn(f"{shown} is not among the outputs: it is a link out of the run's folder, or no file.")
+            except OSError as error:
+                progress.warn(f"{shown} is not among the outputs: {error.strerror}.")
+            except Refused as error:
+                book.note(folder, error=f"{shown}: {error}.".replace("..", "."), error_kind="upload")
+        progress.save()
+
+    def _one(self, folder: RunDir, shown: str, path: str, progress: _Progress) -> None:
+        fd = open_inside(folder.work, path)
+        try:
+            size = os.fstat(fd).st_size
+            sha256 = _digest(fd)
+            self._deliver(folder, fd, sha256, size)
+        finally:
+            os.close(fd)
+        progress.add(shown, size, sha256)
+
+    def _deliver(self, folder: RunDir, fd: int, sha256: str, size: int) -> None:
+        backoff = Backoff(most_s=5.0)
+        damaged = 0
+        while True:
+            try:
+                if self._send(fd, sha256, size):
+                    return
+            except WrongOffset:
+                continue
+            except (Away, Unwelcome) as error:
+                log.info("Waiting with outputs of run %s: %s", folder.run, error)
+                time.sleep(backoff.next_s())
+            except Refused:
+                # Perhaps what an earlier, interrupted try had left there was not ours.
+                damaged += 1
+                if damaged > 1:
+                    raise
+            if self._closing or not self._attempts.holds(folder.key):
+                raise _Abandoned
+
+    def _send(self, fd: int, sha256: str, size: int) -> bool:
+        offset, complete = self._hub.upload_state(sha256)
+        if complete:
+            return True
+        if size == 0:
+            self._hub.upload(sha256, b"", 0, 0)
+        for start, length in chunks(size, offset):
+            self._hub.upload(sha256, os.pread(fd, length, start), start, size)
+        return self._hub.upload_state(sha256)[1]
+
+
+class _Abandoned(Exception):
+    """Nobody waits for these outputs any more, or the agent is closing."""
+
+
+class _Progress:
+    """`outputs.json`: what has arrived so far, so that a new agent does not begin again."""
+
+    def __init__(self, folder: RunDir) -> None:
+        self._path = folder.outputs_record
+        known: dict[str, Any] = records.read(self._path) or {}
+        self.files: dict[str, dict[str, Any]] = {file["path"]: file for file in known.get("files", ())}
+        self._warnings: list[str] = []
+        self._saved_at = 0.0
+
+    def add(self, path: str, size: int, sha256: str) -> None:
+        self.files[path] = {"path": path, "size": size, "sha256": sha256}
+        if time.monotonic() - self._saved_at > SAVE_EVERY_S:
+            self.save()
+
+    def warn(self, sentence: str) -> None:
+        self._warnings.append(sentence)
+
+    def save(self) -> None:
+        self._saved_at = time.monotonic()
+        records.write(self._path, {"files": list(self.files.values()), "warnings": self._warnings})
+
+
+def found(folder: RunDir, warn: Callable[[str], None]) -> Iterator[tuple[str, str]]:
+    """(name, path) of every file below outputs/, by its path there, and of every file below logs/ as `logs/<path>`."""
+    seen: set[str] = set()
+    for part, prefix in (("outputs", ""), ("logs", "logs/")):
+        root = f"{folder.work}/{part}"
+        if os.path.islink(root):
+            warn(f"{part} is a link; nothing in it is saved.")
+            continue
+        for path, folders, files in os.walk(root):
+            folders.sort()
+            for name in folders:
+                if os.path.islink(f"{path}/{name}"):
+                    warn(f"{part}{path[len(root) :]}/{name} is a link to a folder; what is in it is not saved.")
+            for name in sorted(files):
+                shown = prefix + f"{path}/{name}"[len(root) + 1 :]
+                if not shown.isprintable() or len(shown) > LONGEST_PATH:
+                    warn(f"{shown!a} is not among the outputs: its name is too long or not plain text.")
+                elif shown in seen:
+                    warn(f"logs/{shown[5:]} is not among the outputs: outputs/{shown} has the same name.")
+                else:
+                    seen.add(shown)
+                    yield shown, f"{path}/{name}"
+
+
+def _digest(fd: int) -> str:
+    digest = hashlib.sha256()
+    offset = 0
+    while block := os.pread(fd, BLOCK, offset):
+        digest.update(block)
+        offset += len(block)
+    return digest.hexdigest()

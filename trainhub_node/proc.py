@@ -1,0 +1,67 @@
+"""What /proc says about processes."""
+
+from __future__ import annotations
+
+import os
+
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+
+class Process:
+    __slots__ = ("group", "parent", "pid", "session", "start", "state")
+
+    def __init__(self, pid: int, fields: list[bytes]) -> None:
+        """`fields`: those of /proc/PID/stat from the third, the state, on."""
+        self.pid = pid
+        self.state = fields[0].decode()
+        self.parent, self.group, self.session = (int(field) for field in fields[1:4])
+        self.start = int(fields[19])
+
+    @property
+    def dead(self) -> bool:
+        return self.state in "ZXx"
+
+
+def read(path: str) -> bytes | None:
+    """The file's bytes; None when its process is gone or belongs to somebody else."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        pieces = []
+        while piece := os.read(fd, 65536):
+            pieces.append(piece)
+        return b"".join(pieces)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+
+
+def process(pid: int) -> Process | None:
+    data = read(f"/proc/{pid}/stat")
+    if not data:
+        return None
+    # The program's name stands in parentheses and may itself hold any of " ()".
+    return Process(pid, data[data.rindex(b")") + 2 :].split())
+
+
+def processes() -> list[Process]:
+    """Every process of the machine that is not dead."""
+    found = [process(int(name)) for name in os.listdir("/proc") if name.isdigit()]
+    return [one for one in found if one is not None and not one.dead]
+
+
+def boot_id() -> str:
+    return (read(BOOT_ID) or b"").decode().strip()
+
+
+def identity(pid: int) -> str | None:
+    """Names this very process: boot and start time, so that neither a reused pid nor a reboot deceives."""
+    one = process(pid)
+    return None if one is None or one.dead else f"{boot_id()}/{one.start}"
+
+
+def alive(pid: int, known: str) -> bool:
+    return bool(known) and identity(pid) == known

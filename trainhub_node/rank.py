@@ -1,0 +1,172 @@
+"""The rank wrapper: starts one rank as planned, stays its parent, and writes down how it ended."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import time
+
+from trainhub_launch.errors import UnknownVariable
+from trainhub_launch.expand import expand
+from trainhub_node import proc, records
+from trainhub_node.rundir import RunDir
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Mapping
+    from typing import Any, NoReturn
+else:
+    import _signal as signal  # `signal` itself builds enums for 5 ms
+
+FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+WATCHED = (signal.SIGCHLD, *FORWARDED)
+MPI_PREFIXES = ("OMPI_", "PMIX_", "PMI_", "PRTE_", "ORTE_", "OPAL_", "PRRTE_", "HWLOC_")
+RANK_NAMES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
+CANNOT_RUN, NOT_FOUND = 126, 127
+
+
+def run(folder: RunDir, start: Mapping[str, Any]) -> NoReturn:
+    """Start the rank, wait for it, leave with its outcome. Never returns; meant for a process of its own."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
+    os.umask(0o077)
+    log = os.open(folder.log(start["log"]), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    began = time.time()
+    pid = os.fork()
+    if pid == 0:
+        _become(start, log)
+    os.close(log)
+    _set_group(pid)
+    records.write(
+        folder.started(start["rank"]),
+        {
+            "pid": pid, "identity": proc.identity(pid) or "", "at": began,
+            "wrapper": os.getpid(), "wrapper_identity": proc.identity(os.getpid()),
+        },
+    )
+    status, told = _wait(pid)
+    code = os.waitstatus_to_exitcode(status)
+    records.write(folder.ended(start["rank"]), ending(code, told=told))
+    os._exit(code if code >= 0 else 128 - code)
+
+
+def ending(code: int, *, told: bool) -> dict[str, Any]:
+    """An exit record. `told`: the signal to end came through us."""
+    return {
+        "at": time.time(), "exit_code": code if code >= 0 else None, "signal": -code if code < 0 else None, "by_us": told,
+    }
+
+
+def under_mpirun(path: str) -> NoReturn:
+    """The wrapper as mpirun starts it: the rank's number and the way to its peers are in the environment."""
+    folder = RunDir.at(path)
+    number = next((os.environ[name] for name in RANK_NAMES if name in os.environ), "")
+    starts = records.read(folder.starts) or {}
+    if number not in starts:
+        sys.stderr.write(f"trainhub: mpirun started rank {number or '(unnumbered)'}, which the plan does not have here\n")
+        sys.stderr.flush()
+        os._exit(CANNOT_RUN)
+    start = starts[number]
+    given = {name: value for name, value in os.environ.items() if name.startswith(MPI_PREFIXES)}
+    run(folder, {**start, "env": {**given, **start["env"]}})
+
+
+def _wait(pid: int) -> tuple[int, bool]:
+    """The status of `pid`, passing on to its whole group whatever we are told."""
+    told = False
+    while True:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return status, told
+        number = signal.sigwaitinfo(WATCHED).si_signo
+        if number in FORWARDED:
+            told = True
+            signal_group(pid, number)
+
+
+def signal_group(pid: int, number: int) -> None:
+    try:
+        os.killpg(pid, number)
+    except ProcessLookupError:
+        return
+
+
+def _set_group(pid: int) -> None:
+    """Both sides do this, so that the group exists whoever comes first."""
+    try:
+        os.setpgid(pid, pid)
+    except (PermissionError, ProcessLookupError):
+        return  # it has run its program already, or has ended
+
+
+def _become(start: Mapping[str, Any], log: int) -> NoReturn:
+    """In the forked process: turn into the planned program, or say in the log why not."""
+    code = CANNOT_RUN
+    try:
+        _set_group(0)
+        attach(log)
+        drop_to(start["account"])
+        os.chdir(start["cwd"])
+        argv = [expand(item, start["env"]) for item in start["argv"]]
+        if argv[0] == "python":
+            argv[0] = start["python"]
+        reset_signals()
+        code = NOT_FOUND
+        os.execvpe(argv[0], argv, start["env"])
+    except UnknownVariable as error:
+        _say(f"{error}; write $$ for a dollar sign")
+        code = CANNOT_RUN
+    except FileNotFoundError as error:
+        _say(_not_found(argv[0], start) if code == NOT_FOUND else f"{error.filename}: {error.strerror}")
+    except (OSError, ValueError) as error:
+        _say(_not_started(error, start))
+        code = CANNOT_RUN
+    finally:
+        # Also after anything unforeseen: this copy of the wrapper must not live on as one.
+        os._exit(code)
+
+
+def attach(log: int) -> None:
+    null = os.open("/dev/null", os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+
+
+def drop_to(account: Mapping[str, Any] | None) -> None:
+    if account is not None and os.geteuid() != account["uid"]:
+        os.initgroups(account["name"], account["gid"])
+        os.setgid(account["gid"])
+        os.setuid(account["uid"])
+
+
+def reset_signals() -> None:
+    """As a shell would start it: nothing blocked, nothing ignored (Python ignores SIGPIPE)."""
+    for number in range(1, signal.NSIG):
+        try:
+            signal.signal(number, signal.SIG_DFL)
+        except (OSError, ValueError):
+            continue  # SIGKILL, SIGSTOP and the numbers that the C library keeps
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def _not_found(program: str, start: Mapping[str, Any]) -> str:
+    if "/" not in program:
+        return f"{program}: no such program on this node (looked in {start['env'].get('PATH', '')})"
+    if os.path.exists(program):
+        return f"{program}: the interpreter that its first line names does not exist on this node"
+    return f"{program}: no such file on this node"
+
+
+def _not_started(error: OSError | ValueError, start: Mapping[str, Any]) -> str:
+    program = start["argv"][0]
+    if isinstance(error, OSError) and error.errno == errno.EACCES:
+        return f"{program}: not executable; make it so (chmod +x), or name its interpreter as the command"
+    if isinstance(error, OSError) and error.errno == errno.ENOEXEC:
+        return f"{program}: not a program that this machine can run; a script needs a first line like #!/usr/bin/env python3"
+    return f"{program}: cannot be started: {getattr(error, 'strerror', '') or error}"
+
+
+def _say(sentence: str) -> None:
+    os.write(2, f"trainhub: {sentence}\n".encode(errors="backslashreplace"))

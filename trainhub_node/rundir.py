@@ -1,0 +1,98 @@
+"""The one place that knows the name of every file of an attempt on its node."""
+
+from __future__ import annotations
+
+ENVIRONMENT_LOG = "20_environment_build_log.txt"
+PREPARATION_LOG = "55_preparation_log.txt"
+LAUNCHER_LOG = "60_launcher_log.txt"
+
+
+class RunDir:
+    """One attempt's folder. Who writes what: the agent `claim`, `order`, `terms`, `agent`, `stop`,
+    `outputs_record`, `settled`; the child `child`, `state`; the rank wrappers what is in `ranks`."""
+
+    __slots__ = ("attempt", "path", "run")
+
+    def __init__(self, attempts: str, run: str, attempt: int) -> None:
+        self.run = run
+        self.attempt = attempt
+        self.path = f"{attempts}/{run}-{attempt}"
+
+    @classmethod
+    def at(cls, path: str) -> RunDir:
+        """The attempt whose folder is `path`; ValueError for a folder that is none."""
+        attempts, _, name = path.rpartition("/")
+        run, dash, attempt = name.rpartition("-")
+        if not dash or not run or not attempt.isdigit():
+            raise ValueError(f"{path} is not an attempt's folder")
+        return cls(attempts, run, int(attempt))
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.run, self.attempt
+
+    @property
+    def claim(self) -> str:
+        return f"{self.path}/claim.json"
+
+    @property
+    def order(self) -> str:
+        return f"{self.path}/order.json"
+
+    @property
+    def terms(self) -> str:
+        return f"{self.path}/terms.json"
+
+    @property
+    def agent(self) -> str:
+        return f"{self.path}/agent.json"
+
+    @property
+    def stop(self) -> str:
+        return f"{self.path}/stop.json"
+
+    @property
+    def outputs_record(self) -> str:
+        return f"{self.path}/outputs.json"
+
+    @property
+    def settled(self) -> str:
+        return f"{self.path}/settled.json"
+
+    @property
+    def child_lock(self) -> str:
+        return f"{self.path}/child.lock"
+
+    @property
+    def child(self) -> str:
+        return f"{self.path}/child.json"
+
+    @property
+    def state(self) -> str:
+        return f"{self.path}/state.json"
+
+    @property
+    def ranks(self) -> str:
+        return f"{self.path}/ranks"
+
+    @property
+    def starts(self) -> str:
+        """How each rank is to be started, for wrappers that mpirun starts."""
+        return f"{self.path}/ranks/starts.json"
+
+    def started(self, rank: int) -> str:
+        return f"{self.path}/ranks/{rank}.started.json"
+
+    def ended(self, rank: int) -> str:
+        return f"{self.path}/ranks/{rank}.ended.json"
+
+    @property
+    def logs(self) -> str:
+        return f"{self.path}/logs"
+
+    def log(self, name: str) -> str:
+        return f"{self.path}/logs/{name}"
+
+    @property
+    def work(self) -> str:
+        return f"{self.path}/work"

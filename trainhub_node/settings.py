@@ -1,0 +1,136 @@
+"""What the operator of a node says, in environment variables; read once, wrong values refused by name."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import socket
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+DEFAULT_CACHE_BYTES = 50 * 1024**3
+
+
+class SettingsError(Exception):
+    """A variable is missing or wrong; the message is a sentence that names it."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """Whom the ranks run as, where the agent is root."""
+
+    name: str
+    uid: int
+    gid: int
+    home: str
+
+
+@dataclass(frozen=True)
+class NodeSettings:
+    hub_url: str
+    token: str
+    name: str
+    folder: Path
+    cache: Path
+    slots: int
+    cores: int
+    cache_bytes: int
+    python: str
+    address: str = ""
+    interface: str = ""
+    run_as: Account | None = None
+
+    @property
+    def attempts(self) -> Path:
+        return self.folder / "attempts"
+
+    @property
+    def snapshots(self) -> Path:
+        return self.cache / "snapshots"
+
+    @property
+    def environments(self) -> Path:
+        return self.cache / "environments"
+
+    @property
+    def sites(self) -> Path:
+        return self.folder / "sites"
+
+
+def read(env: Mapping[str, str] = os.environ) -> NodeSettings:
+    """The settings in `env`. Raises SettingsError."""
+    cores = len(os.sched_getaffinity(0))
+    return NodeSettings(
+        hub_url=_url(env), token=_token(env), name=env.get("TRAINHUB_NODE_NAME", "") or socket.gethostname(),
+        folder=_folder(env), cache=_cache(env), cores=cores, slots=_positive(env, "TRAINHUB_NODE_SLOTS", max(8, 4 * cores)),
+        cache_bytes=_positive(env, "TRAINHUB_NODE_CACHE_BYTES", DEFAULT_CACHE_BYTES),
+        python=_python(env), address=env.get("TRAINHUB_NODE_ADDRESS", ""), interface=env.get("TRAINHUB_NODE_INTERFACE", ""),
+        run_as=_account(env.get("TRAINHUB_NODE_RUN_AS", "")),
+    )
+
+
+def _url(env: Mapping[str, str]) -> str:
+    value = env.get("TRAINHUB_HUB_URL", "").rstrip("/")
+    if not value:
+        raise SettingsError("TRAINHUB_HUB_URL is not set; give the hub's address, like http://10.0.0.1:8000")
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise SettingsError(f"TRAINHUB_HUB_URL={value} must be like https://hub.example.org or http://10.0.0.1:8000")
+    return value
+
+
+def _token(env: Mapping[str, str]) -> str:
+    value, file = env.get("TRAINHUB_NODE_TOKEN", ""), env.get("TRAINHUB_NODE_TOKEN_FILE", "")
+    if not value and file:
+        try:
+            value = Path(file).read_text().strip()
+        except OSError as error:
+            raise SettingsError(f"TRAINHUB_NODE_TOKEN_FILE={file} cannot be read: {error.strerror}") from error
+    if not value:
+        raise SettingsError("TRAINHUB_NODE_TOKEN (or _FILE) is not set; `manage.py node token NAME` on the hub prints one")
+    return value
+
+
+def _folder(env: Mapping[str, str]) -> Path:
+    value = env.get("TRAINHUB_NODE_DIR", "")
+    if not value:
+        raise SettingsError("TRAINHUB_NODE_DIR is not set; give a folder for attempts and caches, like /var/lib/trainhub-node")
+    return Path(value).absolute()
+
+
+def _cache(env: Mapping[str, str]) -> Path:
+    value = env.get("TRAINHUB_NODE_CACHE", "")
+    return Path(value).absolute() if value else _folder(env) / "cache"
+
+
+def _positive(env: Mapping[str, str], name: str, default: int) -> int:
+    value = env.get(name, "")
+    if not value:
+        return default
+    if not value.isdigit() or int(value) < 1:
+        raise SettingsError(f"{name}={value} must be a whole number above 0")
+    return int(value)
+
+
+def _python(env: Mapping[str, str]) -> str:
+    value = env.get("TRAINHUB_NODE_PYTHON", "")
+    # The interpreter below the agent's own virtual environment: training must not find the agent's packages.
+    found = value or getattr(sys, "_base_executable", "") or sys.executable
+    if not os.access(found, os.X_OK):
+        raise SettingsError(f"TRAINHUB_NODE_PYTHON={found} is not an executable file")
+    return str(Path(found).absolute())
+
+
+def _account(name: str) -> Account | None:
+    if not name:
+        return None
+    if os.geteuid() != 0:
+        raise SettingsError(f"TRAINHUB_NODE_RUN_AS={name} needs an agent that runs as root; leave it out otherwise")
+    try:
+        found = pwd.getpwnam(name)
+    except KeyError as error:
+        raise SettingsError(f"TRAINHUB_NODE_RUN_AS={name} is not an account of this machine") from error
+    return Account(name=found.pw_name, uid=found.pw_uid, gid=found.pw_gid, home=found.pw_dir)

@@ -1,0 +1,47 @@
+"""Which processes belong to an attempt, and ending them: wherever they went, none is left.
+
+A process belongs when it descends from the child, lives in the child's session, or carries the attempt's
+mark in its environment. A program may leave its group, its session and (by dying) its parents, and may clear
+its environment; to be missed it must do all of that.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from trainhub_node import proc
+
+RUN_MARK = b"TRAINHUB_RUN_ID="
+ATTEMPT_MARK = b"TRAINHUB_ATTEMPT="
+
+
+def belonging(run: str, attempt: int, *, session: int, roots: frozenset[int], marks: bool = True) -> set[int]:
+    """Living processes of the attempt, without the caller itself and without the `roots` that they descend from."""
+    found = proc.processes()
+    mine = {one.pid for one in found if one.session == session}
+    if marks:
+        mine |= {one.pid for one in found if one.pid not in mine and _marked(one.pid, run, attempt)}
+    children: dict[int, list[int]] = {}
+    for one in found:
+        children.setdefault(one.parent, []).append(one.pid)
+    queue = list(mine | roots)
+    while queue:
+        for pid in children.get(queue.pop(), ()):
+            if pid not in mine:
+                mine.add(pid)
+                queue.append(pid)
+    return mine - {os.getpid()} - roots
+
+
+def _marked(pid: int, run: str, attempt: int) -> bool:
+    variables = (proc.read(f"/proc/{pid}/environ") or b"").split(b"\0")
+    return RUN_MARK + run.encode() in variables and ATTEMPT_MARK + str(attempt).encode() in variables
+
+
+def send(pids: set[int], number: signal.Signals) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            continue

@@ -1,0 +1,164 @@
+"""The one road up: reports, one in flight, the next at once when something waits; without end."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from trainhub_launch.report import MAX_CHUNK_BYTES, Ack, AttemptFact, Heartbeat, LogChunk, Report, StopOrder
+from trainhub_node.attempts import Attempts, Key
+from trainhub_node.backoff import Backoff
+from trainhub_node.holding import Held
+from trainhub_node.hub import Hub, HubError, Refused, Unwelcome
+from trainhub_node.watch import Watch
+
+log = logging.getLogger(__name__)
+LIVE_S = 1.0
+MIN_GAP_S = 0.005
+LOG_BYTES_PER_REPORT = 4 * MAX_CHUNK_BYTES
+SEND_UNASKED_BYTES = 65536
+
+
+class Handlers(Protocol):
+    """What an Ack asks for."""
+
+    def start(self, run: str, attempt: int) -> None: ...
+    def stop(self, order: StopOrder) -> None: ...
+    def settle(self, key: Key) -> None: ...
+
+
+class Uplink(threading.Thread):
+    """`tend` is called before each report, with every attempt as it is held."""
+
+    def __init__(
+        self, hub: Hub, attempts: Attempts, watch: Watch, handlers: Handlers, *,
+        heartbeat: Callable[[], Heartbeat | None], tend: Callable[[Held], None],
+    ) -> None:
+        super().__init__(name="uplink", daemon=True)
+        self._hub = hub
+        self._attempts = attempts
+        self._watch = watch
+        self._handlers = handlers
+        self._heartbeat = heartbeat
+        self._tend = tend
+        self._agent = secrets.token_hex(8)
+        self._sequence = 0
+        self._held: dict[Key, Held] = {}
+        self._interval_s = LIVE_S
+        self._last_sent = 0.0
+        self._closing = False
+        self._trouble = ""
+        self._budget = LOG_BYTES_PER_REPORT
+
+    def run(self) -> None:
+        backoff = Backoff(most_s=5.0)
+        while not self._closing:
+            try:
+                report = self._gather()
+                if report is not None:
+                    self._send(report)
+                backoff.reset()
+                self._rest(report)
+            except HubError as error:
+                self._complain(error)
+                self._pause(30.0 if isinstance(error, Unwelcome) else backoff.next_s())
+            except Exception:
+                log.exception("A report failed")
+                self._pause(backoff.next_s())
+
+    def close(self) -> None:
+        self._closing = True
+        self._watch.poke()
+
+    def _gather(self) -> Report | None:
+        """What is to be told now; None when there is nothing and it is not time for a sign of life."""
+        due = time.monotonic() - self._last_sent >= self._pace()
+        facts: list[AttemptFact] = []
+        chunks: list[LogChunk] = []
+        budget = self._budget
+        for held in self._current():
+            self._tend(held)
+            sizes = held.tail.sizes()
+            fact = held.fact(sizes)
+            if due or fact != held.acknowledged:
+                facts.append(fact)
+            for chunk in held.chunks(sizes, budget):
+                chunks.append(chunk)
+                budget -= len(chunk.data)
+        if not (due or facts or chunks):
+            return None
+        self._sequence += 1
+        return Report(
+            agent=self._agent, sequence=self._sequence, sent_at=time.time(), living=tuple(self._held),
+            heartbeat=self._heartbeat() if due else None, attempts=tuple(facts), logs=tuple(chunks),
+        )
+
+    def _current(self) -> list[Held]:
+        """The attempts held now, the one served last time last."""
+        folders = {folder.key: folder for folder in self._attempts.all()}
+        for key in self._held.keys() - folders.keys():
+            self._held.pop(key).release(self._watch)
+        for key in folders.keys() - self._held.keys():
+            self._held[key] = Held(folders[key])
+        order = list(self._held.items())
+        self._held = dict(order[1:] + order[:1])
+        for held in self._held.values():
+            held.watch(self._watch)
+        return list(self._held.values())
+
+    def _send(self, report: Report) -> None:
+        self._last_sent = time.monotonic()
+        try:
+            ack = self._hub.report(report)
+        except Refused:
+            # Too large for somebody on the way, perhaps: smaller ones may pass.
+            self._budget = max(SEND_UNASKED_BYTES, self._budget // 2)
+            raise
+        self._budget = LOG_BYTES_PER_REPORT
+        self._interval_s = min(60.0, max(0.05, ack.interval_s))
+        if self._trouble:
+            log.info("The hub answers again")
+            self._trouble = ""
+        for fact in report.attempts:
+            self._held[fact.run, fact.attempt].acknowledged = fact
+        self._obey(ack)
+
+    def _obey(self, ack: Ack) -> None:
+        for run, attempt, name, offset in ack.offsets:
+            held = self._held.get((run, attempt))
+            if held is not None:
+                held.wanted[name] = offset
+        for order in ack.stop:
+            self._handlers.stop(order)
+        for run, attempt in ack.start:
+            self._handlers.start(run, attempt)
+        for key in ack.settled:
+            self._handlers.settle(key)
+
+    def _pace(self) -> float:
+        return min(LIVE_S, self._interval_s) if self._held else self._interval_s
+
+    def _rest(self, report: Report | None) -> None:
+        if report is not None and sum(len(chunk.data) for chunk in report.logs) >= MAX_CHUNK_BYTES:
+            return
+        since = time.monotonic() - self._last_sent
+        if report is not None and since < MIN_GAP_S:
+            # Lines that come at the rate of a flood travel together; one alone has already left.
+            time.sleep(MIN_GAP_S - since)
+        self._watch.wait(self._pace() - (time.monotonic() - self._last_sent))
+
+    def _pause(self, delay_s: float) -> None:
+        """After a failure news do not hasten the next try; only closing does."""
+        until = time.monotonic() + delay_s
+        while not self._closing and (left := until - time.monotonic()) > 0:
+            self._watch.wait(left)
+            time.sleep(min(0.05, left))
+
+    def _complain(self, error: HubError) -> None:
+        if str(error) != self._trouble:
+            log.warning("Cannot report to the hub (%s); runs go on, and this is tried again", error)
+        self._trouble = str(error)

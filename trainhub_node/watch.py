@@ -1,0 +1,73 @@
+"""Sleeping until a file of a living attempt changes, or somebody pokes; asleep, it costs nothing."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import select
+
+log = logging.getLogger(__name__)
+IN_MODIFY, IN_MOVED_TO, IN_CREATE = 0x2, 0x80, 0x100
+IN_NONBLOCK, IN_CLOEXEC = os.O_NONBLOCK, os.O_CLOEXEC
+BLIND_S = 0.015
+EVENT_BYTES = 65536
+
+
+class Watch:
+    """Linux inotify. Where the machine has no more of it to give, `wait` polls instead, at the price of some CPU."""
+
+    def __init__(self) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._inotify = self._libc.inotify_init1(IN_NONBLOCK | IN_CLOEXEC)
+        self._poke = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._watches: dict[str, int] = {}
+        self._blind: set[str] = set()
+        self._poll = select.poll()
+        self._poll.register(self._poke, select.POLLIN)
+        if self._inotify >= 0:
+            self._poll.register(self._inotify, select.POLLIN)
+
+    def add(self, folder: str) -> None:
+        """Wake up when a file in `folder` is written to, made or moved in. Again is fine; a missing folder is fine."""
+        if folder in self._watches or folder in self._blind or not os.path.isdir(folder):
+            return
+        mask = IN_MODIFY | IN_MOVED_TO | IN_CREATE
+        handle = -1 if self._inotify < 0 else self._libc.inotify_add_watch(self._inotify, os.fsencode(folder), mask)
+        if handle < 0:
+            log.warning("Cannot watch %s (%s); it is polled", folder, os.strerror(ctypes.get_errno()))
+            self._blind.add(folder)
+        else:
+            self._watches[folder] = handle
+
+    def remove(self, folder: str) -> None:
+        self._blind.discard(folder)
+        handle = self._watches.pop(folder, None)
+        if handle is not None:
+            self._libc.inotify_rm_watch(self._inotify, handle)
+
+    def poke(self) -> None:
+        """End the present or the next wait; from any thread."""
+        os.eventfd_write(self._poke, 1)
+
+    def wait(self, timeout_s: float) -> bool:
+        """True when something happened before `timeout_s`."""
+        if self._blind:
+            timeout_s = min(timeout_s, BLIND_S)
+        ready = self._poll.poll(max(0.0, timeout_s) * 1000)
+        for fd, _ in ready:
+            _drain(fd)
+        return bool(ready) or bool(self._blind)
+
+    def close(self) -> None:
+        os.close(self._poke)
+        if self._inotify >= 0:
+            os.close(self._inotify)
+
+
+def _drain(fd: int) -> None:
+    try:
+        while os.read(fd, EVENT_BYTES):
+            pass
+    except BlockingIOError:
+        return
