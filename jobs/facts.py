@@ -19,7 +19,7 @@ from jobs.ending import end
 from jobs.masking import mask
 from jobs.models import Artifact, Attempt, AttemptNode, Member, Run
 from jobs.queueing import launch_soon, wake_soon
-from jobs.states import MEMBER_FINAL, RunState
+from jobs.states import MEMBER_FINAL, Reason, RunState
 from jobs.tokens import token_of
 from live.publish import publish_on_commit
 from live.topics import run_topic
@@ -151,22 +151,26 @@ def _move_run(run: Run, attempt: Attempt, node: Node, now: datetime) -> None:
     for phase, state in _STATE_OF_PHASE.items():
         if not _reached(parts, phase, verdict):
             continue
-        times = [part.fact.phase_at[phase] for part in parts if part.fact and phase in part.fact.phase_at]
+        times = _times(parts, phase) or _times(parts, "done") or [now.timestamp()]
         at = _clamped(min(times) if phase == "running" else max(times), since, now)
         if lifecycle.advance(run.pk, state, actor=actor, attempt=attempt.number, at=at):
             since = at
     if verdict.reason:
-        times = [part.fact.phase_at.get("done", now.timestamp()) for part in parts if part.fact]
-        end(run.pk, attempt.number, verdict.reason, verdict.facts, actor=actor, at=_clamped(max(times), since, now))
+        at = _clamped(max(_times(parts, "done"), default=now.timestamp()), since, now)
+        end(run.pk, attempt.number, verdict.reason, verdict.facts, actor=actor, at=at)
     elif verdict.failing and not attempt.failing:
         _end_gang(run, attempt, rows, node)
 
 
 def _reached(parts: Sequence[outcomes.Part], phase: str, verdict: outcomes.Verdict) -> bool:
-    told = [bool(part.fact and phase in part.fact.phase_at) for part in parts]
-    if phase == "running":
-        return any(told)
-    return any(told) and (bool(verdict.reason) or verdict.state is RunState.FINALIZING)
+    if verdict.reason is Reason.COMPLETED:
+        return True
+    told = bool(_times(parts, phase))
+    return told and (phase == "running" or bool(verdict.reason) or verdict.state is RunState.FINALIZING)
+
+
+def _times(parts: Sequence[outcomes.Part], phase: str) -> list[float]:
+    return [part.fact.phase_at[phase] for part in parts if part.fact and phase in part.fact.phase_at]
 
 
 def _end_gang(run: Run, attempt: Attempt, rows: Sequence[AttemptNode], told_by: Node) -> None:

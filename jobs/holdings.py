@@ -96,6 +96,12 @@ def forget(node_id: int) -> None:
         _known.pop(node_id, None)
 
 
+def restart() -> None:
+    """Remember nothing, as a process does that has just begun."""
+    with _lock:
+        _known.clear()
+
+
 def _read(node_id: int, known: dict[Key, Holding]) -> list[Holding]:
     parts = AttemptNode.objects.filter(node_id=node_id, settled_at=None).select_related("attempt__run")
     return [_holding(part, known) for part in parts]

@@ -59,6 +59,12 @@ def ingest(node: Node, report: Report, now: datetime | None = None) -> Ack:
     )
 
 
+def restart() -> None:
+    """Remember nothing, as a process does that has just begun."""
+    with _seen_lock:
+        _seen.clear()
+
+
 def _held(node: Node, report: Report, *, fresh: bool) -> Mapping[Key, Holding]:
     held = holdings.of(node.pk, fresh=fresh)
     # What is named but not known may have been claimed a moment ago.

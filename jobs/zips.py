@@ -12,7 +12,7 @@ from django.conf import settings
 
 from jobs.entries import Entry, SnapshotError, check_all, check_count, check_path
 from jobs.folders import Tree
-from jobs.ignoring import rules
+from jobs.ignoring import Rules, rules
 
 MAX_RATIO = 200
 RATIO_MATTERS_FROM = 8 * 2**20
@@ -34,10 +34,11 @@ def files_of(file: IO[bytes]) -> Tree:
     _check_ratio(infos)
     entries = [_entry(archive, info) for info in infos]
     check_all(entries)
-    entries = _without_top_folder(entries)
-    by_path = {entry.path: entry for entry in entries}
+    # First what is never taken: a Mac packs a folder of its own beside the one that was meant.
+    worth = _without_top_folder([entry for entry in entries if not Rules().leave_out(entry.path)])
+    by_path = {entry.path: entry for entry in worth}
     ignored = rules(lambda name: _content(by_path.get(name)))
-    kept = tuple(entry for entry in entries if not ignored.leave_out(entry.path))
+    kept = tuple(entry for entry in worth if not ignored.leave_out(entry.path))
     return Tree(kept, len(entries) - len(kept), ignored)
 
 

@@ -1,0 +1,135 @@
+"""A cluster with a node that is played by hand, and runs on it: what the tests of this floor start from."""
+
+from __future__ import annotations
+
+import io
+import time
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from django.utils import timezone
+
+from clusters import enrolment, heartbeat
+from clusters.models import Cluster, Node
+from jobs import claims, launching, reports, snapshots
+from jobs.models import Run, Snapshot
+from trainhub_launch.order import NodeOrder
+from trainhub_launch.report import (
+    Ack,
+    AttemptFact,
+    GpuFact,
+    Heartbeat,
+    Interpreter,
+    LogChunk,
+    MemberFact,
+    OutputFile,
+    Report,
+)
+from trainhub_launch.spec import RunSpec
+from workspaces.access import Principal
+
+PYTHON = "3.11.7"
+
+
+def beat(*, slots: int = 8, gpus: int = 0, name: str = "alpha") -> Heartbeat:
+    devices = tuple(GpuFact(uuid=f"GPU-{name}-{index}", index=index, name="H200") for index in range(gpus))
+    return Heartbeat(
+        agent_version="1", hostname=name, address="127.0.0.1", interface="lo", cores=4, slots=slots, memory_bytes=2**33,
+        memory_used_bytes=2**30, cpu_pct=3.0, disk_free_bytes=2**40, gpus=devices,
+        interpreters=(Interpreter("/usr/bin/python3", PYTHON),),
+    )
+
+
+def node(name: str = "alpha", *, cluster: str = "local", slots: int = 8, gpus: int = 0) -> Node:
+    made, _ = enrolment.enrol(cluster, name)
+    heartbeat.apply(made, beat(slots=slots, gpus=gpus, name=name), timezone.now())
+    return made
+
+
+def zipped(files: Mapping[str, str | bytes]) -> io.BytesIO:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for path, content in files.items():
+            archive.writestr(path, content)
+    out.seek(0)
+    return out
+
+
+def snapshot(who: Principal, files: Mapping[str, str | bytes] | None = None) -> Snapshot:
+    return snapshots.from_zip(zipped(files or {"train.py": "print('hello')\n"}), who)
+
+
+def spec(who: Principal, **changes: Any) -> RunSpec:
+    data = {"source": {"type": "snapshot", "id": snapshot(who).sha256}, "script": "train.py"}
+    return RunSpec.from_json(data | changes)
+
+
+def processes(count: int) -> dict[str, Any]:
+    return {"type": "pytorch", "process_count": count, "communication_backend": "gloo"}
+
+
+def queued(who: Principal, **changes: Any) -> Run:
+    Cluster.objects.get_or_create(name="local")
+    return launching.submit(spec(who, **changes), who)
+
+
+def launched(who: Principal, **changes: Any) -> Run:
+    """A run that waits for its node to claim it."""
+    run = queued(who, **changes)
+    launching.launch(run.pk)
+    run.refresh_from_db()
+    return run
+
+
+def ended(rank: int, code: int | None = 0, *, at: float | None = None, **more: Any) -> MemberFact:
+    now = time.time()
+    return MemberFact(rank, "ended", pid=100 + rank, started_at=now - 1, ended_at=at or now, exit_code=code, log_bytes=0, **more)
+
+
+def alive(rank: int) -> MemberFact:
+    return MemberFact(rank, "running", pid=100 + rank, started_at=time.time())
+
+
+@dataclass
+class Played:
+    """A node that says what a test wants it to say."""
+
+    node: Node
+    nonce: str = "a" * 32
+    sequence: int = 0
+    facts: dict[tuple[str, int], AttemptFact] = field(default_factory=dict)
+
+    def claim(self, run: Run, nonce: str | None = None, attempt: int = 1) -> NodeOrder:
+        order = claims.claim(self.node, run.pk, attempt, nonce or self.nonce, [6105, 6106, 6107])
+        self.facts[(run.pk, attempt)] = AttemptFact(run.pk, attempt, "accepted", phase_at={"accepted": time.time()})
+        return order
+
+    def tell(self, run: Run, phase: str, *members: MemberFact, attempt: int = 1, **more: Any) -> Ack:
+        """Report one attempt's new fact, and everything else as it was."""
+        before = self.facts.get((run.pk, attempt)) or AttemptFact(run.pk, attempt, phase)
+        phases = {**before.phase_at, phase: time.time()}
+        self.facts[(run.pk, attempt)] = replace(before, phase=phase, phase_at=phases, members=members or before.members, **more)
+        return self.report()
+
+    def log(self, run: Run, name: str, offset: int, data: bytes, attempt: int = 1) -> int:
+        """Send a chunk; the offset the hub wants next."""
+        ack = self.report(logs=(LogChunk(run.pk, attempt, name, offset, data),))
+        return ack.offsets[0][3]
+
+    def report(self, *, logs: tuple[LogChunk, ...] = (), heartbeat: bool = True, living: Any = None, now: Any = None) -> Ack:
+        self.sequence += 1
+        told = Report(
+            agent="test", sequence=self.sequence, sent_at=time.time(), logs=logs, attempts=tuple(self.facts.values()),
+            living=tuple(self.facts) if living is None else living, heartbeat=beat(name=self.node.name) if heartbeat else None,
+        )
+        ack = reports.ingest(self.node, told, now)
+        for key in ack.settled:
+            self.facts.pop(key, None)
+        return ack
+
+    def finish(self, run: Run, *members: MemberFact, attempt: int = 1, outputs: tuple[OutputFile, ...] = ()) -> Ack:
+        """Claim nothing, run everything: straight to the end."""
+        self.tell(run, "running", attempt=attempt)
+        return self.tell(run, "done", *(members or (ended(0),)), attempt=attempt, outputs=outputs)

@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+import pytest
+
+from jobs import holdings, reports
+from tests.people import make_contributor, principal_of
+from workspaces.access import Principal
+
+
+@pytest.fixture
+def who(db: None) -> Principal:
+    """The contributor who submits."""
+    return principal_of(make_contributor())
+
+
+@pytest.fixture(autouse=True)
+def _fresh_process() -> None:
+    """A new test is a new hub: what the last one's process remembered must not meet the new rows."""
+    holdings.restart()
+    reports.restart()

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from clusters.models import Lease
+from jobs import claims, launching, lifecycle
+from jobs.models import Attempt, Member
+from jobs.states import Reason, RunState
+from tests.jobs.builders import Played, launched, node, processes, queued
+from trainhub_launch.order import NodeOrder
+from workspaces.access import Principal
+from workspaces.tokens import digest
+
+pytestmark = pytest.mark.django_db
+
+
+class TestClaim:
+    def test_tells_what_to_run_and_moves_the_run_to_preparing(self, who: Principal) -> None:
+        alpha = Played(node())
+        run = launched(who, distribution=processes(2), limits={"timeout_s": 60, "grace_s": 5})
+        order = alpha.claim(run)
+        run.refresh_from_db()
+        assert run.state == RunState.PREPARING
+        assert (order.timeout_s, order.grace_s, order.head) == (60, 5, True)
+        assert order.snapshot == run.spec["source"]["id"]
+        assert [process.env["MASTER_PORT"] for process in order.command.processes] == ["6105", "6105"]
+
+    def test_the_order_survives_the_wire(self, who: Principal) -> None:
+        order = Played(node()).claim(launched(who))
+        assert NodeOrder.from_json(json.loads(json.dumps(order.to_json()))) == order
+
+    def test_the_same_nonce_gets_the_same_answer_again(self, who: Principal) -> None:
+        alpha = Played(node())
+        run = launched(who)
+        assert alpha.claim(run) == alpha.claim(run)
+
+    def test_another_nonce_gets_nothing(self, who: Principal) -> None:
+        alpha = Played(node())
+        run = launched(who)
+        alpha.claim(run)
+        with pytest.raises(claims.Refused, match="claimed before"):
+            alpha.claim(run, "b" * 32)
+
+    def test_the_stored_plan_is_what_runs_and_holds_no_token(self, who: Principal) -> None:
+        order = Played(node()).claim(launched(who))
+        attempt = Attempt.objects.get()
+        token = order.values["launch:token"]
+        assert order.masked == (token,)
+        assert token not in json.dumps(attempt.plan)
+        assert attempt.plan is not None
+        assert attempt.plan["commands"][0]["node"] == "alpha"
+        assert attempt.token_digest == digest(token)
+
+    def test_members_have_the_names_of_the_final_plan(self, who: Principal) -> None:
+        order = Played(node()).claim(launched(who, distribution=processes(2)))
+        names = [process.log_name for process in order.command.processes]
+        assert list(Member.objects.values_list("log_name", flat=True)) == names
+
+
+class TestRefused:
+    def test_a_node_that_the_attempt_is_not_placed_on(self, who: Principal) -> None:
+        node()
+        run = launched(who)
+        with pytest.raises(claims.Refused, match="not placed"):
+            Played(node("beta")).claim(run)
+
+    def test_an_attempt_that_never_was(self, who: Principal) -> None:
+        alpha = Played(node())
+        with pytest.raises(claims.Refused, match="not placed"):
+            alpha.claim(queued(who))
+
+    def test_a_canceled_run(self, who: Principal) -> None:
+        alpha = Played(node())
+        run = launched(who)
+        launching.cancel(run, who.user)
+        with pytest.raises(claims.Refused, match="over"):
+            alpha.claim(run)
+
+    def test_an_attempt_that_a_later_one_has_replaced(self, who: Principal) -> None:
+        alpha = Played(node())
+        run = launched(who)
+        lifecycle.advance(run.pk, RunState.QUEUED, Reason.NEVER_STARTED, facts={"node": "alpha", "seconds": 1})
+        launching.launch(run.pk)
+        with pytest.raises(claims.Refused, match="over"):
+            alpha.claim(run)
+        assert alpha.claim(run, attempt=2).attempt == 2
+
+    @pytest.mark.parametrize("nonce", ["", "A" * 32, "a" * 31, "../x"])
+    def test_a_nonce_that_is_none(self, nonce: str, who: Principal) -> None:
+        alpha = node()
+        run = launched(who)
+        with pytest.raises(claims.Refused, match="nonce"):
+            claims.claim(alpha, run.pk, 1, nonce, [])
+
+
+class TestSeveralNodes:
+    def test_the_plan_waits_until_every_node_has_named_its_ports(self, who: Principal) -> None:
+        alpha, beta = Played(node("alpha")), Played(node("beta"))
+        run = launched(who, distribution={**processes(2), "node_count": 2})
+        with pytest.raises(claims.Later):
+            alpha.claim(run)
+        second = beta.claim(run)
+        first = alpha.claim(run)
+        assert (first.command.node_rank, second.command.node_rank) == (0, 1)
+        assert (first.head, second.head) == (True, False)
+
+    def test_both_nodes_are_leased(self, who: Principal) -> None:
+        node("alpha")
+        node("beta")
+        launched(who, distribution={**processes(2), "node_count": 2})
+        assert set(Lease.objects.values_list("node__name", flat=True)) == {"alpha", "beta"}
