@@ -7,10 +7,13 @@ nothing. `to_wire()` gives plain lists, dicts, numbers, str and bytes, for msgpa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field, fields
+from itertools import chain
+from typing import Any, TypeVar, cast
 
 from trainhub_launch.errors import WireError
+
+_T = TypeVar("_T")
 
 VERSION = 1
 MAX_CHUNK_BYTES = 4 * 1024 * 1024
@@ -161,7 +164,7 @@ class Report:
                 living=tuple((str(run), int(attempt)) for run, attempt in data["living"]),
                 heartbeat=None if beat is None else _heartbeat(beat),
                 attempts=tuple(_attempt(item) for item in data["attempts"]),
-                logs=tuple(LogChunk(**item) for item in data["logs"]),
+                logs=tuple(_read(LogChunk, item) for item in data["logs"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise WireError(f"not a report: {error!r}") from error
@@ -201,7 +204,7 @@ class Ack:
             return cls(
                 offsets=tuple((r, int(a), n, int(o)) for r, a, n, o in data["offsets"]),
                 start=tuple((r, int(a)) for r, a in data["start"]),
-                stop=tuple(StopOrder(**item) for item in data["stop"]),
+                stop=tuple(_read(StopOrder, item) for item in data["stop"]),
                 settled=tuple((r, int(a)) for r, a in data["settled"]),
                 interval_s=float(data["interval_s"]),
             )
@@ -210,11 +213,12 @@ class Ack:
 
 
 def _heartbeat(data: Mapping[str, Any]) -> Heartbeat:
-    return Heartbeat(
-        **{
+    return _read(
+        Heartbeat,
+        {
             **data,
-            "gpus": tuple(GpuFact(**gpu) for gpu in data["gpus"]),
-            "interpreters": tuple(Interpreter(**item) for item in data["interpreters"]),
+            "gpus": tuple(_read(GpuFact, gpu) for gpu in data["gpus"]),
+            "interpreters": tuple(_read(Interpreter, item) for item in data["interpreters"]),
         }
     )
 
@@ -222,11 +226,30 @@ def _heartbeat(data: Mapping[str, Any]) -> Heartbeat:
 def _attempt(data: Mapping[str, Any]) -> AttemptFact:
     if data["phase"] not in PHASES:
         raise WireError(f"unknown phase {data['phase']!r}")
-    return AttemptFact(
-        **{
+    return _read(
+        AttemptFact,
+        {
             **data,
-            "members": tuple(MemberFact(**item) for item in data["members"]),
-            "outputs": tuple(OutputFile(**item) for item in data["outputs"]),
-            "warnings": tuple(data["warnings"]),
+            "phase_at": {str(phase): float(at) for phase, at in data["phase_at"].items()},
+            "logs": {str(name): int(size) for name, size in data["logs"].items()},
+            "members": tuple(_read(MemberFact, item) for item in data["members"]),
+            "outputs": tuple(_read(OutputFile, item) for item in data["outputs"]),
+            "warnings": tuple(str(warning) for warning in data["warnings"]),
         }
     )
+
+
+_PLAIN: dict[str, tuple[type, ...]] = {
+    "str": (str,), "int": (int,), "float": (int, float), "bytes": (bytes,), "bool": (bool,), "None": (type(None),),
+}
+
+
+def _read(kind: type[_T], data: Mapping[str, Any]) -> _T:
+    """Build `kind`, refusing a plain field of another type: what follows puts these into paths, files and rows."""
+    made = kind(**data)
+    for spot in fields(cast("Any", kind)):
+        allowed = [_PLAIN[name] for name in str(spot.type).split(" | ") if name in _PLAIN]
+        value = getattr(made, spot.name)
+        if allowed and not isinstance(value, tuple(chain(*allowed))):
+            raise WireError(f"{kind.__name__}.{spot.name} is {type(value).__name__}, not {spot.type}")
+    return made

@@ -18,7 +18,9 @@ TORCH_LAUNCH = (
     "--master_addr", "$MASTER_ADDR", "--master_port", "$MASTER_PORT", "--use_env", "train.py", *EPOCHS,
 )
 HOSTILE = ("a b", "x;rm -rf /", "it's", 'say "hi"', "$(id)", "`id`", "${HOME", "$$HOME", "naïve ☃", "", "*", "\n")
-VARIABLES = {"WANDB_API_KEY": Variable(secret="wandb"), "DATA": Variable(value="/data/a b"), "OMP_NUM_THREADS": Variable(value="3")}
+VARIABLES = {
+    "WANDB_API_KEY": Variable(secret="wandb"), "DATA": Variable(value="/data/a b"), "OMP_NUM_THREADS": Variable(value="3"),
+}
 
 PLANS: dict[str, Callable[[], LaunchPlan]] = {
     "single_cpu": lambda: make_plan(make_spec(arguments=("--output_dir", "./outputs")), make_placement()),

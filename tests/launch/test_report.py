@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -64,6 +65,10 @@ class TestReport:
             {**make_report().to_wire(), "heartbeat": {"cpu": 1}}, {**make_report().to_wire(), "living": [1]},
             {**make_report().to_wire(), "attempts": [{"phase": "dreaming"}]},
             {**make_report().to_wire(), "logs": [{"run": "r"}]},
+            {**make_report().to_wire(), "logs": [{"run": "r", "attempt": 1, "name": "n", "offset": "0", "data": b""}]},
+            {**make_report().to_wire(), "logs": [{"run": "r", "attempt": 1, "name": "n", "offset": 0, "data": "text"}]},
+            {**make_report().to_wire(), "attempts": [{**asdict(FACT), "members": [{"rank": "0", "state": "ended"}]}]},
+            {**make_report().to_wire(), "attempts": [{**asdict(FACT), "outputs": [{"path": 1, "size": 1, "sha256": ""}]}]},
         ],
     )
     def test_anything_else_is_refused_as_no_report(self, wrong: Any) -> None:

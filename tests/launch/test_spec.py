@@ -61,7 +61,8 @@ class TestRoundTrip:
         assert RunSpec.from_json({**MINIMAL, "distribution": {"type": "tensorflow"}}).distribution == tensorflow(1, 0)
 
     def test_numbers_among_arguments_become_words(self) -> None:
-        assert RunSpec.from_json({**MINIMAL, "arguments": ["--epochs", 50, "--lr", 0.1]}).arguments == ("--epochs", "50", "--lr", "0.1")
+        spec = RunSpec.from_json({**MINIMAL, "arguments": ["--epochs", 50, "--lr", 0.1]})
+        assert spec.arguments == ("--epochs", "50", "--lr", "0.1")
 
 
 class TestRefusals:
@@ -89,8 +90,14 @@ class TestRefusals:
             ({"distribution": {"type": "pytorch", "process_count": "4"}}, "distribution.process_count"),
             ({"distribution": {"type": "pytorch", "communication_backend": "ucc"}}, "distribution.communication_backend"),
             ({"distribution": {"type": "mpi", "process_count": 4}}, "distribution.process_count"),
-            ({"distribution": {"type": "mpi", "process_count_per_node": 4096, "node_count": 1024}}, "distribution.process_count_per_node"),
-            ({"distribution": {"type": "tensorflow", "worker_count": 400, "parameter_server_count": 400}}, "distribution.worker_count"),
+            (
+                {"distribution": {"type": "mpi", "process_count_per_node": 4096, "node_count": 1024}},
+                "distribution.process_count_per_node",
+            ),
+            (
+                {"distribution": {"type": "tensorflow", "worker_count": 400, "parameter_server_count": 400}},
+                "distribution.worker_count",
+            ),
             ({"distribution": {"type": "pytorch", "node_count": 2}, "resources": {"node_count": 3}}, "resources.node_count"),
             ({"resources": {"node_count": 2}}, "resources.node_count"),
             ({"resources": {"gpus_per_node": -1}}, "resources.gpus_per_node"),

@@ -40,7 +40,7 @@ def _pytorch(spec: RunSpec, distribution: PyTorchConfiguration) -> Iterator[Find
         yield Finding("error", "distribution.process_count", indivisible(processes, nodes))
         return
     level = "error" if distribution.communication_backend == "nccl" else "warning"
-    yield from _against_gpus(level, "distribution.process_count", processes // nodes, gpus, f"{gpus * nodes} in all")
+    yield from _against_gpus(level, "distribution.process_count", processes // nodes, gpus, f"process_count {gpus * nodes}")
 
 
 def _mpi(spec: RunSpec, distribution: MpiConfiguration) -> Iterator[Finding]:
@@ -49,12 +49,12 @@ def _mpi(spec: RunSpec, distribution: MpiConfiguration) -> Iterator[Finding]:
     if processes == 1 and gpus > 1 and not _starts_its_own(spec):
         yield Finding("hint", field, f"one process a node will see {gpus} GPUs; for one process on each GPU, give {gpus}")
     elif processes > 1:
-        yield from _against_gpus("warning", field, processes, gpus, str(gpus))
+        yield from _against_gpus("warning", field, processes, gpus, f"process_count_per_node {gpus}")
 
 
 def _against_gpus(level: str, field: str, processes: int, gpus: int, full: str) -> Iterator[Finding]:
     if gpus and processes > gpus:
-        remedy = f"ask for {processes} GPUs on each node, or at most {full} processes"
+        remedy = f"ask for {processes} GPUs on each node, or give at most {full}"
         message = f"{processes} processes on a node with {gpus} GPU(s) asked for would share devices; {remedy}"
         yield Finding("error" if level == "error" else "warning", field, message)
     elif processes < gpus:

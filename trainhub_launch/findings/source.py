@@ -15,10 +15,11 @@ _SECRET_ENDINGS = (".pem", ".p12", ".pfx", ".key")
 
 
 def source(spec: RunSpec, paths: Collection[str] | None) -> Iterator[Finding]:
-    yield from _kind_of_script(spec)
+    refusals = list(_kind_of_script(spec))
+    yield from refusals
     if paths is None:
         return
-    if spec.script:
+    if spec.script and not refusals:
         yield from _missing("script", spec.script, paths)
     elif spec.command:
         found = launcher(spec.command)

@@ -52,8 +52,10 @@ def _overridden(spec: RunSpec, plan: LaunchPlan) -> Iterator[Finding]:
         if is_reserved(name, contract, provided):
             yield Finding("error", f"environment_variables.{name}", reserved_sentence(name))
         elif name in contract and name != "PYTHONPATH":
-            yield Finding("hint", f"environment_variables.{name}", f"replaces TrainHub's own value, {contract[name]}")
+            yield Finding("hint", f"environment_variables.{name}", "replaces the value that TrainHub would set")
 
 
 def _is_secret_name(name: str) -> bool:
-    return bool(_SECRET_NAME.search(name.upper())) and not _NOT_SECRET_NAME.search(name.upper())
+    upper = name.upper()
+    # TRAINHUB_ names are refused already.
+    return bool(_SECRET_NAME.search(upper)) and not _NOT_SECRET_NAME.search(upper) and not upper.startswith("TRAINHUB_")

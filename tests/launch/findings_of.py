@@ -1,0 +1,33 @@
+"""Findings about a spec, said shortly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.launch.builders import make_node, make_spec
+from trainhub_launch.findings import Finding, findings
+from trainhub_launch.placement import FreeNode
+from trainhub_launch.spec import Resources, RunSpec
+
+ROOMY = tuple(make_node(f"gpu-{n}", gpus=8, slots=64) for n in range(1, 5))
+FILES = ("train.py", "src/model.py", "data/words.txt")
+
+
+def found(
+    spec: RunSpec, *, paths: tuple[str, ...] | None = FILES, nodes: tuple[FreeNode, ...] = ROOMY, **rest: Any
+) -> list[Finding]:
+    return list(findings(spec, paths=paths, nodes=nodes, **rest))
+
+
+def one(spec: RunSpec, field: str, **rest: Any) -> Finding:
+    """The only finding about `field`."""
+    (finding,) = [finding for finding in found(spec, **rest) if finding.field == field]
+    return finding
+
+
+def command(line: str, distribution: Any = None, gpus: int = 0) -> RunSpec:
+    return make_spec(distribution, command=tuple(line.split()), resources=Resources(gpus_per_node=gpus))
+
+
+def script(line: str, distribution: Any = None, gpus: int = 0, name: str = "train.py") -> RunSpec:
+    return make_spec(distribution, script=name, arguments=tuple(line.split()), resources=Resources(gpus_per_node=gpus))
