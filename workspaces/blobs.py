@@ -67,8 +67,7 @@ class BlobWriter:
     """
 
     def __init__(self) -> None:
-        folder = _root() / "partial"
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder = _made("partial")
         self._path = folder / secrets.token_hex(16)
         self._file = os.fdopen(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
         self._hash = hashlib.sha256()
@@ -93,10 +92,17 @@ class BlobWriter:
             raise BlobError(f"the bytes have the SHA-256 {sha256}, not {expected}")
         self._file.flush()
         os.fsync(self._file.fileno())
-        target = path(sha256)
-        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._path.replace(target)
+        _made(sha256[:2])
+        self._path.replace(path(sha256))
         return sha256
+
+
+def _made(name: str) -> Path:
+    # Each by itself: mkdir's mode holds only for the last folder of parents=True.
+    _root().mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = _root() / name
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
 
 
 def _root() -> Path:

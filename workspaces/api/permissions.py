@@ -6,6 +6,7 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from workspaces.access import Principal, lacking
+from workspaces.api import schema as _registered  # noqa: F401 - views come with it
 from workspaces.api.authentication import principal_of
 from workspaces.api.problems import ApiProblem
 from workspaces.states import Role

@@ -1,0 +1,98 @@
+"""What all views of this API share: who asks, which run, which body, and our own refusals as problems."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+
+from django.http import Http404
+from django.http.response import HttpResponseBase
+from rest_framework.parsers import JSONParser
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from jobs.errors import Conflict
+from jobs.models import Run
+from jobs.querysets import RunQuerySet
+from jobs.submitting import SubmitRefused
+from trainhub_launch.spec import RunSpec
+from workspaces.access import Principal
+from workspaces.api.permissions import AtLeast, PrincipalRequest
+from workspaces.api.problems import ApiProblem
+from workspaces.states import Role
+
+LONGEST_NUMBER = 9
+"""A run's id has 32 digits; anything decimal and this short is its number."""
+
+
+class JobsView(APIView):
+    """Viewers read, contributors also act."""
+
+    permission_classes = [AtLeast(Role.VIEWER, writing=Role.CONTRIBUTOR)]
+    parser_classes = [JSONParser]
+
+    def handle_exception(self, exc: Exception) -> HttpResponseBase:  # type: ignore[override]
+        return super().handle_exception(_as_problem(exc))
+
+    def principal(self, request: Request) -> Principal:
+        return cast("PrincipalRequest", request).principal
+
+    def runs(self, request: Request) -> RunQuerySet:
+        return Run.objects.of(self.principal(request).workspace)
+
+    def run(self, request: Request, run: str) -> Run:
+        """A run of the workspace by its id or its number; 404."""
+        key = {"number": int(run)} if run.isdecimal() and len(run) <= LONGEST_NUMBER else {"pk": run}
+        found = self.runs(request).select_related("experiment", "created_by").filter(**key).first()
+        if found is None:
+            raise Http404
+        return cast("Run", found)
+
+    def attempt(self, request: Request, run: Run) -> int:
+        """The attempt that is asked about: the last one unless `?attempt=` names another."""
+        text = request.query_params.get("attempt")
+        if text is None:
+            return run.attempt
+        if not text.isdecimal() or not 1 <= len(text) <= LONGEST_NUMBER or not 1 <= int(text) <= run.attempt:
+            raise ApiProblem(400, "Name an attempt of this run.", [("attempt", f"must be between 1 and {run.attempt}")])
+        return int(text)
+
+    def spec(self, request: Request) -> RunSpec:
+        """The body as a RunSpec; SpecError names the field that is wrong."""
+        return RunSpec.from_json(_storable(_body(request)))
+
+
+def _body(request: Request) -> Any:
+    try:
+        return request.data
+    except RecursionError as error:
+        raise ApiProblem(400, "The body is nested too deeply to be a run's spec.", [("body", "is nested too deeply")]) from error
+
+
+def _storable(data: Any) -> Any:
+    """JSON can spell half a character (`\\ud800`) that no database and no file name takes."""
+    try:
+        json.dumps(data, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise ApiProblem(
+            400, "The body holds text that is not Unicode.", [(_wrong_field(data), "is not valid Unicode")]
+        ) from error
+    return data
+
+
+def _wrong_field(data: Any) -> str:
+    if isinstance(data, Mapping):
+        for name, value in data.items():
+            if not json.dumps([name, value], ensure_ascii=False).isascii():
+                return str(name).encode("ascii", "replace").decode()
+    return "body"
+
+
+def _as_problem(error: Exception) -> Exception:
+    if isinstance(error, Conflict):
+        return ApiProblem(409, str(error))
+    if isinstance(error, SubmitRefused):
+        wrong = [(item.field, item.message) for item in error.findings if item.level == "error"]
+        return ApiProblem(400, f"{error.field}: {error.message}", wrong)
+    return error

@@ -1,0 +1,68 @@
+"""What a run can be made of: snapshots of source, environments, examples."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from drf_spectacular.utils import extend_schema
+from rest_framework.parsers import MultiPartParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from clusters.visibility import visible_nodes
+from jobs import environments, snapshots
+from jobs.api.base import JobsView
+from jobs.api.serializers import EnvironmentSerializer, ExampleSerializer, SnapshotSerializer, SnapshotUploadSerializer
+from workspaces.api.problems import ApiProblem
+from workspaces.models import Workspace
+
+FORM_BYTES = 64 * 1024
+"""What a multipart form adds to the file it carries, generously."""
+
+
+class SnapshotList(JobsView):
+    parser_classes = [MultiPartParser]
+
+    @extend_schema(request={"multipart/form-data": SnapshotUploadSerializer}, responses={201: SnapshotSerializer})
+    def post(self, request: Request) -> Response:
+        """Freeze a source folder, sent as a zip in the form field `file`. The same content is the same snapshot."""
+        told = request.headers.get("Content-Length", "")
+        if told.isdecimal() and int(told) > settings.MAX_SNAPSHOT_BYTES + FORM_BYTES:
+            most = f"{settings.MAX_SNAPSHOT_BYTES / 2**20:.0f} MiB"
+            message = f"is larger than the {most} allowed; leave data out with a .trainhubignore file"
+            raise ApiProblem(413, f"file: {message}", [("file", message)])
+        file = request.FILES.get("file")
+        if file is None:
+            message = "send the source folder as a zip in the form field 'file'"
+            raise ApiProblem(400, f"file: {message}", [("file", message)])
+        snapshot = snapshots.from_zip(file, self.principal(request))
+        return Response(SnapshotSerializer(snapshot).data, status=201)
+
+
+class EnvironmentList(JobsView):
+    @extend_schema(responses=EnvironmentSerializer(many=True))
+    def get(self, request: Request) -> Response:
+        """The curated environments, and the interpreters that the workspace's nodes have."""
+        curated = [
+            {"name": item.name, "version": item.version, "kind": item.kind, "requirements": item.requirements, "nodes": []}
+            for item in environments.CURATED
+        ]
+        return Response(EnvironmentSerializer([*curated, *_interpreters(self.principal(request).workspace)], many=True).data)
+
+
+class ExampleList(JobsView):
+    @extend_schema(responses=ExampleSerializer(many=True))
+    def get(self, request: Request) -> Response:  # noqa: ARG002 - DRF's signature
+        """The built-in examples, each with a spec that can be submitted."""
+        return Response(ExampleSerializer(snapshots.examples(), many=True).data)
+
+
+def _interpreters(workspace: Workspace) -> list[dict[str, object]]:
+    nodes: dict[str, list[str]] = {"": []}
+    for node in visible_nodes(workspace).filter(revoked_at=None):
+        nodes[""].append(node.name)
+        for version in dict.fromkeys(item["version"] for item in node.interpreters):
+            nodes.setdefault(version, []).append(node.name)
+    return [
+        {"name": environments.SYSTEM, "version": version, "kind": "system", "requirements": [], "nodes": names}
+        for version, names in sorted(nodes.items())
+    ]

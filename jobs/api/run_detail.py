@@ -1,0 +1,117 @@
+"""One run: look, cancel, clone, delete; its journal, members, logs and outputs (the bytes are served by jobs.bytes)."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from jobs import launching, logstore
+from jobs.api.base import JobsView
+from jobs.api.serializers import (
+    EventSerializer,
+    LogListSerializer,
+    MemberSerializer,
+    OutputListSerializer,
+    RunDetailSerializer,
+)
+from jobs.errors import Conflict
+from jobs.models import Member
+from jobs.states import RunState
+from workspaces.api.permissions import AtLeast
+from workspaces.states import Role
+
+ATTEMPT = OpenApiParameter("attempt", int, description="Of a run that was retried; the last one unless named.")
+
+
+class RunDetail(JobsView):
+    @extend_schema(responses=RunDetailSerializer)
+    def get(self, request: Request, run: str) -> Response:
+        """One run by its id or its number."""
+        return Response(RunDetailSerializer(self.run(request, run)).data)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, run: str) -> Response:
+        """Remove an ended run with its logs and its list of outputs."""
+        launching.delete(self.run(request, run), self.principal(request).user)
+        return Response(status=204)
+
+
+class RunCancel(JobsView):
+    @extend_schema(request=None, responses={202: RunDetailSerializer})
+    def post(self, request: Request, run: str) -> Response:
+        """Ask for the run's end; asking again changes nothing."""
+        found = self.run(request, run)
+        asked = launching.cancel(found, self.principal(request).user)
+        found.refresh_from_db()
+        if not asked and found.state not in (RunState.CANCEL_REQUESTED, RunState.CANCELED):
+            raise Conflict(f"Run {found.number} is {found.state} already; there is nothing to cancel.")
+        return Response(RunDetailSerializer(found).data, status=202)
+
+
+class RunClone(JobsView):
+    permission_classes = [AtLeast(Role.VIEWER)]
+
+    @extend_schema(request=None, responses={200: OpenApiTypes.OBJECT})
+    def post(self, request: Request, run: str) -> Response:
+        """The spec to start from again. Nothing is submitted."""
+        return Response(launching.clone_spec(self.run(request, run)).to_json())
+
+
+class RunEvents(JobsView):
+    @extend_schema(responses=EventSerializer(many=True))
+    def get(self, request: Request, run: str) -> Response:
+        """The run's journal, oldest first."""
+        return Response(EventSerializer(self.run(request, run).events.all(), many=True).data)
+
+
+class RunMembers(JobsView):
+    @extend_schema(parameters=[ATTEMPT], responses=MemberSerializer(many=True))
+    def get(self, request: Request, run: str) -> Response:
+        """The processes of an attempt, by rank."""
+        found = self.run(request, run)
+        members = Member.objects.filter(attempt__run=found, attempt__number=self.attempt(request, found))
+        return Response(MemberSerializer(members.select_related("node"), many=True).data)
+
+
+class RunLogs(JobsView):
+    @extend_schema(parameters=[ATTEMPT], responses=LogListSerializer)
+    def get(self, request: Request, run: str) -> Response:
+        """The logs of an attempt, those planned but not begun included."""
+        found = self.run(request, run)
+        attempt = self.attempt(request, found)
+        members = Member.objects.filter(attempt__run=found, attempt__number=attempt)
+        ranks = {member.log_name: member.rank for member in members}
+        sizes = dict.fromkeys(ranks, 0) | logstore.names(found.pk, attempt)
+        logs = [
+            {
+                "name": name,
+                "rank": ranks.get(name),
+                "size": size,
+                "complete": logstore.complete(found.pk, attempt, name),
+                "url": f"/api/v1/runs/{found.pk}/logs/{quote(name)}?attempt={attempt}",
+            }
+            for name, size in sorted(sizes.items(), key=lambda item: (ranks.get(item[0], -1), item[0]))
+        ]
+        return Response({"attempt": attempt, "logs": logs})
+
+
+class RunOutputs(JobsView):
+    @extend_schema(parameters=[ATTEMPT], responses=OutputListSerializer)
+    def get(self, request: Request, run: str) -> Response:
+        """What an attempt left in outputs/ and logs/."""
+        found = self.run(request, run)
+        attempt = self.attempt(request, found)
+        outputs = [
+            {
+                "path": artifact.path,
+                "size_bytes": artifact.size_bytes,
+                "sha256": artifact.sha256,
+                "url": f"/api/v1/runs/{found.pk}/outputs/{quote(artifact.path)}?attempt={attempt}",
+            }
+            for artifact in found.artifacts.filter(attempt=attempt)
+        ]
+        return Response({"attempt": attempt, "outputs": outputs})

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from jobs import launching
+from jobs.api.base import JobsView
+from jobs.api.schema import RUN_SPEC
+from jobs.api.selection import PARAMETERS, RunPages, selected
+from jobs.api.serializers import PreviewSerializer, RunDetailSerializer, RunPageSerializer, RunSerializer, planned
+from jobs.models import Run
+from jobs.submitting import MAX_KEY
+from trainhub_launch.errors import SpecError
+from workspaces.access import Principal
+from workspaces.api.permissions import AtLeast
+from workspaces.api.problems import ApiProblem
+from workspaces.states import Role
+
+KEY = "Idempotency-Key"
+
+
+class RunList(JobsView):
+    @extend_schema(operation_id="runs_list", parameters=PARAMETERS, responses=RunPageSerializer)
+    def get(self, request: Request) -> Response:
+        """The workspace's runs, newest first."""
+        pages = RunPages()
+        page = pages.paginate_queryset(selected(self.runs(request), request), request, view=self)
+        return pages.get_paginated_response(RunSerializer(page or [], many=True).data)
+
+    @extend_schema(
+        request=RUN_SPEC,
+        parameters=[
+            OpenApiParameter(KEY, str, OpenApiParameter.HEADER, description="A retry with the same key makes no second run.")
+        ],
+        responses={201: RunDetailSerializer, 200: RunDetailSerializer},
+    )
+    def post(self, request: Request) -> Response:
+        """Submit a run. 200 instead of 201: this key had made it before."""
+        who, spec, key = self.principal(request), self.spec(request), _key(request)
+        is_known = key is not None and _of_key(who, key) is not None
+        try:
+            run = launching.submit(spec, who, idempotency_key=key)
+        except SpecError as error:
+            if error.field == KEY:
+                raise ApiProblem(409, f"{KEY}: {error.message}", [(error.field, error.message)]) from error
+            raise
+        return Response(
+            RunDetailSerializer(run).data, status=200 if is_known else 201, headers={"Location": f"/api/v1/runs/{run.pk}/"}
+        )
+
+
+class RunPreview(JobsView):
+    permission_classes = [AtLeast(Role.VIEWER)]
+
+    @extend_schema(request=RUN_SPEC, responses=PreviewSerializer)
+    def post(self, request: Request) -> Response:
+        """What a spec would run here and now, and everything that is wrong or doubtful about it. Changes nothing."""
+        reviewed = launching.preview(self.spec(request), self.principal(request))
+        laid_out: dict[str, Any] = {"plan": None, "printed": ""} if reviewed.plan is None else planned(reviewed.plan.to_json())
+        findings = [finding.to_json() for finding in reviewed.findings]
+        return Response({**laid_out, "ok": not reviewed.errors, "findings": findings})
+
+
+def _key(request: Request) -> str | None:
+    key = request.headers.get(KEY)
+    if key is not None and not 0 < len(key) <= MAX_KEY:
+        raise SpecError(KEY, f"must have 1 to {MAX_KEY} characters")
+    return key
+
+
+def _of_key(who: Principal, key: str) -> Run | None:
+    return Run.objects.filter(workspace=who.workspace, idempotency_key=key).first()

@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from jobs.models import Attempt, Run
+from trainhub_launch.findings import Finding
+from trainhub_launch.plan import LaunchPlan
+from trainhub_launch.printing import show
+
+
+class SnapshotSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField(source="sha256", help_text='For a spec: "source": {"type": "snapshot", "id": …}.')
+    sha256 = serializers.CharField()
+    files = serializers.SerializerMethodField(help_text="How many.")
+    size_bytes = serializers.IntegerField()
+    warnings = serializers.ListField(child=serializers.CharField(), help_text="What was left out, and why.")
+
+    def get_files(self, snapshot: Any) -> int:
+        return len(snapshot.manifest)
+
+
+class SnapshotUploadSerializer(serializers.Serializer[Any]):
+    file = serializers.FileField(help_text="The source folder as a zip.")
+
+
+class FindingSerializer(serializers.Serializer[Finding]):
+    level = serializers.ChoiceField(["error", "warning", "hint"])
+    field = serializers.CharField(help_text="The JSON path in the spec.")
+    message = serializers.CharField()
+
+
+class PlanSerializer(serializers.Serializer[Any]):
+    """What runs where: as JSON, and printed for reading."""
+
+    plan = serializers.JSONField(allow_null=True, help_text="Node by node, process by process; null where it cannot be laid out.")
+    printed = serializers.CharField()
+
+
+class PreviewSerializer(PlanSerializer):
+    ok = serializers.BooleanField(help_text="Whether this spec would be accepted.")
+    findings = FindingSerializer(many=True)
+
+
+class RunSerializer(serializers.Serializer[Any]):
+    """A run as lists show it."""
+
+    id = serializers.CharField(help_text="32 hex digits, unique everywhere.")
+    number = serializers.IntegerField(help_text="Unique in its workspace; serves as the id in addresses.")
+    display_name = serializers.CharField()
+    experiment = serializers.CharField(source="experiment.name")
+    framework = serializers.SerializerMethodField()
+    cluster = serializers.CharField(source="spec.resources.cluster")
+    tags = serializers.DictField(source="spec.tags", child=serializers.CharField())
+    state = serializers.CharField()
+    reason = serializers.CharField(help_text="A word for programs; empty while nothing is to be said.")
+    sentence = serializers.CharField(help_text="The reason for people.")
+    attempt = serializers.IntegerField(help_text="Of retries the latest; 0 before the first.")
+    created_by = serializers.CharField(source="created_by.username", default=None, allow_null=True)
+    created_at = serializers.DateTimeField()
+    started_at = serializers.DateTimeField(allow_null=True)
+    finished_at = serializers.DateTimeField(allow_null=True)
+    state_since = serializers.DateTimeField()
+
+    def get_framework(self, run: Run) -> str:
+        return str((run.spec.get("distribution") or {}).get("type", "single"))
+
+
+class RunPageSerializer(serializers.Serializer[Any]):
+    next = serializers.URLField(allow_null=True)
+    previous = serializers.URLField(allow_null=True)
+    results = RunSerializer(many=True)
+
+
+class MemberSerializer(serializers.Serializer[Any]):
+    """One process as planned, and what became of it."""
+
+    rank = serializers.IntegerField()
+    local_rank = serializers.IntegerField()
+    role = serializers.CharField()
+    node = serializers.CharField(source="node.name")
+    gpus = serializers.ListField(child=serializers.CharField(), help_text="UUIDs.")
+    log_name = serializers.CharField()
+    decides = serializers.BooleanField(help_text="Whether its exit decides the run.")
+    state = serializers.CharField()
+    pid = serializers.IntegerField(allow_null=True)
+    exit_code = serializers.IntegerField(allow_null=True)
+    signal = serializers.IntegerField(allow_null=True)
+    started_at = serializers.DateTimeField(allow_null=True)
+    ended_at = serializers.DateTimeField(allow_null=True)
+
+
+class AttemptSerializer(serializers.Serializer[Any]):
+    number = serializers.IntegerField()
+    nodes = serializers.SerializerMethodField(help_text="In node-rank order; the first is the head.")
+    plan = serializers.SerializerMethodField(help_text="What ran; null until a node has claimed it.")
+    warnings = serializers.ListField(child=serializers.CharField())
+    created_at = serializers.DateTimeField()
+    ended_at = serializers.DateTimeField(allow_null=True)
+
+    def get_nodes(self, attempt: Attempt) -> list[str]:
+        return [node["name"] for node in attempt.placement]
+
+    @extend_schema_field(PlanSerializer(allow_null=True))
+    def get_plan(self, attempt: Attempt) -> dict[str, Any] | None:
+        return None if attempt.plan is None else planned(attempt.plan)
+
+
+class RunDetailSerializer(RunSerializer):
+    """A run whole; `members` are those of the latest attempt."""
+
+    spec = serializers.JSONField(help_text="The RunSpec, its source frozen as a snapshot.")
+    preview = serializers.SerializerMethodField(help_text="The plan as it was when the run was submitted.")
+    attempts = serializers.SerializerMethodField()
+    members = serializers.SerializerMethodField()
+
+    @extend_schema_field(PlanSerializer(allow_null=True))
+    def get_preview(self, run: Run) -> dict[str, Any] | None:
+        return None if run.preview is None else planned(run.preview)
+
+    @extend_schema_field(AttemptSerializer(many=True))
+    def get_attempts(self, run: Run) -> Any:
+        return AttemptSerializer(run.attempts.order_by("number"), many=True).data
+
+    @extend_schema_field(MemberSerializer(many=True))
+    def get_members(self, run: Run) -> Any:
+        latest = run.attempts.filter(number=run.attempt).first()
+        return MemberSerializer(latest.members.select_related("node"), many=True).data if latest else []
+
+
+class EventSerializer(serializers.Serializer[Any]):
+    id = serializers.IntegerField()
+    at = serializers.DateTimeField()
+    attempt = serializers.IntegerField()
+    from_state = serializers.CharField()
+    to_state = serializers.CharField(help_text="Empty: something happened, the state stayed.")
+    reason = serializers.CharField()
+    message = serializers.CharField()
+    actor = serializers.CharField(help_text="A person, 'node NAME', or 'hub'.")
+
+
+class LogSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    rank = serializers.IntegerField(
+        allow_null=True, help_text="Whose output it is; null for the preparation's and the script's own."
+    )
+    size = serializers.IntegerField(help_text="Bytes that have arrived.")
+    complete = serializers.BooleanField(help_text="Whether every byte it will ever have has arrived.")
+    url = serializers.CharField(help_text="Its bytes: ?offset=&limit=&attempt=, or download=1.")
+
+
+class LogListSerializer(serializers.Serializer[Any]):
+    attempt = serializers.IntegerField()
+    logs = LogSerializer(many=True)
+
+
+class OutputSerializer(serializers.Serializer[Any]):
+    path = serializers.CharField()
+    size_bytes = serializers.IntegerField()
+    sha256 = serializers.CharField()
+    url = serializers.CharField(help_text="Its bytes; understands Range.")
+
+
+class OutputListSerializer(serializers.Serializer[Any]):
+    attempt = serializers.IntegerField()
+    outputs = OutputSerializer(many=True)
+
+
+class EnvironmentSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    version = serializers.CharField()
+    kind = serializers.CharField(
+        help_text="venv: made on the node from `requirements`; system: an interpreter that the node has."
+    )
+    requirements = serializers.ListField(child=serializers.CharField())
+    nodes = serializers.ListField(child=serializers.CharField(), help_text="system: the nodes that have it. venv: empty, all.")
+
+
+class ExampleSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    title = serializers.CharField()
+    sentence = serializers.CharField()
+    framework = serializers.CharField()
+    spec = serializers.DictField(help_text="A RunSpec to submit as it is, or changed.")
+
+
+def planned(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored plan as PlanSerializer shows it."""
+    return {"plan": dict(plan), "printed": show(LaunchPlan.from_json(plan))}

@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from django.urls import path
+
+from jobs.api import catalog, run_detail, run_list
+
+urlpatterns = [
+    path("snapshots/", catalog.SnapshotList.as_view()),
+    path("environments/", catalog.EnvironmentList.as_view()),
+    path("examples/", catalog.ExampleList.as_view()),
+    path("runs/", run_list.RunList.as_view()),
+    path("runs/preview/", run_list.RunPreview.as_view()),
+    path("runs/<str:run>/", run_detail.RunDetail.as_view()),
+    path("runs/<str:run>/cancel/", run_detail.RunCancel.as_view()),
+    path("runs/<str:run>/clone/", run_detail.RunClone.as_view()),
+    path("runs/<str:run>/events/", run_detail.RunEvents.as_view()),
+    path("runs/<str:run>/members/", run_detail.RunMembers.as_view()),
+    path("runs/<str:run>/logs/", run_detail.RunLogs.as_view()),
+    path("runs/<str:run>/outputs/", run_detail.RunOutputs.as_view()),
+]

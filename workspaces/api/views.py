@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from typing import Any, cast
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from workspaces.api.permissions import AtLeast, PrincipalRequest
+from workspaces.states import Role
+
+
+class MeSerializer(serializers.Serializer[Any]):
+    """As whom the token or session acts."""
+
+    user = serializers.CharField(source="user.username")
+    workspace = serializers.CharField(source="workspace.slug")
+    role = serializers.CharField()
+
+
+class Me(APIView):
+    permission_classes = [AtLeast(Role.VIEWER)]
+
+    @extend_schema(responses=MeSerializer)
+    def get(self, request: Request) -> Response:
+        """Who asks, in which workspace, with which role."""
+        return Response(MeSerializer(cast("PrincipalRequest", request).principal).data)
