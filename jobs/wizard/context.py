@@ -50,7 +50,7 @@ class StepLine:
 class Card:
     kind: Kind
     is_chosen: bool
-    entries: tuple[Entry, ...]
+    places: tuple[Entry, ...]
 
 
 def step_context(draft: Draft, step: str, found: Evaluation, who: Principal, *, tell_all: bool, rank: int) -> Context:
@@ -67,7 +67,7 @@ def step_context(draft: Draft, step: str, found: Evaluation, who: Principal, *, 
     entries = {
         name: Entry(name, form[name], tuple(problem for problem in told if problem.field == name)) for name in form.fields
     }
-    context |= {"current": steps.BY_NAME[step], "form": form, "entries": entries, "next": steps.after(step)}
+    context |= {"current": steps.BY_NAME[step], "form": form, "places": entries, "next": steps.after(step)}
     if isinstance(form, SourceForm):
         return context | _source(form, who)
     if isinstance(form, DistributionForm):

@@ -100,6 +100,6 @@ def _problem(finding: Finding, forms: dict[str, StepForm[Any]]) -> Problem:
 
 
 def _sentence(message: str) -> str:
-    """Findings are written to follow a field's name; here they stand alone."""
-    text = message[:1].upper() + message[1:]
+    """Findings are written to follow a field's name; here they stand alone. A file's name keeps its letters."""
+    text = message[:1].upper() + message[1:] if message.split(" ", 1)[0].isalpha() else message
     return text if text.endswith((".", "?", "!")) else f"{text}."
