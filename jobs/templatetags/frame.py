@@ -33,6 +33,11 @@ class Entry:
     url: str
     is_current: bool
 
+    @property
+    def is_seldom(self) -> bool:
+        """A phone's bottom bar has no room for it: there it stands in the person's menu."""
+        return self.name in ("experiments", "environments", "data", "settings")
+
 
 @register.simple_tag
 def rail(request: HttpRequest) -> list[Entry]:

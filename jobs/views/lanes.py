@@ -33,12 +33,14 @@ def lanes(run: Run, attempt: int, members: Iterable[Member]) -> list[Lane]:
     """One lane per process in order of rank, then the other logs."""
     sizes = logstore.names(run.pk, attempt) if attempt else {}
     own = {member.log_name: member for member in members}
+    roles = {member.role for member in own.values()}
     names = [*own, *(name for name in sizes if name not in own)]
     out = []
     for index, name in enumerate(names):
         size, member = sizes.get(name, 0), own.get(name)
         tail, written = _end(run, attempt, name, size if index < MOST_TAILS else 0)
-        out.append(Lane(name, _title(name, member, len(own) == 1), size, last_line(tail), written, member))
+        title = _title(name, member, lonely=len(own) == 1, mixed=len(roles) > 1)
+        out.append(Lane(name, title, size, last_line(tail), written, member))
     return out
 
 
@@ -71,12 +73,12 @@ def _end(run: Run, attempt: int, name: str, size: int) -> tuple[bytes, datetime 
     return logstore.read(run.pk, attempt, name, max(0, size - TAIL_BYTES), TAIL_BYTES), written
 
 
-def _title(name: str, member: Member | None, lonely: bool) -> str:
+def _title(name: str, member: Member | None, *, lonely: bool, mixed: bool) -> str:
     if member is None:
         return TITLES.get(name, name.removeprefix("logs/"))
     if lonely:
         return "Process"
-    return f"{member.role} · rank {member.rank}" if member.role and member.role != "rank" else f"Rank {member.rank}"
+    return f"Rank {member.rank} · {member.role}" if mixed else f"Rank {member.rank}"
 
 
 def _written(lane: Lane) -> float:

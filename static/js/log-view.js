@@ -13,11 +13,6 @@ import { topicSocket } from "./socket.js";
 const MOST_BYTES = 192 * 1024 * 1024;
 const TRACEBACK = "Traceback (most recent call last)";
 
-mount("log-view", (root) => {
-  const view = new LogView(root);
-  return () => view.close();
-});
-
 class LogView {
   constructor(root) {
     this.root = root;
@@ -258,3 +253,8 @@ function remember(key, value) {
     // as above
   }
 }
+
+mount("log-view", (root) => {
+  const view = new LogView(root);
+  return () => view.close();
+});
