@@ -125,7 +125,7 @@ def prepare_folders(settings: NodeSettings) -> None:
     """Private to the agent's account; whom the ranks run as may pass through, but not look inside."""
     os.umask(0o077)
     through = 0o711 if settings.run_as else 0o700
-    for folder in (settings.folder, settings.attempts, settings.folder / "cache", settings.environments):
+    for folder in (settings.folder, settings.attempts, settings.cache, settings.environments):
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(through)
     settings.snapshots.mkdir(exist_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import logging
 import os
@@ -27,17 +28,21 @@ class Snapshots:
     def fetch(self, sha256: str) -> Path:
         """The zip, from here or from the hub. Raises HubError."""
         path = self._folder / f"{sha256}.zip"
-        with self._lock:
-            if path.exists():
-                os.utime(path)
-                return path
-            part = path.with_suffix(".part")
-            self._hub.snapshot(sha256, part)
-            if digest(part) != sha256:
-                part.unlink()
-                raise Away("the snapshot arrived damaged")
-            part.rename(path)
+        if not path.exists():
+            with self._lock, path.with_suffix(".part").open("ab") as part:
+                # Another agent of this machine may share the cache.
+                fcntl.flock(part, fcntl.LOCK_EX)
+                if not path.exists():
+                    self._download(sha256, Path(part.name), path)
+        os.utime(path)
         return path
+
+    def _download(self, sha256: str, part: Path, path: Path) -> None:
+        self._hub.snapshot(sha256, part)
+        if digest(part) != sha256:
+            part.unlink()
+            raise Away("the snapshot arrived damaged")
+        part.rename(path)
 
 
 def digest(path: Path) -> str:
@@ -87,7 +92,7 @@ def _size(folder: Path) -> int:
 
 def _discard(path: Path) -> bool:
     if path.suffix == ".zip":
-        path.unlink()
+        path.unlink(missing_ok=True)
         return True
     lock = environments.hold_alone(f"{path}.lock")
     if lock is None:

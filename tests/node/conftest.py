@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.node.builders import settings
+from tests.node.hub import FakeHub
+from trainhub_node.agent import Agent
+from trainhub_node.settings import NodeSettings
+
+
+@pytest.fixture
+def hub() -> Iterator[FakeHub]:
+    with FakeHub().serving() as made:
+        yield made
+
+
+@pytest.fixture
+def start_agent(hub: FakeHub, tmp_path: Path) -> Iterator[Callable[..., Agent]]:
+    """Starts an agent in this process; every one is closed at the end."""
+    with ExitStack() as stack:
+
+        def start(given: NodeSettings | None = None) -> Agent:
+            agent = Agent(given or settings(hub, tmp_path / "node"))
+            thread = threading.Thread(target=agent.run, daemon=True)
+            thread.start()
+            stack.callback(thread.join, 10)
+            stack.callback(agent.close)
+            return agent
+
+        yield start
+
+
+@pytest.fixture
+def agent(start_agent: Callable[..., Agent]) -> Agent:
+    return start_agent()

@@ -1,0 +1,217 @@
+"""A hub that speaks the node's contract over real sockets and remembers what it was told. No Django, no database."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import msgpack
+
+from trainhub_launch.order import NodeOrder
+from trainhub_launch.report import Ack, AttemptFact, Heartbeat, Report, StopOrder
+
+TOKEN = "node-token-of-the-tests"
+Key = tuple[str, int]
+
+
+class FakeHub:
+    """`available` False: every request is answered 503, as by a proxy whose hub restarts."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.available = True
+        self.auto_settle = True
+        self.config: dict[str, Any] | None = None
+        self.orders: dict[Key, NodeOrder] = {}
+        self.offered: set[Key] = set()
+        self.nonces: dict[Key, str] = {}
+        self.claims: list[dict[str, Any]] = []
+        self.blobs: dict[str, bytes] = {}
+        self.parts: dict[str, bytearray] = defaultdict(bytearray)
+        self.chunk_sizes: list[int] = []
+        self.logs: dict[tuple[str, int, str], bytearray] = defaultdict(bytearray)
+        self.facts: dict[Key, AttemptFact] = {}
+        self.history: dict[Key, list[AttemptFact]] = defaultdict(list)
+        self.stops: dict[Key, StopOrder] = {}
+        self.settled: set[Key] = set()
+        self.reports = 0
+        self.refused = 0
+        self.heartbeat: Heartbeat | None = None
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    @contextmanager
+    def serving(self) -> Iterator[FakeHub]:
+        self._thread.start()
+        try:
+            yield self
+        finally:
+            self._server.shutdown()
+            self._server.server_close()
+
+    def store(self, data: bytes) -> str:
+        sha256 = hashlib.sha256(data).hexdigest()
+        self.blobs[sha256] = data
+        return sha256
+
+    def give(self, order: NodeOrder) -> Key:
+        """Offer `order` with the next report's answer, as after a lost wake-up."""
+        key = order.run, order.attempt
+        self.orders[key] = order
+        self.offered.add(key)
+        return key
+
+    def wait(self, met: Callable[[], Any], timeout_s: float = 20.0) -> None:
+        """Until `met()`; it is asked after everything that the hub is told."""
+        with self.changed:
+            if not self.changed.wait_for(met, timeout_s):
+                raise AssertionError(f"not within {timeout_s} s; last told: {list(self.facts.values())}")
+
+    def wait_done(self, key: Key, timeout_s: float = 20.0) -> AttemptFact:
+        """Until the attempt is over and every byte of its logs is here."""
+        self.wait(lambda: key in self.facts and self.facts[key].phase == "done" and self.complete(key), timeout_s)
+        return self.facts[key]
+
+    def wait_phase(self, key: Key, phase: str, timeout_s: float = 20.0) -> AttemptFact:
+        self.wait(lambda: key in self.facts and phase in self.facts[key].phase_at, timeout_s)
+        return self.facts[key]
+
+    def wait_log(self, key: Key, text: bytes, name: str = "70_driver_log.txt", timeout_s: float = 20.0) -> None:
+        self.wait(lambda: text in self.logs[*key, name], timeout_s)
+
+    def log(self, key: Key, name: str = "70_driver_log.txt") -> bytes:
+        return bytes(self.logs[*key, name])
+
+    def output(self, key: Key, path: str) -> bytes:
+        found = next(file for file in self.facts[key].outputs if file.path == path)
+        assert len(self.blobs[found.sha256]) == found.size
+        return self.blobs[found.sha256]
+
+    def complete(self, key: Key) -> bool:
+        return all(len(self.logs[*key, name]) == size for name, size in self.facts[key].logs.items())
+
+    def claim(self, asked: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        key = asked["run"], asked["attempt"]
+        self.claims.append(asked)
+        if key not in self.orders or self.nonces.setdefault(key, asked["nonce"]) != asked["nonce"]:
+            return 409, {"title": "Conflict", "status": 409, "detail": "This attempt is not placed on this node."}
+        self.offered.discard(key)
+        return 200, self.orders[key].to_json()
+
+    def take(self, report: Report) -> Ack:
+        self.reports += 1
+        self.heartbeat = report.heartbeat or self.heartbeat
+        offsets: dict[tuple[str, int, str], int] = {}
+        for chunk in report.logs:
+            name = (chunk.run, chunk.attempt, chunk.name)
+            held = self.logs[name]
+            if chunk.offset <= len(held):
+                held += chunk.data[len(held) - chunk.offset :]
+            offsets[name] = len(held)
+        for fact in report.attempts:
+            key = fact.run, fact.attempt
+            self.facts[key] = fact
+            self.history[key].append(fact)
+            if self.auto_settle and fact.phase == "done" and self.complete(key):
+                self.settled.add(key)
+        living = set(report.living)
+        return Ack(
+            offsets=tuple((*name, offset) for name, offset in offsets.items()), start=tuple(self.offered - living),
+            stop=tuple(stop for key, stop in self.stops.items() if key in living), settled=tuple(self.settled & living),
+            interval_s=0.2,
+        )
+
+
+def _handler(hub: FakeHub) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def log_message(self, format: str, *args: object) -> None: ...
+
+        def do_POST(self) -> None:
+            body = self._body()
+            if not self._welcome():
+                return
+            with hub.changed:
+                if self.path == "/api/v1/node/claim/":
+                    status, answer = hub.claim(json.loads(body))
+                    self._answer(status, json.dumps(answer).encode())
+                else:
+                    ack = hub.take(Report.from_wire(msgpack.unpackb(body)))
+                    self._answer(200, msgpack.packb(ack.to_wire()))
+                hub.changed.notify_all()
+
+        def do_GET(self) -> None:
+            if not self._welcome():
+                return
+            if self.path == "/api/v1/node/config/":
+                self._answer(200 if hub.config else 503, json.dumps(hub.config).encode())
+                return
+            data = hub.blobs.get(self.path.rpartition("/")[2])
+            start = int(re.sub(r"bytes=(\d+)-", r"\1", self.headers.get("Range", "bytes=0-")))
+            if data is None:
+                self._answer(404, b'{"title": "Not found", "detail": "There is no such snapshot."}')
+            else:
+                self._answer(206 if start else 200, data[start:])
+
+        def do_HEAD(self) -> None:
+            if self._welcome():
+                sha256 = self.path.rpartition("/")[2]
+                complete = sha256 in hub.blobs
+                held = len(hub.blobs[sha256] if complete else hub.parts[sha256])
+                self._answer(200, b"", {"Upload-Offset": str(held), "Upload-Complete": str(complete).lower()})
+
+        def do_PUT(self) -> None:
+            body = self._body()
+            if not self._welcome():
+                return
+            sha256 = self.path.rpartition("/")[2]
+            span = re.fullmatch(r"bytes (?:(\d+)-\d+|\*)/(\d+)", self.headers["Content-Range"])
+            assert span is not None
+            part = hub.parts[sha256]
+            if int(span[1] or 0) != len(part):
+                self._answer(409, b"", {"Upload-Offset": str(len(part))})
+                return
+            part += body
+            hub.chunk_sizes.append(len(body))
+            if len(part) == int(span[2]):
+                assert hub.store(bytes(part)) == sha256
+            self._answer(204, b"", {"Upload-Offset": str(len(part))})
+
+        def _body(self) -> bytes:
+            return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+
+        def _welcome(self) -> bool:
+            if not hub.available:
+                with hub.changed:
+                    hub.refused += 1
+                    hub.changed.notify_all()
+                self._answer(503, b"")
+                return False
+            if self.headers.get("Authorization") != f"Bearer {TOKEN}":
+                self._answer(401, b"")
+                return False
+            return True
+
+        def _answer(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            for name, value in (headers or {}).items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+    return Handler
