@@ -12,7 +12,9 @@ from workspaces.states import Role
 @needs(Role.VIEWER)
 def clusters(request: WorkspaceRequest) -> HttpResponse:
     page = "clusters/_clusters.html" if request.headers.get("HX-Request") else "clusters/clusters.html"
-    return render(request, page, {"cards": cluster_cards(request.principal.workspace)})
+    cards = cluster_cards(request.principal.workspace)
+    has_gpus = any(node.gpus for card in cards for node in card.nodes)
+    return render(request, page, {"cards": cards, "has_gpus": has_gpus})
 
 
 @needs(Role.VIEWER)

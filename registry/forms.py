@@ -28,7 +28,7 @@ class RegisterForm(forms.Form):
     description = forms.CharField(required=False, label="Description", widget=forms.Textarea(attrs={"rows": 3}))
 
     def __init__(self, *args: Any, workspace: Workspace, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+        super().__init__(*args, label_suffix="", **kwargs)
         for name, field in self.fields.items():
             field.help_text = HELP[name]
             field.widget.attrs |= {"autocomplete": "off", "aria-describedby": f"id_{name}_helptext"}

@@ -27,7 +27,7 @@ def told(cell: GpuCell) -> str:
     """A device in one line, for a heat cell's title."""
     parts = [f"GPU {cell.gpu.index} {cell.gpu.name}", cell.held.label if cell.held else "free"]
     if cell.utilization_pct is not None:
-        parts.append(f"{cell.utilization_pct:.0f} % busy")
+        parts.append(f"{cell.utilization_pct:.0f} % load")
     if cell.memory_pct is not None:
         parts.append(f"{cell.memory_pct:.0f} % of its memory used")
     return ", ".join(parts)
