@@ -23,7 +23,7 @@ CACHE = Path(os.environ.get("TRAINHUB_TEST_CACHE") or Path.home() / ".cache" / "
 T = TypeVar("T")
 
 
-def eventually(condition: Callable[[], T], seconds: float = 20, what: str = "") -> T:
+def eventually(condition: Callable[[], T | None], seconds: float = 20, what: str = "") -> T:
     """The first true answer of `condition`; fails after `seconds`."""
     deadline = time.monotonic() + seconds
     while True:

@@ -3,14 +3,14 @@ from __future__ import annotations
 from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView
 
-from trainhub.interim import optional
 from trainhub.views import api_page
 
 PAGES = ("workspaces.urls", "clusters.urls", "jobs.wizard.urls", "jobs.urls", "registry.urls")
-APIS = ("workspaces.api.urls", "clusters.api.urls", "jobs.api.urls", "registry.api.urls")
+APIS = ("clusters.api.urls", "jobs.api.urls", "registry.api.urls")
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    *(path("", include(name)) for name in PAGES if optional(name)),
-    *(path("api/v1/", include(name)) for name in APIS if optional(name)),
+    *(path("", include(name)) for name in PAGES),
+    *(path("api/v1/", include(name)) for name in APIS),
+    path("api/v1/schema/", SpectacularAPIView.as_view(), name="api-schema"),
+    path("api/", api_page, name="api"),
 ]
-urlpatterns += [path("api/v1/schema/", SpectacularAPIView.as_view(), name="api-schema"), path("api/", api_page, name="api")]

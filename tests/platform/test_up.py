@@ -41,7 +41,10 @@ class TestStart:
 
     def test_keeps_its_data_to_this_account(self, own_hub: Hub) -> None:
         own_hub.start()
+        open_to_runs = own_hub.data_dir / "node" / "sites"  # our sitecustomize, which a RUN_AS account must read
         for path in [own_hub.data_dir, *own_hub.data_dir.rglob("*")]:
+            if path == open_to_runs or open_to_runs in path.parents:
+                continue
             assert not stat.S_IMODE(path.lstat().st_mode) & 0o077, path
 
     def test_listens_on_no_other_port(self, own_hub: Hub) -> None:

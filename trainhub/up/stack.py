@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 from trainhub import places
 from trainhub.up.children import Child, python
 from trainhub.up.valkey import Valkey
@@ -18,10 +16,7 @@ def valkey_child(valkey: Valkey, lock: int) -> Child:
 
 def children(node: str, lock: int) -> list[Child]:
     """The hub's processes and this machine's agent, in the order in which they are started."""
-    found = [_web(lock), _worker()]
-    if node and find_spec("trainhub_node.__main__"):
-        found.append(_agent(node))
-    return found
+    return [_web(lock), _worker(), _agent(node)]
 
 
 def _web(lock: int) -> Child:
