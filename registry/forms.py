@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
@@ -27,8 +28,11 @@ class RegisterForm(forms.Form):
     name = forms.CharField(required=False, label="Model")
     description = forms.CharField(required=False, label="Description", widget=forms.Textarea(attrs={"rows": 3}))
 
-    def __init__(self, *args: Any, workspace: Workspace, **kwargs: Any) -> None:
-        super().__init__(*args, label_suffix="", **kwargs)
+    def __init__(
+        self, data: Mapping[str, Any] | None = None, *, workspace: Workspace, initial: dict[str, Any] | None = None
+    ) -> None:
+        super().__init__(data, initial=initial, label_suffix="")
+        self._name_run_by_id(workspace)
         for name, field in self.fields.items():
             field.help_text = HELP[name]
             field.widget.attrs |= {"autocomplete": "off", "aria-describedby": f"id_{name}_helptext"}
@@ -42,6 +46,12 @@ class RegisterForm(forms.Form):
         self.names = list(RegisteredModel.objects.filter(workspace=workspace).values_list("name", flat=True)[:MOST_CHOICES])
         self.fields["path"].widget.attrs["list"] = "paths"
         self.fields["name"].widget.attrs["list"] = "names"
+
+    def _name_run_by_id(self, workspace: Workspace) -> None:
+        """A link may name the run as people do, by its number."""
+        number = str(self.initial.get("run", ""))
+        if number.isdecimal() and len(number) < 10:
+            self.initial["run"] = Run.objects.filter(workspace=workspace, number=int(number)).values_list("pk", flat=True).first()
 
     def chosen_run(self, workspace: Workspace) -> Run | None:
         key = self["run"].value()

@@ -81,9 +81,10 @@ class TestAliasForm:
 
 
 class TestRegisterForm:
-    def test_is_filled_from_the_address_and_offers_the_outputs(self) -> None:
+    @pytest.mark.parametrize("by", ["pk", "number"])
+    def test_is_filled_from_the_address_and_offers_the_outputs(self, by: str) -> None:
         run = run_with("model.pt", "saved/w.pt")
-        page = text_of(client_of(make_contributor()), f"/register/?run={run.pk}&path=model.pt&name=digits")
+        page = text_of(client_of(make_contributor()), f"/register/?run={getattr(run, by)}&path=model.pt&name=digits")
         for words in ('value="model.pt"', 'value="digits"', f'value="{run.pk}" selected', '<option value="saved/">'):
             assert words in page, words
 
