@@ -19,6 +19,7 @@ from trainhub_node.watch import Watch
 log = logging.getLogger(__name__)
 LIVE_S = 1.0
 MIN_GAP_S = 0.005
+FACTS_WAIT_S = 0.03
 LOG_BYTES_PER_REPORT = 4 * MAX_CHUNK_BYTES
 SEND_UNASKED_BYTES = 65536
 
@@ -50,6 +51,7 @@ class Uplink(threading.Thread):
         self._held: dict[Key, Held] = {}
         self._interval_s = LIVE_S
         self._last_sent = 0.0
+        self._news_since: float | None = None
         self._closing = False
         self._trouble = ""
         self._budget = LOG_BYTES_PER_REPORT
@@ -89,13 +91,22 @@ class Uplink(threading.Thread):
             for chunk in held.chunks(sizes, budget):
                 chunks.append(chunk)
                 budget -= len(chunk.data)
-        if not (due or facts or chunks):
+        if not (due or chunks or self._worth_telling(facts)):
             return None
+        self._news_since = None
         self._sequence += 1
         return Report(
             agent=self._agent, sequence=self._sequence, sent_at=time.time(), living=tuple(self._held),
             heartbeat=self._heartbeat() if due else None, attempts=tuple(facts), logs=tuple(chunks),
         )
+
+    def _worth_telling(self, facts: list[AttemptFact]) -> bool:
+        """Facts alone wait a moment: a start and an end bring several within milliseconds. The last word does not."""
+        if not facts:
+            return False
+        now = time.monotonic()
+        self._news_since = self._news_since or now
+        return now - self._news_since >= FACTS_WAIT_S or any(fact.phase == "done" for fact in facts)
 
     def _current(self) -> list[Held]:
         """The attempts held now, the one served last time last."""
@@ -149,7 +160,8 @@ class Uplink(threading.Thread):
         if report is not None and since < MIN_GAP_S:
             # Lines that come at the rate of a flood travel together; one alone has already left.
             time.sleep(MIN_GAP_S - since)
-        self._watch.wait(self._pace() - (time.monotonic() - self._last_sent))
+        left = self._pace() - (time.monotonic() - self._last_sent)
+        self._watch.wait(left if self._news_since is None else min(left, FACTS_WAIT_S))
 
     def _pause(self, delay_s: float) -> None:
         """After a failure news do not hasten the next try; only closing does."""

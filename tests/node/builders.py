@@ -52,7 +52,8 @@ def process(rank: int, argv: Sequence[str], *, of: int = 1, decides: bool = True
         "PYTHONPATH": Reference("launch", "node_dir"), "RANK": str(rank),
     }
     return PlannedProcess(
-        rank=rank, local_rank=rank, node_rank=0, role="worker", log_name=name, argv=tuple(argv), env=always | env, decides=decides,
+        rank=rank, local_rank=rank, node_rank=0, role="worker", log_name=name, argv=tuple(argv), env=always | env,
+        decides=decides,
     )
 
 
