@@ -15,7 +15,7 @@ from trainhub import places
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
 
-METHODS = ("get", "post", "put", "patch", "delete")
+METHODS = ("get", "head", "post", "put", "patch", "delete")
 
 
 @dataclass(frozen=True)

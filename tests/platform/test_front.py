@@ -10,6 +10,7 @@ import pytest
 from asgiref.testing import ApplicationCommunicator
 
 from trainhub.asgi import application
+from trainhub.views import operations
 
 
 @pytest.fixture
@@ -62,3 +63,12 @@ class TestClosedDoors:
         socket = communicator(application, scope)
         await socket.send_input({"type": "websocket.connect"})
         assert (await socket.receive_output(5))["type"] == "websocket.close"
+
+
+class TestApiPage:
+    def test_lists_every_operation_of_the_schema_and_the_byte_routes(self) -> None:
+        found = {(operation.method, operation.path) for operation in operations()}
+        assert {("POST", "/api/v1/runs/"), ("POST", "/api/v1/runs/preview/"), ("POST", "/api/v1/snapshots/")} <= found
+        assert {("GET", "/api/v1/runs/{run}/logs/{name}"), ("PUT", "/api/v1/uploads/{sha256}")} <= found
+        assert not [path for _, path in found if "/node/" in path]
+        assert all(operation.summary for operation in operations())
