@@ -13,6 +13,7 @@ class FreeNode:
     """What one node offers now. `gpus`/`slots` are free ones, `*_total` all it has.
 
     A slot is the place of one process without a GPU. `cores` are CPU cores, for OMP_NUM_THREADS.
+    `mpi`: the node itself has mpirun (an environment may bring its own).
     """
 
     name: str
@@ -24,6 +25,7 @@ class FreeNode:
     cores: int
     interface: str = ""
     infiniband: bool = False
+    mpi: bool = True
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ def provisional(wanted: Demand, nodes: tuple[FreeNode, ...]) -> Placement | Refu
         FreeNode(
             name=node.name, address=node.address, slots=node.slots_total, slots_total=node.slots_total, cores=node.cores,
             gpus=tuple(f"<GPU {index} of {node.name}>" for index in range(node.gpus_total)),
-            gpus_total=node.gpus_total, interface=node.interface, infiniband=node.infiniband,
+            gpus_total=node.gpus_total, interface=node.interface, infiniband=node.infiniband, mpi=node.mpi,
         )
         for node in nodes
     )

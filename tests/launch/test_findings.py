@@ -166,6 +166,11 @@ class TestFit:
         answer = one(script("", pytorch(2), gpus=2), "resources.gpus_per_node", nodes=busy)
         assert (answer.level, answer.message.endswith("The run will wait in the queue.")) == ("hint", True)
 
+    def test_mpi_on_nodes_without_it_is_doubtful_as_the_environment_may_bring_it(self) -> None:
+        answer = one(script("", mpi(2)), "distribution", nodes=(make_node("bare", mpi=False),))
+        assert (answer.level, "bare reports no Open MPI" in answer.message) == ("warning", True)
+        assert found(script("", mpi(2)), nodes=(make_node("bare", mpi=False), make_node("b"))) == []
+
     def test_a_cluster_without_nodes_is_a_warning_and_the_rest_is_still_checked(self) -> None:
         wrong, waiting = found(script("$RNAK", pytorch(2, backend="gloo")), nodes=())
         assert (wrong.level, wrong.field) == ("error", "arguments[0]")

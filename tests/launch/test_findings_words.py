@@ -100,6 +100,10 @@ class TestTransformers:
     def test_that_have_it_are_fine(self, given: str) -> None:
         assert found(script(f"{self.GLUE} {given}", pytorch(8), gpus=8, name="run_glue.py"), paths=("run_glue.py",)) == []
 
+    def test_as_a_command_need_it_too(self) -> None:
+        spec = command(f"python train.py {self.GLUE}", pytorch(2, backend="gloo"))
+        assert one(spec, "command").level == "warning"
+
     def test_under_a_launcher_or_alone_need_nothing(self) -> None:
         assert found(command(f"torchrun --nproc_per_node 8 train.py {self.GLUE}", pytorch(), gpus=8)) == []
         assert found(script(self.GLUE)) == []

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from trainhub_launch.findings.finding import Finding
-from trainhub_launch.findings.words import looks_like_transformers, option, options, words
+from trainhub_launch.findings.words import looks_like_transformers, option, options, per_node_launcher, words
+from trainhub_launch.launchers import python_script
 from trainhub_launch.spec import PyTorchConfiguration, RunSpec
 
 _SHELL_WORDS = frozenset({"&&", "||", "|", ";", "&", ">", ">>", "<", "2>&1", "2>", "&>"})
@@ -62,11 +63,13 @@ def _local_rank(spec: RunSpec) -> Iterator[Finding]:
     """Launchers add it to the arguments; a platform that starts the processes sets only the variable (S61)."""
     distribution = spec.distribution
     per_process = isinstance(distribution, PyTorchConfiguration) and (distribution.process_count or 1) > 1
-    if not per_process or spec.command or option(spec, "--local-rank"):
+    if not per_process or per_node_launcher(spec) or option(spec, "--local-rank"):
         return
-    if looks_like_transformers(spec) or (_RUN_SCRIPT.search(spec.script) and option(spec, "--model-name-or-path")):
+    script = spec.script or python_script(spec.command)
+    if looks_like_transformers(spec) or (_RUN_SCRIPT.search(script) and option(spec, "--model-name-or-path")):
+        field = "command" if spec.command else "arguments"
         yield Finding(
-            "warning", "arguments", "this looks like a Transformers script; its TrainingArguments learn the local rank from "
+            "warning", field, "this looks like a Transformers script; its TrainingArguments learn the local rank from "
             "--local_rank (newer ones from LOCAL_RANK as well): add the two arguments --local_rank and $LOCAL_RANK",
         )
 

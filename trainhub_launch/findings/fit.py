@@ -10,10 +10,12 @@ from trainhub_launch.findings.finding import Finding
 from trainhub_launch.placement import Demand, FreeNode, PlacedNode, Placement, Refusal, demand, place, provisional
 from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.planner import plan
-from trainhub_launch.spec import RunSpec
+from trainhub_launch.spec import MpiConfiguration, RunSpec
 
 
 def fit(spec: RunSpec, nodes: tuple[FreeNode, ...]) -> Iterator[Finding]:
+    if isinstance(spec.distribution, MpiConfiguration) and nodes:
+        yield from _mpirun(spec, nodes)
     wanted = demand(spec)
     idle = provisional(wanted, nodes)
     if isinstance(idle, Refusal):
@@ -22,6 +24,15 @@ def fit(spec: RunSpec, nodes: tuple[FreeNode, ...]) -> Iterator[Finding]:
     now = place(wanted, nodes)
     if isinstance(now, Refusal):
         yield Finding("hint", now.field, f"{now.sentence} The run will wait in the queue.")
+
+
+def _mpirun(spec: RunSpec, nodes: tuple[FreeNode, ...]) -> Iterator[Finding]:
+    without = [node.name for node in nodes if not node.mpi]
+    if len(nodes) - len(without) < spec.node_count:
+        yield Finding(
+            "warning", "distribution", f"{', '.join(without[:4])} reports no Open MPI: install it there (Debian: openmpi-bin), "
+            "or choose an environment that contains it",
+        )
 
 
 def planned(spec: RunSpec) -> LaunchPlan | Finding:

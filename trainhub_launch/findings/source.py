@@ -49,7 +49,8 @@ def _missing(field: str, script: str, paths: Collection[str]) -> Iterator[Findin
     if wanted in paths or wanted.startswith("-"):
         return
     same_name = sorted(path for path in paths if PurePosixPath(path).name == PurePosixPath(wanted).name)
-    near = same_name or get_close_matches(wanted, list(paths), n=3) or sorted(p for p in paths if p.endswith(".py"))[:5]
+    scripts = sorted((path for path in paths if path.endswith(".py")), key=lambda path: (path.count("/"), path))[:500]
+    near = same_name or get_close_matches(wanted, scripts, n=3) or scripts
     remedy = f"did you mean {' or '.join(near[:3])}?" if near else "it holds no Python file at all"
     yield Finding("error", field, f"{wanted} is not in the source folder; {remedy}")
 

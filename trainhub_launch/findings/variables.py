@@ -22,7 +22,7 @@ _SECRET_VALUE = re.compile(
     r"\bAKIA[0-9A-Z]{16}\b|\bgh[pousr]_\w{20,}|\bgithub_pat_\w{20,}|\bhf_\w{20,}|\bsk-[\w-]{20,}|\bxox[abp]-[\w-]{10,}"
     r"|\beyJ[\w-]{10,}\.[\w-]{10,}|-----BEGIN [A-Z ]*PRIVATE KEY|://[^/\s:@]+:[^/\s@]+@|[?&]sig=[\w%+/]{16,}"
 )
-_REMEDY = "it would be kept and shown with the run; store it as a secret and refer to that"
+_REMEDY = "it would be kept and shown with the run; give the name of a secret, or let the script read it from a file"
 
 
 def variables(spec: RunSpec, plan: LaunchPlan | None) -> Iterator[Finding]:
@@ -39,10 +39,10 @@ def variables(spec: RunSpec, plan: LaunchPlan | None) -> Iterator[Finding]:
             yield Finding("hint", f"environment_variables.{name}", f"looks like a secret: {_REMEDY}")
     for option in options(spec):
         if _SECRET_OPTION.match(option.name) and option.value and "$" not in option.value and option.number is None:
-            yield Finding("hint", option.field, f"{option.name} looks like a secret: {_REMEDY} as $NAME")
+            yield Finding("hint", option.field, f"{option.name} looks like a secret: {_REMEDY}")
     for field, word in words(spec):
         if _SECRET_VALUE.search(word):
-            yield Finding("hint", field, f"looks like a secret: {_REMEDY} as $NAME")
+            yield Finding("hint", field, f"looks like a secret: {_REMEDY}")
 
 
 def _overridden(spec: RunSpec, plan: LaunchPlan) -> Iterator[Finding]:
