@@ -27,10 +27,11 @@ def add_bytes(result: dict[str, Any], **_: Any) -> dict[str, Any]:
 
 
 def _operation(route: Route, method: str) -> dict[str, Any]:
+    told = (inspect.getdoc(route.endpoint) or "").removeprefix(f"{method}: ")
     names = re.findall(r"{(\w+)}", route.path_format)
     return {
         "operationId": f"{route.name}_{method.lower()}",
-        "description": inspect.getdoc(route.endpoint) or "",
+        "description": told[:1].upper() + told[1:],
         "parameters": [{"in": "path", "name": name, "required": True, "schema": {"type": "string"}} for name in names],
         "tags": [route.path.split("/")[3]],
         "security": [{"token": []}],

@@ -45,6 +45,7 @@ class LogPiece(NamedTuple):
 
 @door
 async def snapshot(request: Request) -> Response:
+    """The frozen source as a zip, with Range."""
     who = await doors.node_or_principal(request)
     sha256 = request.path_params["sha256"]
     if not await doors.in_thread(_may_fetch, who, sha256):
@@ -73,6 +74,7 @@ async def log(request: Request) -> Response:
 
 @door
 async def output(request: Request) -> Response:
+    """One file that the run left, with Range."""
     who = await doors.person(request)
     attempt = doors.integer(request, "attempt", 0, most=2**31)
     found = await doors.in_thread(_artifact, who, request.path_params["run"], attempt, request.path_params["path"])
