@@ -47,6 +47,8 @@ async def claim(request: Request) -> Response:
     url = f"{request.url.scheme}://{request.url.netloc}"
     try:
         order = await doors.in_thread(claims.claim, node, run, attempt, nonce, ports, url)
+    except claims.Later as wait:
+        raise Problem(503, "Not yet", str(wait), Retry_After="1") from wait
     except claims.Refused as refusal:
         raise Problem(409, "Refused", str(refusal)) from refusal
     return JSONResponse(order.to_json())

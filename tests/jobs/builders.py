@@ -133,3 +133,13 @@ class Played:
         """Claim nothing, run everything: straight to the end."""
         self.tell(run, "running", attempt=attempt)
         return self.tell(run, "done", *(members or (ended(0),)), attempt=attempt, outputs=outputs)
+
+
+def running(who: Principal, **changes: Any) -> tuple[Played, Run]:
+    """A node that runs rank 0 of a run, and the run."""
+    alpha = Played(node())
+    run = launched(who, **changes)
+    alpha.claim(run)
+    alpha.tell(run, "running", alive(0))
+    run.refresh_from_db()
+    return alpha, run

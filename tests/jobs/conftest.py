@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
+import httpx
 import pytest
 
 from jobs import holdings, reports
+from tests.jobs.raw import opened
 from tests.people import make_contributor, principal_of
 from workspaces.access import Principal
 
@@ -18,3 +22,10 @@ def _fresh_process() -> None:
     """A new test is a new hub: what the last one's process remembered must not meet the new rows."""
     holdings.restart()
     reports.restart()
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[httpx.AsyncClient]:
+    """The raw routes, without the rest of the front door."""
+    async with opened() as raw:
+        yield raw

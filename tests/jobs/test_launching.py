@@ -6,13 +6,15 @@ import pytest
 
 from clusters import leases
 from clusters.models import Cluster, Lease
-from jobs import launching, logstore
+from jobs import launching, lifecycle, logstore
 from jobs.errors import Conflict
 from jobs.models import Attempt, Member, Run
 from jobs.states import Reason, RunState
 from tests.jobs.builders import Played, ended, launched, node, processes, queued
+from tests.people import make_person, make_workspace, principal_of
 from workspaces.access import Principal
 from workspaces.models import AuditEvent
+from workspaces.states import Role
 
 pytestmark = pytest.mark.django_db
 
@@ -183,7 +185,7 @@ class TestDelete:
         alpha = Played(node())
         run = launched(who)
         alpha.claim(run)
-        launching.lifecycle.advance(run.pk, RunState.FAILED, Reason.NODE_LOST, facts={"node": "alpha", "seconds": 60})
+        lifecycle.advance(run.pk, RunState.FAILED, Reason.NODE_LOST, facts={"node": "alpha", "seconds": 60})
         with pytest.raises(Conflict, match="not yet proved"):
             launching.delete(run, who.user)
 
@@ -203,15 +205,11 @@ class TestDelete:
 def test_another_workspaces_run_is_only_called_busy(who: Principal, other: Principal) -> None:
     node(slots=1)
     launched(other)
-    state, sentence = state_of(launched(who))
-    assert "another workspace" in sentence
+    assert "another workspace" in state_of(launched(who))[1]
 
 
 @pytest.fixture
 def other(db: Any) -> Principal:
-    from tests.people import make_person, make_workspace, principal_of
-    from workspaces.states import Role
-
     return principal_of(make_person("otto", Role.CONTRIBUTOR, make_workspace("other")))
 
 

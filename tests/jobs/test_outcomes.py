@@ -9,7 +9,9 @@ from jobs.states import MemberState, Reason, RunState
 from trainhub_launch.report import AttemptFact, MemberFact
 
 
-def part(phase: str, *members: MemberFact, node: str = "alpha", rank: int = 0, serving: tuple[int, ...] = (), **more: Any) -> Part:
+def part(
+    phase: str, *members: MemberFact, node: str = "alpha", rank: int = 0, serving: tuple[int, ...] = (), **more: Any
+) -> Part:
     fact = AttemptFact("r", 1, phase, members=members, **more)
     decides = {member.rank: member.rank not in serving for member in members}
     return Part(node=node, node_rank=rank, fact=fact, decides=decides)

@@ -77,7 +77,8 @@ class TestIgnore:
 
     def test_then_azure_mls_then_gits(self, who: Principal) -> None:
         files = {"train.py": "1", "x.bin": "2", "y.bin": "3"}
-        assert snapshot(who, {**files, ".amlignore": "x.*", ".gitignore": "y.*"}).paths == (".amlignore", ".gitignore", "train.py", "y.bin")
+        azures = snapshot(who, {**files, ".amlignore": "x.*", ".gitignore": "y.*"})
+        assert azures.paths == (".amlignore", ".gitignore", "train.py", "y.bin")
         assert snapshot(who, {**files, ".gitignore": "*.bin\n!y.bin"}).paths == (".gitignore", "train.py", "y.bin")
 
     def test_version_control_and_caches_never_travel(self, who: Principal) -> None:
@@ -112,7 +113,7 @@ class TestHostileZips:
         packed = with_entry("evil.pyZ../x").getvalue().replace(b"evil.pyZ", b"evil.py\x00")
         assert "cannot be shown" in refused(io.BytesIO(packed), who)
 
-    @pytest.mark.parametrize(("mode", "word"), [(stat.S_IFLNK, "a link"), (stat.S_IFIFO, "a special file"), (stat.S_IFCHR, "special")])
+    @pytest.mark.parametrize(("mode", "word"), [(stat.S_IFLNK, "a link"), (stat.S_IFIFO, "special"), (stat.S_IFCHR, "special")])
     def test_links_and_devices_are_refused(self, mode: int, word: str, who: Principal) -> None:
         assert word in refused(with_entry("passwd", mode=mode | 0o777, content=b"/etc/passwd"), who)
 
@@ -208,7 +209,7 @@ class TestExamples:
         assert snapshots.from_example(example.name, who).paths
 
     def test_an_unknown_one_names_those_there_are(self, who: Principal) -> None:
-        with pytest.raises(Exception, match="there are: .*hello"):
+        with pytest.raises(Exception, match=r"there are: .*hello"):
             snapshots.from_example("nope", who)
 
 

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from clusters.models import Lease
+from jobs import lifecycle, logstore
+from jobs.models import AttemptNode
+from jobs.states import Reason, RunState
+from tests.jobs.builders import Played, ended, launched, node, running
+from workspaces.access import Principal
+
+pytestmark = pytest.mark.django_db
+LOG = "70_driver_log.txt"
+
+
+class TestSettle:
+    def test_waits_for_the_last_byte_of_every_log(self, who: Principal) -> None:
+        alpha, run = running(who)
+        alpha.log(run, LOG, 0, b"12")
+        assert not alpha.tell(run, "done", ended(0), logs={LOG: 4}).settled
+        assert not logstore.complete(run.pk, 1, LOG)
+        run.refresh_from_db()
+        assert run.state == RunState.COMPLETED
+        alpha.log(run, LOG, 2, b"34")
+        assert logstore.complete(run.pk, 1, LOG)
+        assert AttemptNode.objects.get().settled_at is not None
+
+    def test_is_told_again_to_a_node_that_missed_it(self, who: Principal) -> None:
+        alpha, run = running(who)
+        fact = alpha.facts[(run.pk, 1)]
+        alpha.tell(run, "done", ended(0))
+        alpha.facts[(run.pk, 1)] = fact
+        assert alpha.report().settled == ((run.pk, 1),)
+
+
+class TestOrders:
+    def test_an_unclaimed_placement_is_offered_again(self, who: Principal) -> None:
+        alpha = Played(node())
+        run = launched(who)
+        assert alpha.report().start == ((run.pk, 1),)
+        alpha.claim(run)
+        assert alpha.report().start == ()
+
+    def test_an_attempt_that_the_hub_does_not_know_is_to_end(self, who: Principal) -> None:
+        alpha = Played(node())
+        ack = alpha.report(living=(("f" * 32, 1),))
+        assert [(order.run, order.why) for order in ack.stop] == [("f" * 32, "orphan")]
+
+    def test_so_is_one_that_has_been_given_up(self, who: Principal) -> None:
+        alpha, run = running(who)
+        lifecycle.advance(run.pk, RunState.FAILED, Reason.NODE_LOST, facts={"node": "alpha", "seconds": 60})
+        assert [order.why for order in alpha.report().stop] == ["orphan"]
+
+    def test_what_has_been_given_up_frees_its_gpus_once_it_is_gone(self, who: Principal) -> None:
+        alpha, run = running(who)
+        lifecycle.advance(run.pk, RunState.FAILED, Reason.NODE_LOST, facts={"node": "alpha", "seconds": 60})
+        assert Lease.objects.filter(released_at=None).exists()
+        alpha.tell(run, "done", ended(0, None, signal=9, ended_by_us=True), stopping="orphan")
+        assert not Lease.objects.filter(released_at=None).exists()
+        run.refresh_from_db()
+        assert run.reason == Reason.NODE_LOST
+
+    def test_nothing_is_said_of_what_the_report_does_not_name(self, who: Principal) -> None:
+        alpha, run = running(who)
+        lifecycle.advance(run.pk, RunState.FAILED, Reason.NODE_LOST, facts={"node": "alpha", "seconds": 60})
+        alpha.facts.clear()
+        assert alpha.report(living=()).stop == ()
+
+    def test_a_run_that_its_node_has_lost_fails_as_orphaned(self, who: Principal) -> None:
+        alpha, run = running(who)
+        alpha.facts.clear()
+        alpha.report(living=())
+        run.refresh_from_db()
+        assert run.state == RunState.RUNNING
+        alpha.report(living=(), now=timezone.now() + timedelta(seconds=30))
+        run.refresh_from_db()
+        assert (run.state, run.sentence) == (RunState.FAILED, "Node alpha no longer holds the run's processes.")
+        assert not Lease.objects.filter(released_at=None).exists()
+
+    def test_reports_come_quickly_while_something_lives(self, who: Principal) -> None:
+        alpha, run = running(who)
+        assert alpha.report().interval_s == 1.0
+        alpha.tell(run, "done", ended(0))
+        assert alpha.report().interval_s == 5.0

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import os
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.utils import timezone
+
+from clusters import hearing
+from clusters.models import Hearing, Lease, Node
+from jobs import launching, logstore, reaper
+from jobs.models import Draft, Run
+from jobs.states import RunState
+from tests.jobs.builders import launched, node, queued, running
+from workspaces.access import Principal
+
+pytestmark = pytest.mark.django_db
+
+
+def later(seconds: float) -> datetime:
+    """A moment in which the hub has listened all the time."""
+    now = timezone.now()
+    hearing.pulse(now - timedelta(days=1))
+    then = now + timedelta(seconds=seconds)
+    Hearing.objects.update(since=now - timedelta(days=1), until=then)
+    return then
+
+
+def state_of(run: Run) -> tuple[str, str]:
+    run.refresh_from_db()
+    return run.state, run.sentence
+
+
+def test_launches_what_a_lost_message_left_waiting(who: Principal) -> None:
+    run = queued(who)
+    node()
+    reaper.tick()
+    assert state_of(run)[0] == RunState.PROVISIONING
+
+
+class TestNeverStarted:
+    def test_a_run_that_no_node_claims_fails_in_the_end(self, who: Principal) -> None:
+        node()
+        run = launched(who)
+        reaper.tick(later(30))
+        assert state_of(run)[0] == RunState.PROVISIONING
+        reaper.tick(later(121))
+        assert state_of(run) == (RunState.FAILED, "Node alpha did not start the run within 120 s.")
+        assert not Lease.objects.filter(released_at=None).exists()
+
+
+class TestSilence:
+    def test_is_shown_first_and_only_once(self, who: Principal) -> None:
+        _, run = running(who)
+        for seconds in (15, 20, 25):
+            reaper.tick(later(seconds))
+        assert state_of(run)[0] == RunState.RUNNING
+        assert run.events.filter(message__startswith="Node alpha does not report").count() == 1
+
+    def test_then_fails_the_run_and_keeps_its_gpus_reserved(self, who: Principal) -> None:
+        _, run = running(who)
+        reaper.tick(later(61))
+        state, sentence = state_of(run)
+        assert state == RunState.FAILED
+        assert sentence.startswith("Node alpha has not reported for 61 s")
+        assert Lease.objects.filter(released_at=None).exists()
+        assert logstore.complete(run.pk, 1, "70_driver_log.txt")
+
+    def test_a_run_with_retries_goes_on_elsewhere(self, who: Principal) -> None:
+        _, run = running(who, limits={"retries": 1})
+        reaper.tick(later(61))
+        assert state_of(run)[0] == RunState.QUEUED
+        Node.objects.update(slots=1)
+        node("beta")
+        launching.launch_queued()
+        run.refresh_from_db()
+        assert (run.state, run.attempt) == (RunState.PROVISIONING, 2)
+        assert Lease.objects.filter(node__name="beta", released_at=None).exists()
+
+    def test_a_hub_that_was_away_itself_counts_nothing(self, who: Principal) -> None:
+        _, run = running(who)
+        Node.objects.update(last_report_at=timezone.now() - timedelta(hours=1))
+        Hearing.objects.all().delete()
+        hearing.pulse(timezone.now())
+        reaper.tick()
+        assert state_of(run)[0] == RunState.RUNNING
+
+
+class TestCancel:
+    def test_does_not_wait_for_ever_for_a_node_that_is_away(self, who: Principal) -> None:
+        _, run = running(who)
+        launching.cancel(run, who.user)
+        reaper.tick(later(39))
+        assert state_of(run)[0] == RunState.CANCEL_REQUESTED
+        reaper.tick(later(41))
+        assert state_of(run) == (RunState.CANCELED, "Canceled by carl.")
+        assert Lease.objects.filter(released_at=None).exists()
+
+    def test_waits_for_a_node_that_answers(self, who: Principal) -> None:
+        _, run = running(who)
+        launching.cancel(run, who.user)
+        then = later(41)
+        Node.objects.update(last_report_at=then)
+        reaper.tick(then)
+        assert state_of(run)[0] == RunState.CANCEL_REQUESTED
+
+
+class TestTidy:
+    def test_uploads_that_nobody_finished_go_after_a_day(self) -> None:
+        folder = Path(settings.DATA_DIR) / "uploads"
+        folder.mkdir(exist_ok=True)
+        old, new = folder / "old", folder / "new"
+        for path in (old, new):
+            path.write_bytes(b"x")
+        os.utime(old, (0, 0))
+        reaper.tick()
+        assert (old.exists(), new.exists()) == (False, True)
+
+    def test_drafts_go_after_a_month(self, who: Principal) -> None:
+        Draft.objects.create(workspace=who.workspace, user=who.user)
+        reaper.tick(later(29 * 86400))
+        assert Draft.objects.exists()
+        reaper.tick(later(31 * 86400))
+        assert not Draft.objects.exists()
