@@ -16,6 +16,7 @@ from jobs.errors import Conflict
 from jobs.models import Run
 from jobs.querysets import RunQuerySet
 from jobs.submitting import SubmitRefused
+from trainhub_launch.errors import SpecError
 from trainhub_launch.spec import RunSpec
 from workspaces.access import Principal
 from workspaces.api.permissions import AtLeast, PrincipalRequest
@@ -55,7 +56,8 @@ class JobsView(APIView):
         if text is None:
             return run.attempt
         if not text.isdecimal() or not 1 <= len(text) <= LONGEST_NUMBER or not 1 <= int(text) <= run.attempt:
-            raise ApiProblem(400, "Name an attempt of this run.", [("attempt", f"must be between 1 and {run.attempt}")])
+            known = f"must be between 1 and {run.attempt}" if run.attempt else "there is none yet; the run waits for its first"
+            raise SpecError("attempt", known)
         return int(text)
 
     def spec(self, request: Request) -> RunSpec:
@@ -67,7 +69,7 @@ def _body(request: Request) -> Any:
     try:
         return request.data
     except RecursionError as error:
-        raise ApiProblem(400, "The body is nested too deeply to be a run's spec.", [("body", "is nested too deeply")]) from error
+        raise SpecError("spec", "is nested too deeply") from error
 
 
 def _storable(data: Any) -> Any:
@@ -75,18 +77,17 @@ def _storable(data: Any) -> Any:
     try:
         json.dumps(data, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        raise ApiProblem(
-            400, "The body holds text that is not Unicode.", [(_wrong_field(data), "is not valid Unicode")]
-        ) from error
+        raise SpecError(_wrong_field(data), "is not valid Unicode text") from error
     return data
 
 
 def _wrong_field(data: Any) -> str:
-    if isinstance(data, Mapping):
-        for name, value in data.items():
-            if not json.dumps([name, value], ensure_ascii=False).isascii():
-                return str(name).encode("ascii", "replace").decode()
-    return "body"
+    for name, value in data.items() if isinstance(data, Mapping) else ():
+        try:
+            json.dumps([name, value], ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            return str(name).encode("ascii", "replace").decode()
+    return "spec"
 
 
 def _as_problem(error: Exception) -> Exception:

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 
 from jobs.querysets import RunQuerySet
 from jobs.states import RunState
-from workspaces.api.problems import ApiProblem
+from trainhub_launch.errors import SpecError
 
 ACTIVE = "active"
 STATES = (ACTIVE, *(state.value for state in RunState))
@@ -35,7 +35,7 @@ class RunPages(CursorPagination):
     def get_ordering(self, request: Request, queryset: Any, view: Any) -> tuple[str, ...]:  # noqa: ARG002 - DRF's signature
         wanted = request.query_params.get("order", "-created_at")
         if wanted.removeprefix("-") not in ORDERS:
-            raise ApiProblem(400, "Choose another order.", [("order", f"must be one of {', '.join(ORDERS)}, or -NAME")])
+            raise SpecError("order", f"must be one of {', '.join(ORDERS)}, or -NAME")
         # The number is unique, so that no run is missed or shown twice where many are alike.
         return (wanted, "-number" if wanted.startswith("-") else "number")
 
@@ -45,10 +45,10 @@ def selected(runs: RunQuerySet, request: Request) -> RunQuerySet:
     known = {parameter.name for parameter in PARAMETERS} | {"cursor", RunPages.page_size_query_param}
     for name in asked:
         if name not in known:
-            raise ApiProblem(400, "There is no such filter.", [(name, f"is not known; known here: {', '.join(sorted(known))}")])
+            raise SpecError(name, f"is not a known parameter; known here: {', '.join(sorted(known))}")
     state = asked.get("state", "")
     if state and state not in STATES:
-        raise ApiProblem(400, "There is no such state.", [("state", f"must be one of {', '.join(STATES)}")])
+        raise SpecError("state", f"must be one of {', '.join(STATES)}")
     found = runs.matching(state=state, experiment=asked.get("experiment", ""), text=asked.get("search", "").strip())
     if created_by := asked.get("created_by", ""):
         found = found.filter(created_by__username=created_by)

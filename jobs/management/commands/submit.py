@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import PermissionDenied
+from django.core.management.base import BaseCommand, CommandParser
+
+from jobs import launching, snapshots
+from jobs.following import Follower
+from jobs.models import Run
+from jobs.states import RunState
+from trainhub_launch.errors import SpecError
+from trainhub_launch.spec import RunSpec
+from workspaces.access import Principal, membership_principal
+from workspaces.models import User
+
+EXIT_CODES = {RunState.COMPLETED: 0, RunState.FAILED: 1, RunState.CANCELED: 130}
+REFUSED = 2
+INTERRUPTED = 130
+
+
+class Command(BaseCommand):
+    help = (
+        "Submit a run from a RunSpec file. Besides a snapshot or an example the source may be a folder beside the file: "
+        '{"type": "local", "path": "./folder"}. With --wait: prints the log and exits 0 (Completed), 1 (Failed), '
+        "130 (Canceled); 2 where the spec is refused."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("spec", metavar="SPEC.json", type=Path)
+        parser.add_argument("--wait", action="store_true", help="follow the log until the run has ended")
+        parser.add_argument("--user", default="admin", help="who submits (default: admin)")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            run = self._submit(options["spec"], _person(options["user"]))
+        except SpecError as error:
+            for finding in error.findings if isinstance(error, launching.SubmitRefused) else ():
+                if (finding.field, finding.message) != (error.field, error.message):
+                    self._tell(finding.level, finding.field, finding.message)
+            self.stderr.write(f"{error.field}: {error.message}")
+            raise SystemExit(REFUSED) from error
+        except PermissionDenied as error:
+            self.stderr.write(f"user: {error}")
+            raise SystemExit(REFUSED) from error
+        self.stderr.write(f"run {run.number} ({run.pk}): {settings.PUBLIC_URL}/runs/{run.number}/")
+        if options["wait"]:
+            raise SystemExit(self._follow(run))
+
+    def _submit(self, path: Path, who: Principal) -> Run:
+        data = dict(_read(path))
+        source = data.get("source")
+        if isinstance(source, Mapping) and source.get("type") == "local":
+            data["source"] = {"type": "snapshot", "id": _freeze(source, path.parent, who)}
+        spec = RunSpec.from_json(data)
+        for finding in launching.preview(spec, who).findings:
+            if finding.level == "warning":
+                self._tell(finding.level, finding.field, finding.message)
+        return launching.submit(spec, who)
+
+    def _follow(self, run: Run) -> int:
+        follower = Follower(run.pk, out=self._print, note=self.stderr.write)
+        try:
+            ended = follower.until_the_end()
+        except KeyboardInterrupt:
+            self.stderr.write(f"run {run.number} goes on; cancel it on its page: {settings.PUBLIC_URL}/runs/{run.number}/")
+            return INTERRUPTED
+        return EXIT_CODES[RunState(ended.state)]
+
+    def _print(self, text: str) -> None:
+        self.stdout.write(text, ending="")
+        self.stdout.flush()
+
+    def _tell(self, level: str, field: str, message: str) -> None:
+        self.stderr.write(f"{field}: {message}" if level == "error" else f"{level}: {field}: {message}")
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    """A RunSpec, or an example's description with its spec inside."""
+    try:
+        data = json.loads(path.read_text())
+    except OSError as error:
+        raise SpecError("spec", f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise SpecError("spec", f"{path} is not JSON: {error}") from error
+    if isinstance(data, Mapping) and "title" in data and isinstance(data.get("spec"), Mapping):
+        data = data["spec"]
+    if not isinstance(data, Mapping):
+        raise SpecError("spec", "must be a JSON object")
+    return data
+
+
+def _freeze(source: Mapping[str, Any], beside: Path, who: Principal) -> str:
+    unknown = sorted(set(source) - {"type", "path"})
+    if unknown:
+        raise SpecError(f"source.{unknown[0]}", "is not a known field; known here: path, type")
+    path = source.get("path")
+    if not isinstance(path, str) or not path.strip():
+        raise SpecError("source.path", "name the folder that holds the script, relative to the spec file")
+    folder = (beside / path).resolve()
+    if not folder.is_dir():
+        raise SpecError("source.path", f"{folder} is not a folder")
+    return snapshots.from_folder(folder, who).sha256
+
+
+def _person(name: str) -> Principal:
+    user = User.objects.filter(username=name).first()
+    who = membership_principal(user) if user else None
+    if who is None:
+        raise SpecError("user", f"{name} is nobody here, or a member of no workspace; see the members under Settings")
+    return who

@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import io
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+
+from clusters.enrolment import node_of_token
+from clusters.models import Node
+from jobs import launching
+from jobs.following import Follower
+from jobs.models import Run
+from tests.jobs import builders
+from tests.jobs.builders import Played, alive, ended
+from tests.people import make_owner, make_stranger, make_viewer
+from workspaces.access import Principal
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("valkey", "node")]
+
+
+@pytest.fixture(autouse=True)
+def olivia() -> None:
+    make_owner()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "train.py").write_text("print('hello')\n")
+    return tmp_path
+
+
+def written(folder: Path, spec: Any) -> str:
+    path = folder / "spec.json"
+    path.write_text(spec if isinstance(spec, str) else json.dumps(spec))
+    return str(path)
+
+
+LOCAL = {"source": {"type": "local", "path": "./source"}, "script": "train.py"}
+
+
+def submitted(path: str, user: str = "olivia") -> str:
+    """What was said on stderr."""
+    said = io.StringIO()
+    call_command("submit", path, user=user, stderr=said)
+    return said.getvalue()
+
+
+def refused(path: str, user: str = "olivia") -> str:
+    """What was said on stderr before leaving with the code of a refusal."""
+    said = io.StringIO()
+    with pytest.raises(SystemExit) as left:
+        call_command("submit", path, user=user, stderr=said)
+    assert left.value.code == 2
+    return said.getvalue()
+
+
+class TestSubmit:
+    def test_takes_a_folder_beside_the_file(self, folder: Path) -> None:
+        said = submitted(written(folder, LOCAL))
+        run = Run.objects.get()
+        assert (run.spec["source"]["type"], run.spec["script"]) == ("snapshot", "train.py")
+        assert said.startswith(f"run 1 ({run.pk}): http")
+
+    def test_takes_an_example_as_it_lies_there(self) -> None:
+        submitted("examples/hello/example.json")
+        assert Run.objects.get().display_name == "hello"
+
+    @pytest.mark.parametrize(
+        ("spec", "said"),
+        [
+            ("{", "spec: "),
+            ("[]", "spec: must be a JSON object"),
+            ({**LOCAL, "script": ""}, "script: name the script to run"),
+            ({**LOCAL, "script": "nowhere.py"}, "script: "),
+            ({**LOCAL, "environment": {"name": "Conda"}}, "environment.name: no environment is called 'Conda'"),
+            ({**LOCAL, "resources": {"gpus_per_node": 4}}, "resources.gpus_per_node: "),
+            ({**LOCAL, "source": {"type": "local"}}, "source.path: name the folder that holds the script"),
+            ({**LOCAL, "source": {"type": "local", "path": "./nowhere"}}, "source.path: "),
+            ({**LOCAL, "source": {"type": "local", "path": ".", "ref": "x"}}, "source.ref: is not a known field"),
+        ],
+    )
+    def test_refuses_with_field_and_remedy_and_exit_code_2(self, folder: Path, spec: Any, said: str) -> None:
+        heard = refused(written(folder, spec))
+        assert any(line.startswith(said) for line in heard.splitlines()), heard
+        assert not Run.objects.exists()
+
+    def test_says_everything_that_is_wrong(self, folder: Path) -> None:
+        heard = refused(written(folder, {**LOCAL, "script": "nowhere.py", "environment": {"name": "Conda"}}))
+        assert {line.partition(":")[0] for line in heard.splitlines()} >= {"script", "environment.name"}
+
+    def test_an_unreadable_file_is_named(self, tmp_path: Path) -> None:
+        path = tmp_path / "none.json"
+        assert refused(str(path)) == f"spec: {path} cannot be read: No such file or directory\n"
+
+    @pytest.mark.parametrize(("make", "said"), [(make_stranger, "user: stan is nobody here"), (make_viewer, "user: This needs")])
+    def test_only_a_contributor_may(self, folder: Path, make: Callable[[], Any], said: str) -> None:
+        assert refused(written(folder, LOCAL), str(make())).startswith(said)
+
+
+class Stage:
+    """A run whose node acts whenever the follower tells of a new state, so that no thread is needed."""
+
+    def __init__(self, node: Node, run: Run, **acts: Callable[[Played, Run], object]) -> None:
+        self.out = io.StringIO()
+        self.notes: list[str] = []
+        self._acts = acts
+        self._played, self._run = Played(node), run
+        self.ended = Follower(run.pk, out=self.out.write, note=self._note).until_the_end()
+
+    def _note(self, line: str) -> None:
+        self.notes.append(line)
+        act = self._acts.get(line.partition(":")[0])
+        if act:
+            act(self._played, self._run)
+
+
+def start(played: Played, run: Run) -> None:
+    launching.launch(run.pk)
+    played.claim(run)
+
+
+class TestFollow:
+    def test_shows_one_process_as_it_is(self, who: Principal, node: Node) -> None:
+        def work(played: Played, run: Run) -> None:
+            played.tell(run, "running", alive(0))
+
+        def speak(played: Played, run: Run) -> None:
+            played.log(run, "70_driver_log.txt", 0, b"epoch 1\nno newline \xff")
+            played.tell(run, "done", ended(0), logs={"70_driver_log.txt": 20})
+
+        stage = Stage(node, builders.queued(who), Queued=start, Preparing=work, Running=speak)
+        assert stage.out.getvalue() == "epoch 1\nno newline �"
+        assert stage.notes == ["Queued", "Preparing", "Running", "Completed: All ranks finished."]
+
+    def test_tells_several_ranks_apart(self, who: Principal, node: Node) -> None:
+        logs = {"70_driver_log_0.txt": 9, "70_driver_log_1.txt": 4}
+
+        def work(played: Played, run: Run) -> None:
+            played.tell(run, "running", alive(0), alive(1))
+            played.log(run, "70_driver_log_0.txt", 0, b"one\ntwo\n+")
+            played.log(run, "70_driver_log_1.txt", 0, b"uno\n")
+            played.tell(run, "done", ended(0), ended(1, code=3), logs=logs)
+
+        run = builders.queued(who, distribution=builders.processes(2))
+        stage = Stage(node, run, Queued=start, Preparing=work)
+        assert stage.out.getvalue() == "[0] one\n[0] two\n[1] uno\n[0] +\n"
+        assert stage.ended.state == "Failed"
+        assert stage.notes[-1] == "Failed: Rank 1 exited with code 3 on alpha."
+
+    def test_ends_with_a_canceled_run(self, who: Principal, node: Node) -> None:
+        run = builders.queued(who)
+        stage = Stage(node, run, Queued=lambda _, run: launching.cancel(run, who.user))
+        assert (stage.ended.state, stage.out.getvalue()) == ("Canceled", "")
+
+
+class TestNodeToken:
+    def test_prints_a_token_that_a_node_can_use(self) -> None:
+        out = io.StringIO()
+        call_command("node", "token", "beta", cluster="gpus", stdout=out)
+        found = node_of_token(out.getvalue().strip())
+        assert found is not None
+        assert (found.name, found.cluster.name) == ("beta", "gpus")
+
+    def test_refuses_a_name_in_a_sentence(self) -> None:
+        heard = io.StringIO()
+        with pytest.raises(SystemExit) as left:
+            call_command("node", "token", "no spaces", stderr=heard)
+        assert (left.value.code, heard.getvalue().startswith("name: ")) == (2, True)
+
+
+HELLO = {"source": {"type": "local", "path": "./source"}, "script": "train.py"}
+
+
+@pytest.mark.slow
+class TestOnARealHub:
+    """The command as a person runs it, against real processes."""
+
+    @pytest.mark.parametrize(
+        ("script", "code", "said"),
+        [
+            ("print('hello')", 0, "Completed: All ranks finished."),
+            ("print('hello'); raise SystemExit(3)", 1, "Failed: Rank 0 exited with code 3"),
+            (
+                f"import os; print('hello', flush=True); os.kill(os.getpid(), {int(signal.SIGKILL)})",
+                1,
+                "Failed: Rank 0 was killed",
+            ),
+        ],
+    )
+    def test_exits_with_the_runs_outcome(self, hub: Any, folder: Path, script: str, code: int, said: str) -> None:
+        (folder / "source" / "train.py").write_text(script)
+        done = hub.manage("submit", written(folder, HELLO), "--wait", check=False)
+        assert (done.returncode, done.stdout) == (code, "hello\n"), done.stderr
+        assert said in done.stderr

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from drf_spectacular.drainage import GENERATOR_STATS
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.validation import validate_schema
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+from jobs.api.schema import RUN_SPEC
+from jobs.snapshots import examples
+from trainhub_launch.spec import RunSpec
+
+
+def test_the_openapi_schema_is_valid_and_complete() -> None:
+    GENERATOR_STATS.reset()
+    generator: Any = SchemaGenerator
+    schema = generator().get_schema(request=None, public=True)
+    check: Any = validate_schema
+    check(schema)
+    assert not GENERATOR_STATS
+    assert {"/api/v1/runs/", "/api/v1/runs/{run}/cancel/", "/api/v1/snapshots/"} <= set(schema["paths"])
+
+
+def test_is_served(viewer_api: Client) -> None:
+    assert b"operationId: runs_list" in viewer_api.get("/api/v1/schema/").content
+
+
+class TestRunSpecSchema:
+    SCHEMA: dict[str, Any] = RUN_SPEC["application/json"]
+
+    def test_knows_exactly_the_fields_of_a_spec(self) -> None:
+        written = RunSpec.from_json({"source": {"type": "example", "name": "x"}, "script": "train.py"}).to_json()
+        assert set(self.SCHEMA["properties"]) == set(written)
+        for part in ("resources", "environment", "limits"):
+            assert set(self.SCHEMA["properties"][part]["properties"]) == set(written[part])
+
+    def test_its_example_is_a_spec(self) -> None:
+        assert RunSpec.from_json(self.SCHEMA["example"]).script == "train.py"
+
+    @pytest.mark.parametrize("name", [example.name for example in examples()])
+    def test_takes_every_example(self, name: str) -> None:
+        spec = next(example.spec for example in examples() if example.name == name)
+        Draft202012Validator(self.SCHEMA).validate(spec)
