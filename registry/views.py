@@ -3,7 +3,7 @@ from __future__ import annotations
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from registry.aliases import delete_alias, set_alias
 from registry.errors import RegistryError
@@ -53,11 +53,13 @@ def register(request: WorkspaceRequest) -> HttpResponse:
     return redirect("model", version.model.name)
 
 
-@require_POST
 @needs(Role.CONTRIBUTOR)
 def alias(request: WorkspaceRequest, name: str) -> HttpResponse:
     """Give an alias to a version, or with `remove` take it away."""
     found = _model(request, name)
+    if request.method != "POST":
+        # Somebody reloads or shares the address that a refused form left behind.
+        return redirect("model", name)
     word = request.POST.get("alias", "")
     try:
         if "remove" in request.POST:

@@ -75,6 +75,10 @@ class TestAliasForm:
         assert "reads like a version itself" in answer.content.decode()
         assert 'value="v7"' in answer.content.decode()
 
+    def test_its_address_leads_back_to_the_model(self) -> None:
+        registered()
+        assert client_of(make_contributor()).get("/models/digits/alias/").headers["Location"] == "/models/digits/"
+
     def test_a_viewer_may_not(self) -> None:
         registered()
         assert client_of(make_viewer()).post("/models/digits/alias/", {"alias": "x", "version": "1"}).status_code == 403
