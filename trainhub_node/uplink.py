@@ -86,11 +86,12 @@ class Uplink(threading.Thread):
             self._tend(held)
             sizes = held.tail.sizes()
             fact = held.fact(sizes)
-            if due or fact != held.acknowledged:
+            sent = list(held.chunks(sizes, budget))
+            budget -= sum(len(chunk.data) for chunk in sent)
+            chunks += sent
+            # Beside its last bytes the fact says again that they are the last.
+            if due or sent or fact != held.acknowledged:
                 facts.append(fact)
-            for chunk in held.chunks(sizes, budget):
-                chunks.append(chunk)
-                budget -= len(chunk.data)
         if not (due or chunks or self._worth_telling(facts)):
             return None
         self._news_since = None

@@ -34,6 +34,7 @@ class FakeHub:
         self.nonces: dict[Key, str] = {}
         self.claims: list[dict[str, Any]] = []
         self.blobs: dict[str, bytes] = {}
+        self.slow_snapshots: set[str] = set()
         self.parts: dict[str, bytearray] = defaultdict(bytearray)
         self.chunk_sizes: list[int] = []
         self.logs: dict[tuple[str, int, str], bytearray] = defaultdict(bytearray)
@@ -44,8 +45,8 @@ class FakeHub:
         self.reports = 0
         self.refused = 0
         self.heartbeat: Heartbeat | None = None
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._server.hub = self
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
 
     @property
@@ -134,84 +135,95 @@ class FakeHub:
         )
 
 
-def _handler(hub: FakeHub) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    hub: FakeHub
 
-        def log_message(self, format: str, *args: object) -> None: ...
 
-        def do_POST(self) -> None:
-            body = self._body()
-            if not self._welcome():
-                return
-            with hub.changed:
-                if self.path == "/api/v1/node/claim/":
-                    status, answer = hub.claim(json.loads(body))
-                    self._answer(status, json.dumps(answer).encode())
-                else:
-                    ack = hub.take(Report.from_wire(msgpack.unpackb(body)))
-                    self._answer(200, msgpack.packb(ack.to_wire()))
-                hub.changed.notify_all()
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
-        def do_GET(self) -> None:
-            if not self._welcome():
-                return
-            if self.path == "/api/v1/node/config/":
-                self._answer(200 if hub.config else 503, json.dumps(hub.config).encode())
-                return
-            data = hub.blobs.get(self.path.rpartition("/")[2])
-            start = int(re.sub(r"bytes=(\d+)-", r"\1", self.headers.get("Range", "bytes=0-")))
-            if data is None:
-                self._answer(404, b'{"title": "Not found", "detail": "There is no such snapshot."}')
+    @property
+    def hub(self) -> FakeHub:
+        assert isinstance(self.server, _Server)
+        return self.server.hub
+
+    def log_message(self, format: str, *args: object) -> None: ...
+
+    def do_POST(self) -> None:
+        body = self._body()
+        if not self._welcome():
+            return
+        with self.hub.changed:
+            if self.path == "/api/v1/node/claim/":
+                status, answer = self.hub.claim(json.loads(body))
+                self._answer(status, json.dumps(answer).encode())
             else:
-                self._answer(206 if start else 200, data[start:])
+                ack = self.hub.take(Report.from_wire(msgpack.unpackb(body)))
+                self._answer(200, msgpack.packb(ack.to_wire()))
+            self.hub.changed.notify_all()
 
-        def do_HEAD(self) -> None:
-            if self._welcome():
-                sha256 = self.path.rpartition("/")[2]
-                complete = sha256 in hub.blobs
-                held = len(hub.blobs[sha256] if complete else hub.parts[sha256])
-                self._answer(200, b"", {"Upload-Offset": str(held), "Upload-Complete": str(complete).lower()})
+    def do_GET(self) -> None:
+        if not self._welcome():
+            return
+        if self.path == "/api/v1/node/config/":
+            self._answer(200 if self.hub.config else 503, json.dumps(self.hub.config).encode())
+            return
+        sha256 = self.path.rpartition("/")[2]
+        if sha256 in self.hub.slow_snapshots:
+            self._answer(503, b"")
+            return
+        data = self.hub.blobs.get(sha256)
+        start = int(re.sub(r"bytes=(\d+)-", r"\1", self.headers.get("Range", "bytes=0-")))
+        if data is None:
+            self._answer(404, b'{"title": "Not found", "detail": "There is no such snapshot."}')
+        else:
+            self._answer(206 if start else 200, data[start:])
 
-        def do_PUT(self) -> None:
-            body = self._body()
-            if not self._welcome():
-                return
+    def do_HEAD(self) -> None:
+        if self._welcome():
             sha256 = self.path.rpartition("/")[2]
-            span = re.fullmatch(r"bytes (?:(\d+)-\d+|\*)/(\d+)", self.headers["Content-Range"])
-            assert span is not None
-            part = hub.parts[sha256]
-            if int(span[1] or 0) != len(part):
-                self._answer(409, b"", {"Upload-Offset": str(len(part))})
-                return
-            part += body
-            hub.chunk_sizes.append(len(body))
-            if len(part) == int(span[2]):
-                assert hub.store(bytes(part)) == sha256
-            self._answer(204, b"", {"Upload-Offset": str(len(part))})
+            complete = sha256 in self.hub.blobs
+            held = len(self.hub.blobs[sha256] if complete else self.hub.parts[sha256])
+            self._answer(200, b"", {"Upload-Offset": str(held), "Upload-Complete": str(complete).lower()})
 
-        def _body(self) -> bytes:
-            return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+    def do_PUT(self) -> None:
+        body = self._body()
+        if not self._welcome():
+            return
+        sha256 = self.path.rpartition("/")[2]
+        span = re.fullmatch(r"bytes (?:(\d+)-\d+|\*)/(\d+)", self.headers["Content-Range"])
+        assert span is not None
+        part = self.hub.parts[sha256]
+        if int(span[1] or 0) != len(part):
+            self._answer(409, b"", {"Upload-Offset": str(len(part))})
+            return
+        part += body
+        self.hub.chunk_sizes.append(len(body))
+        if len(part) == int(span[2]):
+            assert self.hub.store(bytes(part)) == sha256
+        self._answer(204, b"", {"Upload-Offset": str(len(part))})
 
-        def _welcome(self) -> bool:
-            if not hub.available:
-                with hub.changed:
-                    hub.refused += 1
-                    hub.changed.notify_all()
-                self._answer(503, b"")
-                return False
-            if self.headers.get("Authorization") != f"Bearer {TOKEN}":
-                self._answer(401, b"")
-                return False
-            return True
+    def _body(self) -> bytes:
+        return self.rfile.read(int(self.headers.get("Content-Length", 0)))
 
-        def _answer(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            for name, value in (headers or {}).items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(body)
+    def _welcome(self) -> bool:
+        if not self.hub.available:
+            with self.hub.changed:
+                self.hub.refused += 1
+                self.hub.changed.notify_all()
+            self._answer(503, b"")
+            return False
+        if self.headers.get("Authorization") != f"Bearer {TOKEN}":
+            self._answer(401, b"")
+            return False
+        return True
 
-    return Handler
+    def _answer(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)

@@ -1,0 +1,54 @@
+"""Processes as the node's tests watch and end them."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.node.hub import Key
+from trainhub_node import stopping
+
+NO_SESSION = -1
+
+
+def left(key: Key) -> set[int]:
+    """Living processes that carry the attempt's mark, and their descendants."""
+    return stopping.belonging(*key, session=NO_SESSION, roots=frozenset())
+
+
+def child_pid(attempts: Path, key: Key) -> int:
+    return int(json.loads((attempts / f"{key[0]}-{key[1]}" / "child.json").read_text())["pid"])
+
+
+def wait_gone(attempts: Path, key: Key, timeout_s: float = 15) -> None:
+    """Until the attempt's child has ended."""
+    wait_pid(child_pid(attempts, key), timeout_s)
+
+
+def wait_pid(pid: int, timeout_s: float = 15) -> None:
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        assert select.select([fd], [], [], timeout_s)[0], f"process {pid} still lives after {timeout_s} s"
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def agent_process(env: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """An agent in a process of its own, killed at the end if it still lives."""
+    process = subprocess.Popen([sys.executable, "-m", "trainhub_node", "run"], env=dict(env), start_new_session=True)
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait(10)
