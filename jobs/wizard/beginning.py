@@ -26,9 +26,9 @@ from workspaces.states import Role
 def start(request: WorkspaceRequest) -> HttpResponse:
     who = request.principal
     context = {
-        "examples": examples.examples(),
+        "cards_of_examples": choices.gallery(),
         "runs": choices.last_runs(who.workspace),
-        "drafts": [(draft, _title(draft)) for draft in drafts.open_drafts(who)[:6]],
+        "drafts": [(draft, _title(draft)) for draft in drafts.open_drafts(who)],
     }
     return render(request, "jobs/wizard/start.html", context)
 

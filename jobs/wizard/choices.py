@@ -9,8 +9,10 @@ from clusters.leases import nodes_of
 from clusters.models import Cluster, Node
 from clusters.visibility import clusters_of
 from jobs import environments, examples
+from jobs.examples import Example
 from jobs.models import Experiment, Run, Snapshot
 from trainhub_launch.errors import SpecError
+from trainhub_launch.frameworks import FRAMEWORKS
 from trainhub_launch.placement import FreeNode
 from trainhub_launch.spec import ExampleSource, Source
 from workspaces.access import Principal
@@ -47,9 +49,19 @@ class ClusterChoice:
 
 @dataclass(frozen=True)
 class EnvironmentChoice:
+    """`is_rare`: one of many interpreters, folded away until it is chosen."""
+
     value: str
     title: str
     sentence: str
+    is_rare: bool = False
+
+
+@dataclass(frozen=True)
+class GalleryCard:
+    example: Example
+    framework: str
+    starts: str
 
 
 @dataclass(frozen=True)
@@ -81,6 +93,17 @@ def environment_choices(workspace: Workspace) -> tuple[EnvironmentChoice, ...]:
         ),
         EnvironmentChoice("system", "The node's own Python", "Nothing is installed; starts at once."),
         *_interpreters(clusters_of(workspace)),
+    )
+
+
+def gallery() -> tuple[GalleryCard, ...]:
+    """The examples, as the first page shows them."""
+    return tuple(
+        GalleryCard(
+            example, FRAMEWORKS[example.framework].label,
+            " ".join(example.spec.get("command") or [example.spec["script"], *example.spec.get("arguments", ())]),
+        )
+        for example in examples.examples()
     )
 
 
@@ -133,6 +156,10 @@ def _interpreters(open_clusters: Iterable[Cluster]) -> tuple[EnvironmentChoice, 
         for interpreter in node.interpreters:
             nodes_with.setdefault((interpreter["version"], interpreter["path"]), []).append(node.name)
     return tuple(
-        EnvironmentChoice(f"system:{path}", f"Python {version}", f"{path} on {', '.join(names[:4])}")
-        for (version, path), names in sorted(nodes_with.items(), reverse=True)
+        EnvironmentChoice(f"system:{path}", f"Python {version}", f"{path} on {', '.join(names[:4])}", is_rare=True)
+        for (version, path), names in sorted(nodes_with.items(), key=lambda item: _newest_first(item[0][0]))
     )
+
+
+def _newest_first(version: str) -> tuple[int, ...]:
+    return tuple(-int(part) for part in version.split(".") if part.isdecimal())

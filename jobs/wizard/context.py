@@ -8,7 +8,6 @@ from typing import Any
 
 from django.forms.boundfield import BoundField
 
-from jobs import examples
 from jobs.models import Draft
 from jobs.wizard import choices, picture, steps
 from jobs.wizard.distribution_form import DistributionForm, Kind
@@ -58,7 +57,7 @@ def step_context(draft: Draft, step: str, found: Evaluation, who: Principal, *, 
     context: Context = {
         "draft": draft, "step": step, "found": found, "lines": lines(found, step), "back": steps.before(step),
         "picture": None if found.plan is None else picture.draw(found.plan, rank, _mine(found)),
-        "missing": _missing(found),
+        "missing": _missing(found, step),
     }
     if step == steps.REVIEW:
         return context | _review(found)
@@ -99,9 +98,10 @@ def _review(found: Evaluation) -> Context:
     }
 
 
-def _missing(found: Evaluation) -> list[Problem]:
-    """Why there is no picture; each names its step."""
-    return [problem for problem in found.errors if problem.step != "source" or not found.stands_in]
+def _missing(found: Evaluation, here: str) -> list[tuple[Problem, str]]:
+    """Why there is no picture, where another step is the cause; each with that step's title."""
+    elsewhere = [problem for problem in found.errors if problem.step != here and not problem.untold]
+    return [(problem, steps.BY_NAME[problem.step].title) for problem in elsewhere]
 
 
 def _mine(found: Evaluation) -> frozenset[str]:
@@ -112,7 +112,7 @@ def _source(form: SourceForm, who: Principal) -> Context:
     facts = choices.source_facts(read_source((form.typed.get("source") or [""])[0]), who)
     return {
         "facts": facts,
-        "examples": examples.examples(),
+        "cards_of_examples": choices.gallery(),
         "runs": choices.last_runs(who.workspace, 5),
         "chosen_runs": (form.typed.get("runs") or ["script"])[0],
         "tokens": {name: tokens(form, name) for name in ("arguments", "command")},
@@ -140,8 +140,11 @@ def _resources(form: ResourcesForm, who: Principal) -> Context:
 def _environment(form: EnvironmentForm, who: Principal) -> Context:
     found = choices.environment_choices(who.workspace)
     chosen = (form.typed.get("environment") or [""])[0]
+    rare = [item for item in found if item.is_rare]
     return {
-        "environments": found,
+        "environments": [item for item in found if not item.is_rare],
+        "rare_environments": rare,
+        "is_rare_environment": any(item.value == chosen for item in rare),
         "chosen_environment": chosen,
         "is_known_environment": any(item.value == chosen for item in found),
         "experiments": choices.experiments(who.workspace),

@@ -20,7 +20,7 @@ from trainhub_launch.distribution import (
     TensorflowConfiguration,
 )
 
-BACKENDS = [("nccl", "NCCL, between GPUs"), ("gloo", "gloo, between CPUs"), ("mpi", "MPI, where PyTorch was built with it")]
+BACKENDS = [("nccl", "NCCL (GPUs)"), ("gloo", "gloo (CPUs)"), ("mpi", "MPI")]
 ABOUT_BACKEND = "Checked against the resources; the script itself names it to init_process_group."
 
 

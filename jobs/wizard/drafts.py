@@ -39,9 +39,10 @@ def mine(who: Principal) -> QuerySet[Draft]:
     return Draft.objects.filter(workspace=who.workspace, user=who.user).order_by("-updated_at")
 
 
-def open_drafts(who: Principal) -> QuerySet[Draft]:
-    """Begun, not submitted: where one can go on."""
-    return mine(who).filter(submitted_run=None).exclude(steps={})
+def open_drafts(who: Principal, limit: int = 6) -> list[Draft]:
+    """Worked on and not submitted: where one can go on. An example that was only looked at is not among them."""
+    latest = mine(who).filter(submitted_run=None).exclude(steps={})[:50]
+    return [draft for draft in latest if any(STAMP in typed for typed in draft.steps.values())][:limit]
 
 
 def keep(draft: Draft, step: str, typed: Raw) -> None:
@@ -59,7 +60,7 @@ def keep(draft: Draft, step: str, typed: Raw) -> None:
 def put(draft: Draft, step: str, **changed: str) -> None:
     """Change single fields of a step, leaving what was typed in the others."""
     blank = steps.raw_of(Parts())[step]
-    _change(draft, step, lambda before: (before or blank) | {name: [value] for name, value in changed.items()})
+    _change(draft, step, lambda before: {STAMP: ["0"]} | (before or blank) | {name: [value] for name, value in changed.items()})
 
 
 def _change(draft: Draft, step: str, change: Callable[[Raw], Raw]) -> None:

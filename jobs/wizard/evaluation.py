@@ -20,6 +20,7 @@ from workspaces.access import Principal
 
 STAND_IN = SourcePart(ExampleSource("hello"), script="your_script.py")
 """Until something is chosen to run, the picture shows the layout around this."""
+TOOLS = frozenset({"nccl", "gloo", "mpirun", "mpiexec", "torchrun", "deepspeed", "horovodrun", "accelerate", "python"})
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,10 @@ class Evaluation:
         return tuple(problem for problem in self.problems if problem.step == step)
 
     def state(self, step: str) -> str:
+        """`done`, `errors`, or `open`: untouched, or merely not filled in yet."""
         errors = [problem for problem in self.of(step) if problem.level == "error"]
-        if step not in self.touched or any(problem.untold for problem in errors):
-            return "errors" if any(not problem.untold for problem in errors) and step in self.touched else "open"
+        if step not in self.touched or (errors and all(problem.untold for problem in errors)):
+            return "open"
         return "errors" if errors else "done"
 
 
@@ -62,9 +64,9 @@ def evaluate(draft: Draft, who: Principal) -> Evaluation:
     forms = steps.forms_of(draft.steps)
     valid = {name: form for name, form in forms.items() if form.is_valid()}
     blank = Evaluation(forms, problems=tuple(_form_problems(forms)), touched=frozenset(draft.steps))
-    if not set(steps.BY_NAME) - {"source"} <= set(valid):
+    stands_in = "source" not in valid and all(problem.untold for problem in blank.of("source"))
+    if not set(forms) - set(valid) <= ({"source"} if stands_in else set()):
         return blank
-    stands_in = "source" not in valid
     parts = replace(steps.parts_of(valid), source=STAND_IN) if stands_in else steps.parts_of(valid)
     try:
         spec = assemble(parts)
@@ -100,6 +102,7 @@ def _problem(finding: Finding, forms: dict[str, StepForm[Any]]) -> Problem:
 
 
 def _sentence(message: str) -> str:
-    """Findings are written to follow a field's name; here they stand alone. A file's name keeps its letters."""
-    text = message[:1].upper() + message[1:] if message.split(" ", 1)[0].isalpha() else message
+    """Findings are written to follow a field's name; here they stand alone. The name of a file or tool keeps its letters."""
+    first = message.split(" ", 1)[0].rstrip(",:")
+    text = message[:1].upper() + message[1:] if first.isalpha() and first not in TOOLS else message
     return text if text.endswith((".", "?", "!")) else f"{text}."

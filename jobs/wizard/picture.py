@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from jobs.wizard.typed import quoted
 from trainhub_launch.plan import EnvValue, LaunchPlan, NodeCommand, PlannedProcess, Reference
 from trainhub_launch.printing import shown_argv
 
@@ -21,6 +22,11 @@ class Word:
 
     text: str
     typed: str = ""
+
+    @property
+    def shown(self) -> str:
+        """Quoted where it would otherwise not be seen where the word begins and ends."""
+        return quoted(self.text)
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,7 @@ class Picture:
     process_count: int
     gpu_count: int
     chosen: Row
-    launcher: tuple[str, ...]
+    launcher: tuple[Word, ...]
     notes: tuple[str, ...]
 
 
@@ -90,8 +96,8 @@ def draw(plan: LaunchPlan, rank: int = 0, mine: Collection[str] = ()) -> Picture
         node_count=len(plan.commands),
         process_count=len(processes),
         gpu_count=sum(len({gpu for process in command.processes for gpu in process.gpus}) for command in plan.commands),
-        chosen=_row(chosen, plan, shared=_shared(plan), mine=mine),
-        launcher=next((command.launcher for command in plan.commands if command.launcher), ()),
+        chosen=_row(chosen, plan, shared=_told_elsewhere(plan, mine), mine=mine),
+        launcher=tuple(Word(text) for command in plan.commands for text in command.launcher),
         notes=plan.notes,
     )
 
@@ -134,6 +140,12 @@ def _shared(plan: LaunchPlan) -> dict[str, EnvValue]:
     if not others:
         return {}
     return {name: value for name, value in first.env.items() if all(other.env.get(name) == value for other in others)}
+
+
+def _told_elsewhere(plan: LaunchPlan, mine: Collection[str]) -> dict[str, EnvValue]:
+    """Left for the review: what all processes have and nobody here has set."""
+    shared = _shared(plan) or dict(plan.processes[0].env)
+    return {name: value for name, value in shared.items() if name not in mine}
 
 
 def _variable(name: str, value: EnvValue, mine: Collection[str]) -> Variable:

@@ -29,8 +29,13 @@ def join_arguments(arguments: tuple[str, ...]) -> str:
     for argument in arguments:
         if argument.startswith("-") and not argument[1:2].isdigit() and lines[-1]:
             lines.append([])
-        lines[-1].append(argument if SAFE.match(argument) else shlex.quote(argument))
+        lines[-1].append(quoted(argument))
     return "\n".join(" ".join(line) for line in lines)
+
+
+def quoted(argument: str) -> str:
+    """The argument as one would type it."""
+    return argument if SAFE.match(argument) else shlex.quote(argument)
 
 
 def read_span(text: str) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import pytest
 from django.test import Client
@@ -53,6 +54,13 @@ class TestBackAndForward:
         for here, there in itertools.pairwise(names):
             fields = {"script": "train.py"} if here == "source" else {}
             assert post(client, draft, here, **fields).headers["Location"] == address(draft, there)
+
+    def test_enter_goes_forward(self, client: Client, who: Principal) -> None:
+        """A browser presses the first button that belongs to the form."""
+        page = client.get(address(with_code(who), "resources")).content.decode()
+        first = re.search(r'<button[^>]*form="wizard-form"[^>]*>', page)
+        assert first is not None
+        assert 'value="next"' in first[0]
 
     def test_switching_the_distribution_forgets_nothing(self, client: Client, who: Principal, ready: Node) -> None:
         draft = with_code(who)

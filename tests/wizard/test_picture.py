@@ -27,7 +27,7 @@ class TestDraw:
         assert drawn.chosen.words[-1] == picture.Word("--me=1", "--me=$RANK")
 
     def test_shows_who_starts_mpi_ranks(self) -> None:
-        assert picture.draw(make_plan(make_spec(mpi(4)), make_placement())).launcher[0].endswith("mpirun")
+        assert picture.draw(make_plan(make_spec(mpi(4)), make_placement())).launcher[0].text.endswith("mpirun")
 
     def test_a_large_run_is_counted_not_drawn_in_full(self) -> None:
         drawn = picture.draw(make_plan(make_spec(mpi(100, 20)), make_placement(20)))
