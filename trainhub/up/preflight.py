@@ -8,6 +8,7 @@ import os
 import pwd
 import secrets
 import socket
+import sys
 import time
 from pathlib import Path
 
@@ -27,6 +28,9 @@ def prepare_folders() -> None:
         for folder in (data, data / "run", data / "tmp", data / "valkey", places.LOGS, places.NODE_DIR):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         data.chmod(0o711 if places.RUN_AS else 0o700)
+        for path in data.iterdir():
+            if path != places.NODE_DIR and not path.is_symlink():
+                path.chmod(0o700 if path.is_dir() else 0o600)
         probe = data / "run" / ".writable"
         probe.write_text("")
         probe.unlink()
@@ -85,10 +89,10 @@ def account_notice() -> str:
         account = pwd.getpwnam(places.RUN_AS)
     except KeyError as error:
         raise Stop(f"RUN_AS={places.RUN_AS} is no account of this machine. Create it, or name another.") from error
-    for folder in (places.BASE_DIR, places.NODE_DIR):
+    for folder in (places.BASE_DIR, Path(sys.base_prefix), places.NODE_DIR):
         blocked = _not_passable(folder, account)
         if blocked:
-            remedy = f"Move {folder}, or open {blocked} to that account."
+            remedy = f"Move {folder} elsewhere, or open {blocked} to that account."
             raise Stop(f"RUN_AS={places.RUN_AS} cannot pass through {blocked}, which runs must. {remedy}")
     return f"Runs execute as {places.RUN_AS}."
 
