@@ -13,7 +13,7 @@ from trainhub_launch.printing import shown_argv
 MOST_BOXES = 16
 MOST_SQUARES = 64
 MOST_ROWS = 64
-PROVISIONAL_GPU = re.compile(r"<GPU (\d+) of .*>\Z")
+PROVISIONAL_GPU = re.compile(r"<GPU (\d+) of [^,]*>\Z")
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,13 @@ class Box:
 
 @dataclass(frozen=True)
 class Variable:
+    """`at_launch`: `text` stands for a value that is known only then. `setter`: who sets it, where TrainHub does not."""
+
     name: str
     text: str
     at_launch: bool = False
-    is_secret: bool = False
     is_mine: bool = False
+    setter: str = ""
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ def tabulate(plan: LaunchPlan, mine: Collection[str] = ()) -> Table:
     return Table(
         rows=tuple(_row(process, plan, shared=shared, mine=mine) for process in plan.processes[:MOST_ROWS]),
         hidden_rows=max(0, len(plan.processes) - MOST_ROWS),
-        shared=tuple(_variable(name, value, mine) for name, value in sorted(shared.items())),
+        shared=tuple(_variable(name, value, plan.processes[0], mine) for name, value in sorted(shared.items())),
     )
 
 
@@ -122,7 +124,7 @@ def _box(command: NodeCommand, chosen: PlannedProcess) -> Box:
 
 
 def _row(process: PlannedProcess, plan: LaunchPlan, *, shared: dict[str, EnvValue], mine: Collection[str]) -> Row:
-    own = {name: value for name, value in process.env.items() if name not in shared} | dict(process.provided)
+    own = {name: value for name, value in _whole(process).items() if name not in shared}
     return Row(
         process=process,
         node=next(command.node for command in plan.commands if command.node_rank == process.node_rank),
@@ -131,34 +133,41 @@ def _row(process: PlannedProcess, plan: LaunchPlan, *, shared: dict[str, EnvValu
             Word(shown, typed if typed != shown else "")
             for typed, shown in zip(process.argv, shown_argv(process), strict=True)
         ),
-        variables=tuple(_variable(name, value, mine) for name, value in sorted(own.items())),
+        variables=tuple(_variable(name, value, process, mine) for name, value in sorted(own.items())),
     )
 
 
+def _whole(process: PlannedProcess) -> dict[str, EnvValue]:
+    return {**process.env, **process.provided}
+
+
 def _shared(plan: LaunchPlan) -> dict[str, EnvValue]:
-    first, *others = plan.processes
+    first, *others = (_whole(process) for process in plan.processes)
     if not others:
         return {}
-    return {name: value for name, value in first.env.items() if all(other.env.get(name) == value for other in others)}
+    return {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
 
 
 def _told_elsewhere(plan: LaunchPlan, mine: Collection[str]) -> dict[str, EnvValue]:
     """Left for the review: what all processes have and nobody here has set."""
-    shared = _shared(plan) or dict(plan.processes[0].env)
+    shared = _shared(plan) or _whole(plan.processes[0])
     return {name: value for name, value in shared.items() if name not in mine}
 
 
-def _variable(name: str, value: EnvValue, mine: Collection[str]) -> Variable:
+def _variable(name: str, value: EnvValue, process: PlannedProcess, mine: Collection[str]) -> Variable:
+    setter = "Open MPI" if name in process.provided else ""
     if isinstance(value, Reference):
-        is_secret = value.kind == "secret"
-        return Variable(name, str(value), at_launch=not is_secret, is_secret=is_secret, is_mine=name in mine)
-    return Variable(name, value, is_mine=name in mine)
+        text = "assigned at launch" if value.kind == "launch" else f"secret {value.name}"
+        return Variable(name, text, at_launch=True, is_mine=name in mine, setter=setter)
+    devices = [PROVISIONAL_GPU.match(part) for part in value.split(",")]
+    indices = [found[1] for found in devices if found]
+    if len(indices) < len(devices):
+        return Variable(name, value, is_mine=name in mine, setter=setter)
+    shown = f"GPU {indices[0]}" if len(indices) == 1 else f"GPU {indices[0]} to {indices[-1]}"
+    return Variable(name, f"{shown}, by UUID", at_launch=True, is_mine=name in mine)
 
 
 def _gpus(process: PlannedProcess) -> tuple[str, ...]:
     """Short labels: the index where the placement is provisional, else the head of the UUID."""
-    labels = []
-    for gpu in process.gpus:
-        found = PROVISIONAL_GPU.match(gpu)
-        labels.append(f"GPU {found[1]}" if found else gpu[:12])
-    return tuple(labels)
+    found = [(gpu, PROVISIONAL_GPU.match(gpu)) for gpu in process.gpus]
+    return tuple(f"GPU {match[1]}" if match else gpu[:12] for gpu, match in found)

@@ -21,6 +21,13 @@ class TestDraw:
         drawn = picture.draw(make_plan(make_spec(pytorch(2)), placement))
         assert [square.gpus for square in drawn.boxes[0].squares] == [("GPU 0",), ("GPU 1",)]
 
+    def test_devices_that_are_not_chosen_yet_are_named_by_their_place(self) -> None:
+        placement = provisional(Demand(nodes=1, gpus=2, slots=0), (make_node(gpus=2),))
+        assert isinstance(placement, Placement)
+        table = picture.tabulate(make_plan(make_spec(), placement))
+        devices = next(variable for variable in table.rows[0].variables if variable.name == "CUDA_VISIBLE_DEVICES")
+        assert (devices.text, devices.at_launch) == ("GPU 0 to 1, by UUID", True)
+
     def test_what_was_filled_in_keeps_what_was_written(self) -> None:
         spec = make_spec(pytorch(2, backend="gloo"), arguments=("--me=$RANK",))
         drawn = picture.draw(make_plan(spec, make_placement()), rank=1)
@@ -42,13 +49,19 @@ class TestTabulate:
         assert all("TF_CONFIG" in {variable.name for variable in row.variables} for row in table.rows)
         assert "TF_CONFIG" not in {variable.name for variable in table.shared}
 
+    def test_says_what_open_mpi_sets(self) -> None:
+        table = picture.tabulate(make_plan(make_spec(mpi(2)), make_placement()))
+        own = {variable.name: variable.setter for variable in table.rows[1].variables}
+        assert own["OMPI_COMM_WORLD_RANK"] == "Open MPI"
+        assert {variable.name: variable.setter for variable in table.shared}["OMPI_COMM_WORLD_SIZE"] == "Open MPI"
+
     def test_marks_what_the_user_set_and_what_comes_at_launch(self) -> None:
         variables = {"A": Variable(value="1"), "KEY": Variable(secret="wandb")}
         spec = make_spec(pytorch(2), environment_variables=variables)
         table = picture.tabulate(make_plan(spec, make_placement()), {"A", "KEY"})
         marks = {variable.name: variable for variable in table.shared}
         assert marks["A"].is_mine
-        assert marks["KEY"].is_secret
+        assert (marks["KEY"].text, marks["KEY"].at_launch) == ("secret wandb", True)
         assert marks["TRAINHUB_TOKEN"].at_launch
         assert not marks["TRAINHUB_TOKEN"].is_mine
 
