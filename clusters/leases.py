@@ -103,7 +103,7 @@ def _offer(node: Node, held: Held) -> FreeNode:
     return FreeNode(
         name=node.name, address=node.address, gpus=tuple(uuid for uuid in gpus if uuid not in held.gpus), gpus_total=len(gpus),
         slots=max(0, node.slots - held.slots), slots_total=node.slots, cores=node.cores, interface=node.interface,
-        infiniband=node.infiniband,
+        infiniband=node.infiniband, mpi=bool(node.mpi),
     )
 
 

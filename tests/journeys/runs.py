@@ -91,7 +91,7 @@ class Runs:
         return [entry["path"] for entry in self.get(f"/runs/{run}/outputs/")["outputs"]]
 
     def members(self, run: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.get(f"/runs/{run}/members/")["members"]
+        found: list[dict[str, Any]] = self.get(f"/runs/{run}/members/")
         return found
 
     def file_on_node(self, run: str, name: str = "70_driver_log.txt") -> Path:

@@ -76,7 +76,9 @@ def test_one_failed_rank_ends_the_gang_and_the_page_leads_with_it(runs: Runs) ->
     assert ended["sentence"].startswith("Rank 1 exited with code 1")
     assert [member["state"] for member in runs.members(run)] == ["Stopped", "Failed"]
     page = page_of(runs, ended["number"])
-    assert page.index("Rank 1 exited with code 1") < page.index("ValueError: the data is not what it seems")
+    log = page.index('data-mount="log-view"')
+    assert page.index("Rank 1 exited with code 1") < log
+    assert page.index("ValueError: the data is not what it seems") < log
 
 
 def page_of(runs: Runs, number: int) -> str:
