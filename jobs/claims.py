@@ -51,16 +51,14 @@ def claim(  # noqa: PLR0917 - the claim as it comes over the wire
     try:
         with transaction.atomic():
             part = _take(node, run_id, attempt, nonce, offered)
-    except _Unplannable as error:
-        end(run_id, attempt, Reason.LAUNCH_FAILED, {"node": node.name, "detail": str(error)})
-        raise Refused(str(error)) from error
-    if part is None:
+            order = _order(part, hub_url or settings.PUBLIC_URL) if part else None
+    except SpecError as error:
+        # What was right when it was submitted no longer is: an interpreter that the node does not have any more.
+        end(run_id, attempt, Reason.LAUNCH_FAILED, {"node": node.name, "detail": error.message})
+        raise Refused(error.message) from error
+    if order is None:
         raise Later("Other nodes of this attempt have still to ask for their part.")
-    return _order(part, hub_url or settings.PUBLIC_URL)
-
-
-class _Unplannable(Exception):
-    pass
+    return order
 
 
 def _take(node: Node, run_id: str, number: int, nonce: str, ports: list[int]) -> AttemptNode | None:
@@ -75,6 +73,8 @@ def _take(node: Node, run_id: str, number: int, nonce: str, ports: list[int]) ->
         raise Refused("This attempt is not placed on this node.")
     if run.attempt != number or part.attempt.ended_at is not None or part.settled_at is not None:
         raise Refused("This attempt is over.")
+    if part.attempt.failing:
+        raise Refused("The attempt has failed on another node.")
     if run.state not in CLAIMABLE:
         raise Refused(f"The run is {run.state}.")
     if part.claimed_at is not None:
@@ -96,11 +96,7 @@ def _plan_with_ports(run: Run, part: AttemptNode, ports: list[int]) -> bool:
     others = list(AttemptNode.objects.filter(attempt=part.attempt).select_related("node").order_by("node_rank"))
     if not all(other.ports or other.pk == part.pk for other in others):
         return False
-    spec = RunSpec.from_json(run.spec)
-    try:
-        final = plan(spec, placement_of(part.attempt), {other.node.name: other.ports for other in others})
-    except SpecError as error:
-        raise _Unplannable(error.message) from error
+    final = plan(RunSpec.from_json(run.spec), placement_of(part.attempt), {other.node.name: other.ports for other in others})
     part.attempt.plan = final.to_json()
     Attempt.objects.filter(pk=part.attempt.pk).update(plan=part.attempt.plan)
     _note_members(part.attempt, final)

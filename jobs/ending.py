@@ -19,13 +19,18 @@ FOR_GOOD = frozenset({Reason.CANCELED, Reason.COMPLETED, Reason.DOES_NOT_FIT, Re
 def end(
     run_id: str, attempt: int, reason: Reason, facts: Mapping[str, Any], *, actor: str = "hub", at: datetime | None = None
 ) -> bool:
-    """Decide the run by this attempt; False where it was decided already or has gone on to another attempt."""
+    """Decide the run by this attempt; False where it was decided already or has gone on to another attempt.
+
+    However the attempt ends: where a person has asked for its end, that is the reason.
+    """
     with transaction.atomic():
         run = Run.objects.select_for_update().filter(pk=run_id, attempt=attempt).first()
         if run is None:
             return False
+        if run.state == RunState.CANCEL_REQUESTED:
+            reason, facts = Reason.CANCELED, run.facts
         left = int(run.spec["limits"]["retries"]) - max(0, attempt - 1)
-        if reason in FOR_GOOD or left <= 0 or run.state == RunState.CANCEL_REQUESTED:
+        if reason in FOR_GOOD or left <= 0:
             return lifecycle.advance(run_id, reason.final_state, reason, facts=facts, actor=actor, attempt=attempt, at=at)
         again = "no further" if left == 1 else f"{left - 1} more"
         message = f"Attempt {attempt} failed: {reason.sentence(**facts)} Trying again, with {again} after that."

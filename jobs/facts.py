@@ -146,7 +146,14 @@ def _move_run(run: Run, attempt: Attempt, node: Node, now: datetime) -> None:
         decides.setdefault(node_id, {})[rank] = decisive
     rows = list(AttemptNode.objects.filter(attempt=attempt).select_related("node").order_by("node_rank"))
     parts = [part_of(row, decides.get(row.node_id, {})) for row in rows]
-    verdict = outcomes.derive(parts, canceled_by=_canceled_by(run), timeout_s=run.spec["limits"]["timeout_s"])
+    canceled_by, timeout_s = _canceled_by(run), run.spec["limits"]["timeout_s"]
+    verdict = outcomes.derive(parts, canceled_by=canceled_by, timeout_s=timeout_s)
+    if verdict.failing and not attempt.failing:
+        _end_gang(run, attempt, rows, node)
+    if attempt.failing or canceled_by is not None:
+        # A part that nobody has claimed will not be claimed any more: it is not waited for.
+        parts = [part for part, row in zip(parts, rows, strict=True) if row.claimed_at is not None]
+        verdict = outcomes.derive(parts, canceled_by=canceled_by, timeout_s=timeout_s)
     actor, since = f"node {node.name}", run.state_since
     for phase, state in _STATE_OF_PHASE.items():
         if not _reached(parts, phase, verdict):
@@ -158,8 +165,6 @@ def _move_run(run: Run, attempt: Attempt, node: Node, now: datetime) -> None:
     if verdict.reason:
         at = _clamped(max(_times(parts, "done"), default=now.timestamp()), since, now)
         end(run.pk, attempt.number, verdict.reason, verdict.facts, actor=actor, at=at)
-    elif verdict.failing and not attempt.failing:
-        _end_gang(run, attempt, rows, node)
 
 
 def _reached(parts: Sequence[outcomes.Part], phase: str, verdict: outcomes.Verdict) -> bool:
@@ -175,7 +180,8 @@ def _times(parts: Sequence[outcomes.Part], phase: str) -> list[float]:
 
 def _end_gang(run: Run, attempt: Attempt, rows: Sequence[AttemptNode], told_by: Node) -> None:
     """One dead rank ends the whole gang, on the other nodes too: they learn it from the answer to their next report."""
-    Attempt.objects.filter(pk=attempt.pk).update(failing=True)
+    attempt.failing = True
+    attempt.save(update_fields=["failing"])
     for row in rows:
         if row.node_id != told_by.pk:
             wake_soon(row.node, run.pk, attempt.number)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import logging
 
-from django.db import transaction
+from django.db import DatabaseError, transaction
+from django.utils import timezone
 
 from clusters import leases
 from clusters.models import Cluster, Lease, Node
@@ -46,7 +47,7 @@ def launch_queued() -> None:
         if ahead is not None:
             name = f"run {ahead.number}" if ahead.workspace_id == run.workspace_id else "a run of another workspace"
             lifecycle.wait_because(run.pk, Reason.NOT_FITTING_YET, {"detail": f"Waiting behind {name}."})
-        elif not _place(run):
+        elif not _place_or_fail(run):
             waiting[place] = run
 
 
@@ -65,6 +66,9 @@ def cancel(run: Run, who: User) -> bool:
         if not lifecycle.advance(run.pk, to, Reason.CANCELED, facts={"who": name}, actor=name, message=message):
             return False
         audit.record(who, "run.cancel", str(run), run.workspace)
+        for part in parts:
+            if part.claimed_at is None:
+                lifecycle.settle(part, run.pk, current.attempt, timezone.now())
         if not early:
             for part in parts:
                 wake_soon(part.node, run.pk, current.attempt)
@@ -83,6 +87,17 @@ def delete(run: Run, who: User) -> None:
         audit.record(who, "run.delete", str(run), run.workspace)
         current.delete()
         transaction.on_commit(lambda: logstore.remove(run.pk))
+
+
+def _place_or_fail(run: Run) -> bool:
+    """A mistake of ours about one run must not keep the others waiting for ever."""
+    try:
+        return _place(run)
+    except DatabaseError:
+        raise
+    except Exception:
+        log.exception("Run %s could not be launched", run.pk)
+        return _fail(run, Reason.INTERNAL, f"run {run.pk}")
 
 
 def _place(run: Run) -> bool:

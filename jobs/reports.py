@@ -159,6 +159,8 @@ def _is_whole(node: Node, holding: Holding, fact: AttemptFact) -> bool:
 def _close(node: Node, holding: Holding, now: datetime) -> None:
     part = AttemptNode.objects.select_related("node").get(pk=holding.part_id)
     lifecycle.settle(part, holding.run, holding.attempt, now)
+    if not AttemptNode.objects.filter(attempt_id=part.attempt_id, settled_at=None).exists():
+        logstore.close(holding.run, holding.attempt)
     holdings.forget(node.pk)
     with _seen_lock:
         _seen.pop((node.pk, holding.run, holding.attempt), None)
@@ -169,7 +171,6 @@ def _orphan(node: Node, holding: Holding, now: datetime) -> None:
     _close(node, holding, now)
     if not holding.over:
         end(holding.run, holding.attempt, Reason.ORPHANED, {"node": node.name}, actor=f"node {node.name}")
-    logstore.close(holding.run, holding.attempt)
 
 
 def _was_settled(node: Node, key: Key) -> bool:

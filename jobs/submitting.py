@@ -41,6 +41,9 @@ def submit(spec: RunSpec, principal: Principal, *, idempotency_key: str | None =
         raise SpecError("Idempotency-Key", f"must have 1 to {MAX_KEY} characters")
     if len(spec.display_name) > 200:
         raise SpecError("display_name", "must have at most 200 characters")
+    before = _earlier(principal.workspace, idempotency_key, spec, principal)
+    if before is not None:
+        return before
     reviewed = preview(spec, principal)
     if reviewed.errors:
         raise SubmitRefused(reviewed.findings)
@@ -48,7 +51,7 @@ def submit(spec: RunSpec, principal: Principal, *, idempotency_key: str | None =
     with transaction.atomic():
         # The lock makes the numbers gapless, and a repeated key a look-up instead of a race.
         workspace = Workspace.objects.select_for_update().get(pk=principal.workspace.pk)
-        before = _earlier(workspace, idempotency_key, frozen)
+        before = _earlier(workspace, idempotency_key, frozen, principal)
         return before or _create(workspace, frozen, reviewed, principal, idempotency_key)
 
 
@@ -70,11 +73,11 @@ def _frozen(spec: RunSpec, principal: Principal) -> RunSpec:
     return spec
 
 
-def _earlier(workspace: Workspace, key: str | None, spec: RunSpec) -> Run | None:
+def _earlier(workspace: Workspace, key: str | None, spec: RunSpec, principal: Principal) -> Run | None:
     if key is None:
         return None
     run = Run.objects.filter(workspace=workspace, idempotency_key=key).first()
-    if run is not None and _content(run.spec) != _content(spec.to_json()):
+    if run is not None and _content(run.spec) != _content(_frozen(spec, principal).to_json()):
         raise SpecError("Idempotency-Key", f"was used before, for run {run.number} with another spec; choose a new key")
     return run
 

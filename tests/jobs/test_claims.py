@@ -95,6 +95,17 @@ class TestRefused:
             claims.claim(alpha, run.pk, 1, nonce, [])
 
 
+    def test_an_interpreter_that_is_gone_fails_the_run_in_words(self, who: Principal) -> None:
+        alpha = node()
+        run = launched(who, environment={"version": "3.11"})
+        alpha.interpreters = []
+        alpha.save()
+        with pytest.raises(claims.Refused, match="no Python"):
+            Played(alpha).claim(run)
+        run.refresh_from_db()
+        assert run.reason == Reason.LAUNCH_FAILED
+
+
 class TestSeveralNodes:
     def test_the_plan_waits_until_every_node_has_named_its_ports(self, who: Principal) -> None:
         alpha, beta = Played(node("alpha")), Played(node("beta"))

@@ -100,6 +100,17 @@ class TestLaunch:
         assert state_of(run) == (RunState.FAILED, "There is no cluster 'local' any more.")
 
 
+    def test_a_run_that_we_cannot_read_fails_as_our_mistake_and_does_not_block_the_queue(self, who: Principal) -> None:
+        node()
+        broken, fine = queued(who), queued(who)
+        Run.objects.filter(pk=broken.pk).update(spec={**broken.spec, "distribution": {"type": "unheard of"}})
+        launching.launch_queued()
+        state, sentence = state_of(broken)
+        assert state == RunState.FAILED
+        assert sentence.startswith("TrainHub itself failed")
+        assert state_of(fine)[0] == RunState.PROVISIONING
+
+
 class TestCancel:
     def test_a_queued_run_ends_at_once(self, who: Principal) -> None:
         run = queued(who)

@@ -6,10 +6,10 @@ import pytest
 from django.utils import timezone
 
 from clusters.models import Lease
-from jobs import lifecycle, logstore
-from jobs.models import AttemptNode
+from jobs import claims, launching, lifecycle, logstore
+from jobs.models import AttemptNode, Run
 from jobs.states import Reason, RunState
-from tests.jobs.builders import Played, ended, launched, node, running
+from tests.jobs.builders import Played, ended, launched, node, processes, running
 from workspaces.access import Principal
 
 pytestmark = pytest.mark.django_db
@@ -85,3 +85,45 @@ class TestOrders:
         assert alpha.report().interval_s == 1.0
         alpha.tell(run, "done", ended(0))
         assert alpha.report().interval_s == 5.0
+
+    def test_a_lost_run_that_was_being_canceled_is_canceled(self, who: Principal) -> None:
+        alpha, run = running(who)
+        launching.cancel(run, who.user)
+        alpha.facts.clear()
+        alpha.report(living=(), now=timezone.now() + timedelta(seconds=30))
+        run.refresh_from_db()
+        assert (run.state, run.sentence) == (RunState.CANCELED, "Canceled by carl.")
+
+
+class TestHalfStarted:
+    """Two nodes, of which one has claimed its part and the other has not."""
+
+    def half_started(self, who: Principal) -> tuple[Played, Run]:
+        alpha, beta = Played(node("alpha")), Played(node("beta"))
+        run = launched(who, distribution={**processes(2), "node_count": 2})
+        with pytest.raises(claims.Later):
+            alpha.claim(run)
+        beta.claim(run)
+        return beta, run
+
+    def test_a_cancel_does_not_wait_for_the_node_that_never_asked(self, who: Principal) -> None:
+        beta, run = self.half_started(who)
+        launching.cancel(run, who.user)
+        beta.tell(run, "done", ended(1, None, signal=15, ended_by_us=True), stopping="canceled")
+        run.refresh_from_db()
+        assert run.state == RunState.CANCELED
+        assert not Lease.objects.filter(released_at=None).exists()
+
+    def test_nor_does_a_failure(self, who: Principal) -> None:
+        beta, run = self.half_started(who)
+        beta.tell(run, "done", error="No space left.", error_kind="snapshot")
+        run.refresh_from_db()
+        assert (run.state, run.reason) == (RunState.FAILED, Reason.SNAPSHOT_FAILED)
+        assert not Lease.objects.filter(released_at=None).exists()
+
+
+def test_a_log_that_its_run_has_removed_again_is_complete_with_the_run(who: Principal) -> None:
+    alpha, run = running(who)
+    alpha.log(run, "logs/temporary.txt", 0, b"x")
+    alpha.tell(run, "done", ended(0))
+    assert logstore.complete(run.pk, 1, "logs/temporary.txt")
