@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 START = b"Traceback (most recent call last)"
 ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()*+#%].|.)")
 PREFIX = re.compile(r"^(\[[^\]\s]{1,40}\]:?\s?)")
@@ -26,7 +27,7 @@ class Excerpt:
 
 def excerpt(tail: bytes, offset: int) -> Excerpt | None:
     """The last traceback in `tail` (which begins at `offset` of the log), else its last lines; None for an empty log."""
-    lines = tail.splitlines(keepends=True)
+    lines = LINE.findall(tail)
     starts = [index for index, line in enumerate(lines) if START in line]
     found = [_traceback(lines, start) for start in starts]
     own = [item for item in found if not any(name in item[2] for name in LAUNCHERS_OWN)]

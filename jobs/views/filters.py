@@ -13,10 +13,10 @@ from workspaces.models import User
 GROUPS: dict[str, tuple[str, frozenset[RunState]]] = {
     "active": ("Active", ACTIVE),
     "waiting": ("Waiting", WAITING),
-    "running": ("Running", frozenset({RunState.RUNNING, RunState.FINALIZING})),
+    "running": ("Running", ACTIVE - WAITING),
     "completed": ("Completed", frozenset({RunState.COMPLETED})),
     "failed": ("Failed", frozenset({RunState.FAILED})),
-    "canceled": ("Canceled", frozenset({RunState.CANCELED, RunState.CANCEL_REQUESTED})),
+    "canceled": ("Canceled", frozenset({RunState.CANCELED})),
 }
 
 

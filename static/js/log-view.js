@@ -56,6 +56,7 @@ class LogView {
   load(size) {
     this.feed?.stop();
     this.find.clear();
+    this.markedLine = null;
     const base = this.target === null ? Math.max(0, size - MOST_BYTES) : Math.max(0, Math.min(this.target, size) - MOST_BYTES / 2);
     this.lines = new Lines(base);
     this.seenCount = 0;
@@ -100,15 +101,26 @@ class LogView {
       this.load(this.lines.end);
       return;
     }
-    if (this.target !== null && this.lines.end > this.target) {
-      const line = this.lines.at(this.target);
-      this.target = null;
-      this.markedLine = line;
-      requestAnimationFrame(() => this.rows.show(line, "start"));
-    }
+    if (this.target !== null && this.lines.end > this.target) this.jump(this.target);
     this.rows.changed();
     this.showLater();
     if (this.find.isDone && this.find.needle) this.find.more();
+  }
+
+  /** Show the line of a byte, as soon as it is here. */
+  jump(byte) {
+    this.target = byte;
+    if (byte === null || this.lines.end <= byte) return;
+    this.target = null;
+    this.mark(this.lines.at(byte));
+  }
+
+  mark(line) {
+    this.markedLine = line;
+    requestAnimationFrame(() => {
+      this.rows.show(line, "start");
+      this.rows.redraw();
+    });
   }
 
   /** Words around the log change at most ten times a second, however fast the bytes come. */
@@ -156,6 +168,7 @@ class LogView {
     this.part("wrap").addEventListener("click", () => this.setWrap(!this.rows.wrap));
     this.setWrap(remembered("trainhub.wrap") === "yes");
     document.addEventListener("keydown", (event) => this.key(event), { signal });
+    addEventListener("hashchange", () => this.jump(byteOfHash()), { signal });
   }
 
   key(event) {
@@ -197,10 +210,7 @@ class LogView {
   async showTraceback() {
     const line = await firstWith(TRACEBACK, this.lines);
     this.part("note").textContent = line < 0 ? "no traceback in this log" : "";
-    if (line < 0) return;
-    this.markedLine = line;
-    this.rows.show(line, "start");
-    this.rows.redraw();
+    if (line >= 0) this.mark(line);
   }
 
   showFound() {

@@ -1,6 +1,7 @@
 // Brings the bytes of one log in order: replay, live and reconnect are one path, "fetch from what I have".
 
 const AT_ONCE_BYTES = 4 * 1024 * 1024;
+const PIECE_BYTES = 256 * 1024;
 const SLICE_MS = 10;
 const QUIET_MS = 10_000;
 
@@ -76,9 +77,10 @@ export class Feed {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
-      this.lines.append(value);
-      this.grown(this.known);
-      if (performance.now() - since > SLICE_MS) {
+      for (let at = 0; at < value.length; at += PIECE_BYTES) {
+        this.lines.append(value.subarray(at, at + PIECE_BYTES));
+        this.grown(this.known);
+        if (performance.now() - since < SLICE_MS) continue;
         await new Promise((resume) => setTimeout(resume)); // let the page paint and scroll
         since = performance.now();
       }

@@ -6,6 +6,7 @@ import { render } from "./terminal.js";
 const NEWLINE = 10;
 const RETURN = 13;
 const ESCAPE = 27;
+const [BRACKET, ZERO, LETTER_M] = [0x5b, 0x30, 0x6d];
 /** A longer line is cut into pieces; one that redraws itself keeps only what was drawn last. */
 export const LONGEST_LINE_BYTES = 32 * 1024;
 
@@ -22,6 +23,7 @@ export class Lines {
     this.skips = new Map(); // line -> where its drawing begins, where that is later than its start
     this.pieces = []; // lines that only continue the one before
     this.openHasEscape = false;
+    this.openIsReset = false; // its last escape ends all colours, so the rest of it need not be read
   }
 
   get count() {
@@ -34,22 +36,31 @@ export class Lines {
   }
 
   append(data) {
-    let position = this.bytes.length;
+    const position = this.bytes.length;
     this.bytes.append(data);
-    let start = 0;
-    while (start < data.length) {
+    let escape = data.indexOf(ESCAPE);
+    for (let start = 0; start < data.length; ) {
       const newline = data.indexOf(NEWLINE, start);
       const end = newline < 0 ? data.length : newline;
-      if (end > start) this.extend(data.subarray(start, end), position + start);
+      if (escape >= 0 && escape < start) escape = data.indexOf(ESCAPE, start);
+      if (escape >= 0 && escape < end) {
+        this.openHasEscape = true;
+        this.openIsReset = isReset(data, data.lastIndexOf(ESCAPE, end - 1));
+      }
+      if (position + end - this.drawnFrom(this.last) > LONGEST_LINE_BYTES) this.extend(data.subarray(start, end), position + start);
       if (newline >= 0) this.close(position + newline + 1);
       start = end + 1;
     }
   }
 
+  /** Where the drawing of a line begins in the store. */
+  drawnFrom(line) {
+    return this.skips.get(line) ?? this.starts[line];
+  }
+
   text(line) {
     const end = line < this.last ? this.starts[line + 1] : this.bytes.length;
-    const start = this.skips.get(line) ?? this.starts[line];
-    const bytes = this.bytes.slice(start, end);
+    const bytes = this.bytes.slice(this.drawnFrom(line), end);
     return decoder.decode(bytes.length && bytes[bytes.length - 1] === NEWLINE ? bytes.subarray(0, -1) : bytes);
   }
 
@@ -64,7 +75,7 @@ export class Lines {
   /** Bytes of the line as stored: a cheap upper bound of its width. */
   width(line) {
     const end = line < this.last ? this.starts[line + 1] - 1 : this.bytes.length;
-    return end - (this.skips.get(line) ?? this.starts[line]);
+    return end - this.drawnFrom(line);
   }
 
   /** The number printed beside the line, or null for a piece of the line above. */
@@ -78,16 +89,15 @@ export class Lines {
     return Math.max(0, Math.min(this.count, below(this.starts, this.last + 1, offset - this.base + 1)) - 1);
   }
 
+  /** The open line has grown too long by `part`, which stands at `position`. */
   extend(part, position) {
-    if (!this.openHasEscape) this.openHasEscape = part.includes(ESCAPE);
-    while (position + part.length - (this.skips.get(this.last) ?? this.starts[this.last]) > LONGEST_LINE_BYTES) {
+    while (position + part.length - this.drawnFrom(this.last) > LONGEST_LINE_BYTES) {
       const redrawn = part.lastIndexOf(RETURN, part.length - 2);
       if (redrawn >= 0) {
         this.skips.set(this.last, position + redrawn + 1);
         if (part.length - redrawn <= LONGEST_LINE_BYTES) return;
       }
-      const from = this.skips.get(this.last) ?? this.starts[this.last];
-      const cut = this.beforeCharacter(from + LONGEST_LINE_BYTES);
+      const cut = this.beforeCharacter(this.drawnFrom(this.last) + LONGEST_LINE_BYTES);
       this.close(cut);
       this.pieces.push(this.last);
       part = part.subarray(Math.max(0, cut - position));
@@ -109,17 +119,9 @@ export class Lines {
     this.grow();
     this.starts[this.last + 1] = next;
     this.last += 1;
-    if (this.openHasEscape) end = this.endsReset(this.last - 1, next) ? PLAIN : render(this.text(this.last - 1), style).end;
+    if (this.openHasEscape) end = this.openIsReset ? PLAIN : render(this.text(this.last - 1), style).end;
     if (end !== PLAIN) this.styles.set(this.last, end);
     this.openHasEscape = false;
-  }
-
-  /** Most coloured lines end with a reset, which is seen without reading the rest. */
-  endsReset(line, next) {
-    const bytes = this.bytes.slice(Math.max(this.starts[line], next - 16), next);
-    const at = bytes.lastIndexOf(ESCAPE);
-    const code = at < 0 ? "" : String.fromCharCode(...bytes.subarray(at + 1, at + 4));
-    return code.startsWith("[0m") || code.startsWith("[m");
   }
 
   grow() {
@@ -128,6 +130,12 @@ export class Lines {
     larger.set(this.starts);
     this.starts = larger;
   }
+}
+
+/** Whether `ESC [ m` or `ESC [ 0 m` stands at `position`. */
+function isReset(data, position) {
+  if (data[position + 1] !== BRACKET) return false;
+  return data[position + 2] === LETTER_M || (data[position + 2] === ZERO && data[position + 3] === LETTER_M);
 }
 
 /** How many of the first `length` ascending `values` are below `limit`. */

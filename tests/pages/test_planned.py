@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from jobs.views.planned import Difference, differences
+from trainhub_launch.placement import PlacedNode, Placement
+from trainhub_launch.plan import LaunchPlan
+from trainhub_launch.planner import plan
+from trainhub_launch.spec import ExampleSource, PyTorchConfiguration, RunSpec
+
+SPEC = RunSpec(source=ExampleSource("digits"), script="train.py", distribution=PyTorchConfiguration(process_count=2))
+
+
+def planned(*gpus: str, port: int | None = None, spec: RunSpec = SPEC) -> LaunchPlan:
+    node = PlacedNode("alpha", "10.0.0.1", gpus, 0 if gpus else 2, 8)
+    return plan(spec, Placement((node,)), {"alpha": [port]} if port else {})
+
+
+def found(preview: LaunchPlan, ran: LaunchPlan) -> dict[str, Difference]:
+    return {item.name: item for item in differences(preview, ran)}
+
+
+class TestDifferences:
+    def test_the_same_plan_has_none(self) -> None:
+        assert differences(planned(port=6105), planned(port=6105)) == ()
+
+    def test_what_the_preview_left_open_is_expected(self) -> None:
+        port = found(planned(), planned(port=6107))["MASTER_PORT"]
+        assert (port.shown, port.ran, port.expected) == ("<assigned at launch>", "6107", True)
+        assert port.who == "ranks 0-1"
+
+    def test_provisional_gpus_are_expected_to_be_replaced(self) -> None:
+        items = differences(planned("<GPU 0 of alpha>", "<GPU 1 of alpha>"), planned("GPU-a", "GPU-b"))
+        assert items
+        assert all(item.expected for item in items)
+
+    def test_a_changed_argument_is_not_expected_and_comes_first(self) -> None:
+        first = differences(planned(), planned(port=6105, spec=replace(SPEC, arguments=("--lr", "1"))))[0]
+        assert (first.name, first.expected) == ("command", False)
+        assert first.ran == "python train.py --lr 1"
+
+    def test_a_rank_that_the_preview_did_not_have_is_named(self) -> None:
+        more = replace(SPEC, distribution=PyTorchConfiguration(process_count=3))
+        assert found(planned(port=6105), planned(port=6105, spec=more))["process"].who == "rank 2"

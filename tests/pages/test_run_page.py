@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobs import launching
+from jobs.models import Member
+from jobs.states import MemberState
+from jobs.views.cause import first_failed
+from tests.jobs.builders import launched, node, processes, queued
+from tests.pages.builders import HTMX, LOGS, completed, failed, running, text_of
+from tests.people import client_of, make_viewer
+from workspaces.access import Principal
+
+pytestmark = pytest.mark.django_db
+
+
+def page(run_number: int, part: str = "", query: str = "") -> str:
+    return text_of(client_of(make_viewer()), f"/runs/{run_number}/{part}{query}")
+
+
+class TestHeader:
+    def test_names_the_run_and_its_phases(self, who: Principal) -> None:
+        _, run = running(who, "digits on two")
+        text = page(run.number)
+        for words in ("digits on two", f"run {run.number}", run.pk, "Scaling", "Preparing", "Running", "PyTorch ×2"):
+            assert words in text, words
+
+    def test_a_waiting_run_says_what_it_waits_for(self, who: Principal) -> None:
+        run = launched(who)
+        assert "no node that is ready" in page(run.number)
+
+    def test_the_part_that_htmx_fetches_is_the_header_alone(self, who: Principal) -> None:
+        _, run = running(who)
+        part = page(run.number, "header/")
+        assert "th-phases" in part
+        assert "<html" not in part
+
+
+class TestCause:
+    def test_the_page_of_a_failed_run_leads_with_the_rank_its_exception_and_its_traceback(self, who: Principal) -> None:
+        run = failed(who)
+        text = page(run.number)
+        cause = text[text.index("th-cause") : text.index("th-tabs")]
+        for words in ("ValueError: no &lt;b&gt;batch&lt;/b&gt; left", "Rank 1 exited with code 1 on alpha", "boom()"):
+            assert words in cause, words
+        assert f"?log={LOGS[1]}#b=7" in cause, "the link jumps to where the traceback begins"
+
+    def test_what_a_log_says_is_never_markup(self, who: Principal) -> None:
+        assert "<b>batch</b>" not in page(failed(who).number)
+
+    def test_a_run_that_never_fitted_says_why_without_a_log(self, who: Principal) -> None:
+        run = queued(who, distribution=processes(500))
+        node("alpha")
+        launching.launch(run.pk)
+        text = page(run.number)
+        assert "no node has that many" in text
+        assert "Ask for fewer" in text
+
+    def test_the_rank_that_failed_first_is_the_one_the_reason_names(self, who: Principal) -> None:
+        run = failed(who)
+        members = list(Member.objects.filter(attempt__run=run))
+        assert getattr(first_failed(members, run.facts), "rank", None) == 1
+        assert getattr(first_failed(members, {}), "rank", None) == 1, "a stopped rank did not fail"
+        assert first_failed([member for member in members if member.state == MemberState.STOPPED], {}) is None
+
+
+class TestTabs:
+    def test_logs_opens_at_the_rank_that_failed(self, who: Principal) -> None:
+        assert f'data-log="{LOGS[1]}" data-socket' in page(failed(who).number)
+
+    def test_logs_shows_a_lane_per_rank_with_its_last_line(self, who: Principal) -> None:
+        _, run = running(who)
+        text = page(run.number)
+        assert "Rank 0" in text
+        assert "Rank 1" in text
+        assert '<span class="lane-line th-cut">epoch 2 loss=0.5</span>' in text
+
+    def test_logs_opens_the_log_that_the_address_names(self, who: Principal) -> None:
+        _, run = running(who)
+        assert f'data-log="{LOGS[1]}" data-socket' in page(run.number, query=f"?log={LOGS[1]}")
+
+    def test_members_shows_exits_and_signals(self, who: Principal) -> None:
+        text = page(failed(who).number, "members/")
+        for words in ("SIGTERM", "Stopped", "Failed", LOGS[0]):
+            assert words in text, words
+
+    def test_plan_shows_what_ran_with_each_rank_s_own_words(self, who: Principal) -> None:
+        _, run = running(who)
+        text = page(run.number, "plan/")
+        assert "What ran" in text
+        assert "<code>--rank</code> <code>1</code>" in text
+        assert "MASTER_PORT" in text
+        assert "&lt;assigned at launch&gt;" in text, "what the preview had left open"
+
+    def test_outputs_lists_files_to_download_and_register(self, who: Principal, tmp_path: Path) -> None:
+        run = completed(who, tmp_path)
+        text = page(run.number, "outputs/")
+        assert f"/api/v1/runs/{run.pk}/outputs/model.pt" in text
+        assert "7 B" in text
+        assert "Register" not in text, "a viewer may not register"
+        owner = text_of(client_of(who.user), f"/runs/{run.number}/outputs/")
+        assert f"?run={run.number}&amp;path=model.pt" in owner
+
+    def test_events_tell_who_did_what(self, who: Principal) -> None:
+        _, run = running(who)
+        assert "Placed on alpha" in page(run.number, "events/")
+
+    def test_spec_is_the_json_to_send_again(self, who: Principal) -> None:
+        _, run = running(who)
+        assert "&quot;process_count&quot;: 2" in page(run.number, "spec/")
+
+    def test_htmx_gets_the_tab_alone_and_a_way_back_gets_the_page(self, who: Principal) -> None:
+        _, run = running(who)
+        client = client_of(make_viewer())
+        part = text_of(client, f"/runs/{run.number}/members/", **HTMX)
+        assert "<html" not in part
+        back = {**HTMX, "HX-History-Restore-Request": "true"}
+        assert "</html>" in text_of(client, f"/runs/{run.number}/members/", **back)
