@@ -12,7 +12,7 @@ def main() -> int:
         # The supervisor stays small: Django is loaded only in the processes that it starts.
         from trainhub.up.command import main as up
 
-        return up()
+        return up(sys.argv[2:])
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "trainhub.settings")
     from django.core.management import execute_from_command_line
 

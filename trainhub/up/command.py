@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import time
+from collections.abc import Sequence
 
 from trainhub import env, places
 from trainhub.files import write_secret
@@ -18,7 +19,17 @@ from trainhub.up.supervisor import Supervisor
 FIRST_ANSWER_S = 60
 
 
-def main() -> int:
+USAGE = """\
+usage: manage.py up
+
+Starts TrainHub on this machine and keeps it running: an embedded Valkey, the web server, the worker and a node agent.
+Settings are environment variables, for example BIND=127.0.0.1:8100 DATA_DIR=/srv/trainhub; docs/configuration.md lists them."""
+
+
+def main(arguments: Sequence[str] = ()) -> int:
+    if arguments:
+        say(USAGE)
+        return 0 if arguments[0] in ("-h", "--help") else 2
     started = time.monotonic()
     try:
         _run(started)
