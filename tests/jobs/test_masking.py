@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+from jobs.masking import SHOWN, mask
+
+
+def test_a_value_is_gone_wherever_it_stands() -> None:
+    assert mask("a thr_secret and thr_secret", ["thr_secret"]) == f"a {SHOWN} and {SHOWN}"
+
+
+def test_of_a_value_inside_another_no_rest_is_left() -> None:
+    assert mask("abcd-efgh", ["abcd", "abcd-efgh"]) == SHOWN
+
+
+def test_very_short_values_leave_words_alone() -> None:
+    assert mask("a cat", ["a", ""]) == "a cat"
