@@ -7,12 +7,12 @@ import uuid
 from django.contrib import messages
 from django.core.files.uploadedfile import UploadedFile
 from django.http import Http404, HttpResponse, JsonResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
-from jobs import examples, launching, snapshots
-from jobs.models import Draft, Run
+from jobs import examples, snapshots
+from jobs.models import Draft
 from jobs.wizard import choices, drafts, steps
 from jobs.wizard.source_form import write_source
 from trainhub_launch.errors import SpecError
@@ -47,14 +47,8 @@ def from_example(request: WorkspaceRequest, name: str) -> HttpResponse:
         example = examples.example(name)
     except SpecError as error:
         raise Http404(error.message) from error
-    return _at_review(drafts.start(request.principal, RunSpec.from_json(example.spec)))
-
-
-@require_POST
-@needs(Role.CONTRIBUTOR)
-def from_run(request: WorkspaceRequest, number: int) -> HttpResponse:
-    run = get_object_or_404(Run, workspace=request.principal.workspace, number=number, kind="job")
-    return _at_review(drafts.start(request.principal, launching.clone_spec(run)))
+    draft = drafts.start(request.principal, RunSpec.from_json(example.spec))
+    return redirect("wizard-step", draft.pk, steps.REVIEW)
 
 
 @require_POST
@@ -76,10 +70,6 @@ def upload(request: WorkspaceRequest, draft_id: uuid.UUID | None = None) -> Http
         changed["script"] = choices.likely_script(snapshot.paths)
     drafts.put(draft, "source", **changed)
     return _went_well(request, draft)
-
-
-def _at_review(draft: Draft) -> HttpResponse:
-    return redirect("wizard-step", draft.pk, steps.REVIEW)
 
 
 def _went_well(request: WorkspaceRequest, draft: Draft) -> HttpResponse:

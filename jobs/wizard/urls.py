@@ -8,7 +8,6 @@ urlpatterns = [
     path("runs/new/", beginning.start, name="wizard-start"),
     path("runs/new/blank/", beginning.blank, name="wizard-blank"),
     path("runs/new/example/<slug:name>/", beginning.from_example, name="wizard-example"),
-    path("runs/new/clone/<int:number>/", beginning.from_run, name="wizard-clone"),
     path("runs/new/upload/", beginning.upload, name="wizard-upload"),
     path("runs/new/<uuid:draft_id>/upload/", beginning.upload, name="wizard-upload-to"),
     path("runs/new/<uuid:draft_id>/submit/", views.submit, name="wizard-submit"),
