@@ -55,7 +55,51 @@ class TestSlowSocket:
         await browser.socket.stop()
 
 
+class TestKeepingUp:
+    async def test_is_written_to_at_once_without_a_task(self) -> None:
+        browser = Browser()
+        browser.reading.set()
+        browser.socket.offer("first")
+        await browser.until("first")
+        tasks = asyncio.all_tasks()
+        for number in range(1000):
+            browser.socket.offer(f"m{number}")
+        assert asyncio.all_tasks() == tasks
+        assert browser.got[1:] == [f"m{number}" for number in range(1000)]
+
+    async def test_falls_behind_and_catches_up_in_order(self) -> None:
+        browser = Browser()
+        browser.reading.set()
+        browser.socket.offer("m0")
+        await browser.until("m0")
+        for first in (1, 4, 7):
+            browser.reading.clear()
+            for number in range(first, first + 3):
+                browser.socket.offer(f"m{number}")
+            await asyncio.sleep(0)
+            browser.reading.set()
+            await browser.until(f"m{first + 2}")
+        assert browser.got == [f"m{number}" for number in range(10)]
+        await browser.socket.stop()
+
+    async def test_that_missed_something_is_told_at_once(self) -> None:
+        browser = Browser()
+        browser.reading.set()
+        browser.socket.offer("m0")
+        await browser.until("m0")
+        browser.socket.miss()
+        assert browser.got == ["m0", HINT]
+
+
 class TestGone:
+    async def test_stopping_a_blocked_socket_leaves_no_task(self) -> None:
+        before = asyncio.all_tasks()
+        browser = Browser()
+        browser.socket.offer("m0")
+        await asyncio.sleep(0)
+        await browser.socket.stop()
+        assert asyncio.all_tasks() == before
+
     async def test_a_browser_that_left_ends_its_writer_quietly(self) -> None:
         async def send(_: Mapping[str, Any]) -> None:
             raise ConnectionResetError
