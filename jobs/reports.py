@@ -44,10 +44,9 @@ def ingest(node: Node, report: Report, now: datetime | None = None) -> Ack:
     changed = [fact for fact in report.attempts if not _is_known(node, fact)]
     held = _held(node, report, fresh=bool(changed) or report.heartbeat is not None or not report.logs)
     offsets = tuple(_take_chunk(held.get((chunk.run, chunk.attempt)), chunk) for chunk in report.logs)
-    for fact in changed:
-        _take_fact(node, held.get((fact.run, fact.attempt)), fact, now)
+    taken = [_take_fact(node, held.get((fact.run, fact.attempt)), fact, now) for fact in report.attempts]
     heartbeat.apply(node, report.heartbeat, now)
-    if changed:
+    if any(taken):
         held = holdings.of(node.pk, fresh=True)
     settled = _settle(node, report, held, now)
     return Ack(
@@ -119,12 +118,23 @@ def _comparable(fact: AttemptFact) -> AttemptFact:
     return fact if fact.phase == "done" else dataclasses.replace(fact, logs={})
 
 
-def _take_fact(node: Node, holding: Holding | None, fact: AttemptFact, now: datetime) -> None:
+def _take_fact(node: Node, holding: Holding | None, fact: AttemptFact, now: datetime) -> bool:
+    """Whether the fact was news."""
     if holding is None or holding.claimed_at is None:
-        return
+        return False
+    if fact.phase == "done" and not _has_all_logs(holding, fact):
+        # A run is over once its last line is here: whoever waits for the end reads the whole log.
+        fact = dataclasses.replace(fact, phase="uploading")
+    if _is_known(node, fact):
+        return False
     if facts.apply(node, holding.part_id, fact, now):
         with _seen_lock:
             _seen[(node.pk, fact.run, fact.attempt)] = _comparable(fact)
+    return True
+
+
+def _has_all_logs(holding: Holding, fact: AttemptFact) -> bool:
+    return logstore.whole(holding.run, holding.attempt, _final_sizes(holding, fact))
 
 
 def _settle(node: Node, report: Report, held: Mapping[Key, Holding], now: datetime) -> tuple[Key, ...]:
@@ -144,6 +154,13 @@ def _settle(node: Node, report: Report, held: Mapping[Key, Holding], now: dateti
 
 def _is_whole(node: Node, holding: Holding, fact: AttemptFact) -> bool:
     """Every byte of every log is stored, and every output; notes the final sizes for readers who wait for the end."""
+    sizes = _final_sizes(holding, fact)
+    logstore.seal(holding.run, holding.attempt, sizes)
+    return _is_known(node, fact) and logstore.whole(holding.run, holding.attempt, sizes)
+
+
+def _final_sizes(holding: Holding, fact: AttemptFact) -> dict[str, int]:
+    """Log name -> bytes that will be kept of it."""
     sizes: dict[str, int] = {}
     for name, size in fact.logs.items():
         stored = holding.stored_name(name)
@@ -152,8 +169,7 @@ def _is_whole(node: Node, holding: Holding, fact: AttemptFact) -> bool:
         except logstore.BadName:
             continue
         sizes[stored or ""] = min(size, settings.MAX_LOG_BYTES)
-    logstore.seal(holding.run, holding.attempt, sizes)
-    return _is_known(node, fact) and logstore.whole(holding.run, holding.attempt, sizes)
+    return sizes
 
 
 def _close(node: Node, holding: Holding, now: datetime) -> None:
