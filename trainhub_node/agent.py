@@ -7,21 +7,19 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import signal
 import threading
 import time
 from pathlib import Path
 
 from trainhub_launch.report import StopOrder
-from trainhub_node import app, burying, cache, proc
+from trainhub_node import app, burying, cache, proc, wrapping
 from trainhub_node import attempts as book
 from trainhub_node.attempts import Attempts, Key
-from trainhub_node.backoff import Backoff
 from trainhub_node.claim import Starter
 from trainhub_node.heartbeat import Sampler
 from trainhub_node.holding import Held
-from trainhub_node.hub import Hub, HubError
+from trainhub_node.hub import Hub
 from trainhub_node.outputs import Uploads
 from trainhub_node.rundir import RunDir
 from trainhub_node.settings import NodeSettings
@@ -46,6 +44,8 @@ class Agent:
         self._uplink = Uplink(
             self._hub, self._attempts, self._watch, self, heartbeat=self._sampler.latest, tend=self._tend
         )
+        # Without the broker, and until the hub says where it is, reports bring the work.
+        self._listener = app.Listener(self._hub.config, self.start)
         self._closing = threading.Event()
 
     def run(self) -> None:
@@ -59,13 +59,14 @@ class Agent:
         self._uplink.start()
         keeper = threading.Thread(target=self._keep_house, name="house", daemon=True)
         keeper.start()
-        self._listen()
+        self._listener.start()
         self._closing.wait()
         self._uplink.join(5)
 
     def close(self) -> None:
         """Training goes on; the next agent takes it up."""
         self._closing.set()
+        self._listener.close()
         self._uplink.close()
         self._sampler.close()
         self._starter.close()
@@ -98,20 +99,6 @@ class Agent:
         elif child is None:
             self._starter.check(held.rundir)
 
-    def _listen(self) -> None:
-        """Join the broker as soon as the hub says where it is; until then, and without it, reports bring the work."""
-        backoff = Backoff(most_s=10.0)
-        while not self._closing.is_set():
-            try:
-                config = self._hub.config()
-            except HubError as error:
-                log.debug("No broker yet: %s", error)
-                self._closing.wait(backoff.next_s())
-                continue
-            listener = app.Listener(app.make(config, self.start))
-            listener.start()
-            return
-
     def _keep_house(self) -> None:
         while not self._closing.wait(HOUSEKEEPING_S):
             try:
@@ -129,13 +116,7 @@ def prepare_folders(settings: NodeSettings) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(through)
     settings.snapshots.mkdir(exist_ok=True)
-    settings.sites.mkdir(exist_ok=True)
-    settings.sites.chmod(0o755)
-    site = settings.sites / "sitecustomize.py"
-    aside = site.with_suffix(".new")
-    shutil.copyfile(Path(__file__).with_name("sitecustomize") / "sitecustomize.py", aside)
-    aside.chmod(0o644)
-    aside.replace(site)
+    wrapping.prepare(settings)
 
 
 def call(folder: RunDir) -> None:

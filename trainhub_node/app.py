@@ -8,8 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 import celery
-from celery.apps.worker import Worker
+from celery.worker import WorkController
 from kombu.entity import Exchange, Queue
+
+from trainhub_node.backoff import Backoff
+from trainhub_node.hub import HubError
 
 log = logging.getLogger(__name__)
 
@@ -38,17 +41,36 @@ def make(config: dict[str, Any], wake: Callable[[str, int], None]) -> celery.Cel
 
 
 class Listener(threading.Thread):
-    """The Celery worker, in threads of this process. Losing the broker is its own to mend."""
+    """Keeps a Celery worker, in threads of this process. The broker's absence is Celery's own to mend; should the
+    worker end nevertheless, the hub is asked anew how to listen."""
 
-    def __init__(self, app: celery.Celery) -> None:
+    def __init__(self, config: Callable[[], dict[str, Any]], wake: Callable[[str, int], None]) -> None:
         super().__init__(name="listener", daemon=True)
-        self._worker = Worker(
-            app=app, pool="threads", concurrency=2, without_gossip=True, without_mingle=True, without_heartbeat=True,
-            quiet=True, loglevel="WARNING",
-        )
+        self._config = config
+        self._wake = wake
+        self._closing = threading.Event()
+        self._worker: WorkController | None = None
 
     def run(self) -> None:
-        self._worker.start()
+        backoff = Backoff(most_s=10.0)
+        while not self._closing.is_set():
+            try:
+                self._listen(self._config())
+            except HubError as error:
+                log.debug("The hub does not say where its broker is: %s", error)
+            except Exception:
+                log.exception("Wake-ups do not arrive; reports bring the work meanwhile")
+            self._closing.wait(backoff.next_s())
 
     def close(self) -> None:
-        self._worker.stop()
+        self._closing.set()
+        if self._worker is not None:
+            self._worker.stop()
+
+    def _listen(self, config: dict[str, Any]) -> None:
+        self._worker = WorkController(
+            app=make(config, self._wake), pool="threads", concurrency=2, without_gossip=True, without_mingle=True,
+            without_heartbeat=True, quiet=True,
+        )
+        log.info("Listening on queue %s", config["queue"])
+        self._worker.start()

@@ -118,3 +118,7 @@ def child_of(folder: RunDir) -> dict[str, Any] | None:
 def state_of(folder: RunDir) -> dict[str, Any] | None:
     found: dict[str, Any] | None = records.read(folder.state)
     return found
+
+
+def sentence(error: object) -> str:
+    return f"{str(error).rstrip('.')}."

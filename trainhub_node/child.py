@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import sys
 import time
 
 from trainhub_node import environments, proc, rank, records, variables
@@ -103,7 +102,7 @@ def _start_launcher(gang: Gang, starts: list[dict[str, Any]], python: str) -> No
     program = variables.find(argv[0], env["PATH"])
     if program is None:
         raise Refused("launch", f"{argv[0]} is not on this node; install Open MPI (Debian: openmpi-bin).")
-    wrapper = [sys.executable, "-I", "-S", "-X", "utf8", f"{os.path.dirname(rank.__file__)}/bare.py", "rank", folder.path]
+    wrapper = [*gang.terms["wrapper"], "rank", folder.path]
     argv = [part for item in argv for part in (wrapper if item == RANK_WRAPPER else [item])]
     records.write(folder.starts, {str(one["rank"]): one for one in starts})
     for one in starts:

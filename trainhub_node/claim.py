@@ -10,7 +10,6 @@ import logging
 import os
 import secrets
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from pathlib import Path
 
 from trainhub_launch.order import NodeOrder
 from trainhub_node import attempts as book
-from trainhub_node import ports, records, unpacking
+from trainhub_node import ports, records, unpacking, wrapping
 from trainhub_node.attempts import Attempts, Key
 from trainhub_node.backoff import Backoff
 from trainhub_node.cache import Snapshots
@@ -103,7 +102,7 @@ class Starter:
 
     def _claim(self, folder: RunDir) -> bool:
         """Ask for the order; False when the hub has none for us."""
-        Path(folder.path).mkdir(mode=0o711 if self._settings.run_as else 0o700, exist_ok=True)
+        self._make(folder.path)
         nonce = (records.read(folder.claim) or {}).get("nonce") or secrets.token_hex(16)
         with self._claiming:
             # One claim at a time: the next one must not be offered the ports that this one is about to get.
@@ -120,13 +119,18 @@ class Starter:
             held = sorted(ports.named_in(told["command"], offered))
             records.write(folder.claim, {"nonce": nonce, "ports": offered, "held": held})
             for path in (folder.logs, folder.ranks):
-                Path(path).mkdir(mode=0o711 if self._settings.run_as else 0o700, exist_ok=True)
+                self._make(path)
             records.write(folder.terms, self._terms(order))
             records.write(folder.order, told)
             book.note(folder, phase="accepted")
             self._attempts.hold(folder)
         self._changed()
         return True
+
+    def _make(self, path: str) -> None:
+        """A folder of ours that ranks of another account may pass through."""
+        Path(path).mkdir(exist_ok=True)
+        Path(path).chmod(0o711 if self._settings.run_as else 0o700)
 
     def _ask(self, folder: RunDir, nonce: str, offered: list[int]) -> NodeOrder:
         backoff = Backoff(most_s=2.0)
@@ -150,6 +154,7 @@ class Starter:
             "node": settings.name, "python": settings.python, "sites": str(settings.sites),
             "environments": str(settings.environments), "digest": order.environment.digest, "pip": pip,
             "account": dataclasses.asdict(settings.run_as) if settings.run_as else None,
+            "wrapper": wrapping.argv(settings),
         }
 
     def _prepare(self, folder: RunDir) -> None:
@@ -177,7 +182,7 @@ class Starter:
                 log.info("Waiting for the snapshot of run %s: %s", folder.run, error)
                 time.sleep(backoff.next_s())
             except (HubError, unpacking.BadSnapshot) as error:
-                fail(folder, "snapshot", f"{error}.".replace("..", "."))
+                fail(folder, "snapshot", book.sentence(error))
                 return False
             except OSError as error:
                 fail(folder, "snapshot", f"{error.strerror or error} ({error.filename}).")
@@ -188,12 +193,11 @@ class Starter:
 
 def start_child(folder: RunDir) -> subprocess.Popen[bytes]:
     """The detached process that carries the attempt from here on. It marks itself, for whoever must find it."""
-    bare = Path(__file__).with_name("bare.py")
     env = {name: os.environ[name] for name in BASE if name in os.environ}
     env |= {"TRAINHUB_RUN_ID": folder.run, "TRAINHUB_ATTEMPT": str(folder.attempt)}
     with Path(f"{folder.path}/child.log").open("ab") as own_log:
         return subprocess.Popen(
-            [sys.executable, "-I", "-S", "-X", "utf8", str(bare), "child", folder.path],
+            [*wrapping.OURS, "child", folder.path],
             stdin=subprocess.DEVNULL, stdout=own_log, stderr=own_log, cwd="/", env=env, start_new_session=True,
         )
 

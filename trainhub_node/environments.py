@@ -49,7 +49,7 @@ def _cached(gang: Gang, spec: dict[str, Any], python: str) -> str:
         elif wanted == fcntl.LOCK_EX and not _whole(folder):
             _build(gang, spec, python, folder)
         elif wanted == fcntl.LOCK_SH and _whole(folder):
-            os.utime(f"{folder}/{MARKER}")
+            os.utime(f"{folder}/{MARKER}", follow_symlinks=False)
             return f"{folder}/bin/python"
 
 
@@ -70,7 +70,7 @@ def _build(gang: Gang, spec: dict[str, Any], python: str, folder: str) -> None:
     except BaseException:
         pip.discard(folder)
         raise
-    os.close(os.open(f"{folder}/{MARKER}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
+    os.close(os.open(f"{folder}/{MARKER}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644))
     gang.note(f"The environment was built in {time.monotonic() - began:.0f} s.")
 
 

@@ -56,7 +56,7 @@ class Sampler(threading.Thread):
         """What seldom changes and takes processes to find out."""
         if time.monotonic() - self._inventory_at < INVENTORY_S:
             return
-        self._interpreters = interpreters.find(self._settings.python)
+        self._interpreters = interpreters.find(self._settings.python, self._settings.run_as)
         self._mpi = mpi_version()
         self._inventory_at = time.monotonic()
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from trainhub_launch.report import Interpreter
+from trainhub_node.settings import Account
 
 ASK = "import sys; print('.'.join(map(str, sys.version_info[:3])))"
 ANSWER_S = 10
@@ -16,22 +17,23 @@ _NAME = re.compile(r"python3(\.\d+)?\Z")
 _VERSION = re.compile(r"3\.\d+\.\d+\Z")
 
 
-def find(default: str) -> tuple[Interpreter, ...]:
-    """`default` first, then those on PATH, in /usr/bin and of pyenv and conda; each real one once."""
+def find(default: str, account: Account | None = None) -> tuple[Interpreter, ...]:
+    """`default` first, then those on PATH, in /usr/bin and of pyenv and conda; each real one once, where it runs."""
     found: dict[Path, Interpreter] = {}
     for path in (default, *_candidates()):
         real = Path(path).resolve()
-        if real not in found and (version := ask(path)):
+        if real not in found and (version := ask(path, account)):
             found[real] = Interpreter(path=path, version=version)
     return tuple(found.values())
 
 
-def ask(path: str) -> str:
-    """The version of the interpreter at `path`; empty where it is none that works."""
+def ask(path: str, account: Account | None = None) -> str:
+    """The version of the interpreter at `path`; empty where it is none that works for `account`."""
+    uid, gid, groups = (None, None, None) if account is None else (account.uid, account.gid, ())
     try:
         done = subprocess.run(
             [path, "-I", "-S", "-c", ASK], capture_output=True, text=True, timeout=ANSWER_S, check=False,
-            stdin=subprocess.DEVNULL, cwd="/",
+            stdin=subprocess.DEVNULL, cwd="/", user=uid, group=gid, extra_groups=groups,
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""

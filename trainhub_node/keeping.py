@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import signal
 import time
 from typing import Any, NoReturn
@@ -19,6 +20,7 @@ KILL_AGAIN_S = 0.2
 SPARE_WRAPPERS_S = 2.0
 LEFTOVER_GRACE_S = 5.0
 STUBBORN_S = 30.0
+ABORTED = re.compile(r"MPI_ABORT was invoked on rank (\d+)")
 
 
 def keep(gang: Gang) -> NoReturn:
@@ -123,7 +125,7 @@ class _Keeper:
         if self.gang.launcher is not None and self.gang.launcher_status is None:
             return False
         ends = [self._end_of(process["rank"]) for process in self.gang.processes if process["decides"]]
-        return any(end is not None and (end["exit_code"] != 0 or end["signal"]) for end in ends)
+        return any(end is not None and _bad(end) for end in ends)
 
     def _decided(self) -> bool:
         if self.gang.launcher is not None:
@@ -193,15 +195,15 @@ class _Keeper:
         return min(LOOK_S, max(0.0, (self.gang.running_since or 0) + limit - time.monotonic()))
 
     def _settle_ranks(self) -> None:
-        missing = self._waiting_for()
-        for number in missing:
+        for number in self._waiting_for():
             if self._started(number) is not None:
-                records.write(self.folder.ended(number), rank.ending(-signal.SIGKILL, told=number in self.told))
+                told = number in self.told or self.gang.launcher is not None
+                records.write(self.folder.ended(number), rank.ending(-signal.SIGKILL, told=told))
         status = self.gang.launcher_status
         if status is None or status == 0 or self.gang.state["stopping"] not in ("", "gang"):
             return
         ends = {number: end for number in self._numbers() if (end := self._end_of(number)) is not None}
-        failed_alone = [end for end in ends.values() if not end["by_us"] and (end["exit_code"] != 0 or end["signal"])]
+        failed_alone = [end for end in ends.values() if not end["by_us"] and _bad(end)]
         if len(ends) < len(self._numbers()) and not failed_alone:
             self.gang.state["error"] = f"mpirun exited with code {status}: {_last_line(self.folder.log(LAUNCHER_LOG))}"
             self.gang.state["error_kind"] = "launch"
@@ -209,13 +211,19 @@ class _Keeper:
             self._blame(ends, status)
 
     def _blame(self, ends: dict[int, dict[str, Any]], status: int) -> None:
-        """MPI_Abort: mpirun ends every rank, the caller too, and only its own exit code tells what the caller said."""
-        told = {number: end for number, end in ends.items() if end["by_us"]}
+        """MPI_Abort: mpirun ends every rank, the caller too, and only its own words tell who called, and with what."""
+        told = {number: end for number, end in ends.items() if end["by_us"] and _bad(end)}
         if not told:
             self.gang.warn(f"mpirun exited with code {status}, though every rank ended well; see {LAUNCHER_LOG}.")
             return
-        first = min(told, key=lambda number: told[number]["at"])
+        first = _aborted_by(self.folder.log(LAUNCHER_LOG))
+        if first not in told:
+            first = min(told, key=lambda number: told[number]["at"])
         records.write(self.folder.ended(first), {**rank.ending(status, told=False), "at": told[first]["at"]})
+
+
+def _bad(end: dict[str, Any]) -> bool:
+    return bool(end["exit_code"] != 0 or end["signal"])
 
 
 def _record(path: str) -> dict[str, Any] | None:
@@ -226,9 +234,16 @@ def _record(path: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
+def _aborted_by(path: str) -> int | None:
+    found = ABORTED.search("\n".join(_last_lines(path)))
+    return int(found[1]) if found else None
+
+
 def _last_line(path: str) -> str:
+    return ([line for line in _last_lines(path) if not line.startswith("---")] or ["it said nothing"])[-1]
+
+
+def _last_lines(path: str) -> list[str]:
     with open(path, "rb") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - 4096))
-        lines = [line.strip() for line in file.read().decode(errors="replace").splitlines()]
-    telling = [line for line in lines if line and not line.startswith("---")]
-    return (telling or ["it said nothing"])[-1]
+        file.seek(max(0, file.seek(0, os.SEEK_END) - 8192))
+        return [line.strip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]

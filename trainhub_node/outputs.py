@@ -54,7 +54,7 @@ class Uploads:
             return
         except Exception as error:
             log.exception("Outputs of run %s, attempt %d", folder.run, folder.attempt)
-            book.note(folder, phase="done", error=f"{error}.", error_kind="upload")
+            book.note(folder, phase="done", error=book.sentence(error), error_kind="upload")
         self._changed()
 
     def _upload(self, folder: RunDir) -> None:
@@ -69,7 +69,7 @@ class Uploads:
             except OSError as error:
                 progress.warn(f"{shown} is not among the outputs: {error.strerror}.")
             except Refused as error:
-                book.note(folder, error=f"{shown}: {error}.".replace("..", "."), error_kind="upload")
+                book.note(folder, error=book.sentence(f"{shown}: {error}"), error_kind="upload")
         progress.save()
 
     def _one(self, folder: RunDir, shown: str, path: str, progress: _Progress) -> None:

@@ -112,14 +112,25 @@ def _last_word(gang: Gang) -> str:
 
 
 def discard(folder: str) -> None:
-    """Remove a folder and all in it, whatever is there."""
+    """Remove a folder and all in it. By descriptors: what belongs to another account may change under our hands."""
+    parent, _, name = folder.rpartition("/")
+    fd = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        entries = list(os.scandir(folder))
+        _remove(name, fd)
     except FileNotFoundError:
         return
-    for entry in entries:
-        if entry.is_dir(follow_symlinks=False):
-            discard(entry.path)
-        else:
-            os.unlink(entry.path)
-    os.rmdir(folder)
+    finally:
+        os.close(fd)
+
+
+def _remove(name: str, parent: int) -> None:
+    fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    try:
+        for entry in list(os.scandir(fd)):
+            if entry.is_dir(follow_symlinks=False):
+                _remove(entry.name, fd)
+            else:
+                os.unlink(entry.name, dir_fd=fd)
+    finally:
+        os.close(fd)
+    os.rmdir(name, dir_fd=parent)

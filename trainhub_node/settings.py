@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import socket
+import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -63,12 +64,16 @@ class NodeSettings:
 def read(env: Mapping[str, str] = os.environ) -> NodeSettings:
     """The settings in `env`. Raises SettingsError."""
     cores = len(os.sched_getaffinity(0))
+    account = _account(env.get("TRAINHUB_NODE_RUN_AS", ""))
     return NodeSettings(
-        hub_url=_url(env), token=_token(env), name=env.get("TRAINHUB_NODE_NAME", "") or socket.gethostname(),
-        folder=_folder(env), cache=_cache(env), cores=cores, slots=_positive(env, "TRAINHUB_NODE_SLOTS", max(8, 4 * cores)),
+        hub_url=_url(env), token=_token(env),
+        name=env.get("TRAINHUB_NODE_NAME", "") or socket.gethostname(),
+        folder=_folder(env), cache=_cache(env), cores=cores,
+        slots=_positive(env, "TRAINHUB_NODE_SLOTS", max(8, 4 * cores)),
         cache_bytes=_positive(env, "TRAINHUB_NODE_CACHE_BYTES", DEFAULT_CACHE_BYTES),
-        python=_python(env), address=env.get("TRAINHUB_NODE_ADDRESS", ""), interface=env.get("TRAINHUB_NODE_INTERFACE", ""),
-        run_as=_account(env.get("TRAINHUB_NODE_RUN_AS", "")),
+        python=_python(env, account), address=env.get("TRAINHUB_NODE_ADDRESS", ""),
+        interface=env.get("TRAINHUB_NODE_INTERFACE", ""),
+        run_as=account,
     )
 
 
@@ -115,13 +120,33 @@ def _positive(env: Mapping[str, str], name: str, default: int) -> int:
     return int(value)
 
 
-def _python(env: Mapping[str, str]) -> str:
+def _python(env: Mapping[str, str], account: Account | None) -> str:
     value = env.get("TRAINHUB_NODE_PYTHON", "")
+    if value:
+        if not may_run(value, account):
+            raise SettingsError(f"TRAINHUB_NODE_PYTHON={value} is not a file that {_whom(account)} may execute")
+        return str(Path(value).absolute())
     # The interpreter below the agent's own virtual environment: training must not find the agent's packages.
-    found = value or getattr(sys, "_base_executable", "") or sys.executable
-    if not os.access(found, os.X_OK):
-        raise SettingsError(f"TRAINHUB_NODE_PYTHON={found} is not an executable file")
-    return str(Path(found).absolute())
+    for found in (getattr(sys, "_base_executable", "") or sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
+        if may_run(found, account):
+            return found
+    raise SettingsError(f"TRAINHUB_NODE_PYTHON is not set, and there is no Python that {_whom(account)} may execute")
+
+
+def may_run(path: str, account: Account | None) -> bool:
+    """Whether whom the ranks run as may execute the file, or enter the folder, at `path`."""
+    if account is None:
+        return os.access(path, os.X_OK)
+    # Asked as that account: folders on the way count too.
+    done = subprocess.run(
+        ["/usr/bin/test", "-x", path], user=account.uid, group=account.gid, check=False, stdin=subprocess.DEVNULL,
+        extra_groups=os.getgrouplist(account.name, account.gid),
+    )
+    return done.returncode == 0
+
+
+def _whom(account: Account | None) -> str:
+    return "the agent" if account is None else f"the account {account.name}"
 
 
 def _account(name: str) -> Account | None:

@@ -1,11 +1,17 @@
-"""Put in front of every rank's path: cures torch's exit race, then runs the sitecustomize it stands before.
+"""Put in front of every rank's path: cures two ways to end badly, then runs the sitecustomize it stands before.
 
 torch 2.13's gloo aborts a finished process (SIGABRT, "terminate called without an active exception") when its
 loop thread wants the interpreter while that is closing down (pytorch issue 190489). The handler registered
-first runs last, and 0.1 s there are enough. It must run on any Python that a user may bring: old syntax only.
+first runs last, and 0.1 s there are enough.
+
+mpi4py calls MPI_Finalize at the end, also of a rank that has failed with an exception; that waits for peers which
+wait for this rank, for ever. So such a rank ends without it, and mpirun sees the failure.
+
+It must run on any Python that a user may bring: old syntax only.
 """
 
 import atexit
+import os
 import sys
 
 
@@ -14,7 +20,22 @@ def _let_gloo_finish() -> None:
         __import__("time").sleep(0.1)
 
 
+def _end_without_finalize(kind, value, trace):  # type: ignore[no-untyped-def]
+    _show(kind, value, trace)
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is None or not mpi.Is_initialized() or mpi.Is_finalized():
+        return
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+    os._exit(1)
+
+
 atexit.register(_let_gloo_finish)
+if "OMPI_COMM_WORLD_RANK" in os.environ:
+    _show = sys.excepthook
+    sys.excepthook = _end_without_finalize
 
 _here = __file__.rpartition("/")[0]
 _ours = sys.modules.pop("sitecustomize", None)

@@ -1,0 +1,18 @@
+"""A package made on the spot, so that building an environment needs no index."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+
+def make(folder: Path, name: str = "tinylib", version: str = "1.0") -> str:
+    """A wheel with one module that says its version; returns a requirement that pip can install."""
+    path = folder / f"{name}-{version}-py3-none-any.whl"
+    info = f"{name}-{version}.dist-info"
+    with zipfile.ZipFile(path, "w") as wheel:
+        wheel.writestr(f"{name}.py", f"VERSION = {version!r}\n")
+        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "")
+    return f"{name} @ {path.as_uri()}"

@@ -1,0 +1,54 @@
+"""How the bare processes are started: the child by the agent, a rank's wrapper by mpirun."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import trainhub_launch
+from trainhub_node.settings import NodeSettings, SettingsError, may_run
+
+PACKAGES = (Path(trainhub_launch.__file__).parent, Path(__file__).parent)
+BARE = ("-I", "-S", "-X", "utf8")
+OURS = (sys.executable, *BARE, str(Path(__file__).with_name("bare.py")))
+
+
+def argv(settings: NodeSettings) -> list[str]:
+    """The wrapper that mpirun starts, as the account of the ranks. That account need not be able to read our own
+    installation, so it has a copy, run by an interpreter that it may execute."""
+    if settings.run_as is None:
+        return list(OURS)
+    return [settings.python, *BARE, str(settings.folder / "wrapper" / Path(__file__).parent.name / "bare.py")]
+
+
+def prepare(settings: NodeSettings) -> None:
+    """Copy the sitecustomize, and where ranks have an account of their own the wrapper, to where ranks find them.
+
+    Raises SettingsError when that account cannot get there.
+    """
+    settings.sites.mkdir(exist_ok=True)
+    settings.sites.chmod(0o755)
+    _copy(Path(__file__).with_name("sitecustomize") / "sitecustomize.py", settings.sites / "sitecustomize.py")
+    if settings.run_as is None:
+        return
+    for package in PACKAGES:
+        to = settings.folder / "wrapper" / package.name
+        to.mkdir(parents=True, exist_ok=True)
+        for folder in (to.parent, to):
+            folder.chmod(0o755)
+        for file in package.glob("*.py"):
+            _copy(file, to / file.name)
+    for folder in (settings.sites, settings.environments):
+        if not may_run(str(folder), settings.run_as):
+            raise SettingsError(
+                f"the account {settings.run_as.name} (TRAINHUB_NODE_RUN_AS) cannot enter {folder}; put TRAINHUB_NODE_DIR "
+                "and TRAINHUB_NODE_CACHE below folders that everybody may pass through, like /var/lib"
+            )
+
+
+def _copy(file: Path, to: Path) -> None:
+    aside = to.with_suffix(".new")
+    shutil.copyfile(file, aside)
+    aside.chmod(0o644)
+    aside.replace(to)
