@@ -23,6 +23,7 @@ from jobs.bytes import routes as job_bytes  # noqa: E402
 from jobs.consumers import routes as job_sockets  # noqa: E402
 from live.middleware import stack  # noqa: E402
 from registry.bytes.routes import routes as model_bytes  # noqa: E402
+from trainhub.large_bodies import LargeBodies  # noqa: E402
 from trainhub.static_files import HubStatic  # noqa: E402
 from workspaces.scopes import principal_of_scope  # noqa: E402
 
@@ -36,7 +37,7 @@ async def healthz(_: Request) -> Response:
 doors = [Route("/healthz", healthz), Mount("/static", HubStatic()), *job_bytes, *model_bytes]
 front = Starlette(routes=doors, lifespan=listening)
 front.router.redirect_slashes = False
-front.router.default = cast("ASGIApp", django_application)
+front.router.default = LargeBodies(cast("ASGIApp", django_application))
 sockets = cast("ASGIApp", stack([*job_sockets, *cluster_sockets], principal_of_scope))
 
 
