@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from channels.layers import get_channel_layer
 
-from live.sockets import Socket
+from live.listeners import Listener
 
 PROBE_EVERY_S = 5.0
 RETRY_S = 1.0
@@ -19,10 +19,10 @@ logger = logging.getLogger(__name__)
 
 
 class Fanout:
-    """The sockets of one event loop, by topic."""
+    """Who listens on one event loop, by topic: sockets, and the guards that may close them."""
 
     def __init__(self) -> None:
-        self._sockets: dict[str, set[Socket]] = {}
+        self._listeners: dict[str, set[Listener]] = {}
         self._subscribed: set[str] = set()
         self._lock = asyncio.Lock()
         self._channel = ""
@@ -34,20 +34,20 @@ class Fanout:
     def subscriptions(self) -> frozenset[str]:
         return frozenset(self._subscribed)
 
-    async def join(self, socket: Socket, topic: str) -> None:
-        """Once this returns, every message published to `topic` is offered to `socket`."""
-        self._sockets.setdefault(topic, set()).add(socket)
+    async def join(self, listener: Listener, topic: str) -> None:
+        """Once this returns, every message published to `topic` is offered to `listener`."""
+        self._listeners.setdefault(topic, set()).add(listener)
         try:
             await self._subscribe(topic)
         except BaseException:
-            await self.leave(socket, topic)
+            await self.leave(listener, topic)
             raise
 
-    async def leave(self, socket: Socket, topic: str) -> None:
-        sockets = self._sockets.get(topic, set())
-        sockets.discard(socket)
-        if not sockets:
-            self._sockets.pop(topic, None)
+    async def leave(self, listener: Listener, topic: str) -> None:
+        listeners = self._listeners.get(topic, set())
+        listeners.discard(listener)
+        if not listeners:
+            self._listeners.pop(topic, None)
             await self._unsubscribe(topic)
 
     async def _subscribe(self, topic: str) -> None:
@@ -62,7 +62,7 @@ class Fanout:
     async def _unsubscribe(self, topic: str) -> None:
         async with self._lock:
             # Somebody may have joined while we waited for the lock.
-            if topic in self._subscribed and topic not in self._sockets:
+            if topic in self._subscribed and topic not in self._listeners:
                 self._subscribed.discard(topic)
                 await get_channel_layer().group_discard(topic, self._channel)
 
@@ -79,8 +79,8 @@ class Fanout:
                 self._probe_answered.set()
                 continue
             text = message["text"]
-            for socket in self._sockets.get(message["topic"], ()):
-                socket.offer(text)
+            for listener in self._listeners.get(message["topic"], ()):
+                listener.offer(text)
 
     async def _probe(self) -> None:
         """The layer reconnects silently and forgets what passed meanwhile; a probe notices that it was away."""
@@ -103,8 +103,8 @@ class Fanout:
                 self.miss_all()
 
     def miss_all(self) -> None:
-        for socket in {socket for sockets in self._sockets.values() for socket in sockets}:
-            socket.miss()
+        for listener in {listener for listeners in self._listeners.values() for listener in listeners}:
+            listener.miss()
 
 
 _fanouts: WeakKeyDictionary[asyncio.AbstractEventLoop, Fanout] = WeakKeyDictionary()

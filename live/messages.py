@@ -53,4 +53,10 @@ class Hint(TypedDict):
     type: Literal["hint"]
 
 
-Message = RunChanged | LogAppended | MemberChanged | EventAdded | NodeChanged | Hint
+class AccessChanged(TypedDict):
+    """Between the hub's own processes; no browser ever hears it."""
+
+    type: Literal["access.changed"]
+
+
+Message = AccessChanged | RunChanged | LogAppended | MemberChanged | EventAdded | NodeChanged | Hint

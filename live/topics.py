@@ -13,3 +13,8 @@ def runs_topic(workspace_id: int) -> str:
 
 def node_topic(node_id: int) -> str:
     return f"node.{node_id}"
+
+
+def access_topic(user_id: int) -> str:
+    """What a person may see has changed: every socket of theirs asks again."""
+    return f"access.{user_id}"

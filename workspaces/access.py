@@ -13,6 +13,8 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 
+from live.publish import publish_on_commit
+from live.topics import access_topic
 from workspaces.models import Membership, User, Workspace
 from workspaces.states import Role
 
@@ -49,6 +51,11 @@ def membership_principal(user: User, workspace: Workspace | None = None) -> Prin
         memberships = memberships.filter(workspace=workspace)
     found = memberships.order_by("workspace_id").first()
     return None if found is None else Principal(user, found.workspace, Role(found.role))
+
+
+def access_changed(user: User) -> None:
+    """Once this transaction has committed, have every open socket of `user` asked again whether it may stay."""
+    publish_on_commit(access_topic(user.pk), {"type": "access.changed"})
 
 
 def principal(request: HttpRequest) -> Principal:

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from workspaces import audit
-from workspaces.access import Principal
+from workspaces.access import Principal, access_changed
 from workspaces.models import ApiToken, Membership, User
 from workspaces.states import Role
 
@@ -40,6 +40,7 @@ def change_role(who: Principal, membership: Membership, role: Role) -> None:
     if role is not Role.OWNER:
         _keep_an_owner(membership)
     Membership.objects.filter(pk=membership.pk).update(role=role)
+    access_changed(membership.user)
     audit.record(who.user, "member.role_changed", str(membership.user), who.workspace, role=role)
 
 
@@ -50,6 +51,7 @@ def remove(who: Principal, membership: Membership) -> None:
     tokens = ApiToken.objects.filter(workspace=who.workspace, user=membership.user, revoked_at=None)
     tokens.update(revoked_at=timezone.now())
     membership.delete()
+    access_changed(membership.user)
     audit.record(who.user, "member.removed", str(membership.user), who.workspace)
 
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from django.db.models import Q
 from django.utils import timezone
 
-from workspaces.access import Principal, membership_principal
+from workspaces.access import Principal, access_changed, membership_principal
 from workspaces.models import ApiToken, User, Workspace
 
 PREFIX = "th"
@@ -51,6 +51,7 @@ def authenticate(text: str) -> Principal | None:
 
 def revoke(token: ApiToken) -> None:
     ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=timezone.now())
+    access_changed(token.user)
 
 
 def _note_use(token: ApiToken) -> None:

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-from django.contrib.auth.views import LogoutView
 from django.urls import path
 
 from workspaces import views
 
 urlpatterns = [
     path("sign-in/", views.SignIn.as_view(), name="sign-in"),
-    path("sign-out/", LogoutView.as_view(), name="sign-out"),
+    path("sign-out/", views.SignOut.as_view(), name="sign-out"),
     path("settings/", views.settings, name="settings"),
     path("settings/password/", views.password, name="password"),
     path("settings/tokens/", views.token_create, name="token-create"),

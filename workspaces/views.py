@@ -8,7 +8,7 @@ from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.forms import PasswordChangeForm
-from django.contrib.auth.views import LoginView
+from django.contrib.auth.views import LoginView, LogoutView
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
@@ -17,9 +17,9 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST
 
 from workspaces import audit, people, tokens
-from workspaces.access import WorkspaceRequest, needs, principal
+from workspaces.access import WorkspaceRequest, access_changed, needs, principal
 from workspaces.forms import MemberForm, RoleForm, SignInForm, TokenForm
-from workspaces.models import ApiToken, Membership
+from workspaces.models import ApiToken, Membership, User
 from workspaces.states import Role
 
 
@@ -34,6 +34,17 @@ class SignIn(LoginView):
             # A page whose session has ended asks for a fragment; swap in no sign-in form, load the page anew.
             return HttpResponse(headers={"HX-Refresh": "true"})
         return super().dispatch(request, *args, **kwargs)
+
+
+class SignOut(LogoutView):
+    """By POST only, as in Django; the sockets of the session end with it."""
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        user = request.user
+        response = super().post(request, *args, **kwargs)
+        if isinstance(user, User):
+            access_changed(user)
+        return response
 
 
 @needs(Role.VIEWER)
@@ -121,6 +132,7 @@ def password(request: HttpRequest) -> HttpResponse:
     who.user.password_is_one_time = False
     form.save()
     update_session_auth_hash(request, who.user)
+    access_changed(who.user)
     audit.record(who.user, "password.changed", who.user.get_username())
     messages.success(request, "Your password is changed; every other session of yours has ended.")
     return redirect("settings")

@@ -36,6 +36,13 @@ class Watcher:
     async def hears_nothing(self) -> bool:
         return bool(await self._far_end.receive_nothing(0.2))
 
+    async def is_closed_with(self) -> int:
+        """The code with which the hub closes it; the browser then confirms."""
+        message = await self._far_end.receive_output(5)
+        assert message["type"] == "websocket.close", message
+        await self.closes()
+        return int(message["code"])
+
     async def closes(self) -> None:
         await self._far_end.send_input({"type": "websocket.disconnect", "code": 1001})
         await self._far_end.wait(5)

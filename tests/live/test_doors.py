@@ -6,10 +6,14 @@ import pytest
 from channels.db import database_sync_to_async
 
 from live.origins import same_origin
-from tests.live.sockets import HOST, ORIGIN, Watcher, application, opened, unopened, with_session, with_token
-from tests.people import client_of, make_stranger, make_viewer, token_of
+from live.publish import apublish
+from live.topics import run_topic
+from tests.live.sockets import HOST, ORIGIN, Watcher, application, event, opened, unopened, with_session, with_token
+from tests.people import client_of, make_owner, make_stranger, make_viewer, principal_of, token_of
+from workspaces import people, tokens
 from workspaces.models import ApiToken, Membership, User
 from workspaces.scopes import bearer, principal_of_scope
+from workspaces.states import Role
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]
 FOREIGN = (b"origin", b"http://evil.example")
@@ -64,6 +68,36 @@ class TestSocket:
     async def test_reads_no_token_from_the_address(self, vera: User) -> None:
         token = await database_sync_to_async(token_of)(vera)
         assert not await unopened("a", [HOST, ORIGIN], f"token={token}").opens()
+
+
+class TestOpenSocket:
+    """What was allowed when it opened may not be later."""
+
+    async def test_closes_when_its_person_is_removed(self, vera: User) -> None:
+        watcher = await opened("a", with_token(await database_sync_to_async(token_of)(vera)))
+        await database_sync_to_async(lambda: people.remove(principal_of(make_owner()), vera.memberships.get()))()
+        assert await watcher.is_closed_with() == 4403
+
+    async def test_closes_when_its_token_is_revoked(self, vera: User) -> None:
+        watcher = await opened("a", with_token(await database_sync_to_async(token_of)(vera)))
+        await database_sync_to_async(lambda: tokens.revoke(ApiToken.objects.get()))()
+        assert await watcher.is_closed_with() == 4403
+
+    async def test_closes_when_its_session_is_signed_out(self, vera: User) -> None:
+        client = await database_sync_to_async(client_of)(vera)
+        watcher = await opened("a", with_session(client.cookies["sessionid"].value, ORIGIN))
+        await database_sync_to_async(client.post)("/sign-out/")
+        assert await watcher.is_closed_with() == 4403
+
+    async def test_stays_open_while_its_person_may_watch(self, vera: User) -> None:
+        token = await database_sync_to_async(token_of)(vera)
+        watcher = await opened("a", with_token(token))
+        owner = await database_sync_to_async(lambda: principal_of(make_owner()))()
+        await database_sync_to_async(lambda: people.change_role(owner, vera.memberships.get(), Role.CONTRIBUTOR))()
+        await apublish(run_topic("a"), event("a"))
+        assert await watcher.hears() == event("a")
+        assert await watcher.hears_nothing()
+        await watcher.closes()
 
 
 def asked(method: str, *headers: tuple[bytes, bytes]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from tests.hub import eventually
 from tests.live.sockets import event, opened, unopened, with_token
 from tests.people import make_viewer, token_of
 from trainhub.up.valkey import Valkey, configured
+from workspaces.models import User
 
 
 def layers(url: str) -> dict[str, Any]:
@@ -41,8 +42,13 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 
 @pytest.fixture
-def token() -> str:
-    return token_of(make_viewer())
+def vera() -> User:
+    return make_viewer()
+
+
+@pytest.fixture
+def token(vera: User) -> str:
+    return token_of(vera)
 
 
 class TestRelay:
@@ -61,12 +67,13 @@ class TestRelay:
             assert (await watcher.hears())["run"] == f"run{number}"
             await watcher.closes()
 
-    async def test_one_subscription_serves_all_and_ends_with_the_last(self, token: str) -> None:
+    async def test_one_subscription_serves_all_and_ends_with_the_last(self, vera: User, token: str) -> None:
         watchers = [await opened("a", with_token(token)) for _ in range(20)]
-        assert fanout().subscriptions == {"run.a"}
+        everything = {"run.a", f"access.{vera.pk}"}
+        assert fanout().subscriptions == everything
         for watcher in watchers[1:]:
             await watcher.closes()
-        assert fanout().subscriptions == {"run.a"}
+        assert fanout().subscriptions == everything
         await watchers[0].closes()
         assert fanout().subscriptions == frozenset()
 
