@@ -108,10 +108,13 @@ def _plan_with_ports(run: Run, part: AttemptNode, ports: list[int]) -> bool:
 
 def _note_members(attempt: Attempt, final: LaunchPlan) -> None:
     """The members are those of the provisional plan; only what a port could have moved is written again."""
-    for process in final.processes:
-        Member.objects.filter(attempt=attempt, rank=process.rank).update(
-            log_name=process.log_name, gpus=list(process.gpus), decides=process.decides
-        )
+    planned = {process.rank: process for process in final.processes}
+    for member in Member.objects.filter(attempt=attempt):
+        process = planned[member.rank]
+        told = (process.log_name, list(process.gpus), process.decides)
+        if (member.log_name, member.gpus, member.decides) != told:
+            member.log_name, member.gpus, member.decides = told
+            member.save(update_fields=["log_name", "gpus", "decides"])
 
 
 def placement_of(attempt: Attempt) -> Placement:

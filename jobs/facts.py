@@ -170,8 +170,9 @@ def _move_run(run: Run, attempt: Attempt, node: Node, now: datetime) -> None:
 def _reached(parts: Sequence[outcomes.Part], phase: str, verdict: outcomes.Verdict) -> bool:
     if verdict.reason is Reason.COMPLETED:
         return True
-    told = bool(_times(parts, phase))
-    return told and (phase == "running" or bool(verdict.reason) or verdict.state is RunState.FINALIZING)
+    if phase == "uploading" and verdict.state is RunState.FINALIZING:
+        return True
+    return bool(_times(parts, phase)) and (phase == "running" or bool(verdict.reason))
 
 
 def _times(parts: Sequence[outcomes.Part], phase: str) -> list[float]:

@@ -17,22 +17,15 @@ class RunQuerySet(models.QuerySet[Any]):
     def of(self, workspace: Workspace) -> RunQuerySet:
         return self.filter(workspace=workspace)
 
-    def active(self) -> RunQuerySet:
-        return self.filter(state__in=ACTIVE)
-
     def queued(self) -> RunQuerySet:
         """First come, first served; a retry keeps its run's place."""
         return self.filter(state=RunState.QUEUED).order_by("created_at", "number")
 
     def matching(self, *, state: str = "", experiment: str = "", text: str = "") -> RunQuerySet:
-        """`state` is a state's name or `active`; `text` is found in the name, the experiment, or is the number."""
-        found = self
-        if state == "active":
-            found = found.active()
-        elif state:
-            found = found.filter(state=state)
-        if experiment:
-            found = found.filter(experiment__name=experiment)
+        """`state` is a state's name or `active`; `text` is found in the name or the experiment's name, or is the number."""
+        found = self.filter(experiment__name=experiment) if experiment else self
+        if state:
+            found = found.filter(state__in=ACTIVE if state == "active" else (state,))
         if text:
             named = Q(display_name__icontains=text) | Q(experiment__name__icontains=text)
             number = text.removeprefix("#").removeprefix("run ").strip()

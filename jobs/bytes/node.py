@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgpack
 from django.conf import settings
@@ -44,14 +45,20 @@ async def claim(request: Request) -> Response:
         ports = [int(port) for port in asked.get("ports", ())]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Problem(400, "Not a claim", "Send JSON with run, attempt, nonce and ports.") from error
-    url = f"{request.url.scheme}://{request.url.netloc}"
     try:
-        order = await doors.in_thread(claims.claim, node, run, attempt, nonce, ports, url)
+        order = await doors.in_thread(claims.claim, node, run, attempt, nonce, ports, _hub_url(request))
     except claims.Later as wait:
         raise Problem(503, "Not yet", str(wait), Retry_After="1") from wait
     except claims.Refused as refusal:
         raise Problem(409, "Refused", str(refusal)) from refusal
     return JSONResponse(order.to_json())
+
+
+def _hub_url(request: Request) -> str:
+    """How the node reaches the hub: as it has just done. Behind a proxy only PUBLIC_URL knows that it was by TLS."""
+    public = urlsplit(settings.PUBLIC_URL)
+    scheme = public.scheme if request.url.netloc == public.netloc else request.url.scheme
+    return f"{scheme}://{request.url.netloc}"
 
 
 @door

@@ -68,6 +68,14 @@ class TestNode:
         again = await client.post("/api/v1/node/claim/", headers=headers, json={**claim, "nonce": "b" * 32})
         assert (again.status_code, again.json()["detail"]) == (409, "This part has been claimed before.")
 
+    async def test_behind_a_proxy_the_address_is_the_public_one(self, client: httpx.AsyncClient, settings: Settings) -> None:
+        settings.PUBLIC_URL = "https://hub:8000"
+        _, headers = await enrolled()
+        who, _ = await contributor()
+        claim = {"run": (await placed(who)).pk, "attempt": 1, "nonce": "a" * 32, "ports": [6105]}
+        answer = await client.post("/api/v1/node/claim/", headers=headers, json=claim)
+        assert answer.json()["values"]["launch:url"] == "https://hub:8000"
+
     @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"run": 1}', b'{"run":"x","attempt":"y","nonce":"z"}'])
     async def test_a_claim_that_is_none_is_refused(self, client: httpx.AsyncClient, body: bytes) -> None:
         _, headers = await enrolled()

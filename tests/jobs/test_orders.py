@@ -23,8 +23,10 @@ class TestSettle:
         assert not alpha.tell(run, "done", ended(0), logs={LOG: 4}).settled
         assert not logstore.complete(run.pk, 1, LOG)
         run.refresh_from_db()
-        assert run.state == RunState.COMPLETED
+        assert run.state == RunState.FINALIZING
         alpha.log(run, LOG, 2, b"34")
+        run.refresh_from_db()
+        assert run.state == RunState.COMPLETED
         assert logstore.complete(run.pk, 1, LOG)
         assert AttemptNode.objects.get().settled_at is not None
 

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from django.core.exceptions import PermissionDenied
+from django.db import connection
 
 from jobs import launching
 from jobs.launching import SubmitRefused
 from jobs.models import Experiment, Run
 from tests.jobs.builders import node, processes, queued, spec
-from tests.people import make_person, make_viewer, make_workspace, principal_of
+from tests.people import make_contributor, make_person, make_viewer, make_workspace, principal_of
 from trainhub_launch.errors import SpecError
 from trainhub_launch.spec import RunSpec, SnapshotSource
 from workspaces.access import Principal
@@ -105,6 +108,24 @@ class TestIdempotency:
         other = principal_of(make_person("otto", Role.CONTRIBUTOR, make_workspace("other")))
         first = launching.submit(spec(who), who, idempotency_key="k")
         assert launching.submit(spec(other), other, idempotency_key="k").pk != first.pk
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("key", "runs"), [(None, 4), ("k", 1)])
+def test_many_at_once_get_numbers_of_their_own_or_with_one_key_one_run(valkey: str, key: str | None, runs: int) -> None:
+    who = principal_of(make_contributor())
+    node()
+    wanted = spec(who)
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda _: _submitted(wanted, who, key), range(4)))
+    assert sorted({run.number for run in made}) == list(range(1, runs + 1))
+
+
+def _submitted(wanted: RunSpec, who: Principal, key: str | None) -> Run:
+    try:
+        return launching.submit(wanted, who, idempotency_key=key)
+    finally:
+        connection.close()
 
 
 class TestClone:
