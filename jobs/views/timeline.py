@@ -18,9 +18,14 @@ WORDS: dict[str, str] = {
 
 
 class Event(Protocol):
-    at: datetime
-    to_state: str
-    attempt: int
+    """A line of a run's journal."""
+
+    @property
+    def at(self) -> datetime: ...
+    @property
+    def to_state(self) -> str: ...
+    @property
+    def attempt(self) -> int: ...
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,6 @@ mount("live", (element) => {
   const wanted = new Set((element.dataset.on ?? "run.changed").split(" "));
   let timer = null;
   let said = 0;
-  let opened = false;
   const say = () => {
     timer ??= setTimeout(() => {
       timer = null;
@@ -73,7 +72,7 @@ mount("live", (element) => {
   const stop = topicSocket(
     element.dataset.live,
     (message) => (wanted.has(message.type) || message.type === "hint") && say(),
-    () => (opened ? say() : (opened = true)),
+    say, // also when it opens first: much can happen between the page's making and now
   );
   return () => {
     clearTimeout(timer);
@@ -82,6 +81,8 @@ mount("live", (element) => {
 });
 
 mount("dismiss", (button) => button.addEventListener("click", () => button.parentElement.remove()));
+
+document.querySelector(".th-tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 
 document.addEventListener("click", (event) => {
   for (const menu of document.querySelectorAll("details.th-menu[open]")) {

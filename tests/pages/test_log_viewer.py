@@ -1,0 +1,232 @@
+"""The log viewer and the live pages, with a real hub, real runs and a real browser."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.hub import Hub, eventually
+from tests.runs import node_log, submit, wait_for
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+MANY = 500_000
+PATIENCE_MS = 60_000
+MOST_ROWS = 200
+"""DOM rows at any moment, however long the log."""
+FLOOD = f"""
+import sys
+for start in range(0, {MANY}, 1000):
+    sys.stdout.write("".join(f"line {{number}} \\x1b[32mloss=0.5\\x1b[0m\\n" for number in range(start, start + 1000)))
+    if start == 300_000:
+        sys.stdout.write("Traceback (most recent call last):\\n")
+"""
+TALK = """
+import pathlib, sys, time
+go = pathlib.Path("go")
+for number in range(100):
+    print(f"talk {number}", flush=True)
+print("waiting", flush=True)
+while not go.exists():
+    time.sleep(0.02)
+for number in range(50):
+    print(f"more {number}", flush=True)
+print("\\r 10%\\r100%\\x1b[K done", flush=True)
+sys.stdout.buffer.write(b"not utf-8 \\xff\\n")
+"""
+FAILS = "print('step 1')\ndef boom():\n    raise ValueError('no batch left')\nboom()\n"
+
+
+def number_of(hub: Hub, run: str) -> int:
+    with hub.client() as client:
+        return int(client.get(f"/api/v1/runs/{run}/").json()["number"])
+
+
+def part(page: Any, name: str) -> Any:
+    return page.locator(f'[data-part="{name}"]')
+
+
+def rows(page: Any) -> list[str]:
+    return list(page.locator(".log-text").all_text_contents())
+
+
+def until_says(page: Any, name: str, text: str) -> None:
+    page.wait_for_function(
+        "([name, text]) => document.querySelector(`[data-part=${name}]`).textContent.includes(text)",
+        arg=[name, text],
+        timeout=PATIENCE_MS,
+    )
+
+
+def until_last(page: Any, text: str) -> None:
+    """Until the lowest row says `text`."""
+    page.wait_for_function(
+        "(text) => [...document.querySelectorAll('.log-text')].at(-1)?.textContent === text", arg=text, timeout=PATIENCE_MS
+    )
+
+
+def scroll(page: Any, share: float) -> None:
+    """To this share of the log, and one frame further."""
+    page.evaluate(
+        "async (share) => { const box = document.querySelector('.log-scroller'); box.scrollTop = box.scrollHeight * share;"
+        " await new Promise(requestAnimationFrame); await new Promise(requestAnimationFrame); }",
+        share,
+    )
+
+
+@pytest.fixture(scope="module")
+def flood(hub: Hub) -> str:
+    run = submit(hub, FLOOD)
+    assert wait_for(hub, run, seconds=120)["state"] == "Completed"
+    return run
+
+
+class TestHalfAMillionLines:
+    @pytest.fixture
+    def page(self, page: Any, hub: Hub, flood: str) -> Any:
+        page.goto(f"/runs/{number_of(hub, flood)}/")
+        until_says(page, "state", f"{MANY + 1:,} lines")
+        return page
+
+    def test_only_what_is_seen_is_in_the_page_wherever_one_scrolls(self, page: Any) -> None:
+        until_last(page, f"line {MANY - 1} loss=0.5")  # a finished log opens at its end
+        for share in (0, 0.25, 0.5, 0.75, 1):
+            scroll(page, share)
+            assert 10 < len(rows(page)) < MOST_ROWS
+        scroll(page, 0)
+        assert rows(page)[0] == "line 0 loss=0.5"
+
+    def test_the_first_traceback_is_one_click_away(self, page: Any) -> None:
+        part(page, "traceback").click()
+        page.wait_for_selector(".log-current")
+        assert page.locator(".log-current .log-number").inner_text() == "301001"
+
+    def test_find_counts_and_walks_through_the_hits(self, page: Any) -> None:
+        part(page, "find").fill("LINE 49999")
+        until_says(page, "found", "11 lines")
+        scroll(page, 0)
+        part(page, "find").press("Enter")
+        assert page.locator(".log-current .log-text").inner_text() == "line 49999 loss=0.5"
+        part(page, "find").press("Enter")
+        assert page.locator(".log-current .log-text").inner_text() == "line 499990 loss=0.5"
+        part(page, "find").press("Shift+Enter")
+        assert part(page, "found").inner_text() == "1 of 11"
+        assert page.locator(".log-current mark").inner_text() == "line 49999"
+
+    def test_wrapping_keeps_the_bound_and_the_end(self, page: Any) -> None:
+        part(page, "wrap").click()
+        scroll(page, 0.5)
+        assert len(rows(page)) < MOST_ROWS
+        part(page, "follow").click()
+        until_last(page, f"line {MANY - 1} loss=0.5")
+        part(page, "wrap").click()
+
+    def test_the_download_is_the_whole_log(self, page: Any, hub: Hub, flood: str) -> None:
+        with page.expect_download() as download:
+            part(page, "download").click()
+        assert Path(download.value.path()).read_bytes() == node_log(hub, flood)
+
+
+class TestLive:
+    def test_follows_pauses_and_follows_again_without_losing_a_line(self, page: Any, hub: Hub) -> None:
+        run = submit(hub, TALK)
+        page.goto(f"/runs/{number_of(hub, run)}/")
+        until_last(page, "waiting")
+        page.locator(".log-scroller").hover()
+        page.mouse.wheel(0, -600)
+        page.wait_for_selector("[data-part=follow][aria-pressed=false]")
+        work = next(hub.data_dir.rglob(f"{run}-1/work"))
+        (work / "go").touch()
+        until_says(page, "paused", "52 new lines")
+        part(page, "paused").click()
+        until_last(page, "not utf-8 \ufffd")
+        assert "100% done" in rows(page)
+        assert part(page, "paused").is_hidden()
+
+    def test_the_header_moves_by_itself_to_the_end(self, page: Any, hub: Hub) -> None:
+        run = submit(hub, TALK)
+        page.goto(f"/runs/{number_of(hub, run)}/")
+        page.wait_for_selector("#run-header .th-pill:has-text('Running')", timeout=30_000)
+        (next(hub.data_dir.rglob(f"{run}-1/work")) / "go").touch()
+        page.wait_for_selector("#run-header .th-pill:has-text('Completed')", timeout=30_000)
+        until_says(page, "state", "complete")
+
+    def test_a_page_that_lost_its_hub_catches_up(self, page: Any, hub: Hub) -> None:
+        run = submit(hub, TALK)
+        page.goto(f"/runs/{number_of(hub, run)}/")
+        until_last(page, "waiting")
+        hub.kill("web", wait=False)
+        (next(hub.data_dir.rglob(f"{run}-1/work")) / "go").touch()
+        eventually(hub.answers, 60, "the hub answers again")
+        until_last(page, "not utf-8 \ufffd")
+        page.wait_for_selector("#run-header .th-pill:has-text('Completed')", timeout=30_000)
+
+    def test_a_failed_run_leads_to_the_line_of_its_traceback(self, page: Any, hub: Hub) -> None:
+        run = submit(hub, FAILS)
+        wait_for(hub, run, "Failed")
+        page.goto(f"/runs/{number_of(hub, run)}/events/")
+        assert page.locator(".th-cause h2").inner_text() == "ValueError: no batch left"
+        page.click(".th-cause a")
+        page.wait_for_selector(".log-current")
+        assert page.locator(".log-current").inner_text().split("\n") == ["2", "Traceback (most recent call last):"]
+
+    def test_the_run_list_shows_a_new_run_without_a_reload(self, page: Any, hub: Hub) -> None:
+        page.goto("/runs/")
+        run = submit(hub, "print('hello')", display_name="comes by itself")
+        page.wait_for_selector(f"#run-{number_of(hub, run)} .th-pill:has-text('Completed')", timeout=30_000)
+
+
+class TestFrame:
+    ADDRESSES = ("/", "/runs/", "/runs/new/", "/experiments/", "/clusters/", "/models/", "/environments/", "/settings/", "/none/")
+
+    @pytest.mark.parametrize("width", [390, 800, 1440])
+    def test_no_page_is_wider_than_the_screen(self, page: Any, hub: Hub, flood: str, width: int) -> None:
+        page.set_viewport_size({"width": width, "height": 844})
+        run = f"/runs/{number_of(hub, flood)}/"
+        for address in (*self.ADDRESSES, *(run + tab for tab in ("", "members/", "plan/", "outputs/", "events/", "spec/"))):
+            page.goto(address)
+            over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            assert over <= 0, f"{address} is {over} px too wide"
+
+    def test_no_page_writes_an_error_into_the_console(self, page: Any, hub: Hub, flood: str) -> None:
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+        for address in (*self.ADDRESSES[:-1], f"/runs/{number_of(hub, flood)}/"):
+            page.goto(address)
+            page.wait_for_load_state("networkidle")
+        assert errors == []
+
+    def test_the_theme_is_chosen_before_the_first_paint_and_kept(self, page: Any) -> None:
+        page.emulate_media(color_scheme="dark")
+        page.goto("/")
+        theme = "document.documentElement.dataset.bsTheme"
+        assert page.evaluate(theme) == "dark", "follows the system"
+        page.click("[data-mount=theme]")
+        page.goto("/runs/", wait_until="commit")
+        page.wait_for_selector("link[rel=stylesheet]", state="attached")
+        assert page.evaluate(theme) == "light"
+
+    def test_keys_search_and_walk_through_rows(self, page: Any, hub: Hub, flood: str) -> None:
+        page.goto("/runs/")
+        page.keyboard.press("j")
+        page.keyboard.press("j")
+        assert page.locator("tr.th-at").count() == 1
+        page.keyboard.press("/")
+        page.keyboard.type(f"run {number_of(hub, flood)}")
+        page.wait_for_selector("#found a")
+        page.click("#found a")
+        page.wait_for_url(re.compile(rf"/runs/{number_of(hub, flood)}/"))
+
+    def test_cancel_asks_first(self, page: Any, hub: Hub) -> None:
+        run = submit(hub, "import time; time.sleep(600)")
+        wait_for(hub, run, "Running")
+        page.goto(f"/runs/{number_of(hub, run)}/")
+        page.click("#run-header button:has-text('Cancel')")
+        page.click("dialog button:has-text('Keep it')")
+        assert wait_for(hub, run, "Running")["state"] == "Running"
+        page.click("#run-header button:has-text('Cancel')")
+        page.click("dialog button:has-text('Cancel the run')")
+        page.wait_for_selector("#run-header .th-pill:has-text('Canceled')", timeout=30_000)
