@@ -54,6 +54,8 @@ def end_all(folder: RunDir, session: int) -> int:
     give_up = time.monotonic() + GIVE_UP_S
     while left := stopping.belonging(*folder.key, session=session, roots=frozenset()):
         ended |= left
+        # Halted first, lest a wrapper writes down its rank's end as if nobody had brought it about.
+        stopping.send(left, signal.SIGSTOP)
         stopping.send(left, signal.SIGKILL)
         if time.monotonic() > give_up:
             raise TimeoutError(f"processes {sorted(left)} do not end, even by SIGKILL")
