@@ -8,6 +8,7 @@ from typing import cast
 from django.core.asgi import get_asgi_application
 from django.urls import get_resolver
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
@@ -34,8 +35,15 @@ async def healthz(_: Request) -> Response:
     return JSONResponse({"status": "ok"})
 
 
+async def refused(_: Request, error: Exception) -> Response:
+    """What the routes here refuse by themselves, such as a wrong method, is a problem like everywhere in the API."""
+    error = cast("HTTPException", error)
+    body = {"type": "about:blank", "title": error.detail, "status": error.status_code, "detail": f"{error.detail}."}
+    return JSONResponse(body, error.status_code, headers=error.headers, media_type="application/problem+json")
+
+
 doors = [Route("/healthz", healthz), Mount("/static", HubStatic()), *job_bytes, *model_bytes]
-front = Starlette(routes=doors, lifespan=listening)
+front = Starlette(routes=doors, lifespan=listening, exception_handlers={HTTPException: refused})
 front.router.redirect_slashes = False
 front.router.default = LargeBodies(cast("ASGIApp", django_application))
 sockets = cast("ASGIApp", stack([*job_sockets, *cluster_sockets], principal_of_scope))

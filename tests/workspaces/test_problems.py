@@ -130,6 +130,11 @@ class TestProblems:
     def test_an_unknown_address(self, carl: Client) -> None:
         assert problem(carl.get("/api/v1/nothing/"))["status"] == 404
 
+    def test_a_missing_slash_never_turns_a_post_into_a_look(self, carl: Client) -> None:
+        answer = carl.post("/api/v1/probe/spec")
+        assert problem(answer)["detail"] == "Addresses of this API end with a slash: /api/v1/probe/spec/"
+        assert carl.get("/api/v1/probe/x").headers["Location"] == "/api/v1/probe/x/"
+
     def test_our_own_fault_is_logged_and_not_told(self, carl: Client, caplog: pytest.LogCaptureFixture) -> None:
         body = problem(carl.post("/api/v1/probe/crash/"))
         assert (body["status"], "secret" in str(body)) == (500, False)

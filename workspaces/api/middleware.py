@@ -37,6 +37,9 @@ class ApiProblems:
 
 
 def _as_problem(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    if response.status_code == 301 and request.path.startswith("/api/") and request.method not in ("GET", "HEAD"):
+        # Clients follow by GET, so that a POST would quietly become a look at the list.
+        return problem(404, f"Addresses of this API end with a slash: {request.path}/")
     is_page = response.headers.get("Content-Type", "").startswith("text/html")
     if not (request.path.startswith("/api/") and response.status_code >= 400 and is_page):
         return response
