@@ -17,7 +17,7 @@ test-quick: .venv/ready-dev
 lint: .venv/ready-dev
 	@$(PY) -m ruff check --quiet .
 	@$(PY) -m mypy --no-error-summary .
-	@$(PY) manage.py makemigrations --check --dry-run >/dev/null || { echo "Models and migrations differ: run manage.py makemigrations."; exit 1; }
+	@DATABASE_URL=sqlite://:memory: $(PY) manage.py makemigrations --check --dry-run >/dev/null || { echo "Models and migrations differ: run manage.py makemigrations."; exit 1; }
 
 bench: .venv/ready-dev
 	@for script in bench/[a-z]*.py; do echo "== $$script"; $(PY) "$$script" || exit 1; done
