@@ -10,15 +10,17 @@ from workspaces import brake
 from workspaces.access import membership_principal
 from workspaces.states import Role
 
-ROLE_CHOICES = [
-    (Role.VIEWER, "viewer: reads everything here"),
-    (Role.CONTRIBUTOR, "contributor: also runs programs on the nodes"),
-    (Role.OWNER, "owner: also manages people"),
-]
+ROLE_CHOICES = [(role.value, role.value) for role in Role]
+ROLE_HELP = "A viewer reads everything here, a contributor also runs programs on the nodes, an owner also manages people."
 
 
 class SignInForm(AuthenticationForm):
     """Django's form behind a brake against guessing."""
+
+    error_messages = {
+        **AuthenticationForm.error_messages,
+        "invalid_login": "The user name or the password is wrong. Both tell capital letters from small ones.",
+    }
 
     def clean(self) -> dict[str, Any]:
         name, address = self.cleaned_data.get("username", ""), self._address()
@@ -50,8 +52,8 @@ class MemberForm(forms.Form):
     username = forms.CharField(
         max_length=150, label="User name", help_text="Somebody new gets a one-time password, shown here once."
     )
-    role = forms.TypedChoiceField(choices=ROLE_CHOICES, coerce=Role, initial=Role.CONTRIBUTOR)
+    role = forms.TypedChoiceField(choices=ROLE_CHOICES, coerce=Role, initial=Role.CONTRIBUTOR, help_text=ROLE_HELP)
 
 
 class RoleForm(forms.Form):
-    role = forms.TypedChoiceField(choices=[(role, role) for role in Role], coerce=Role)
+    role = forms.TypedChoiceField(choices=ROLE_CHOICES, coerce=Role)

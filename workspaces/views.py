@@ -29,6 +29,9 @@ class SignIn(LoginView):
     authentication_form = SignInForm
     redirect_authenticated_user = True
 
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return {**super().get_form_kwargs(), "label_suffix": ""}
+
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if request.headers.get("HX-Request"):
             # A page whose session has ended asks for a fragment; swap in no sign-in form, load the page anew.
@@ -55,7 +58,7 @@ def settings(request: WorkspaceRequest) -> HttpResponse:
 @needs(Role.VIEWER)
 @require_POST
 def token_create(request: WorkspaceRequest) -> HttpResponse:
-    form = TokenForm(request.POST)
+    form = TokenForm(request.POST, label_suffix="")
     if not form.is_valid():
         return _settings(request, token_form=form)
     who = request.principal
@@ -77,7 +80,7 @@ def token_revoke(request: WorkspaceRequest, pk: int) -> HttpResponse:
 @needs(Role.OWNER)
 @require_POST
 def member_add(request: WorkspaceRequest) -> HttpResponse:
-    form = MemberForm(request.POST)
+    form = MemberForm(request.POST, label_suffix="")
     if form.is_valid():
         try:
             user, password = people.add(request.principal, form.cleaned_data["username"], form.cleaned_data["role"])
@@ -126,7 +129,7 @@ def password(request: HttpRequest) -> HttpResponse:
     """Not behind `needs`: the one page that is open to a person with a one-time password."""
     who = principal(request)
     cast("WorkspaceRequest", request).principal = who
-    form = PasswordChangeForm(who.user, request.POST or None)
+    form = PasswordChangeForm(who.user, request.POST or None, label_suffix="")
     if not form.is_valid():
         return render(request, "workspaces/password.html", {"form": form, "is_one_time": who.user.password_is_one_time})
     who.user.password_is_one_time = False
@@ -144,10 +147,10 @@ def _settings(request: WorkspaceRequest, **shown: object) -> HttpResponse:
     context = {
         "principal": who,
         "tokens": own.order_by("-created_at"),
-        "token_form": TokenForm(),
+        "token_form": TokenForm(label_suffix=""),
         "members": who.workspace.memberships.select_related("user").order_by("user__username"),
         "may_manage": who.may(Role.OWNER),
-        "member_form": MemberForm(),
+        "member_form": MemberForm(label_suffix=""),
         "roles": list(Role),
         **shown,
     }

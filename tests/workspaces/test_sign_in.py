@@ -47,7 +47,7 @@ class TestSignIn:
     def test_refuses_a_wrong_password_in_a_sentence(self, viewer: User) -> None:
         with_password(viewer)
         answer = sign_in(Client(), "vera", "wrong")
-        assert b"Please enter a correct" in answer.getvalue()
+        assert b"The user name or the password is wrong." in answer.getvalue()
 
     def test_tells_a_stranger_what_to_do(self, stranger: User) -> None:
         with_password(stranger)
