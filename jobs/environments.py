@@ -21,8 +21,9 @@ CURATED: tuple[EnvironmentSpec, ...] = (
         name="TrainHub-TensorFlow-2.21",
         version="1",
         kind="venv",
-        # TensorFlow's own wheel needs no GPU; tf-keras is what `fit` under MultiWorkerMirroredStrategy still needs.
-        requirements=("tensorflow-cpu==2.21.*", "tf-keras==2.21.*", "numpy", "scikit-learn"),
+        # tf-keras, which `fit` under MultiWorkerMirroredStrategy still needs, requires plain tensorflow: with
+        # tensorflow-cpu beside it two builds would lie on top of each other.
+        requirements=("tensorflow==2.21.*", "tf-keras==2.21.*", "numpy", "scikit-learn"),
     ),
 )
 
