@@ -3,6 +3,8 @@ from __future__ import annotations
 import io
 import json
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from clusters.models import Node
 from jobs import launching
 from jobs.following import Follower
 from jobs.models import Run
+from tests.hub import PROJECT
 from tests.jobs import builders
 from tests.jobs.builders import Played, alive, ended
 from tests.people import make_owner, make_stranger, make_viewer
@@ -198,3 +201,16 @@ class TestOnARealHub:
         done = hub.manage("submit", written(folder, HELLO), "--wait", check=False)
         assert (done.returncode, done.stdout) == (code, "hello\n"), done.stderr
         assert said in done.stderr
+
+    def test_of_a_canceled_run_exits_as_if_interrupted(self, hub: Any, folder: Path) -> None:
+        (folder / "source" / "train.py").write_text("import time; print('working', flush=True); time.sleep(600)")
+        command = [sys.executable, "manage.py", "submit", written(folder, HELLO), "--wait"]
+        process = subprocess.Popen(command, cwd=PROJECT, env=hub.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "working\n"
+        with hub.client() as client:
+            (run,) = client.get("/api/v1/runs/?state=active").json()["results"]
+            assert client.post(f"/api/v1/runs/{run['id']}/cancel/").status_code == 202
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert "Canceled: Canceled by admin." in said
