@@ -13,7 +13,6 @@ urlpatterns = [
     path("runs/<int:number>/cancel/", actions.cancel, name="run-cancel"),
     path("runs/<int:number>/clone/", actions.clone, name="run-clone"),
     path("runs/<int:number>/delete/", actions.delete, name="run-delete"),
-    path("runs/<int:number>/pin/", actions.pin, name="run-pin"),
     path("runs/<int:number>/<slug:tab>/", run.run, name="run-tab"),
     path("runs/id/<str:run_id>/", run.by_id, name="run-by-id"),
     path("experiments/", catalog.experiments, name="experiments"),

@@ -1,4 +1,4 @@
-"""What a contributor does to a run: cancel, clone, delete, pin."""
+"""What a contributor does to a run: cancel, clone, delete."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from django.views.decorators.http import require_POST
 
 from jobs import launching
 from jobs.errors import Conflict
-from jobs.models import Run
 from jobs.views.finding import run_numbered
 from jobs.wizard import drafts
 from workspaces.access import WorkspaceRequest, needs
@@ -45,11 +44,3 @@ def delete(request: WorkspaceRequest, number: int) -> HttpResponse:
         return redirect("run", number)
     messages.success(request, f"Run {number} is deleted.")
     return redirect("runs")
-
-
-@require_POST
-@needs(Role.CONTRIBUTOR)
-def pin(request: WorkspaceRequest, number: int) -> HttpResponse:
-    run = run_numbered(request.principal, number)
-    Run.objects.filter(pk=run.pk).update(pinned=not run.pinned)
-    return redirect("run", number)

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 from jobs import logstore
 from jobs.models import Member, Run
-from jobs.states import RunState
-from jobs.views.cause import BUILD_LOG, PREPARATION_LOG, first_failed
+from jobs.states import WAITING, RunState
+from jobs.views.cause import BUILD_LOG, LOG_OF_REASON, PREPARATION_LOG, first_failed
 from jobs.views.excerpt import excerpt
 
 MOST_TAILS = 128
@@ -45,19 +45,23 @@ def lanes(run: Run, attempt: int, members: Iterable[Member]) -> list[Lane]:
 
 
 def chosen_log(run: Run, found: list[Lane], wanted: str) -> str:
-    """The log asked for; else that of the rank that failed first, of what runs now, or the first with content."""
-    names = {lane.name: lane for lane in found}
+    """The log asked for; else the one that tells most now: of the rank that failed first, of the preparation, of rank 0."""
+    names = {lane.name for lane in found}
     if wanted in names:
         return wanted
-    failed = first_failed([lane.member for lane in found if lane.member], run.facts) if run.state == RunState.FAILED else None
-    if failed:
-        return failed.log_name
-    if run.state == RunState.PREPARING:
-        preparing = [lane for lane in found if not lane.member and lane.size]
-        if preparing:
-            return max(preparing, key=_written).name
-    with_content = [lane for lane in found if lane.size] or found
-    return with_content[0].name if with_content else ""
+    ranks = [lane for lane in found if lane.member]
+    others = [lane for lane in found if not lane.member and lane.size]
+    if run.state == RunState.FAILED:
+        failed = first_failed([lane.member for lane in ranks if lane.member], run.facts)
+        name = failed.log_name if failed else LOG_OF_REASON.get(run.reason, "")
+        if name in names:
+            return name
+    if run.state in WAITING and others:
+        return max(others, key=_written).name
+    if run.state == RunState.RUNNING and ranks:
+        return ranks[0].name
+    best = [lane for lane in found if lane.size] or found
+    return best[0].name if best else ""
 
 
 def last_line(tail: bytes) -> str:

@@ -10,7 +10,6 @@ from django.utils import timezone
 from django.utils.cache import patch_cache_control
 
 from jobs.models import Member, Run
-from jobs.states import FINAL
 from jobs.views import tabs
 from jobs.views.cause import cause
 from jobs.views.finding import run_numbered, run_with_id
@@ -37,7 +36,8 @@ def run(request: WorkspaceRequest, number: int, tab: str = "logs") -> HttpRespon
 def header(request: WorkspaceRequest, number: int) -> HttpResponse:
     found = run_numbered(request.principal, number)
     context = {"run": found, "may_act": request.principal.may(Role.CONTRIBUTOR)} | header_context(found)
-    response = render(request, "jobs/_run_header.html", context)
+    context["tabs"] = tabs.shown(found, found.attempt)
+    response = render(request, "jobs/_run_header_alone.html", context)
     patch_cache_control(response, no_store=True)
     return response
 
@@ -48,15 +48,10 @@ def by_id(request: WorkspaceRequest, run_id: str) -> HttpResponse:
 
 
 def header_context(run: Run) -> dict[str, Any]:
-    """The timeline, and why the run failed."""
-    now = timezone.now()
-    spans = phases(run.created_at, run.events.exclude(to_state=""), now)
+    """The timeline, why the run failed, and what its nodes warn of."""
     members = Member.objects.filter(attempt__run=run, attempt__number=run.attempt).select_related("node")
     return {
-        "phases": spans,
-        "total": ((run.finished_at or now) - run.created_at),
-        "is_final": run.state in FINAL,
+        "phases": phases(run.created_at, run.events.exclude(to_state=""), timezone.now()),
         "cause": cause(run, members),
-        "last_attempt": run.attempt,
         "warnings": next(iter(run.attempts.filter(number=run.attempt).values_list("warnings", flat=True)), []),
     }

@@ -58,6 +58,7 @@ mount("copy", (button) => {
 });
 
 // Says `live` on the element when its topic tells of a change, at most once a second: htmx then fetches the partial.
+// `data-on`: which messages; `data-every`: also every so many seconds, for what no message tells.
 mount("live", (element) => {
   const wanted = new Set((element.dataset.on ?? "run.changed").split(" "));
   let timer = null;
@@ -74,8 +75,10 @@ mount("live", (element) => {
     (message) => (wanted.has(message.type) || message.type === "hint") && say(),
     say, // also when it opens first: much can happen between the page's making and now
   );
+  const every = element.dataset.every && setInterval(() => document.hidden || say(), element.dataset.every * 1000);
   return () => {
     clearTimeout(timer);
+    clearInterval(every);
     stop();
   };
 });

@@ -17,9 +17,13 @@ class LogView {
   constructor(root) {
     this.root = root;
     this.attempt = Number(root.dataset.attempt);
-    this.lanes = new Lanes(this.part("lanes"), (name) => this.open(name, true));
+    this.picked = new URLSearchParams(location.search).has("log"); // by hand: then nothing else is shown by itself
+    this.lanes = new Lanes(this.part("lanes"), { onChoose: (name) => this.open(name, true), onSwap: () => this.suggested() });
     this.rows = new Rows(this.part("scroller"), { draw: (line) => this.draw(line), onFollow: () => this.showFollow() });
     this.find = new Find(() => this.showFound());
+    this.lines = new Lines();
+    this.seenCount = 0;
+    this.state = { size: 0, complete: false };
     this.bind();
     this.open(root.dataset.log, false);
     this.stopSocket = topicSocket(root.dataset.socket, (message) => this.receive(message), () => this.feed?.fetch());
@@ -42,7 +46,7 @@ class LogView {
   open(name, chosen) {
     if (!name) return;
     this.name = name;
-    this.error = "";
+    this.picked ||= chosen;
     this.state = { size: 0, complete: false };
     this.lanes.choose(name);
     this.target = chosen ? null : byteOfHash();
@@ -87,13 +91,30 @@ class LogView {
   receive(message) {
     if (message.type === "log.appended" && message.attempt === this.attempt) {
       this.lanes.receive(message);
-      if (message.name === this.name) this.feed.receive(message);
+      if (message.name === this.name) this.feed?.receive(message);
     } else if (message.type === "run.changed" || message.type === "hint") {
-      this.feed.fetch(); // learns whether the log is complete, and what was missed
+      if (message.attempt > this.attempt && this.root.dataset.latest === String(this.attempt)) this.begin(message.attempt);
+      this.feed?.fetch(); // learns whether the log is complete, and what was missed
       this.lanes.ask();
     } else if (message.type === "member.changed") {
       this.lanes.ask();
     }
+  }
+
+  /** The run was placed, or tries again: what is shown is its latest attempt. */
+  begin(attempt) {
+    this.attempt = attempt;
+    this.root.dataset.latest = attempt;
+    this.picked = false;
+    this.name = null;
+    this.feed?.stop();
+    this.lanes.choose(null);
+  }
+
+  /** The server says which log tells most now; it is shown unless the reader is busy with another. */
+  suggested() {
+    const name = this.lanes.suggestion;
+    if (name && name !== this.name && (!this.name || (!this.picked && this.rows.following))) this.open(name, false);
   }
 
   grown() {

@@ -15,7 +15,7 @@ from workspaces.states import Role
 pytestmark = pytest.mark.django_db
 PAGES = ["/", "/runs/", "/search/?q=digits", "/experiments/", "/environments/"]
 PARTS = ["", "header/", "logs/", "members/", "plan/", "outputs/", "events/", "spec/"]
-ACTIONS = ["cancel", "clone", "delete", "pin"]
+ACTIONS = ["cancel", "clone", "delete"]
 
 
 def outsider() -> User:
@@ -106,10 +106,20 @@ class TestActions:
         client_of(make_contributor()).post(f"/runs/{run.number}/delete/")
         assert not Run.objects.filter(pk=run.pk).exists()
 
-    def test_pin_turns_on_and_off(self, who: Principal) -> None:
-        run = failed(who)
-        client = client_of(make_contributor())
-        for expected in (True, False):
-            client.post(f"/runs/{run.number}/pin/")
-            run.refresh_from_db()
-            assert run.pinned is expected
+
+class TestRefusals:
+    def test_a_refusal_says_which_role_is_needed(self, who: Principal) -> None:
+        _, run = running(who)
+        answer = client_of(make_viewer()).post(f"/runs/{run.number}/cancel/")
+        assert "This needs the role contributor; you are viewer of Default" in answer.content.decode()
+
+    def test_a_page_that_is_not_there_looks_like_the_others(self, who: Principal) -> None:
+        answer = client_of(make_viewer()).get("/nothing/")
+        assert answer.status_code == 404
+        assert "th-rail" in answer.content.decode()
+
+    def test_a_form_without_its_token_is_refused_in_our_words(self, who: Principal) -> None:
+        _, run = running(who)
+        answer = client_of(make_contributor(), csrf=True).post(f"/runs/{run.number}/cancel/")
+        assert answer.status_code == 403
+        assert "The form had expired" in answer.content.decode()

@@ -36,6 +36,7 @@ for number in range(50):
 print("\\r 10%\\r100%\\x1b[K done", flush=True)
 sys.stdout.buffer.write(b"not utf-8 \\xff\\n")
 """
+EIGHT = {"type": "pytorch", "process_count": 8, "node_count": 1, "communication_backend": "gloo"}
 FAILS = "print('step 1')\ndef boom():\n    raise ValueError('no batch left')\nboom()\n"
 
 
@@ -144,6 +145,19 @@ class TestLive:
         until_last(page, "not utf-8 \ufffd")
         assert "100% done" in rows(page)
         assert part(page, "paused").is_hidden()
+
+    def test_a_page_opened_while_the_run_waits_shows_its_log_once_it_runs(self, page: Any, hub: Hub) -> None:
+        blocker = submit(hub, "import time; time.sleep(600)", distribution=EIGHT)
+        wait_for(hub, blocker, "Running")
+        run = submit(hub, "print('my turn')", distribution=EIGHT)
+        page.goto(f"/runs/{number_of(hub, run)}/")
+        page.wait_for_selector("#run-header :text('Waiting for 1 node')", timeout=PATIENCE_MS)
+        assert "The ranks appear here" in page.locator(".log-lanes").inner_text()
+        with hub.client() as client:
+            client.post(f"/api/v1/runs/{blocker}/cancel/").raise_for_status()
+        until_last(page, "my turn")
+        assert page.locator(".lane").count() == 8
+        page.wait_for_selector("#count-members:has-text('8')")
 
     def test_the_header_moves_by_itself_to_the_end(self, page: Any, hub: Hub) -> None:
         run = submit(hub, TALK)

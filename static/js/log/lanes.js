@@ -3,13 +3,13 @@ import { duration } from "../formats.js";
 import { decode } from "./feed.js";
 import { plain } from "./terminal.js";
 
-const REFRESH_AFTER_MS = 2000;
+const REFRESH_AFTER_MS = 1000;
 const SILENT_AFTER_S = 10;
 const decoder = new TextDecoder();
 
 export class Lanes {
   /** `root` holds the lanes; they are swapped by htmx while the page lives. */
-  constructor(root, onChoose) {
+  constructor(root, { onChoose, onSwap }) {
     this.root = root;
     this.heard = new Map(); // log name -> when its last bytes came
     this.latest = new Map(); // log name -> its last line
@@ -19,7 +19,11 @@ export class Lanes {
       event.preventDefault();
       onChoose(lane.dataset.log);
     });
-    root.addEventListener("htmx:afterSwap", () => this.show());
+    root.addEventListener("htmx:afterSwap", () => {
+      this.suggestion = root.querySelector("[aria-current]")?.dataset.log;
+      this.show();
+      onSwap();
+    });
     this.timer = setInterval(() => document.hidden || this.showSilence(), 1000);
   }
 
@@ -30,6 +34,7 @@ export class Lanes {
 
   choose(name) {
     this.chosen = name;
+    if (!name) this.latest.clear();
     this.show();
   }
 
