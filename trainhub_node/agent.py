@@ -39,7 +39,7 @@ class Agent:
         self._attempts = Attempts(settings)
         self._starter = Starter(settings, self._hub, self._attempts, self._watch.poke)
         self._uploads = Uploads(self._hub, self._attempts, self._watch.poke)
-        self._sampler = Sampler(settings)
+        self._sampler = Sampler(settings, lambda: bool(self._attempts.all()))
         self._graves = burying.Graves(settings.name, self._watch.poke)
         self._uplink = Uplink(
             self._hub, self._attempts, self._watch, self, heartbeat=self._sampler.latest, tend=self._tend

@@ -73,11 +73,13 @@ class Attempts:
 
     def settle(self, key: Key) -> None:
         """The hub knows all about it: nothing is to be told any more."""
+        folder = self.get(key)
+        if folder is None:
+            return
+        records.write(folder.settled, {"at": time.time()}, patient=False)
         with self._lock:
-            folder = self._held.pop(key, None)
+            self._held.pop(key, None)
             self._ports.pop(key, None)
-        if folder is not None:
-            records.write(folder.settled, {"at": time.time()})
 
     def discard_old(self, *, now: float, keep_s: float = KEEP_SETTLED_S) -> list[str]:
         """Delete the folders of attempts that were settled longer ago than that."""
@@ -94,7 +96,7 @@ def ask_to_stop(folder: RunDir, why: str, grace_s: float) -> bool:
     """Write the request down once; the first asker's reason stays. True when it is new."""
     if Path(folder.stop).exists():
         return False
-    records.write(folder.stop, {"why": why, "grace_s": grace_s, "at": time.time()})
+    records.write(folder.stop, {"why": why, "grace_s": grace_s, "at": time.time()}, patient=False)
     return True
 
 
@@ -103,7 +105,7 @@ def note(folder: RunDir, *, phase: str = "", **facts: Any) -> None:
     known = complete(records.read(folder.agent)) | facts
     if phase:
         known["phase_at"] = {phase: time.time(), **known["phase_at"]}
-    records.write(folder.agent, known)
+    records.write(folder.agent, known, patient=False)
 
 
 def complete(record: dict[str, Any] | None) -> dict[str, Any]:

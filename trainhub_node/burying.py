@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from trainhub_node import attempts as book
 from trainhub_node import proc, stopping
@@ -38,7 +39,7 @@ class Graves:
             left = 0 if rebooted else end_all(folder, int(child.get("pid", 0)))
             sentence = (
                 "the machine was restarted while it ran." if rebooted
-                else f"the process that supervised it was killed; {left} process(es) of the run were ended."
+                else f"the process that supervised it {_how(folder)}; {left} process(es) of the run were ended."
             )
             log.error("Run %s, attempt %d: %s", folder.run, folder.attempt, sentence)
             book.note(folder, error=sentence, error_kind="internal", over_at=time.time())
@@ -46,6 +47,12 @@ class Graves:
             log.exception("Run %s, attempt %d could not be buried; it is tried again", folder.run, folder.attempt)
             self._dug.discard(folder.key)
         self._changed()
+
+
+def _how(folder: RunDir) -> str:
+    """Killed, or failed: then its own log holds a traceback."""
+    said = Path(folder.child_log).read_text(errors="replace").strip().splitlines()
+    return f"failed ({said[-1].strip()})" if said else "was killed"
 
 
 def end_all(folder: RunDir, session: int) -> int:

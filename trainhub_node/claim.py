@@ -195,7 +195,7 @@ def start_child(folder: RunDir) -> subprocess.Popen[bytes]:
     """The detached process that carries the attempt from here on. It marks itself, for whoever must find it."""
     env = {name: os.environ[name] for name in BASE if name in os.environ}
     env |= {"TRAINHUB_RUN_ID": folder.run, "TRAINHUB_ATTEMPT": str(folder.attempt)}
-    with Path(f"{folder.path}/child.log").open("ab") as own_log:
+    with Path(folder.child_log).open("ab") as own_log:
         return subprocess.Popen(
             [*wrapping.OURS, "child", folder.path],
             stdin=subprocess.DEVNULL, stdout=own_log, stderr=own_log, cwd="/", env=env, start_new_session=True,

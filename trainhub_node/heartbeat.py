@@ -10,6 +10,7 @@ import struct
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -20,6 +21,7 @@ from trainhub_node.settings import NodeSettings
 
 log = logging.getLogger(__name__)
 SAMPLE_S = 1.0
+IDLE_SAMPLE_S = 4.0
 INVENTORY_S = 600.0
 SIOCGIFADDR = 0x8915
 
@@ -27,8 +29,9 @@ SIOCGIFADDR = 0x8915
 class Sampler(threading.Thread):
     """Samples in its own thread, because a device or a slow disk may take its time; `latest` never waits."""
 
-    def __init__(self, settings: NodeSettings) -> None:
+    def __init__(self, settings: NodeSettings, busy: Callable[[], bool]) -> None:
         super().__init__(name="sampler", daemon=True)
+        self._busy = busy
         self._settings = settings
         self._gpus = Gpus()
         self._closing = threading.Event()
@@ -42,12 +45,13 @@ class Sampler(threading.Thread):
         return self._latest
 
     def run(self) -> None:
-        while not self._closing.wait(SAMPLE_S):
+        while not self._closing.is_set():
             try:
                 self._look()
                 self._latest = self._sample(self._gpus.facts())
             except Exception:
                 log.exception("A sample of this machine failed")
+            self._closing.wait(SAMPLE_S if self._busy() else IDLE_SAMPLE_S)
 
     def close(self) -> None:
         self._closing.set()

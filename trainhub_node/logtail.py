@@ -18,6 +18,7 @@ class LogTail:
     def __init__(self, rundir: RunDir) -> None:
         self._rundir = rundir
         self._user: dict[str, str] = {}
+        self._refused: set[str] = set()
         self._looked_at = 0.0
         self.too_many = False
 
@@ -42,6 +43,9 @@ class LogTail:
             try:
                 fd = open_inside(self._rundir.work, user)
             except OSError:
+                # Gone, or not what it was: it is no log any more, and nobody is to wait for its bytes.
+                del self._user[name]
+                self._refused.add(name)
                 return b""
         try:
             return os.pread(fd, most, offset)
@@ -64,7 +68,9 @@ class LogTail:
             for name in sorted(files):
                 path = f"{folder}/{name}"
                 shown = f"logs/{path[len(root) + 1 :]}"
-                if shown in self._user or os.path.islink(path) or not shown.isprintable() or not os.path.isfile(path):
+                if shown in self._user or shown in self._refused or not shown.isprintable():
+                    continue
+                if os.path.islink(path) or not os.path.isfile(path):
                     continue
                 if len(self._user) >= MOST_USER_LOGS:
                     self.too_many = True

@@ -38,8 +38,8 @@ class Uploads:
     def submit(self, folder: RunDir) -> None:
         """Called from one thread only; again for the same attempt is fine."""
         if folder.key not in self._busy:
-            self._busy.add(folder.key)
             book.note(folder, phase="uploading")
+            self._busy.add(folder.key)
             self._threads.submit(self._run, folder)
 
     def close(self) -> None:
@@ -54,8 +54,17 @@ class Uploads:
             return
         except Exception as error:
             log.exception("Outputs of run %s, attempt %d", folder.run, folder.attempt)
-            book.note(folder, phase="done", error=book.sentence(error), error_kind="upload")
+            self._give_up(folder, error)
         self._changed()
+
+    def _give_up(self, folder: RunDir, error: Exception) -> None:
+        while not self._closing:
+            try:
+                book.note(folder, phase="done", error=book.sentence(error), error_kind="upload")
+            except OSError:
+                time.sleep(1)  # the disk is full; what went wrong is still to be told
+            else:
+                return
 
     def _upload(self, folder: RunDir) -> None:
         progress = _Progress(folder)

@@ -53,6 +53,14 @@ def processes() -> list[Process]:
     return [one for one in found if one is not None and not one.dead]
 
 
+def oom_kills() -> int:
+    """How many processes the kernel of this machine has killed for lack of memory; 0 where it does not say."""
+    for line in (read("/proc/vmstat") or b"").splitlines():
+        if line.startswith(b"oom_kill "):
+            return int(line.split()[1])
+    return 0
+
+
 def boot_id() -> str:
     return (read(BOOT_ID) or b"").decode().strip()
 

@@ -32,7 +32,7 @@ def run(folder: RunDir, start: Mapping[str, Any]) -> NoReturn:
     signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
     os.umask(0o077)
     log = os.open(folder.log(start["log"]), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    began = time.time()
+    began, oom_kills = time.time(), proc.oom_kills()
     pid = os.fork()
     if pid == 0:
         _become(start, log)
@@ -47,7 +47,8 @@ def run(folder: RunDir, start: Mapping[str, Any]) -> NoReturn:
     )
     status, told = _wait(pid)
     code = os.waitstatus_to_exitcode(status)
-    records.write(folder.ended(start["rank"]), ending(code, told=told))
+    starved = code == -signal.SIGKILL and not told and proc.oom_kills() > oom_kills
+    records.write(folder.ended(start["rank"]), {**ending(code, told=told), "out_of_memory": starved})
     os._exit(code if code >= 0 else 128 - code)
 
 

@@ -53,14 +53,17 @@ def loads(data: bytes) -> Any:
         raise ValueError("not a record") from error
 
 
-def write(path: str, value: Any) -> None:
-    """Put `value` at `path` at once or not at all; a full disk is waited out, for a record must not be lost."""
+def write(path: str, value: Any, *, patient: bool = True) -> None:
+    """Put `value` at `path` at once or not at all; a full disk is waited out, for a record must not be lost.
+
+    Not `patient`: raises OSError instead, for a caller who must not stand still and will be back.
+    """
     data = dumps(value)
     while True:
         try:
             _write_aside(path, data)
         except OSError as error:
-            if error.errno not in FULL:
+            if error.errno not in FULL or not patient:
                 raise
             time.sleep(1)
         else:

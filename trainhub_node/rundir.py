@@ -68,6 +68,11 @@ class RunDir:
         return f"{self.path}/child.json"
 
     @property
+    def child_log(self) -> str:
+        """What the child says when it fails itself; empty otherwise."""
+        return f"{self.path}/child.log"
+
+    @property
     def state(self) -> str:
         return f"{self.path}/state.json"
 

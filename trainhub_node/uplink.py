@@ -37,7 +37,7 @@ class Uplink(threading.Thread):
 
     def __init__(
         self, hub: Hub, attempts: Attempts, watch: Watch, handlers: Handlers, *,
-        heartbeat: Callable[[], Heartbeat | None], tend: Callable[[Held], None],
+        heartbeat: Callable[[], Heartbeat], tend: Callable[[Held], None],
     ) -> None:
         super().__init__(name="uplink", daemon=True)
         self._hub = hub
@@ -51,6 +51,8 @@ class Uplink(threading.Thread):
         self._held: dict[Key, Held] = {}
         self._interval_s = LIVE_S
         self._last_sent = 0.0
+        self._last_beat = float("-inf")
+        self._told: Heartbeat | None = None
         self._news_since: float | None = None
         self._closing = False
         self._trouble = ""
@@ -78,7 +80,9 @@ class Uplink(threading.Thread):
 
     def _gather(self) -> Report | None:
         """What is to be told now; None when there is nothing and it is not time for a sign of life."""
-        due = time.monotonic() - self._last_sent >= self._pace()
+        beat = self._heartbeat()
+        # What the node is, is told at once; how it does, with the next sign of life.
+        due = time.monotonic() - self._last_beat >= self._pace() or _is_news(self._told, beat)
         facts: list[AttemptFact] = []
         chunks: list[LogChunk] = []
         budget = self._budget
@@ -95,10 +99,12 @@ class Uplink(threading.Thread):
         if not (due or chunks or self._worth_telling(facts)):
             return None
         self._news_since = None
+        if due:
+            self._told, self._last_beat = beat, time.monotonic()
         self._sequence += 1
         return Report(
             agent=self._agent, sequence=self._sequence, sent_at=time.time(), living=tuple(self._held),
-            heartbeat=self._heartbeat() if due else None, attempts=tuple(facts), logs=tuple(chunks),
+            heartbeat=beat if due else None, attempts=tuple(facts), logs=tuple(chunks),
         )
 
     def _worth_telling(self, facts: list[AttemptFact]) -> bool:
@@ -161,7 +167,7 @@ class Uplink(threading.Thread):
         if report is not None and since < MIN_GAP_S:
             # Lines that come at the rate of a flood travel together; one alone has already left.
             time.sleep(MIN_GAP_S - since)
-        left = self._pace() - (time.monotonic() - self._last_sent)
+        left = self._pace() - (time.monotonic() - self._last_beat)
         self._watch.wait(left if self._news_since is None else min(left, FACTS_WAIT_S))
 
     def _pause(self, delay_s: float) -> None:
@@ -175,3 +181,9 @@ class Uplink(threading.Thread):
         if str(error) != self._trouble:
             log.warning("Cannot report to the hub (%s); runs go on, and this is tried again", error)
         self._trouble = str(error)
+
+
+def _is_news(told: Heartbeat | None, beat: Heartbeat) -> bool:
+    return told is None or any(
+        getattr(told, name) != getattr(beat, name) for name in ("interpreters", "mpi", "address", "infiniband")
+    ) or [gpu.uuid for gpu in told.gpus] != [gpu.uuid for gpu in beat.gpus]

@@ -44,6 +44,7 @@ class FakeHub:
         self.settled: set[Key] = set()
         self.reports = 0
         self.refused = 0
+        self.heartbeats = 0
         self.heartbeat: Heartbeat | None = None
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.hub = self
@@ -114,6 +115,7 @@ class FakeHub:
     def take(self, report: Report) -> Ack:
         self.reports += 1
         self.heartbeat = report.heartbeat or self.heartbeat
+        self.heartbeats += report.heartbeat is not None
         offsets: dict[tuple[str, int, str], int] = {}
         for chunk in report.logs:
             name = (chunk.run, chunk.attempt, chunk.name)

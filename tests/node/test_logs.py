@@ -50,3 +50,20 @@ class TestLine:
         late = sorted(there - here for there, here in zip(arrivals, written, strict=True))
         # The bench holds the real figure; here only that no poll of a second or a tenth stands in the way.
         assert late[len(late) // 2] < 0.08
+
+
+class TestHeartbeat:
+    def test_is_told_while_lines_stream(self, hub: FakeHub, agent: Agent) -> None:
+        code = "import os, time\nwhile not os.path.exists('go'):\n    print('x', flush=True)\n    time.sleep(0.001)\n"
+        made = script(hub, code)
+        key = hub.give(made)
+        hub.wait_log(key, b"x\n" * 100)
+
+        beats = hub.heartbeats
+        hub.wait(lambda: hub.heartbeats >= beats + 3)
+        (agent.settings.attempts / f"{made.run}-1" / "work" / "go").touch()
+
+        hub.wait_done(key)
+        assert hub.heartbeat is not None
+        assert hub.heartbeat.slots == 8
+        assert agent.settings.python in [interpreter.path for interpreter in hub.heartbeat.interpreters]
