@@ -50,4 +50,9 @@ sockets = cast("ASGIApp", stack([*job_sockets, *cluster_sockets], principal_of_s
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
-    await (sockets if scope["type"] == "websocket" else front)(scope, receive, send)
+    app: ASGIApp = sockets if scope["type"] == "websocket" else front
+    if "\x00" in scope.get("path", "") or b"%00" in scope.get("query_string", b""):
+        # No name here holds NUL, and PostgreSQL fails on it instead of finding nothing.
+        nothing = "/api/nothing" if scope["path"].startswith("/api/") else "/nothing"
+        scope = {**scope, "path": nothing, "raw_path": nothing.encode(), "query_string": b""}
+    await app(scope, receive, send)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from asgiref.testing import ApplicationCommunicator
@@ -10,14 +11,15 @@ from trainhub.asgi import application
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-async def asked(method: str, path: str) -> tuple[int, bytes]:
+async def asked(method: str, address: str) -> tuple[int, bytes]:
     """Status and content type of the whole hub's answer."""
+    path, _, query = address.partition("?")
     scope = {
         "type": "http",
         "method": method,
-        "path": path,
+        "path": unquote(path),
         "raw_path": path.encode(),
-        "query_string": b"",
+        "query_string": query.encode(),
         "headers": [(b"host", b"localhost")],
         "http_version": "1.1",
     }
@@ -29,7 +31,7 @@ async def asked(method: str, path: str) -> tuple[int, bytes]:
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "status"),
+    ("method", "address", "status"),
     [
         ("POST", "/api/v1/runs/x/logs/y", 405),
         ("GET", "/api/v1/runs/x/logs/y", 401),
@@ -38,7 +40,10 @@ async def asked(method: str, path: str) -> tuple[int, bytes]:
         ("GET", "/api/v1/nothing/", 404),
         ("POST", "/api/v1/runs", 404),
         ("PUT", "/api/v1/me/", 401),
+        ("GET", "/api/v1/runs/x%00/", 404),
+        ("GET", "/api/v1/runs/x%00/logs/y", 404),
+        ("GET", "/api/v1/runs/?search=%00", 404),
     ],
 )
-async def test_every_door_of_the_api_refuses_with_a_problem(method: str, path: str, status: int) -> None:
-    assert await asked(method, path) == (status, b"application/problem+json")
+async def test_every_door_of_the_api_refuses_with_a_problem(method: str, address: str, status: int) -> None:
+    assert await asked(method, address) == (status, b"application/problem+json")

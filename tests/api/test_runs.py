@@ -113,7 +113,7 @@ class TestDetail:
         for path in ("", "events/", "members/", "logs/", "outputs/"):
             assert token not in viewer_api.get(f"{RUNS}{run.pk}/{path}").content.decode()
 
-    @pytest.mark.parametrize("name", ["0" * 32, "99", "nonsense", "%00", "١"])
+    @pytest.mark.parametrize("name", ["0" * 32, "99", "nonsense", "١"])
     def test_of_an_unknown_run_is_404(self, viewer_api: Client, name: str) -> None:
         assert viewer_api.get(f"{RUNS}{name}/").status_code == 404
 
