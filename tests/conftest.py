@@ -59,6 +59,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
     running = Hub(tmp_path_factory.mktemp("hub") / "data")
     try:
         yield running.start()
+        running.cancel_all()
     finally:
         running.stop()
 

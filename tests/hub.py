@@ -15,8 +15,11 @@ from typing import Any, TypeVar
 
 import httpx
 
+from trainhub.up.children import end_with_parent
+
 PROJECT = Path(__file__).resolve().parent.parent
 OURS = re.compile(r"(TRAINHUB_|DJANGO_|DATA_DIR|NODE_DIR|SECRET_KEY|DATABASE|REDIS|BROKER|BIND|PUBLIC_URL|ALLOWED|RUN_AS)")
+FINAL = ("Completed", "Failed", "Canceled")
 PASSWORD = re.compile(r"admin with the password (\S+)")
 CACHE = Path(os.environ.get("TRAINHUB_TEST_CACHE") or Path.home() / ".cache" / "trainhub-tests").expanduser()
 """What is costly to build (environments, frameworks), kept between sessions."""
@@ -74,10 +77,19 @@ class Hub:
                 stderr=subprocess.STDOUT,
                 text=True,
                 start_new_session=True,
+                preexec_fn=end_with_parent(),  # noqa: PLW1509 - only prctl
             )
         eventually(lambda: "Ctrl-C stops" in self.said() or self._gave_up(), 90, f"{self.console} says that it is ready")
         self.password = self.password or next(iter(PASSWORD.findall(self.said())), "")
         return self
+
+    def cancel_all(self) -> None:
+        """End every run, which would otherwise outlive the hub and the tests."""
+        with self.client() as client:
+            for run in client.get("/api/v1/runs/").raise_for_status().json()["results"]:
+                if run["state"] not in FINAL:
+                    client.post(f"/api/v1/runs/{run['id']}/cancel/")
+            eventually(lambda: all(run["state"] in FINAL for run in client.get("/api/v1/runs/").json()["results"]), 30)
 
     def said(self) -> str:
         return self.console.read_text()

@@ -8,9 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.hub import Hub, eventually
-
-FINAL = ("Completed", "Failed", "Canceled")
+from tests.hub import FINAL, Hub, eventually
 
 
 def zipped(files: Mapping[str, str]) -> bytes:

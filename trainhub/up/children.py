@@ -66,7 +66,7 @@ class Child:
                 env={**os.environ, **LEAN, **self.env},
                 start_new_session=True,
                 pass_fds=self.pass_fds,
-                preexec_fn=_end_with_parent(),  # noqa: PLW1509 - `up` has one thread
+                preexec_fn=end_with_parent(),  # noqa: PLW1509 - `up` has one thread
             )
         self.started_at = time.monotonic()
         self.restart_at = None
@@ -111,8 +111,8 @@ def _rotate(log: Path) -> None:
         log.replace(log.with_suffix(".log.1"))
 
 
-def _end_with_parent() -> Callable[[], None] | None:
-    """On Linux a child is told to end when `up` is killed without a chance to say so."""
+def end_with_parent() -> Callable[[], None] | None:
+    """For preexec_fn: on Linux a child is told to end when its parent is killed without a chance to say so."""
     if not sys.platform.startswith("linux"):
         return None
     prctl = ctypes.CDLL(None, use_errno=True).prctl
