@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import signal
 import threading
 import time
@@ -28,6 +29,7 @@ from trainhub_node.watch import Watch
 
 log = logging.getLogger(__name__)
 HOUSEKEEPING_S = 600.0
+LOW_DISK_BYTES = 2 * 1024**3
 
 
 class Agent:
@@ -102,7 +104,8 @@ class Agent:
     def _keep_house(self) -> None:
         while not self._closing.wait(HOUSEKEEPING_S):
             try:
-                self._attempts.discard_old(now=time.time())
+                free = shutil.disk_usage(self.settings.folder).free
+                self._attempts.discard_old(now=time.time(), keep_s=0 if free < LOW_DISK_BYTES else book.KEEP_SETTLED_S)
                 cache.trim(self.settings)
             except OSError:
                 log.exception("Old files could not be cleared away")

@@ -81,7 +81,7 @@ class Attempts:
             self._held.pop(key, None)
             self._ports.pop(key, None)
 
-    def discard_old(self, *, now: float, keep_s: float = KEEP_SETTLED_S) -> list[str]:
+    def discard_old(self, *, now: float, keep_s: float) -> list[str]:
         """Delete the folders of attempts that were settled longer ago than that."""
         gone = []
         for path in self._settings.attempts.iterdir():

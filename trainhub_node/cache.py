@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import functools
 import hashlib
 import logging
 import os
@@ -79,11 +80,14 @@ def _snapshots(settings: NodeSettings) -> list[tuple[float, int, Path]]:
 def _environments(settings: NodeSettings) -> list[tuple[float, int, Path]]:
     found = []
     for marker in settings.environments.glob(f"*/{environments.MARKER}"):
-        found.append((marker.stat().st_mtime, _size(marker.parent), marker.parent))
+        facts = marker.stat()
+        found.append((facts.st_mtime, _size(marker.parent, facts.st_ino), marker.parent))
     return found
 
 
-def _size(folder: Path) -> int:
+@functools.lru_cache
+def _size(folder: Path, _made: int) -> int:
+    """Bytes below `folder`. Counted once for each time that it was made: no environment changes afterwards."""
     total = 0
     for path, _, files in os.walk(folder):
         total += sum(Path(path, name).lstat().st_size for name in files)

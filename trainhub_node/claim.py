@@ -48,6 +48,7 @@ class Starter:
         self._claiming = threading.Lock()
         self._busy: set[Key] = set()
         self._guard = threading.Lock()
+        self._closing = threading.Event()
         self._threads = ThreadPoolExecutor(8, "claim")
         self._children: dict[Key, subprocess.Popen[bytes]] = {}
 
@@ -83,6 +84,7 @@ class Starter:
             child.wait()
 
     def close(self) -> None:
+        self._closing.set()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _run(self, folder: RunDir) -> None:
@@ -140,9 +142,9 @@ class Starter:
                 return self._hub.claim(folder.run, folder.attempt, nonce, offered)
             except Away:
                 # The hub offers unclaimed attempts with every report, so giving up loses nothing.
-                if time.monotonic() > give_up:
+                if time.monotonic() > give_up or self._closing.is_set():
                     raise
-            time.sleep(backoff.next_s())
+            self._closing.wait(backoff.next_s())
 
     def _terms(self, order: NodeOrder) -> dict[str, object]:
         """What the child must know of this node, so that it needs neither settings nor the agent."""
@@ -174,13 +176,15 @@ class Starter:
         """The working folder; False when the attempt ends here."""
         backoff = Backoff(most_s=5.0)
         while not Path(folder.stop).exists():
+            if self._closing.is_set():
+                return False
             try:
                 archive = self._snapshots.fetch(order.snapshot)
                 unpacking.unpack(archive, Path(folder.work), self._settings.run_as)
                 return True
             except Away as error:
                 log.info("Waiting for the snapshot of run %s: %s", folder.run, error)
-                time.sleep(backoff.next_s())
+                self._closing.wait(backoff.next_s())
             except (HubError, unpacking.BadSnapshot) as error:
                 fail(folder, "snapshot", book.sentence(error))
                 return False

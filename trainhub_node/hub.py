@@ -15,6 +15,9 @@ from trainhub_launch.report import Ack, Report
 from trainhub_node import __version__
 
 TIMEOUT = httpx.Timeout(30.0, connect=5.0)
+# Shorter than the 5 s after which web servers close an idle connection, perhaps just as it is used again.
+LIMITS = httpx.Limits(keepalive_expiry=4.0)
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
 UPLOAD_CHUNK_BYTES = 8 * 1024 * 1024
 UPLOAD_OFFSET = "Upload-Offset"
 UPLOAD_COMPLETE = "Upload-Complete"
@@ -49,8 +52,9 @@ class Hub:
 
     def __init__(self, url: str, token: str) -> None:
         headers = {"Authorization": f"Bearer {token}", "User-Agent": f"trainhub-node/{__version__}"}
-        # The environment's proxies are for the world outside, not for the hub beside us.
-        self._client = httpx.Client(base_url=url, headers=headers, timeout=TIMEOUT, trust_env=False)
+        # The environment's proxies are for the world outside, not for a hub on this machine.
+        local = httpx.URL(url).host in LOOPBACK
+        self._client = httpx.Client(base_url=url, headers=headers, timeout=TIMEOUT, limits=LIMITS, trust_env=not local)
 
     def close(self) -> None:
         self._client.close()

@@ -53,7 +53,7 @@ def _pip(folder: str) -> list[str]:
 def _call(gang: Gang, argv: list[str]) -> int:
     """Run `argv` to its end, its output in the build log. Raises Stopped, its whole group ended."""
     log = os.open(gang.folder.log(LOG), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    os.write(log, f"+ {' '.join(argv)}\n".encode(errors="backslashreplace"))
+    os.write(log, f"+ {' '.join(map(_without_password, argv))}\n".encode(errors="backslashreplace"))
     account = gang.terms["account"]
     env = {**variables.base(account), **gang.terms["pip"], "PYTHONUNBUFFERED": "1"}
     pid = os.fork()
@@ -65,6 +65,13 @@ def _call(gang: Gang, argv: list[str]) -> int:
     except BaseException:
         _end(pid)
         raise
+
+
+def _without_password(item: str) -> str:
+    """An index URL may carry a password; the build log is shown to everybody who sees the run."""
+    scheme, found, rest = item.partition("://")
+    user, at, host = rest.partition("/")[0].rpartition("@")
+    return f"{scheme}://****@{rest[len(user) + 1 :]}" if found and at and host else item
 
 
 def _become(argv: list[str], env: dict[str, str], log: int, account: dict[str, Any] | None) -> NoReturn:

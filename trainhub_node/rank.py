@@ -25,6 +25,7 @@ WATCHED = (signal.SIGCHLD, *FORWARDED)
 MPI_PREFIXES = ("OMPI_", "PMIX_", "PMI_", "PRTE_", "ORTE_", "OPAL_", "PRRTE_", "HWLOC_")
 RANK_NAMES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
 CANNOT_RUN, NOT_FOUND = 126, 127
+VICTIM_SCORE = b"300"
 
 
 def run(folder: RunDir, start: Mapping[str, Any]) -> NoReturn:
@@ -107,6 +108,7 @@ def _become(start: Mapping[str, Any], log: int) -> NoReturn:
     try:
         _set_group(0)
         attach(log)
+        _prefer_as_victim()
         drop_to(start["account"])
         os.chdir(start["cwd"])
         argv = [expand(item, start["env"]) for item in start["argv"]]
@@ -133,6 +135,20 @@ def attach(log: int) -> None:
     os.dup2(null, 0)
     os.dup2(log, 1)
     os.dup2(log, 2)
+
+
+def _prefer_as_victim() -> None:
+    """When memory runs out, the kernel is to take training before the child and the agent, who tell of it."""
+    try:
+        fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+    except OSError:
+        return  # not to be had in every container
+    try:
+        os.write(fd, VICTIM_SCORE)
+    except OSError:
+        return  # it has a higher score already, and lowering it is not ours
+    finally:
+        os.close(fd)
 
 
 def drop_to(account: Mapping[str, Any] | None) -> None:

@@ -38,9 +38,11 @@ def environ(hub: FakeHub, folder: Path) -> dict[str, str]:
 
 def snapshot(hub: FakeHub, files: Mapping[str, str | bytes]) -> str:
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in files.items():
-            archive.writestr(name, content)
+            entry = zipfile.ZipInfo(name)
+            entry.external_attr = (0o755 if name.endswith(".sh") else 0o644) << 16
+            archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
     return hub.store(buffer.getvalue())
 
 

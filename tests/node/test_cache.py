@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.node.builders import order, process, script, settings, snapshot
+from tests.node.hub import FakeHub
+from trainhub_node import cache
+from trainhub_node.agent import Agent, prepare_folders
+from trainhub_node.cache import Snapshots
+from trainhub_node.hub import Hub
+from trainhub_node.pip import _without_password, discard
+from trainhub_node.settings import NodeSettings
+
+
+@pytest.fixture
+def node(hub: FakeHub, tmp_path: Path) -> NodeSettings:
+    made = settings(hub, tmp_path / "node")
+    prepare_folders(made)
+    return made
+
+
+class TestSnapshots:
+    def test_are_fetched_once(self, hub: FakeHub, agent: Agent) -> None:
+        made = script(hub, "print('x')")
+        hub.wait_done(hub.give(made))
+        hub.blobs.pop(made.snapshot)
+
+        again = order(hub, {"train.py": "print('x')"}, process(0, ("python", "train.py")))
+
+        assert again.snapshot == made.snapshot
+        hub.blobs.pop(made.snapshot)
+        assert hub.wait_done(hub.give(again)).members[0].exit_code == 0
+
+    @pytest.mark.parametrize("left_over", [b"", b"first half"])
+    def test_go_on_where_an_earlier_try_left_off(self, hub: FakeHub, node: NodeSettings, left_over: bytes) -> None:
+        sha256 = hub.store(left_over + b" and the rest")
+        (node.snapshots / f"{sha256}.part").write_bytes(left_over)
+
+        path = Snapshots(node, Hub(hub.url, node.token)).fetch(sha256)
+
+        assert path.read_bytes() == left_over + b" and the rest"
+
+    def test_executable_files_stay_executable(self, hub: FakeHub, agent: Agent) -> None:
+        key = hub.give(order(hub, {"run.sh": "#!/bin/sh\necho ran\n"}, process(0, ("./run.sh",))))
+
+        hub.wait_done(key)
+
+        assert hub.log(key) == b"ran\n"
+
+
+class TestTrim:
+    def test_takes_the_least_recently_used_first(self, hub: FakeHub, node: NodeSettings) -> None:
+        old, new = (snapshot(hub, {name: os.urandom(5000)}) for name in ("old", "new"))
+        snapshots = Snapshots(node, Hub(hub.url, node.token))
+        for sha256, age in ((old, 100), (new, 0)):
+            os.utime(snapshots.fetch(sha256), (time.time() - age, time.time() - age))
+        tight = type(node)(**{**vars(node), "cache_bytes": 8000})
+
+        gone = cache.trim(tight)
+
+        assert gone == [node.snapshots / f"{old}.zip"]
+        assert [path.name for path in node.snapshots.glob("*.zip")] == [f"{new}.zip"]
+
+
+class TestOldAttempts:
+    def test_are_deleted_only_when_settled_long_ago(self, hub: FakeHub, agent: Agent) -> None:
+        settled = hub.give(script(hub, "print('x')"))
+        hub.wait(lambda: settled in hub.settled)
+        hub.auto_settle = False
+        open_still = hub.give(script(hub, "print('y')"))
+        hub.wait_done(open_still)
+
+        now = time.time()
+        assert agent._attempts.discard_old(now=now, keep_s=3600) == []
+        assert agent._attempts.discard_old(now=now + 7200, keep_s=3600) == [f"{settled[0]}-1"]
+        assert [path.name for path in agent.settings.attempts.iterdir()] == [f"{open_still[0]}-1"]
+
+
+class TestDiscard:
+    def test_does_not_follow_links(self, tmp_path: Path) -> None:
+        (tmp_path / "kept").mkdir()
+        (tmp_path / "kept" / "file").write_text("x")
+        (tmp_path / "gone" / "a").mkdir(parents=True)
+        (tmp_path / "gone" / "a" / "link").symlink_to(tmp_path / "kept")
+
+        discard(str(tmp_path / "gone"))
+        discard(str(tmp_path / "gone"))
+
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["kept"]
+        assert (tmp_path / "kept" / "file").exists()
+
+
+@pytest.mark.parametrize(
+    ("item", "shown"),
+    [
+        ("https://me:secret@index.example/simple", "https://****@index.example/simple"),
+        ("https://index.example/simple", "https://index.example/simple"),
+        ("https://index.example/a@b", "https://index.example/a@b"),
+        ("torch==2.13.0", "torch==2.13.0"),
+    ],
+)
+def test_a_password_in_an_index_url_is_not_shown(item: str, shown: str) -> None:
+    assert _without_password(item) == shown
