@@ -26,7 +26,10 @@ class LogView {
     this.state = { size: 0, complete: false };
     this.bind();
     this.open(root.dataset.log, false);
-    this.stopSocket = topicSocket(root.dataset.socket, (message) => this.receive(message), () => this.feed?.fetch());
+    this.stopSocket = topicSocket(root.dataset.socket, (message) => this.receive(message), () => {
+      this.feed?.fetch();
+      this.lanes.ask(); // ranks may have started since the page was made
+    });
   }
 
   close() {
