@@ -102,10 +102,14 @@ def ask_to_stop(folder: RunDir, why: str, grace_s: float) -> bool:
 
 def note(folder: RunDir, *, phase: str = "", **facts: Any) -> None:
     """Change what the agent itself knows about the attempt (`agent.json`), in one step."""
-    known = complete(records.read(folder.agent)) | facts
+    known = told(folder) | facts
     if phase:
         known["phase_at"] = {phase: time.time(), **known["phase_at"]}
     records.write(folder.agent, known, patient=False)
+
+
+def told(folder: RunDir) -> dict[str, Any]:
+    return complete(records.read(folder.agent))
 
 
 def complete(record: dict[str, Any] | None) -> dict[str, Any]:

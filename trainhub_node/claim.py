@@ -126,7 +126,6 @@ class Starter:
             records.write(folder.order, told)
             book.note(folder, phase="accepted")
             self._attempts.hold(folder)
-        self._changed()
         return True
 
     def _make(self, path: str) -> None:
@@ -160,7 +159,7 @@ class Starter:
         }
 
     def _prepare(self, folder: RunDir) -> None:
-        if Path(folder.child).exists():
+        if Path(folder.child).exists() or "over_at" in book.told(folder):
             return
         order = NodeOrder.from_json(records.read(folder.order))
         if not Path(folder.work).exists() and not self._unpack(folder, order):

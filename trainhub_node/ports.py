@@ -9,6 +9,7 @@ from typing import Any
 
 FIRST = 6105
 MOST = 64
+_FAMILY = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
 _NUMBERS = re.compile(r"(?<![\w.])\d{4,5}(?![\w.])")
 
 
@@ -34,16 +35,14 @@ def named_in(command: Mapping[str, Any], offered: Iterable[int]) -> set[int]:
 
 
 def _bindable(port: int) -> bool:
-    for family, address in ((socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::")):  # noqa: S104 - anyone's listener counts
+    """Whether nobody listens there, at whatever address."""
+    with socket.socket(_FAMILY, socket.SOCK_STREAM) as probe:
+        if _FAMILY == socket.AF_INET6:
+            probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        # As the run's own listener will: connections that linger from an earlier run do not count.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            with socket.socket(family, socket.SOCK_STREAM) as probe:
-                if family == socket.AF_INET6:
-                    probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-                # As the run's own listener will: connections that linger from an earlier run do not count.
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                probe.bind((address, port))
-        except OSError as error:
-            if family == socket.AF_INET6 and error.errno in (97, 99):  # the machine has no IPv6
-                continue
+            probe.bind(("", port))
+        except OSError:
             return False
     return True

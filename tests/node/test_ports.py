@@ -8,6 +8,7 @@ from trainhub_node import ports
 class TestFree:
     def test_ascends_from_the_first_and_skips_listeners_and_the_held(self) -> None:
         with socket.socket() as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             first, second, *_ = ports.free((), 8)
             listener.bind(("127.0.0.1", first))
             listener.listen()

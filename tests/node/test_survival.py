@@ -101,6 +101,24 @@ class TestAgentKilled:
         assert len(hub.claims) == 1
         assert hub.log(key) == b"hello\n"
 
+    def test_what_failed_before_it_had_a_child_is_not_tried_again(self, hub: FakeHub, tmp_path: Path) -> None:
+        hub.auto_settle = False
+        made = script(hub, "print('hello')")
+        data = hub.blobs.pop(made.snapshot)
+        key = hub.give(made)
+        with agent_process(environ(hub, tmp_path)):
+            hub.wait_done(key)
+        hub.store(data)
+        hub.facts.clear()
+
+        with agent_process(environ(hub, tmp_path)):
+            fact = hub.wait_done(key)
+            reports = hub.reports
+            hub.wait(lambda: hub.reports > reports + 2)
+
+        assert (fact.error_kind, hub.facts[key].phase) == ("snapshot", "done")
+        assert not (tmp_path / "attempts" / f"{made.run}-1" / "child.json").exists()
+
     def test_a_settled_attempt_is_not_told_again(self, hub: FakeHub, tmp_path: Path) -> None:
         key = hub.give(script(hub, "print('hello')"))
         with agent_process(environ(hub, tmp_path)):
