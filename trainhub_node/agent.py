@@ -38,13 +38,16 @@ class Agent:
         prepare_folders(settings)
         self._hub = Hub(settings.hub_url, settings.token)
         self._watch = Watch()
+        owner = settings.run_as.uid if settings.run_as else None
         self._attempts = Attempts(settings)
-        self._starter = Starter(settings, self._hub, self._attempts, self._watch.poke)
-        self._uploads = Uploads(self._hub, self._attempts, self._watch.poke)
+        self._uploads = Uploads(self._hub, self._attempts, changed=self._watch.poke, owner=owner)
         self._sampler = Sampler(settings, lambda: bool(self._attempts.all()))
         self._graves = burying.Graves(settings.name, self._watch.poke)
         self._uplink = Uplink(
-            self._hub, self._attempts, self._watch, self, heartbeat=self._sampler.latest, tend=self._tend
+            self._hub, self._attempts, self._watch, self, heartbeat=self._sampler.latest, tend=self._tend, owner=owner
+        )
+        self._starter = Starter(
+            settings, self._hub, self._attempts, changed=self._watch.poke, report=self._uplink.report_now
         )
         # Without the broker, and until the hub says where it is, reports bring the work.
         self._listener = app.Listener(self._hub.config, self.start)

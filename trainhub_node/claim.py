@@ -29,7 +29,8 @@ from trainhub_node.variables import BASE
 
 log = logging.getLogger(__name__)
 CLAIM_TRIES_S = 60.0
-PIP_PREFIXES = ("PIP_", "UV_")
+AFTER_FAILURE_S = 1.0
+PIP_PREFIX = "PIP_"
 PIP_NAMES = (
     "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
     "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE",
@@ -37,14 +38,18 @@ PIP_NAMES = (
 
 
 class Starter:
-    """`changed` is called whenever there is news of an attempt."""
+    """`changed` is called whenever there is news of an attempt, `report` when the hub asks for a word of it."""
 
-    def __init__(self, settings: NodeSettings, hub: Hub, attempts: Attempts, changed: Callable[[], None]) -> None:
+    def __init__(
+        self, settings: NodeSettings, hub: Hub, attempts: Attempts, *,
+        changed: Callable[[], None], report: Callable[[], None],
+    ) -> None:
         self._settings = settings
         self._hub = hub
         self._attempts = attempts
         self._snapshots = Snapshots(settings, hub)
         self._changed = changed
+        self._report = report
         self._claiming = threading.Lock()
         self._busy: set[Key] = set()
         self._guard = threading.Lock()
@@ -55,7 +60,7 @@ class Starter:
     def wake(self, run: str, attempt: int) -> None:
         """Something is to be done about this attempt: start it, or tell the hub of it at once."""
         if self._attempts.holds((run, attempt)):
-            self._changed()
+            self._report()
         else:
             self.take_up(self._attempts.folder(run, attempt))
 
@@ -68,12 +73,14 @@ class Starter:
         self._threads.submit(self._run, folder)
 
     def check(self, folder: RunDir) -> None:
-        """An attempt without a child's record: either it is still being prepared, or its child died at birth."""
+        """An attempt without a child's record: it is being prepared, or preparing it failed, or its child died at birth."""
         with self._guard:
             child = self._children.get(folder.key)
-            if folder.key in self._busy or child is None or child.poll() is None:
+            if folder.key in self._busy or (child is not None and child.poll() is None):
                 return
-        if not Path(folder.child).exists():
+        if child is None:
+            self.take_up(folder)
+        elif not Path(folder.child).exists():
             fail(folder, "internal", f"the process that was to supervise it ended at once with code {child.returncode}.")
 
     def reap(self, folder: RunDir) -> None:
@@ -95,6 +102,7 @@ class Starter:
                 self._prepare(folder)
         except Exception:
             log.exception("Attempt %s of run %s could not be started", folder.attempt, folder.run)
+            self._closing.wait(AFTER_FAILURE_S)
             if Path(folder.order).exists():
                 fail(folder, "internal", "the agent failed while preparing it; its own log has the traceback.")
         finally:
@@ -149,7 +157,7 @@ class Starter:
         """What the child must know of this node, so that it needs neither settings nor the agent."""
         settings = self._settings
         pip = {
-            name: value for name, value in os.environ.items() if name.startswith(PIP_PREFIXES) or name in PIP_NAMES
+            name: value for name, value in os.environ.items() if name.startswith(PIP_PREFIX) or name in PIP_NAMES
         }
         return {
             "node": settings.name, "python": settings.python, "sites": str(settings.sites),

@@ -18,10 +18,10 @@ LOW_DISK_BYTES = 64 * 1024 * 1024
 class Held:
     """`wanted`: log name -> the next byte that the hub asked for; `acknowledged`: the last fact it took."""
 
-    def __init__(self, rundir: RunDir) -> None:
+    def __init__(self, rundir: RunDir, owner: int | None) -> None:
         self.rundir = rundir
         self.folder = Folder(rundir)
-        self.tail = LogTail(rundir)
+        self.tail = LogTail(rundir, owner)
         self.wanted: dict[str, int] = {}
         self.acknowledged: AttemptFact | None = None
         self._was_over = False

@@ -99,7 +99,7 @@ class _Keeper:
             found = _record(self.folder.ended(number))
             if found is None:
                 return None
-            self.ended[number] = found
+            self.ended[number] = {**rank.ending(-signal.SIGKILL, told=False), **found}
         return self.ended[number]
 
     def _decide(self) -> None:
@@ -153,11 +153,13 @@ class _Keeper:
         """Living wrappers (pid -> rank) and the process groups of their ranks."""
         living: dict[int, int] = {}
         groups: set[int] = set()
+        # Under mpirun the account of the ranks writes these records: no pid in them is signalled unless it is ours.
+        ours = self._all()
         for number in self._waiting_for():
-            start = self._started(number)
-            if start is not None and proc.alive(start["wrapper"], start["wrapper_identity"]):
+            start = self._started(number) or {}
+            if start.get("wrapper") in ours and proc.alive(start["wrapper"], start.get("wrapper_identity", "")):
                 living[start["wrapper"]] = number
-                groups.add(start["pid"])
+                groups.add(start.get("pid", 0))
         return living | self.gang.wrappers, groups
 
     @staticmethod

@@ -15,8 +15,9 @@ MOST_USER_LOGS = 200
 class LogTail:
     """Names are as the hub shows them: `70_driver_log_0.txt`, and `logs/<path>` for what a script writes below logs/."""
 
-    def __init__(self, rundir: RunDir) -> None:
+    def __init__(self, rundir: RunDir, owner: int | None = None) -> None:
         self._rundir = rundir
+        self._owner = owner
         self._user: dict[str, str] = {}
         self._refused: set[str] = set()
         self._looked_at = 0.0
@@ -41,7 +42,7 @@ class LogTail:
             fd = os.open(self._rundir.log(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         else:
             try:
-                fd = open_inside(self._rundir.work, user)
+                fd = open_inside(self._rundir.work, user, self._owner)
             except OSError:
                 # Gone, or not what it was: it is no log any more, and nobody is to wait for its bytes.
                 del self._user[name]

@@ -27,10 +27,11 @@ LONGEST_PATH = 900
 class Uploads:
     """Uploads of attempts that are over, a few at a time, in threads of their own."""
 
-    def __init__(self, hub: Hub, attempts: Attempts, changed: Callable[[], None]) -> None:
+    def __init__(self, hub: Hub, attempts: Attempts, *, changed: Callable[[], None], owner: int | None) -> None:
         self._hub = hub
         self._attempts = attempts
         self._changed = changed
+        self._owner = owner
         self._busy: set[Key] = set()
         self._threads = ThreadPoolExecutor(2, "upload")
         self._closing = False
@@ -82,7 +83,7 @@ class Uploads:
         progress.save()
 
     def _one(self, folder: RunDir, shown: str, path: str, progress: _Progress) -> None:
-        fd = open_inside(folder.work, path)
+        fd = open_inside(folder.work, path, self._owner)
         try:
             size = os.fstat(fd).st_size
             sha256 = _digest(fd)

@@ -33,11 +33,11 @@ class Handlers(Protocol):
 
 
 class Uplink(threading.Thread):
-    """`tend` is called before each report, with every attempt as it is held."""
+    """`tend` is called before each report, with every attempt as it is held. `owner`: see `open_inside`."""
 
     def __init__(
         self, hub: Hub, attempts: Attempts, watch: Watch, handlers: Handlers, *,
-        heartbeat: Callable[[], Heartbeat], tend: Callable[[Held], None],
+        heartbeat: Callable[[], Heartbeat], tend: Callable[[Held], None], owner: int | None = None,
     ) -> None:
         super().__init__(name="uplink", daemon=True)
         self._hub = hub
@@ -46,6 +46,8 @@ class Uplink(threading.Thread):
         self._handlers = handlers
         self._heartbeat = heartbeat
         self._tend = tend
+        self._owner = owner
+        self._asked = False
         self._agent = secrets.token_hex(8)
         self._sequence = 0
         self._held: dict[Key, Held] = {}
@@ -74,6 +76,11 @@ class Uplink(threading.Thread):
                 log.exception("A report failed")
                 self._pause(backoff.next_s())
 
+    def report_now(self) -> None:
+        """The hub wants a word, because it has one for us."""
+        self._asked = True
+        self._watch.poke()
+
     def close(self) -> None:
         self._closing = True
         self._watch.poke()
@@ -82,7 +89,8 @@ class Uplink(threading.Thread):
         """What is to be told now; None when there is nothing and it is not time for a sign of life."""
         beat = self._heartbeat()
         # What the node is, is told at once; how it does, with the next sign of life.
-        due = time.monotonic() - self._last_beat >= self._pace() or _is_news(self._told, beat)
+        due = self._asked or time.monotonic() - self._last_beat >= self._pace() or _is_news(self._told, beat)
+        self._asked = False
         facts: list[AttemptFact] = []
         chunks: list[LogChunk] = []
         budget = self._budget
@@ -121,7 +129,7 @@ class Uplink(threading.Thread):
         for key in self._held.keys() - folders.keys():
             self._held.pop(key).release(self._watch)
         for key in folders.keys() - self._held.keys():
-            self._held[key] = Held(folders[key])
+            self._held[key] = Held(folders[key], self._owner)
         order = list(self._held.items())
         self._held = dict(order[1:] + order[:1])
         for held in self._held.values():

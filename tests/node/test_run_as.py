@@ -66,6 +66,23 @@ class TestRanks:
 
         assert hub.log(key).count(b"refused") == 5
 
+    def test_a_hard_link_to_somebody_elses_file_is_not_taken(
+        self, hub: FakeHub, start_agent: Callable[..., Agent], node: NodeSettings
+    ) -> None:
+        start_agent(node)
+        made = script(hub, "import os, time\nprint('up', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.01)\n")
+        key = hub.give(made)
+        hub.wait_log(key, b"up")
+        work = node.attempts / f"{made.run}-1" / "work"
+        # What a kernel without protected_hardlinks would let the account itself do.
+        (work / "outputs" / "mine").hardlink_to(node.attempts / f"{made.run}-1" / "order.json")
+        (work / "go").touch()
+
+        fact = hub.wait_done(key)
+
+        assert fact.outputs == ()
+        assert fact.warnings == ("mine is not among the outputs: it is a link out of the run's folder, or no file.",)
+
     @pytest.mark.mpi
     @pytest.mark.skipif(not shutil.which("mpirun"), reason="mpirun is not installed (Debian: openmpi-bin)")
     def test_under_mpirun_too(self, hub: FakeHub, start_agent: Callable[..., Agent], node: NodeSettings) -> None:

@@ -1,0 +1,86 @@
+"""What real frameworks do at their end, seen from the node."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from tests.node.builders import order, process
+from tests.node.hub import FakeHub
+from tests.node.processes import left
+from trainhub_launch.order import EnvironmentSpec
+from trainhub_launch.plan import RANK_WRAPPER
+from trainhub_launch.report import AttemptFact
+from trainhub_node import ports
+from trainhub_node.agent import Agent
+
+pytestmark = [pytest.mark.frameworks, pytest.mark.slow]
+REDUCE = """
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+ones = torch.ones(1000)
+for _ in range(10):
+    dist.all_reduce(ones)
+"""
+BARRIER = "from mpi4py import MPI\nworld = MPI.COMM_WORLD\nworld.Barrier()\n"
+needs_mpirun = pytest.mark.skipif(not shutil.which("mpirun"), reason="mpirun is not installed (Debian: openmpi-bin)")
+
+
+def system(python: str) -> EnvironmentSpec:
+    return EnvironmentSpec(name="system", version="", kind="system", python=python)
+
+
+def torch(hub: FakeHub, python: str) -> AttemptFact:
+    port = str(ports.free((), 1)[0])
+    ranks = [
+        process(
+            rank, ("python", "train.py"), of=2, MASTER_ADDR="127.0.0.1", MASTER_PORT=port, WORLD_SIZE="2", OMP_NUM_THREADS="1"
+        )
+        for rank in range(2)
+    ]
+    return hub.wait_done(hub.give(order(hub, {"train.py": REDUCE}, *ranks, environment=system(python))), 120)
+
+
+def mpi(hub: FakeHub, python: str, code: str) -> AttemptFact:
+    launcher = ("mpirun", "--host", "127.0.0.1:3", "-np", "3", "--bind-to", "none", RANK_WRAPPER)
+    ranks = [process(rank, ("python", "train.py"), of=3) for rank in range(3)]
+    made = order(hub, {"train.py": BARRIER + code}, *ranks, environment=system(python), launcher=launcher, grace_s=5)
+    fact = hub.wait_done(hub.give(made), 60)
+    assert left((made.run, 1)) == set()
+    return fact
+
+
+def to_blame(fact: AttemptFact) -> list[tuple[int, int | None]]:
+    return [(member.rank, member.exit_code) for member in fact.members if not member.ended_by_us and member.exit_code != 0]
+
+
+class TestTorch:
+    def test_finished_ranks_do_not_abort_at_their_exit(self, hub: FakeHub, agent: Agent, frameworks_python: str) -> None:
+        ends = [[member.exit_code for member in torch(hub, frameworks_python).members] for _ in range(6)]
+
+        assert ends == [[0, 0]] * 6
+
+
+@needs_mpirun
+@pytest.mark.mpi
+class TestMpi4py:
+    def test_a_sum_over_all_ranks(self, hub: FakeHub, agent: Agent, frameworks_python: str) -> None:
+        fact = mpi(hub, frameworks_python, "assert world.allreduce(world.Get_rank()) == 3\n")
+
+        assert [member.exit_code for member in fact.members] == [0, 0, 0]
+        assert fact.warnings == ()
+
+    def test_an_exception_in_one_rank_ends_all_although_the_others_wait(
+        self, hub: FakeHub, agent: Agent, frameworks_python: str
+    ) -> None:
+        fact = mpi(hub, frameworks_python, "if world.Get_rank() == 1: raise ValueError('bad')\nworld.Barrier()\n")
+
+        assert to_blame(fact) == [(1, 1)]
+
+    def test_an_abort_is_blamed_on_the_rank_that_called_it(
+        self, hub: FakeHub, agent: Agent, frameworks_python: str
+    ) -> None:
+        fact = mpi(hub, frameworks_python, "if world.Get_rank() == 2: world.Abort(9)\nworld.Barrier()\n")
+
+        assert to_blame(fact) == [(2, 9)]
