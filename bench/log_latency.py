@@ -41,14 +41,16 @@ asyncio.run(main())
 
 async def follow(hub: Stack, run: str, lines: int) -> list[float]:
     out: list[float] = []
+    rest = b""
     url = f"{hub.url.replace('http', 'ws', 1)}/ws/runs/{run}/"
     headers = {"Authorization": f"Bearer {hub.token}"}
     async with asyncio.timeout(60), websockets.connect(url, additional_headers=headers, max_size=None) as socket:
         async for text in socket:
             now, message = time.time(), json.loads(text)
             if message["type"] == "log.appended" and message.get("data"):
-                stamps = STAMP.findall(base64.b64decode(message["data"]))
-                out += [now - float(stamp) for stamp in stamps]
+                # An unbuffered print writes its newline by itself: a line counts once it is whole.
+                whole, _, rest = (rest + base64.b64decode(message["data"])).rpartition(b"\n")
+                out += [now - float(stamp) for stamp in STAMP.findall(whole + b"\n")]
             if len(out) >= lines or (message["type"] == "run.changed" and message["state"] == "Completed"):
                 return out
     return out

@@ -19,6 +19,8 @@ from trainhub_node.watch import Watch
 log = logging.getLogger(__name__)
 LIVE_S = 1.0
 MIN_GAP_S = 0.005
+SETTLE_S = 0.001
+"""An unbuffered print writes its line and its newline apart, microseconds after one another: one message, not two."""
 FACTS_WAIT_S = 0.03
 LOG_BYTES_PER_REPORT = 4 * MAX_CHUNK_BYTES
 SEND_UNASKED_BYTES = 65536
