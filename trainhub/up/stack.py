@@ -6,7 +6,8 @@ from trainhub import places
 from trainhub.up.children import Child, python
 from trainhub.up.valkey import Valkey
 
-VALKEY_STAGE, WEB_STAGE, WORKER_STAGE, AGENT_STAGE = range(4)
+VALKEY_STAGE, WEB_STAGE, WORKING_STAGE = range(3)
+"""Who works stops first, while the web server can still be told; Valkey stops last."""
 WORKER_THREADS = 4
 
 
@@ -33,7 +34,7 @@ def _worker() -> Child:
     argv += ("--concurrency", str(WORKER_THREADS), "--queues", "hub", "--hostname", "hub@%h", "--loglevel", places.LOG_LEVEL)
     argv += ("--without-gossip", "--without-mingle", "--without-heartbeat")
     # The checks load every page's code, which the web server has done already.
-    return Child("worker", "worker", argv, WORKER_STAGE, env={"CELERY_SKIP_CHECKS": "1"})
+    return Child("worker", "worker", argv, WORKING_STAGE, env={"CELERY_SKIP_CHECKS": "1"})
 
 
 def _agent(node: str) -> Child:
@@ -44,4 +45,4 @@ def _agent(node: str) -> Child:
         "TRAINHUB_NODE_DIR": str(places.NODE_DIR),
         "TRAINHUB_NODE_RUN_AS": places.RUN_AS,
     }
-    return Child("agent", "node agent", python("-m", "trainhub_node", "run"), AGENT_STAGE, env=given)
+    return Child("agent", "node agent", python("-m", "trainhub_node", "run"), WORKING_STAGE, env=given)
