@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO
 
@@ -15,6 +17,9 @@ from trainhub_launch.errors import SpecError
 DRIVE = re.compile(r"[A-Za-z]:")
 MAX_PATH_BYTES = 1000
 FIELD = "source"
+CHUNK_BYTES = 1024 * 1024
+UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError)
+"""What opening or reading an entry raises where its container is damaged or hostile."""
 
 
 class SnapshotError(SpecError):
@@ -32,6 +37,17 @@ class Entry:
     size: int
     executable: bool
     open: Callable[[], IO[bytes]]
+
+
+def content(entry: Entry) -> Iterator[bytes]:
+    """The bytes of an entry, piece by piece; raises SnapshotError where they cannot be had."""
+    try:
+        with entry.open() as file:
+            while chunk := file.read(CHUNK_BYTES):
+                yield chunk
+    except UNREADABLE as error:
+        why = str(error) or "it ends too early"
+        raise SnapshotError(f"{entry.path!r} cannot be read ({why}); pack the folder again") from error
 
 
 def check_path(path: str) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import IO
 
-from jobs.entries import Entry, SnapshotError, check_all, check_count, check_path
+from jobs.entries import Entry, SnapshotError, check_all, check_count, check_path, content
 from jobs.ignoring import Rules, rules
 
 
@@ -34,7 +35,7 @@ def files_of(folder: Path) -> Tree:
     ignored = rules(partial(_content, root))
     entries: list[Entry] = []
     left_out = 0
-    for parent, folders, files in os.walk(root):
+    for parent, folders, files in os.walk(root, onerror=_unreadable):
         below = Path(parent).relative_to(root)
         keep = []
         for name in sorted(folders):
@@ -60,7 +61,10 @@ def files_of(folder: Path) -> Tree:
 def _entry(root: Path, path: str) -> Entry:
     check_path(path)
     full = root / path
-    real = full.resolve()
+    try:
+        real = full.resolve()
+    except (RuntimeError, OSError) as error:
+        raise SnapshotError(f"{path!r} is a link that leads back to itself; remove it") from error
     if not real.is_relative_to(root):
         raise SnapshotError(f"{path!r} is a link that leads out of the folder; copy the file there, or leave it out")
     if not real.exists():
@@ -75,6 +79,10 @@ def _open(path: Path) -> IO[bytes]:
     return path.open("rb")
 
 
-def _content(root: Path, name: str) -> bytes | None:
+def _content(root: Path, name: str) -> Iterator[bytes] | None:
     path = root / name
-    return path.read_bytes() if path.is_file() else None
+    return content(Entry(name, 0, executable=False, open=partial(_open, path))) if path.is_file() else None
+
+
+def _unreadable(error: OSError) -> None:
+    raise SnapshotError(f"the folder {error.filename!r} cannot be read ({error.strerror}); allow it, or move it away") from error

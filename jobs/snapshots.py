@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import tempfile
 import zipfile
-import zlib
 from pathlib import Path
 from typing import IO
 
 from django.conf import settings
 
 from jobs import folders, zips
-from jobs.entries import SnapshotError
+from jobs.entries import SnapshotError, content
 from jobs.examples import Example, example, examples
 from jobs.folders import Tree
 from jobs.models import Snapshot
@@ -19,7 +18,6 @@ from workspaces import blobs
 from workspaces.access import Principal
 
 __all__ = ["Example", "SnapshotError", "examples", "from_example", "from_folder", "from_zip"]
-CHUNK_BYTES = 1024 * 1024
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -67,15 +65,12 @@ def _pack(tree: Tree, target: Path) -> list[dict[str, str | int]]:
             info.compress_type = zipfile.ZIP_DEFLATED
             info.external_attr = (0o100755 if entry.executable else 0o100644) << 16
             size = 0
-            try:
-                with entry.open() as source, archive.open(info, "w") as out:
-                    while chunk := source.read(CHUNK_BYTES):
-                        size += len(chunk)
-                        if size > settings.MAX_SNAPSHOT_BYTES:
-                            raise SnapshotError(f"{entry.path!r} grows while it is read; try again")
-                        out.write(chunk)
-            except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
-                raise SnapshotError(f"{entry.path!r} cannot be read ({error}); pack the folder again") from error
+            with archive.open(info, "w") as out:
+                for chunk in content(entry):
+                    size += len(chunk)
+                    if size > settings.MAX_SNAPSHOT_BYTES:
+                        raise SnapshotError(f"{entry.path!r} grows while it is read; try again")
+                    out.write(chunk)
             manifest.append({"path": entry.path, "size": size})
     return manifest
 

@@ -10,7 +10,7 @@ from typing import IO
 
 from django.conf import settings
 
-from jobs.entries import Entry, SnapshotError, check_all, check_count, check_path
+from jobs.entries import UNREADABLE, Entry, SnapshotError, check_all, check_count, check_path, content
 from jobs.folders import Tree
 from jobs.ignoring import Rules, rules
 
@@ -26,9 +26,10 @@ def files_of(file: IO[bytes]) -> Tree:
     _check_directory(file)
     try:
         archive = zipfile.ZipFile(file)
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError) as error:
+    except UNREADABLE as error:
         raise SnapshotError(f"it is not a readable zip file ({error}); {AGAIN}") from error
-    infos = [info for info in archive.infolist() if not info.is_dir()]
+    # Not `is_dir()`, which fails on an entry without a name.
+    infos = [info for info in archive.infolist() if not info.filename.endswith("/")]
     for info in infos:
         _check(info)
     _check_ratio(infos)
@@ -37,7 +38,7 @@ def files_of(file: IO[bytes]) -> Tree:
     # First what is never taken: a Mac packs a folder of its own beside the one that was meant.
     worth = _without_top_folder([entry for entry in entries if not Rules().leave_out(entry.path)])
     by_path = {entry.path: entry for entry in worth}
-    ignored = rules(lambda name: _content(by_path.get(name)))
+    ignored = rules(lambda name: content(by_path[name]) if name in by_path else None)
     kept = tuple(entry for entry in worth if not ignored.leave_out(entry.path))
     return Tree(kept, len(entries) - len(kept), ignored)
 
@@ -99,10 +100,3 @@ def _without_top_folder(entries: list[Entry]) -> list[Entry]:
     if any(entry.path == f"{top}/__init__.py" for entry in entries):
         return entries
     return [Entry(entry.path[len(top) + 1 :], entry.size, entry.executable, entry.open) for entry in entries]
-
-
-def _content(entry: Entry | None) -> bytes | None:
-    if entry is None:
-        return None
-    with entry.open() as file:
-        return file.read()

@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from trainhub_node import attempts as book
@@ -158,7 +159,9 @@ def found(folder: RunDir, warn: Callable[[str], None]) -> Iterator[tuple[str, st
         if os.path.islink(root):
             warn(f"{part} is a link; nothing in it is saved.")
             continue
-        for path, folders, files in os.walk(root):
+        if os.path.lexists(root) and not os.path.isdir(root):
+            warn(f"{part} is not a folder; it is not saved.")
+        for path, folders, files in os.walk(root, onerror=partial(_closed, folder, warn)):
             folders.sort()
             for name in folders:
                 if os.path.islink(f"{path}/{name}"):
@@ -172,6 +175,12 @@ def found(folder: RunDir, warn: Callable[[str], None]) -> Iterator[tuple[str, st
                 else:
                     seen.add(shown)
                     yield shown, f"{path}/{name}"
+
+
+def _closed(folder: RunDir, warn: Callable[[str], None], error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        shown = os.path.relpath(error.filename, folder.work)[:LONGEST_PATH]
+        warn(f"What is in the folder {shown!a} is not saved: {error.strerror}.")
 
 
 def _digest(fd: int) -> str:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 START = b"Traceback (most recent call last)"
+UNREAD = ("SyntaxError: ", "IndentationError: ", "TabError: ")
+"""What Python says, without a traceback, of a script that it could not even read."""
 ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()*+#%].|.)")
 PREFIX = re.compile(r"^(\[[^\]\s]{1,40}\]:?\s?)")
 LAUNCHERS_OWN = ("ChildFailedError", "torch.multiprocessing.spawn.ProcessRaisedException")
@@ -38,7 +40,9 @@ def excerpt(tail: bytes, offset: int) -> Excerpt | None:
     if last_line is None:
         return None
     first = max(0, last_line + 1 - LAST_LINES)
-    return Excerpt(_quote(lines[first : last_line + 1]), offset + _bytes(lines[:first]))
+    said = _plain(lines[last_line]).strip()
+    exception = said if said.startswith(UNREAD) else ""
+    return Excerpt(_quote(lines[first : last_line + 1]), offset + _bytes(lines[:first]), exception)
 
 
 def _traceback(lines: Sequence[bytes], start: int) -> tuple[int, int, str]:

@@ -62,7 +62,7 @@ def upload(request: WorkspaceRequest, draft_id: uuid.UUID | None = None) -> Http
     try:
         snapshot = snapshots.from_zip(file.file, request.principal)
     except SpecError as error:
-        return _refused(request, draft, error.message)
+        return _refused(request, draft, f"The source was not taken: {error.message}.")
     draft = draft or drafts.start(request.principal)
     changed = {"source": write_source(SnapshotSource(snapshot.sha256))}
     script = draft.steps.get("source", {}).get("script", [""])[0]

@@ -79,6 +79,9 @@ class TestSubmit:
         [
             ("{", "spec: "),
             ("[]", "spec: must be a JSON object"),
+            ("[" * 100_000, "spec: is nested too deeply"),
+            ('{"arguments": [NaN]}', "spec: "),
+            ({**LOCAL, "source": {"type": "local", "path": "a\0b"}}, "source.path: must not contain a NUL character"),
             ({**LOCAL, "script": ""}, "script: name the script to run"),
             ({**LOCAL, "script": "nowhere.py"}, "script: "),
             ({**LOCAL, "environment": {"name": "Conda"}}, "environment.name: no environment is called 'Conda'"),

@@ -163,6 +163,40 @@ class TestHostileZips:
         packed[45] ^= 0xFF
         assert "train.py" in refused(io.BytesIO(bytes(packed)), who)
 
+    @pytest.mark.parametrize("place", [b"PK\x03\x04", b"*.bin"])
+    def test_a_damaged_ignore_file_names_itself(self, place: bytes, who: Principal) -> None:
+        packed = zipped({".trainhubignore": "*.bin", "train.py": "1"}).getvalue()
+        with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+            assert archive.infolist()[0].compress_type == zipfile.ZIP_STORED
+        assert "'.trainhubignore' cannot be read" in refused(io.BytesIO(packed.replace(place, b"????" + place[4:], 1)), who)
+
+    @pytest.mark.parametrize(
+        ("at", "change"),
+        [(8, 0x20), (8, 0x40), (42, 0xFF), (28, 0x00)],
+        ids=["patched data", "strong encryption", "an offset outside", "no name"],
+    )
+    def test_a_hostile_directory_is_refused_and_not_an_error_of_ours(self, at: int, change: int, who: Principal) -> None:
+        packed = bytearray(zipped({"train.py": "print()"}).getvalue())
+        packed[packed.rfind(b"PK\x01\x02") + at] = change
+        assert refused(io.BytesIO(bytes(packed)), who)
+
+    @pytest.mark.parametrize(
+        ("pattern", "said"),
+        [
+            ("!", "line 2: '!' is not a pattern; correct"),
+            ("[z-a]", "line 2: '[z-a]' is not"),
+            ("*a" * 20 + "b", "has too many stars; use at most 4"),
+            ("**/a/**/a/**/b", "has too many stars"),
+        ],
+    )
+    def test_a_pattern_that_cannot_be_used_is_named(self, pattern: str, said: str, who: Principal) -> None:
+        assert said in refused(zipped({".gitignore": f"# ***** \n{pattern}\n", "train.py": "1"}), who)
+
+    def test_a_pattern_with_many_stars_in_a_comment_or_as_node_writes_it_is_fine(self, who: Principal) -> None:
+        ignore = "# * * * * * *\nreport.[0-9]*.[0-9]*.[0-9]*.[0-9]*.json\n"
+        files = {".gitignore": ignore, "train.py": "1", "report.1.2.3.4.json": ""}
+        assert snapshot(who, files).paths == (".gitignore", "train.py")
+
     def test_of_a_refused_source_nothing_stays(self, who: Principal) -> None:
         refused(with_entry("../evil.py"), who)
         assert not who.workspace.snapshots.exists()
@@ -192,6 +226,11 @@ class TestFolder:
             snapshots.from_folder(tmp_path, who)
         (tmp_path / ".trainhubignore").write_text("data/\n")
         assert snapshots.from_folder(tmp_path, who).paths == (".trainhubignore", "train.py")
+
+    def test_a_link_to_itself_is_refused(self, tmp_path: Path, who: Principal) -> None:
+        (tmp_path / "round").symlink_to("round")
+        with pytest.raises(SnapshotError, match=r"leads back to itself|link to nothing"):
+            snapshots.from_folder(tmp_path, who)
 
     def test_a_pipe_is_refused(self, tmp_path: Path, who: Principal) -> None:
         os.mkfifo(tmp_path / "pipe")

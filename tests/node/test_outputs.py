@@ -111,6 +111,12 @@ class TestTraps:
         assert files == {}
         assert warnings == ("outputs is a link; nothing in it is saved.",)
 
+    def test_a_file_in_the_place_of_the_outputs_folder_is_told(self, hub: FakeHub, agent: Agent) -> None:
+        files, warnings = outputs(hub, agent, "import os\nos.rmdir('outputs')\nopen('outputs', 'w').write('x')")
+
+        assert files == {}
+        assert warnings == ("outputs is not a folder; it is not saved.",)
+
     def test_names_that_are_not_text_are_left_out_with_a_warning(self, hub: FakeHub, agent: Agent) -> None:
         files, warnings = outputs(hub, agent, "open(b'outputs/\\xff', 'w').write('x')")
 

@@ -47,6 +47,10 @@ class TestTraceback:
     def test_a_traceback_that_is_cut_off_is_quoted_without_an_exception(self) -> None:
         assert found(PLAIN[: PLAIN.index(b"ValueError")])[2] == ""
 
+    def test_a_script_that_python_cannot_read_is_named_though_it_leaves_no_traceback(self) -> None:
+        told = b'  File "train.py", line 1\n    def f(:\n          ^\nSyntaxError: invalid syntax\n'
+        assert found(told) == (told.decode().rstrip(), 0, "SyntaxError: invalid syntax")
+
     def test_a_very_long_one_is_shortened_in_the_middle(self) -> None:
         frames = b"".join(b'  File "a.py", line %d\n    again()\n' % line for line in range(500))
         text, _, exception = found(b"Traceback (most recent call last):\n" + frames + b"RecursionError: too deep\n")

@@ -14,6 +14,7 @@ from jobs.following import Follower
 from jobs.models import Run
 from jobs.states import RunState
 from trainhub_launch.errors import SpecError
+from trainhub_launch.fields import check_text
 from trainhub_launch.spec import RunSpec
 from workspaces.access import Principal, membership_principal
 from workspaces.models import User
@@ -82,16 +83,22 @@ class Command(BaseCommand):
 def _read(path: Path) -> Mapping[str, Any]:
     """A RunSpec, or an example's description with its spec inside."""
     try:
-        data = json.loads(path.read_text())
+        data = json.loads(path.read_text(), parse_constant=_no_number)
     except OSError as error:
         raise SpecError("spec", f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise SpecError("spec", f"{path} is not JSON: {error}") from error
+    except RecursionError as error:
+        raise SpecError("spec", "is nested too deeply") from error
     if isinstance(data, Mapping) and "title" in data and isinstance(data.get("spec"), Mapping):
         data = data["spec"]
     if not isinstance(data, Mapping):
         raise SpecError("spec", "must be a JSON object")
     return data
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no number there; write it as text, in quotes")
 
 
 def _freeze(source: Mapping[str, Any], beside: Path, who: Principal) -> str:
@@ -101,6 +108,7 @@ def _freeze(source: Mapping[str, Any], beside: Path, who: Principal) -> str:
     path = source.get("path")
     if not isinstance(path, str) or not path.strip():
         raise SpecError("source.path", "name the folder that holds the script, relative to the spec file")
+    check_text("source.path", path)
     folder = (beside / path).resolve()
     if not folder.is_dir():
         raise SpecError("source.path", f"{folder} is not a folder")
