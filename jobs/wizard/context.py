@@ -91,6 +91,8 @@ def _review(found: Evaluation) -> Context:
     spec = found.spec
     return {
         "table": None if found.plan is None else picture.tabulate(found.plan, _mine(found)),
+        # The review lists every problem above its picture already.
+        "missing": [],
         "listed": [(problem, titles[problem.step]) for problem in found.problems],
         "spec_json": "" if spec is None else json.dumps(spec.to_json(), indent=2, ensure_ascii=False),
         "spec": spec,

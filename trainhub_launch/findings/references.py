@@ -72,5 +72,6 @@ def _remedy(spec: RunSpec, name: str, known: set[str]) -> str:
     near = get_close_matches(name, sorted(known), n=2)
     if near:
         return f"did you mean {' or '.join(f'${match}' for match in near)}?"
-    there = ", ".join(sorted(known - set(BASE_ENVIRONMENT)))
+    # Arguments can be read by everybody on the machine, so the token is not among what we recommend there.
+    there = ", ".join(sorted(known - {*BASE_ENVIRONMENT, "TRAINHUB_TOKEN"}))
     return f"add it to the environment variables, write $$ for a dollar, or use one of {there}"
