@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import threading
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import celery
+from celery.platforms import SecurityWarning
 from celery.worker import WorkController
 from kombu.entity import Exchange, Queue
 
@@ -15,6 +17,8 @@ from trainhub_node.backoff import Backoff
 from trainhub_node.hub import HubError
 
 log = logging.getLogger(__name__)
+# What it warns of, pickled messages as root, cannot happen: only JSON is accepted.
+warnings.filterwarnings("ignore", category=SecurityWarning)
 
 
 def make(config: dict[str, Any], wake: Callable[[str, int], None]) -> celery.Celery:
