@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import secrets
+from collections.abc import Container
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -29,6 +30,22 @@ def path(sha256: str) -> Path:
 
 def exists(sha256: str) -> bool:
     return path(sha256).is_file()
+
+
+def keep(sha256: str) -> None:
+    """Somebody counts on the blob though no row names it yet: `sweep` begins to wait anew."""
+    os.utime(path(sha256))
+
+
+def sweep(named: Container[str], *, older_than: float) -> int:
+    """Delete what nothing in `named` names and nobody wrote or kept since `older_than` (Unix seconds); how many files went."""
+    gone = 0
+    for file in _root().glob("*/*"):
+        # Half-written files lie beside the blobs, under names that are no SHA-256.
+        if file.name not in named and file.stat().st_mtime < older_than:
+            file.unlink(missing_ok=True)
+            gone += 1
+    return gone
 
 
 def delete(sha256: str) -> None:

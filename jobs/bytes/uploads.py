@@ -85,6 +85,7 @@ def _piece(request: Request) -> Piece:
 
 def _progress(who: Node | Principal, sha256: str) -> dict[str, str]:
     if _is_known_to(who, sha256):
+        blobs.keep(sha256)
         return _headers(blobs.path(sha256).stat().st_size, complete=True)
     part = _part(who, sha256)
     return _headers(part.stat().st_size if part.exists() else 0, complete=False)
