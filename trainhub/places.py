@@ -57,6 +57,13 @@ def public_url() -> str:
     return value
 
 
+def known_public_url() -> str:
+    """Like `public_url`, but a command that is given neither PUBLIC_URL nor BIND asks the TrainHub that runs."""
+    if env.text("PUBLIC_URL", "") or env.text("BIND", ""):
+        return public_url()
+    return services().get("public_url") or public_url()
+
+
 def own_hosts() -> list[str]:
     """The host names and addresses under which this hub may be asked without further setting."""
     hosts = {"localhost", "127.0.0.1", "[::1]", urlsplit(public_url()).hostname or ""}

@@ -13,7 +13,7 @@ DATA_DIR = places.DATA_DIR
 DEBUG = env.boolean("DEBUG", False)
 LOG_LEVEL = places.LOG_LEVEL
 
-PUBLIC_URL = places.public_url()
+PUBLIC_URL = places.known_public_url()
 BEHIND_TLS = PUBLIC_URL.startswith("https://")
 SECRET_KEY = places.secret_key()
 ALLOWED_HOSTS = [*env.words("ALLOWED_HOSTS"), *places.own_hosts()]

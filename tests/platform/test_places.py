@@ -33,6 +33,18 @@ class TestHosts:
         assert {"localhost", "127.0.0.1", "[::1]", "hub.example.org"} <= set(places.own_hosts())
         assert "*" not in places.own_hosts()
 
+    def test_a_command_given_nothing_asks_the_trainhub_that_runs(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.delenv("PUBLIC_URL", raising=False)
+        monkeypatch.delenv("BIND", raising=False)
+        monkeypatch.setattr(places, "SERVICES_FILE", tmp_path / "services.json")
+        assert places.known_public_url() == "http://127.0.0.1:8000"
+        places.SERVICES_FILE.write_text(json.dumps({"public_url": "http://127.0.0.1:8790"}))
+        assert places.known_public_url() == "http://127.0.0.1:8790"
+        monkeypatch.setenv("BIND", "127.0.0.1:9000")
+        assert places.known_public_url() == "http://127.0.0.1:9000"
+
     @pytest.mark.parametrize("text", ["hub.example.org", "ftp://hub", "https://hub/path"])
     def test_a_public_url_that_is_none_is_refused(self, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
         monkeypatch.setenv("PUBLIC_URL", text)
