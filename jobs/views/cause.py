@@ -21,7 +21,7 @@ LOG_OF_REASON: dict[str, str] = {
 }
 REMEDIES: dict[str, str] = {
     Reason.EXITED: "Correct the script and clone the run; everything else is kept as it was.",
-    Reason.SIGNALED: "An unexplained SIGKILL is mostly the kernel's, for lack of memory; SIGSEGV points to a native library.",
+    Reason.SIGNALED: "The signal came from the program itself or from outside TrainHub; the log's last lines may say why.",
     Reason.OUT_OF_MEMORY: "Use fewer processes a node, fewer data loader workers or a smaller batch, or a node with more memory.",
     Reason.TIMED_OUT: "Clone the run with a longer time limit, or save checkpoints into outputs/ and continue from them.",
     Reason.NODE_LOST: "Look whether the machine and its agent run; when the node reports again, clone the run.",
@@ -33,6 +33,15 @@ REMEDIES: dict[str, str] = {
     Reason.DOES_NOT_FIT: "Ask for fewer GPUs or processes, or choose another cluster, in a clone of the run.",
     Reason.ORPHANED: "The node was probably started anew; clone the run.",
     Reason.INTERNAL: "This is not the script's fault. Clone the run, and tell the operator if it happens again.",
+}
+
+REMEDIES_OF_SIGNALS = {
+    "SIGKILL": "Mostly the kernel's own, for lack of memory: try fewer processes a node or a smaller batch.",
+    "SIGTERM": "Somebody outside TrainHub ended it: an operator, a service manager, or the script itself.",
+    "SIGSEGV": "A native library crashed: mostly packages of the environment that were not built for each other.",
+    "SIGABRT": "A native library gave up; what it said last is in the log.",
+    "SIGBUS": "Memory shared through a file was not there: mostly /dev/shm or the disk is full.",
+    "SIGFPE": "A native library divided by zero; what it said last is in the log.",
 }
 
 
@@ -57,7 +66,12 @@ def cause(run: Run, members: Iterable[Member]) -> Cause | None:
     log = member.log_name if member else LOG_OF_REASON.get(run.reason, "")
     quote = _tail_excerpt(run, log) if log else None
     others = sum(1 for row in rows if row.state == MemberState.FAILED and row is not member)
-    return Cause(run.sentence, REMEDIES.get(run.reason, ""), member, log if quote else "", quote, others)
+    return Cause(run.sentence, _remedy(run), member, log if quote else "", quote, others)
+
+
+def _remedy(run: Run) -> str:
+    own = REMEDIES_OF_SIGNALS.get(run.facts.get("signal", "")) if run.reason == Reason.SIGNALED else None
+    return own or REMEDIES.get(run.reason, "")
 
 
 def first_failed(members: Iterable[Member], facts: dict[str, Any]) -> Member | None:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from jobs import launching
-from jobs.models import Member
-from jobs.states import MemberState
+from jobs.models import Member, Run
+from jobs.states import MemberState, Reason
 from jobs.views.cause import first_failed
 from tests.jobs.builders import launched, node, processes, queued
 from tests.pages.builders import HTMX, LOGS, completed, failed, running, text_of
@@ -57,6 +57,15 @@ class TestCause:
         text = page(run.number)
         assert "no node has that many" in text
         assert "Ask for fewer" in text
+
+    @pytest.mark.parametrize(("signal", "remedy"), [("SIGTERM", "outside TrainHub ended it"), ("SIGKILL", "lack of memory")])
+    def test_a_signal_is_explained_by_what_mostly_sends_it(self, who: Principal, signal: str, remedy: str) -> None:
+        run = failed(who)
+        facts = {"rank": 1, "node": "alpha", "signal": signal}
+        Run.objects.filter(pk=run.pk).update(reason=Reason.SIGNALED, facts=facts)
+        text = page(run.number)
+        assert f"killed by {signal}" in text
+        assert remedy in text
 
     def test_the_rank_that_failed_first_is_the_one_the_reason_names(self, who: Principal) -> None:
         run = failed(who)
