@@ -1,4 +1,4 @@
-"""Which files of a source folder stay behind (S38): the first of three ignore files, in the syntax of .gitignore."""
+"""Which files of a source folder stay behind: the first of three ignore files, in the syntax of .gitignore."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a run is spread over processes; the names and defaults are those of Azure ML (S41-S63)."""
+"""How a run is spread over processes; the names and defaults are those of Azure ML."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_NODES = 1024
 
 @dataclass(frozen=True)
 class PyTorchConfiguration:
-    """`process_count` absent = one process per node, for the user's own launcher (S51, S52)."""
+    """`process_count` absent = one process per node, for the user's own launcher."""
 
     communication_backend: str = "nccl"
     process_count: int | None = None

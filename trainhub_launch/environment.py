@@ -10,7 +10,7 @@ from trainhub_launch.plan import EnvValue, Reference
 from trainhub_launch.spec import RunSpec
 
 MASTER_PORT = 6105
-"""Azure ML's one port (S57): taken where it is free, and the first free one after it where not."""
+"""Azure ML's one port: taken where it is free, and the first free one after it where not."""
 
 LOOPBACK = "127.0.0.1"
 

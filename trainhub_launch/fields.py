@@ -66,7 +66,7 @@ class Fields:
         return value
 
     def strings(self, name: str) -> tuple[str, ...]:
-        """A list of strings; numbers are accepted too, as in `['--epochs', 50]` (S35)."""
+        """A list of strings; numbers are accepted too, as in `['--epochs', 50]`."""
         value = self.raw(name, ())
         if not isinstance(value, list | tuple):
             raise SpecError(self.path(name), "must be a list, one item per argument (never a shell line)")

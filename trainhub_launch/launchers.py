@@ -16,13 +16,13 @@ PER_NODE = {
     "fabric": "lightning's fabric run",
     "lightning": "lightning run",
 }
-"""Program or module -> what to call it; each starts the processes of one node (S51)."""
+"""Program or module -> what to call it; each starts the processes of one node."""
 
 HEAD = frozenset({
     "mpirun", "mpiexec", "orterun", "prterun", "prun", "horovodrun", "deepspeed", "srun",
     "horovod.runner.launch", "deepspeed.launcher.runner",
 })
-"""Programs and modules that start processes on all nodes from one of them: TrainHub's own work (S42)."""
+"""Programs and modules that start processes on all nodes from one of them: TrainHub's own work."""
 
 _WITHOUT_VALUE = frozenset({
     "--use-env", "--standalone", "--no-python", "--module", "-m", "--run-path", "--cpu", "--multi-gpu", "--logs-specs",

@@ -1,4 +1,4 @@
-"""RunSpec: what the user wants (field names are those of Azure ML where one exists, S34-S63)."""
+"""RunSpec: what the user wants (field names are those of Azure ML where one exists)."""
 
 from __future__ import annotations
 

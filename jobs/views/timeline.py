@@ -14,7 +14,7 @@ WORDS: dict[str, str] = {
     RunState.FINALIZING: "Post-processing",
     RunState.CANCEL_REQUESTED: "Canceling",
 }
-"""The phases as users of such platforms know them (S64-S67); the others are called like their state."""
+"""The phases as users of such platforms know them; the others are called like their state."""
 
 
 class Event(Protocol):

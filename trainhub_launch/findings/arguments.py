@@ -60,7 +60,7 @@ def _fixed_port(spec: RunSpec) -> Iterator[Finding]:
 
 
 def _local_rank(spec: RunSpec) -> Iterator[Finding]:
-    """Launchers add it to the arguments; a platform that starts the processes sets only the variable (S61)."""
+    """Launchers add it to the arguments; a platform that starts the processes sets only the variable."""
     distribution = spec.distribution
     per_process = isinstance(distribution, PyTorchConfiguration) and (distribution.process_count or 1) > 1
     if not per_process or per_node_launcher(spec) or option(spec, "--local-rank"):

@@ -1,4 +1,4 @@
-"""The named environment of a spec: does it exist, and whose names are whose (S22)?"""
+"""The named environment of a spec: does it exist, and whose names are whose?"""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from trainhub_launch.findings.finding import Finding
 from trainhub_launch.spec import RunSpec
 
 RESERVED_PREFIXES = ("AzureML", "TrainHub-")
-"""Names that only curated environments may bear (S22)."""
+"""Names that only curated environments may bear."""
 
 
 def reserved(name: str) -> str:

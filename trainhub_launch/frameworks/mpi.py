@@ -1,4 +1,4 @@
-"""MPI: one mpirun on the head starts a rank wrapper per rank; the whole line is ours (S41-S47)."""
+"""MPI: one mpirun on the head starts a rank wrapper per rank; the whole line is ours."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _set_by_open_mpi(rank: int, world: int, local_rank: int, per_node: int) -> d
         "OMPI_COMM_WORLD_SIZE": str(world),
         "OMPI_COMM_WORLD_LOCAL_RANK": str(local_rank),
         "OMPI_COMM_WORLD_LOCAL_SIZE": str(per_node),
-        # Counts on its node and is not NODE_RANK, whatever its name says (S45).
+        # Counts on its node and is not NODE_RANK, whatever its name says.
         "OMPI_COMM_WORLD_NODE_RANK": str(local_rank),
         "OMPI_UNIVERSE_SIZE": str(world),
         "PMIX_RANK": str(rank),

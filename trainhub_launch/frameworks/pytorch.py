@@ -1,4 +1,4 @@
-"""PyTorch: the platform starts every process, or one per node for the user's launcher (S49-S61)."""
+"""PyTorch: the platform starts every process, or one per node for the user's launcher."""
 
 from __future__ import annotations
 

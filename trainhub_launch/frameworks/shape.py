@@ -13,7 +13,7 @@ def argv(spec: RunSpec) -> tuple[str, ...]:
 
 
 def log_name(suffix: object, processes: int) -> str:
-    """`70_driver_log.txt` for one process, `70_driver_log_<suffix>.txt` for several (S68)."""
+    """`70_driver_log.txt` for one process, `70_driver_log_<suffix>.txt` for several."""
     return "70_driver_log.txt" if processes == 1 else f"70_driver_log_{suffix}.txt"
 
 

@@ -1,4 +1,4 @@
-"""No distribution: one process, or whatever the user's own launcher makes of one node (S40, S58)."""
+"""No distribution: one process, or whatever the user's own launcher makes of one node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TensorFlow: TF_CONFIG per task, with real addresses (S62, S63)."""
+"""TensorFlow: TF_CONFIG per task, with real addresses."""
 
 from __future__ import annotations
 
