@@ -33,6 +33,8 @@ def excerpt(tail: bytes, offset: int) -> Excerpt | None:
     starts = [index for index, line in enumerate(lines) if START in line]
     found = [_traceback(lines, start) for start in starts]
     own = [item for item in found if not any(name in item[2] for name in LAUNCHERS_OWN)]
+    if found and not own:
+        own = _unread(lines[: starts[0]])
     if found:
         first, last, exception = (own or found)[-1]
         return Excerpt(_quote(lines[first:last]), offset + _bytes(lines[:first]), exception)
@@ -59,6 +61,17 @@ def _traceback(lines: Sequence[bytes], start: int) -> tuple[int, int, str]:
     while end < len(lines) and end - at < 12 and _continues(lines[end], prefix):
         end += 1
     return start, end, exception
+
+
+def _unread(lines: Sequence[bytes]) -> list[tuple[int, int, str]]:
+    """Like `_traceback`, for the last script that Python could not read: `File …`, the line, a caret, the error."""
+    ends = [index for index, line in enumerate(lines) if _plain(line).startswith(UNREAD)]
+    if not ends:
+        return []
+    first = last = ends[-1]
+    while first and last - first < LAST_LINES and _plain(lines[first - 1]).startswith(" "):
+        first -= 1
+    return [(first, last + 1, _plain(lines[last]).strip())]
 
 
 def _continues(line: bytes, prefix: str) -> bool:

@@ -33,6 +33,13 @@ class TestTraceback:
         launcher = b'Traceback (most recent call last):\n  File "torchrun", line 8\n    run()\nChildFailedError: \n'
         assert found(PLAIN + launcher)[2] == "ValueError: bad batch"
 
+    def test_a_script_that_a_launcher_could_not_even_start_is_quoted_itself(self) -> None:
+        unread = b'starting\n  File "train.py", line 3\n    def f(\n         ^\nSyntaxError: \'(\' was never closed\n'
+        launcher = b'Traceback (most recent call last):\n  File "torchrun", line 8\n    run()\nChildFailedError: \n'
+        text, _, exception = found(unread + launcher)
+        assert exception == "SyntaxError: '(' was never closed"
+        assert text.splitlines()[0] == '  File "train.py", line 3'
+
     def test_the_prefix_that_torch_puts_before_each_line_is_understood(self) -> None:
         prefixed = b"".join(b"[rank1]: " + line for line in PLAIN.splitlines(keepends=True))
         text, _, exception = found(prefixed)
