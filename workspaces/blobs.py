@@ -48,11 +48,6 @@ def sweep(named: Container[str], *, older_than: float) -> int:
     return gone
 
 
-def delete(sha256: str) -> None:
-    """Whoever calls has made sure that no row names it any more."""
-    path(sha256).unlink(missing_ok=True)
-
-
 def store_file(source: Path) -> str:
     """Take over a finished file of the hub's own; returns its SHA-256. `source` is gone afterwards."""
     with source.open("rb") as file, BlobWriter() as writer:

@@ -80,7 +80,7 @@ class TestDownload:
         token = await prepared()
 
         def lose() -> None:
-            blobs.delete(add_output(run_with(number=42), "saved/page.html").sha256)
+            blobs.path(add_output(run_with(number=42), "saved/page.html").sha256).unlink()
 
         await sync_to_async(lose)()
         answer = await get("1/files/page.html", token)

@@ -64,5 +64,5 @@ class TestPath:
             assert not blobs.exists(SHA256)
             writer.finish()
             assert blobs.exists(SHA256)
-        blobs.delete(SHA256)
+        blobs.path(SHA256).unlink()
         assert not blobs.exists(SHA256)
