@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from django.db import models
+from django.utils import timezone
 
-from workspaces.models import Workspace
+from workspaces.models import User, Workspace
 
 
 class Cluster(models.Model):
@@ -39,10 +40,38 @@ class Node(models.Model):
     vitals = models.JSONField(default=dict)
     created_at = models.DateTimeField(auto_now_add=True)
     last_report_at = models.DateTimeField(null=True, blank=True)
+    boot_id = models.CharField(max_length=64, blank=True, help_text="Of the machine; another one means that it was restarted.")
+    agent_id = models.CharField(max_length=32, blank=True, help_text="Of the agent process that reported last.")
+    clock_offset_s = models.FloatField(default=0.0, help_text="The hub's clock less the node's.")
     revoked_at = models.DateTimeField(null=True, blank=True)
 
     def __str__(self) -> str:
         return self.name
+
+
+class NodeEvent(models.Model):
+    """Append-only journal of a node: joined, restarted, renamed, cut off and back, full."""
+
+    node = models.ForeignKey(Node, models.CASCADE, related_name="events")
+    at = models.DateTimeField(default=timezone.now)
+    kind = models.CharField(max_length=32)
+    message = models.TextField()
+
+    class Meta:
+        ordering = ["id"]
+
+
+class JoinToken(models.Model):
+    """Lets one machine become a node, once. `name` blank: the machine names itself."""
+
+    cluster = models.CharField(max_length=50)
+    name = models.CharField(max_length=50, blank=True)
+    digest = models.CharField(max_length=64, unique=True)
+    created_by = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True, blank=True)
+    node = models.ForeignKey(Node, models.SET_NULL, null=True, blank=True, related_name="+", help_text="Who used it.")
 
 
 class Gpu(models.Model):

@@ -23,7 +23,7 @@ from jobs.states import MEMBER_FINAL, Reason, RunState
 from jobs.tokens import token_of
 from live.publish import publish_on_commit
 from live.topics import run_topic
-from trainhub_launch.report import PHASES, AttemptFact, MemberFact, OutputFile
+from trainhub_launch.report import PHASES, AttemptFact, DaemonCall, MemberFact, OutputFile
 from workspaces import blobs
 
 log = logging.getLogger(__name__)
@@ -54,11 +54,20 @@ def apply(node: Node, part_id: int, fact: AttemptFact, now: datetime) -> bool:
 
 def part_of(part: AttemptNode, decides: Mapping[int, bool]) -> outcomes.Part:
     """A stored part as `outcomes` reads it."""
-    fact = None
-    if part.fact:
-        members = tuple(MemberFact(**item) for item in part.fact["members"])
-        fact = AttemptFact(**{**part.fact, "members": members, "warnings": tuple(part.fact["warnings"])})
+    fact = fact_from_json(part.fact) if part.fact else None
     return outcomes.Part(node=part.node.name, node_rank=part.node_rank, fact=fact, decides=decides)
+
+
+def fact_from_json(stored: Mapping[str, Any]) -> AttemptFact:
+    return AttemptFact(
+        **{
+            **stored,
+            "members": tuple(MemberFact(**item) for item in stored["members"]),
+            "warnings": tuple(stored["warnings"]),
+            "ports": tuple(stored.get("ports", ())),
+            "daemons": tuple(DaemonCall(item["host"], tuple(item["argv"])) for item in stored.get("daemons", ())),
+        }
+    )
 
 
 def _readable(fact: AttemptFact) -> AttemptFact:

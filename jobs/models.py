@@ -76,6 +76,7 @@ class Run(models.Model):
     state_since = models.DateTimeField(default=timezone.now)
     idempotency_key = models.CharField(max_length=128, null=True, blank=True)
     pinned = models.BooleanField(default=False)
+    priority = models.SmallIntegerField(default=0, help_text="Higher is placed first; equal ones in the order they came.")
 
     objects = RunQuerySet.as_manager()
 
@@ -105,6 +106,7 @@ class Attempt(models.Model):
     token_digest = models.CharField(max_length=64, blank=True, db_index=True)
     warnings = models.JSONField(default=list)
     failing = models.BooleanField(default=False, help_text="It cannot succeed any more: every node is to end its part.")
+    cause = models.JSONField(null=True, help_text="Why it failed, as read out of the ranks' logs (jobs.causes); null: not read.")
     created_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True, blank=True)
 
@@ -121,6 +123,7 @@ class AttemptNode(models.Model):
     nonce = models.CharField(max_length=32, blank=True, help_text="Set by the first claim; only the same one is answered again.")
     claimed_at = models.DateTimeField(null=True, blank=True)
     ports = models.JSONField(default=list, help_text="Free there when the node last asked for its part.")
+    daemon = models.JSONField(default=list, help_text="argv of the MPI daemon that the head wants here; the first call holds.")
     phase = models.CharField(max_length=16, blank=True)
     fact = models.JSONField(default=dict)
     settled_at = models.DateTimeField(null=True, blank=True)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jobs.states import MemberState, Reason, RunState
-from trainhub_launch.report import AttemptFact, MemberFact
+from trainhub_launch.report import PHASES, AttemptFact, MemberFact
 
-_PHASES = ("", "accepted", "preparing", "running", "uploading", "done")
+_PHASES = ("", *PHASES)
 _ERRORS = {
     "environment": Reason.ENVIRONMENT_FAILED,
     "snapshot": Reason.SNAPSHOT_FAILED,

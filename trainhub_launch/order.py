@@ -10,7 +10,7 @@ from typing import Any
 
 from trainhub_launch.plan import NodeCommand, command_from_json, command_to_json
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,8 @@ class NodeOrder:
     """`values`: what every Reference of the plan stands for, keyed `secret:NAME` and `launch:NAME`.
 
     The node itself adds launch:work_dir and launch:node_dir. `masked`: values never to be shown.
+    `go`: whether the processes may start. An order of several nodes comes twice: first without it (`command` is
+    provisional, and all is to be made ready), then, once every node is ready, with it and the final `command`.
     """
 
     run: str
@@ -64,13 +66,14 @@ class NodeOrder:
     timeout_s: int | None = None
     grace_s: int = 10
     head: bool = True
+    go: bool = True
 
     def to_json(self) -> dict[str, Any]:
         return {
             "version": VERSION, "run": self.run, "attempt": self.attempt, "command": command_to_json(self.command),
             "environment": self.environment.to_json(), "snapshot": self.snapshot, "snapshot_size": self.snapshot_size,
             "values": dict(self.values), "masked": list(self.masked), "timeout_s": self.timeout_s,
-            "grace_s": self.grace_s, "head": self.head,
+            "grace_s": self.grace_s, "head": self.head, "go": self.go,
         }
 
     @classmethod
@@ -79,5 +82,5 @@ class NodeOrder:
             run=data["run"], attempt=data["attempt"], command=command_from_json(data["command"]),
             environment=EnvironmentSpec.from_json(data["environment"]), snapshot=data["snapshot"],
             snapshot_size=data["snapshot_size"], values=dict(data["values"]), masked=tuple(data["masked"]),
-            timeout_s=data["timeout_s"], grace_s=data["grace_s"], head=data["head"],
+            timeout_s=data["timeout_s"], grace_s=data["grace_s"], head=data["head"], go=data["go"],
         )

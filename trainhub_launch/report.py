@@ -15,7 +15,7 @@ from trainhub_launch.errors import WireError
 
 _T = TypeVar("_T")
 
-VERSION = 1
+VERSION = 2
 MAX_CHUNK_BYTES = 4 * 1024 * 1024
 """Most bytes of one log in one report."""
 MAX_REPORT_BYTES = 32 * 1024 * 1024
@@ -63,6 +63,7 @@ class Heartbeat:
     mpi: str = ""
     run_as: str = ""
     infiniband: bool = False
+    boot_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,16 @@ class OutputFile:
     sha256: str
 
 
-PHASES = ("accepted", "preparing", "running", "uploading", "done")
+PHASES = ("accepted", "preparing", "ready", "running", "uploading", "done")
+
+
+@dataclass(frozen=True)
+class DaemonCall:
+    """On the head of an MPI run: mpirun wants its daemon started on `host`, an address of the plan, with `argv`
+    (the daemon's own name first). Once per attempt and host; what comes later for the same host is refused."""
+
+    host: str
+    argv: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -117,6 +127,8 @@ class AttemptFact:
     started, a sentence; with `error_kind` one of environment, snapshot, launch, upload, internal.
     `logs`: name -> size now, of every log file. `stopping`: why the node is ending it, "" = it is not:
     canceled, gang, timeout, orphan. `warnings`: sentences (a file in outputs/ left out …).
+    From `ready` on, in a run of several nodes: `ports` are free here and kept for this attempt, and `versions`
+    tells the software that all nodes must agree on ("python", "torch", "openmpi" … -> version).
     """
 
     run: str
@@ -130,6 +142,9 @@ class AttemptFact:
     error_kind: str = ""
     stopping: str = ""
     warnings: tuple[str, ...] = ()
+    ports: tuple[int, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    daemons: tuple[DaemonCall, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -184,7 +199,9 @@ class StopOrder:
 class Ack:
     """`offsets`: next wanted byte of every log named in the report, as (run, attempt, name, offset).
 
-    `start`: attempts placed here that nobody has claimed yet (a lost wake-up). `stop`: to be ended.
+    `start`: attempts placed here that wait for a claim: the first one, or, of a node that is ready, the one that
+    brings the final order (a lost wake-up). `stop`: to be ended.
+    `daemons`: (run, attempt, argv) of each MPI daemon that is to be started here.
     `settled`: attempts the hub knows the whole outcome of; the node may forget and later delete them.
     `interval_s`: time to the next report when nothing happens.
     """
@@ -193,6 +210,7 @@ class Ack:
     start: tuple[tuple[str, int], ...] = ()
     stop: tuple[StopOrder, ...] = ()
     settled: tuple[tuple[str, int], ...] = ()
+    daemons: tuple[tuple[str, int, tuple[str, ...]], ...] = ()
     interval_s: float = 5.0
 
     def to_wire(self) -> dict[str, Any]:
@@ -206,6 +224,7 @@ class Ack:
                 start=tuple((r, int(a)) for r, a in data["start"]),
                 stop=tuple(_read(StopOrder, item) for item in data["stop"]),
                 settled=tuple((r, int(a)) for r, a in data["settled"]),
+                daemons=tuple((r, int(a), tuple(str(item) for item in argv)) for r, a, argv in data["daemons"]),
                 interval_s=float(data["interval_s"]),
             )
         except (KeyError, TypeError, ValueError) as error:
@@ -235,6 +254,11 @@ def _attempt(data: Mapping[str, Any]) -> AttemptFact:
             "members": tuple(_read(MemberFact, item) for item in data["members"]),
             "outputs": tuple(_read(OutputFile, item) for item in data["outputs"]),
             "warnings": tuple(str(warning) for warning in data["warnings"]),
+            "ports": tuple(int(port) for port in data["ports"]),
+            "versions": {str(name): str(version) for name, version in data["versions"].items()},
+            "daemons": tuple(
+                DaemonCall(str(call["host"]), tuple(str(item) for item in call["argv"])) for call in data["daemons"]
+            ),
         }
     )
 

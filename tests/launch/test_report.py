@@ -61,7 +61,7 @@ class TestReport:
     @pytest.mark.parametrize(
         "wrong",
         [
-            None, [], "report", {}, {"version": 1}, {**make_report().to_wire(), "version": 2},
+            None, [], "report", {}, {"version": 1}, {**make_report().to_wire(), "version": 1},
             {**make_report().to_wire(), "heartbeat": {"cpu": 1}}, {**make_report().to_wire(), "living": [1]},
             {**make_report().to_wire(), "attempts": [{"phase": "dreaming"}]},
             {**make_report().to_wire(), "logs": [{"run": "r"}]},
