@@ -12,7 +12,7 @@ test: .venv/ready-dev
 	@frameworks=$$(.ci/frameworks-env) && TRAINHUB_TEST_FRAMEWORKS_PYTHON="$$frameworks" $(PY) -m pytest -q $(PYTEST)
 
 test-quick: .venv/ready-dev
-	@$(PY) -m pytest -q -m "not slow and not mpi and not frameworks and not browser and not gpu" $(PYTEST)
+	@$(PY) -m pytest -q -m "not slow and not mpi and not frameworks and not browser and not hosts and not gpu" $(PYTEST)
 
 lint: .venv/ready-dev
 	@$(PY) -m ruff check --quiet .

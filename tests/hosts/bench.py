@@ -1,0 +1,103 @@
+"""Several hosts for tests: machines as network namespaces, joined to a hub in the tests' own namespace."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from tests.hosts.machine import Machine
+from tests.hosts.wiring import Bridge
+from tests.hub import CACHE, PROJECT, Hub, eventually
+from tests.journeys.runs import Runs
+
+CLUSTER = "gang"
+
+
+class Host(Machine):
+    """A machine with a node agent, a node of the cluster `gang`. `node`: the agent's folder as seen from outside."""
+
+    hub: HostsHub
+
+    @property
+    def node(self) -> Path:
+        return self.folder / "node"
+
+    @property
+    def agent_log(self) -> Path:
+        return self.folder / "agent.log"
+
+    def join(self, hub: HostsHub) -> None:
+        self.hub = hub
+        self.settings = {
+            "TRAINHUB_HUB_URL": hub.url, "TRAINHUB_NODE_TOKEN": hub.token_for(self.name), "TRAINHUB_NODE_NAME": self.name,
+            "TRAINHUB_NODE_DIR": "/tmp/node", "TRAINHUB_NODE_CACHE": str(CACHE / "node"), "PYTHONPATH": str(PROJECT),
+        }
+
+    def start_agent(self) -> None:
+        self.spawn(self.agent_log, sys.executable, "-m", "trainhub_node", "run", **self.settings)
+
+    def kill_agent(self) -> None:
+        os.kill(self.agent_pid(), 9)
+
+    def agent_pid(self) -> int:
+        return self.pid_of("-m trainhub_node run")
+
+
+class HostsHub(Hub):
+    """A hub that other machines reach at `address`."""
+
+    def __init__(self, data_dir: Path, address: str, **settings: str) -> None:
+        super().__init__(data_dir, **settings)
+        self.url = f"http://{address}:{self.port}"
+        self.settings = {"BIND": f"{address}:{self.port}", **settings}
+
+    def token_for(self, name: str) -> str:
+        return self.manage("node", "token", name, "--cluster", CLUSTER).stdout.strip().splitlines()[-1]
+
+
+class Hosts:
+    """`start` builds and joins all; `hosts[0]` is the head of runs that take all of them. `runs` speaks to the hub's API."""
+
+    def __init__(self, folder: Path, machines: int = 2, **settings: str) -> None:
+        self.bridge = Bridge(machines)
+        self.hub = HostsHub(folder / "data", self.bridge.hub_address, **settings)
+        visible = [PROJECT, CACHE, Path(sys.prefix), Path(sys.base_prefix), Path(os.path.realpath(sys.executable)).parent.parent]
+        self.hosts = [Host(self.bridge, number, folder / f"host{number}", visible) for number in self.bridge.machines]
+
+    def start(self) -> Hosts:
+        self.bridge.build()
+        self.hub.start()
+        for host in self.hosts:
+            host.boot()
+            host.join(self.hub)
+            host.start_agent()
+        self.runs = Runs(self.hub)
+        for host in self.hosts:
+            self.until(host, "ready")
+        return self
+
+    def stop(self) -> None:
+        try:
+            if self.hub.process is not None and self.hub.answers():
+                self.hub.cancel_all()
+        finally:
+            for host in self.hosts:
+                host.stop()
+            self.hub.stop()
+            self.bridge.remove()
+
+    def status(self, host: Host) -> str:
+        answer = self.runs.client.get(f"/api/v1/nodes/{host.name}/")
+        return str(answer.json().get("status", ""))
+
+    def until(self, host: Host, *states: str, seconds: float = 40) -> str:
+        eventually(lambda: self.status(host) in states, seconds, f"{host.name} is {states}")
+        return self.status(host)
+
+    def submit(self, spec: dict[str, object]) -> str:
+        """Submit to the cluster of the hosts."""
+        return self.runs.submit({"resources": {"cluster": CLUSTER}, **spec})
+
+    def script(self, text: str, **spec: object) -> str:
+        return self.runs.script(text, resources={"cluster": CLUSTER, **dict(spec.pop("resources", {}))}, **spec)  # type: ignore[call-overload]

@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.hosts.bench import Hosts
+
+
+@pytest.fixture(scope="session")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
+    """Two hosts and their hub, shared by the session: leave them running."""
+    built = Hosts(tmp_path_factory.mktemp("hosts"))
+    try:
+        yield built.start()
+    finally:
+        built.stop()
