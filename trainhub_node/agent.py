@@ -36,7 +36,7 @@ class Agent:
     def __init__(self, settings: NodeSettings) -> None:
         self.settings = settings
         prepare_folders(settings)
-        self._hub = Hub(settings.hub_url, settings.token)
+        self._hub = Hub(settings.hub_url, settings.token, settings.hub_ca)
         self._watch = Watch()
         owner = settings.run_as.uid if settings.run_as else None
         self._attempts = Attempts(settings)

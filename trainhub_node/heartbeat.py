@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import shutil
 import socket
-import struct
 import subprocess
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from trainhub_launch.report import GpuFact, Heartbeat, Interpreter
-from trainhub_node import __version__, interpreters
+from trainhub_node import __version__, addresses, interpreters
 from trainhub_node.gpu import Gpus
 from trainhub_node.settings import NodeSettings
 
@@ -23,7 +20,7 @@ log = logging.getLogger(__name__)
 SAMPLE_S = 1.0
 IDLE_SAMPLE_S = 4.0
 INVENTORY_S = 600.0
-SIOCGIFADDR = 0x8915
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Sampler(threading.Thread):
@@ -39,6 +36,10 @@ class Sampler(threading.Thread):
         self._inventory_at = float("-inf")
         self._interpreters: tuple[Interpreter, ...] = ()
         self._mpi = ""
+        self._address = ""
+        self._boot_id = BOOT_ID.read_text().strip()
+        for doubt in doubts(settings):
+            log.warning("%s", doubt)
         self._latest = self._sample(self._gpus.facts())
 
     def latest(self) -> Heartbeat:
@@ -66,15 +67,15 @@ class Sampler(threading.Thread):
 
     def _sample(self, gpus: tuple[GpuFact, ...]) -> Heartbeat:
         settings = self._settings
-        address, interface = _place(settings)
+        self._address, interface = place(settings, self._address)
         memory, used = _memory()
         before, self._cpu = self._cpu, _cpu_times()
         return Heartbeat(
-            agent_version=__version__, hostname=socket.gethostname(), address=address, interface=interface,
+            agent_version=__version__, hostname=socket.gethostname(), address=self._address, interface=interface,
             cores=settings.cores, slots=settings.slots, memory_bytes=memory, memory_used_bytes=used,
             cpu_pct=_busy_pct(before, self._cpu), disk_free_bytes=shutil.disk_usage(settings.folder).free, gpus=gpus,
             interpreters=self._interpreters, mpi=self._mpi, run_as=settings.run_as.name if settings.run_as else "",
-            infiniband=_infiniband(),
+            infiniband=_infiniband(), boot_id=self._boot_id,
         )
 
 
@@ -108,34 +109,25 @@ def _memory() -> tuple[int, int]:
     return total, total - available
 
 
-def _place(settings: NodeSettings) -> tuple[str, str]:
-    """The address at which other nodes reach this one, and its interface."""
-    address = settings.address or _address_towards(settings.hub_url)
-    return address, settings.interface or _interface_of(address)
+def place(settings: NodeSettings, before: str = "") -> tuple[str, str]:
+    """The address at which other nodes reach this one, and its interface. `before`: the address until now, which
+    still holds while there is no way to the hub."""
+    held = addresses.by_interface().get(settings.interface, ())
+    address = settings.address or next(iter(held), "") or addresses.towards(settings.hub_url) or before or addresses.LOOPBACK
+    return address, settings.interface or addresses.interface_of(address)
 
 
-def _address_towards(url: str) -> str:
-    """The local end of a way to the hub; no packet is sent."""
-    parts = urlsplit(url)
-    try:
-        family, _, _, _, target = socket.getaddrinfo(parts.hostname, parts.port or 80, type=socket.SOCK_DGRAM)[0]
-        with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect(target)
-            return str(probe.getsockname()[0])
-    except OSError:
-        return "127.0.0.1"
-
-
-def _interface_of(address: str) -> str:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        for _, name in socket.if_nameindex():
-            try:
-                told = fcntl.ioctl(probe.fileno(), SIOCGIFADDR, struct.pack("256s", name.encode()[:15]))
-            except OSError:
-                continue  # it has no IPv4 address
-            if socket.inet_ntoa(told[20:24]) == address:
-                return name
-    return ""
+def doubts(settings: NodeSettings) -> list[str]:
+    """What may be wrong with the address that the operator chose, in sentences."""
+    if not settings.address:
+        return []
+    real = addresses.interface_of(settings.address)
+    if not real:
+        held = ", ".join(address for found in addresses.by_interface().values() for address in found)
+        return [f"{settings.address} is none of this machine's addresses ({held}); right only behind address translation"]
+    if settings.interface and real != settings.interface:
+        return [f"{settings.address} belongs to the interface {real}, not to {settings.interface}"]
+    return []
 
 
 def _infiniband() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,12 @@ from trainhub_launch.errors import WireError
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.report import Ack, Report
 from trainhub_node import __version__
+from trainhub_node.addresses import is_loopback
 
 TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 # Shorter than the 5 s after which web servers close an idle connection, perhaps just as it is used again.
 LIMITS = httpx.Limits(keepalive_expiry=4.0)
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
+AGENT = f"trainhub-node/{__version__}"
 UPLOAD_CHUNK_BYTES = 8 * 1024 * 1024
 UPLOAD_OFFSET = "Upload-Offset"
 UPLOAD_COMPLETE = "Upload-Complete"
@@ -48,19 +50,21 @@ class WrongOffset(HubError):
 
 
 class Hub:
-    """Thread-safe; connections are kept alive and shared."""
+    """Thread-safe; connections are kept alive and shared. `ca`: the only certificate authority to believe."""
 
-    def __init__(self, url: str, token: str) -> None:
-        headers = {"Authorization": f"Bearer {token}", "User-Agent": f"trainhub-node/{__version__}"}
-        # The environment's proxies are for the world outside, not for a hub on this machine.
-        local = httpx.URL(url).host in LOOPBACK
-        self._client = httpx.Client(base_url=url, headers=headers, timeout=TIMEOUT, limits=LIMITS, trust_env=not local)
+    def __init__(self, url: str, token: str = "", ca: Path | None = None) -> None:
+        self._client = client(url, trust(ca), token)
 
     def close(self) -> None:
         self._client.close()
 
     def config(self) -> dict[str, Any]:
-        return dict(self._request("GET", "/api/v1/node/config/").json())
+        return _object(self._request("GET", "/api/v1/node/config/"))
+
+    def enrol(self, token: str, name: str, hostname: str, *, replace: bool) -> dict[str, Any]:
+        """Trade a join token for what a node of the hub needs to know: token, name, cluster, ca."""
+        body = {"token": token, "name": name, "hostname": hostname, "replace": replace}
+        return _object(self._request("POST", "/api/v1/node/enrol/", json=body))
 
     def claim(self, run: str, attempt: int, nonce: str, ports: list[int]) -> NodeOrder:
         body = {"run": run, "attempt": attempt, "nonce": nonce, "ports": ports}
@@ -91,7 +95,7 @@ class Hub:
                     for chunk in answer.iter_bytes():
                         file.write(chunk)
         except httpx.HTTPError as error:
-            raise Away(f"{type(error).__name__}: {error}") from error
+            raise Away(_why(error)) from error
 
     def upload_state(self, sha256: str) -> tuple[int, bool]:
         """(bytes that the hub holds, whether that is all)."""
@@ -108,9 +112,31 @@ class Hub:
         try:
             answer = self._client.request(method, path, **arguments)
         except httpx.HTTPError as error:
-            raise Away(f"{type(error).__name__}: {error}") from error
+            raise Away(_why(error)) from error
         _check(answer)
         return answer
+
+
+def client(url: str, verify: ssl.SSLContext, token: str = "") -> httpx.Client:
+    headers = {"User-Agent": AGENT} | ({"Authorization": f"Bearer {token}"} if token else {})
+    # The environment's proxies are for the world outside, not for a hub on this machine.
+    proxies = not is_loopback(httpx.URL(url).host)
+    return httpx.Client(base_url=url, headers=headers, timeout=TIMEOUT, limits=LIMITS, trust_env=proxies, verify=verify)
+
+
+def trust(ca: Path | None) -> ssl.SSLContext:
+    """`ca` and nobody else; without it whom this machine trusts."""
+    return ssl.create_default_context(cafile=ca)
+
+
+def _why(error: httpx.HTTPError) -> str:
+    """In words for whoever runs the node."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"the hub's certificate does not hold: {cause.verify_message}"
+        cause = cause.__cause__ or cause.__context__
+    return f"{type(error).__name__}: {error}"
 
 
 def _check(answer: httpx.Response) -> None:
@@ -118,12 +144,19 @@ def _check(answer: httpx.Response) -> None:
     if answer.is_success:
         return
     if code == httpx.codes.UNAUTHORIZED:
-        raise Unwelcome("the hub does not accept this node's token; `manage.py node token NAME` on the hub makes a new one")
+        raise Unwelcome("the hub does not accept this node (any more): it was revoked, or joined again elsewhere")
     if code == httpx.codes.CONFLICT and UPLOAD_OFFSET in answer.headers:
         raise WrongOffset(int(answer.headers[UPLOAD_OFFSET]))
     if code in (httpx.codes.REQUEST_TIMEOUT, httpx.codes.TOO_MANY_REQUESTS) or answer.is_server_error:
         raise Away(f"the hub answered {code}")
     raise Refused(_problem(answer))
+
+
+def _object(answer: httpx.Response) -> dict[str, Any]:
+    try:
+        return dict(answer.json())
+    except (ValueError, TypeError) as error:
+        raise Away(f"what answers at {answer.url} is no TrainHub") from error
 
 
 def _problem(answer: httpx.Response) -> str:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import pwd
 import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from trainhub_node import addresses
 
 DEFAULT_CACHE_BYTES = 50 * 1024**3
 
@@ -43,6 +47,7 @@ class NodeSettings:
     address: str = ""
     interface: str = ""
     run_as: Account | None = None
+    hub_ca: Path | None = None
 
     @property
     def attempts(self) -> Path:
@@ -71,9 +76,7 @@ def read(env: Mapping[str, str] = os.environ) -> NodeSettings:
         folder=_folder(env), cache=_cache(env), cores=cores,
         slots=_positive(env, "TRAINHUB_NODE_SLOTS", max(8, 4 * cores)),
         cache_bytes=_positive(env, "TRAINHUB_NODE_CACHE_BYTES", DEFAULT_CACHE_BYTES),
-        python=_python(env, account), address=env.get("TRAINHUB_NODE_ADDRESS", ""),
-        interface=env.get("TRAINHUB_NODE_INTERFACE", ""),
-        run_as=account,
+        python=_python(env, account), address=_address(env), interface=_interface(env), run_as=account, hub_ca=_hub_ca(env),
     )
 
 
@@ -95,7 +98,7 @@ def _token(env: Mapping[str, str]) -> str:
         except OSError as error:
             raise SettingsError(f"TRAINHUB_NODE_TOKEN_FILE={file} cannot be read: {error.strerror}") from error
     if not value:
-        raise SettingsError("TRAINHUB_NODE_TOKEN (or _FILE) is not set; `manage.py node token NAME` on the hub prints one")
+        raise SettingsError("TRAINHUB_NODE_TOKEN (or _FILE) is not set; `trainhub-node join` gets one from the hub")
     return value
 
 
@@ -109,6 +112,37 @@ def _folder(env: Mapping[str, str]) -> Path:
 def _cache(env: Mapping[str, str]) -> Path:
     value = env.get("TRAINHUB_NODE_CACHE", "")
     return Path(value).absolute() if value else _folder(env) / "cache"
+
+
+def _hub_ca(env: Mapping[str, str]) -> Path | None:
+    value = env.get("TRAINHUB_HUB_CA", "")
+    if not value:
+        return None
+    try:
+        ssl.create_default_context(cafile=value)
+    except ssl.SSLError as error:
+        raise SettingsError(f"TRAINHUB_HUB_CA={value} is not a certificate in PEM form") from error
+    except OSError as error:
+        raise SettingsError(f"TRAINHUB_HUB_CA={value} cannot be read: {error.strerror}") from error
+    return Path(value).absolute()
+
+
+def _address(env: Mapping[str, str]) -> str:
+    value = env.get("TRAINHUB_NODE_ADDRESS", "")
+    try:
+        return str(ipaddress.ip_address(value)) if value else ""
+    except ValueError as error:
+        raise SettingsError(f"TRAINHUB_NODE_ADDRESS={value} must be an IP address, like 10.0.0.7") from error
+
+
+def _interface(env: Mapping[str, str]) -> str:
+    value = env.get("TRAINHUB_NODE_INTERFACE", "")
+    known = addresses.by_interface()
+    if value and value not in known:
+        raise SettingsError(f"TRAINHUB_NODE_INTERFACE={value} is not an interface here; there are: {', '.join(known)}")
+    if value and not known[value] and not env.get("TRAINHUB_NODE_ADDRESS"):
+        raise SettingsError(f"TRAINHUB_NODE_INTERFACE={value} has no address now; bring it up, or choose another one")
+    return value
 
 
 def _positive(env: Mapping[str, str], name: str, default: int) -> int:

@@ -60,6 +60,7 @@ class Uplink(threading.Thread):
         self._news_since: float | None = None
         self._closing = False
         self._trouble = ""
+        self._cut_off_at = 0.0
         self._budget = LOG_BYTES_PER_REPORT
 
     def run(self) -> None:
@@ -149,7 +150,7 @@ class Uplink(threading.Thread):
         self._budget = LOG_BYTES_PER_REPORT
         self._interval_s = min(60.0, max(0.05, ack.interval_s))
         if self._trouble:
-            log.info("The hub answers again")
+            log.info("The hub answers again, after %.0f s", time.monotonic() - self._cut_off_at)
             self._trouble = ""
         for fact in report.attempts:
             self._held[fact.run, fact.attempt].acknowledged = fact
@@ -188,9 +189,14 @@ class Uplink(threading.Thread):
             time.sleep(min(0.05, left))
 
     def _complain(self, error: HubError) -> None:
-        if str(error) != self._trouble:
+        kind = type(error).__name__
+        if isinstance(error, Unwelcome):
+            log.error("This node takes no more runs: %s. Those that it has go on, and it keeps asking", error)
+        elif kind != self._trouble:
             log.warning("Cannot report to the hub (%s); runs go on, and this is tried again", error)
-        self._trouble = str(error)
+        if not self._trouble:
+            self._cut_off_at = time.monotonic()
+        self._trouble = kind
 
 
 def _is_news(told: Heartbeat | None, beat: Heartbeat) -> bool:

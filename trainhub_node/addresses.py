@@ -1,0 +1,106 @@
+"""The addresses and network interfaces of this machine, as its kernel knows them."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+import struct
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+LOOPBACK = "127.0.0.1"
+PORTS = {"http": 80, "https": 443}
+# From linux/netlink.h, rtnetlink.h and if_addr.h.
+RTM_GETADDR, NLM_F_REQUEST_AND_DUMP, NLMSG_ERROR, NLMSG_DONE = 22, 0x301, 2, 3
+IFA_ADDRESS, IFA_LOCAL = 1, 2
+HEADER, ADDRESS, ATTRIBUTE = struct.Struct("=IHHII"), struct.Struct("=BBBBI"), struct.Struct("=HH")
+
+
+def by_interface() -> dict[str, tuple[str, ...]]:
+    """Interface -> its addresses, IPv4 first. Link-local ones are left out: they mean nothing on another machine."""
+    names = dict(socket.if_nameindex())
+    found: dict[str, list[str]] = {name: [] for name in names.values()}
+    for index, address in _of_the_kernel():
+        if index in names and not ipaddress.ip_address(address).is_link_local:
+            found[names[index]].append(address)
+    return {name: tuple(sorted(addresses, key=lambda one: ":" in one)) for name, addresses in found.items()}
+
+
+def interface_of(address: str) -> str:
+    """Empty where no interface has it."""
+    same = _normal(address)
+    return next((name for name, held in by_interface().items() if same in held), "")
+
+
+def towards(url: str) -> str:
+    """The local end of a way to the host of `url`, empty where there is none now. No packet is sent to it."""
+    parts = urlsplit(url)
+    try:
+        family, _, _, _, target = socket.getaddrinfo(
+            parts.hostname, parts.port or PORTS.get(parts.scheme, 80), type=socket.SOCK_DGRAM
+        )[0]
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect(target)
+            return str(probe.getsockname()[0])
+    except OSError:
+        return ""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host, as a URL names it, is this machine itself."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _normal(address: str) -> str:
+    try:
+        return str(ipaddress.ip_address(address))
+    except ValueError:
+        return address
+
+
+def _of_the_kernel() -> Iterator[tuple[int, str]]:
+    """(index of the interface, address)."""
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as line:
+        line.bind((0, 0))
+        asked = ADDRESS.pack(socket.AF_UNSPEC, 0, 0, 0, 0)
+        line.send(HEADER.pack(HEADER.size + len(asked), RTM_GETADDR, NLM_F_REQUEST_AND_DUMP, 1, 0) + asked)
+        while True:
+            for kind, body in _messages(line.recv(65536)):
+                if kind == NLMSG_DONE:
+                    return
+                if kind == NLMSG_ERROR:
+                    code = -struct.unpack_from("=i", body)[0]
+                    raise OSError(code, os.strerror(code))
+                yield from _address(body)
+
+
+def _messages(data: bytes) -> Iterator[tuple[int, bytes]]:
+    while data:
+        length, kind, _, _, _ = HEADER.unpack_from(data)
+        yield kind, data[HEADER.size : length]
+        data = data[_aligned(length) :]
+
+
+def _address(body: bytes) -> Iterator[tuple[int, str]]:
+    family, _, _, _, index = ADDRESS.unpack_from(body)
+    if family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    found: dict[int, str] = {}
+    rest = body[ADDRESS.size :]
+    while rest:
+        length, kind = ATTRIBUTE.unpack_from(rest)
+        if kind in (IFA_ADDRESS, IFA_LOCAL):
+            found[kind] = socket.inet_ntop(family, rest[ATTRIBUTE.size : length])
+        rest = rest[_aligned(length) :]
+    # On a point-to-point link IFA_ADDRESS is the other end's.
+    address = found.get(IFA_LOCAL) or found.get(IFA_ADDRESS)
+    if address:
+        yield index, address
+
+
+def _aligned(length: int) -> int:
+    return (length + 3) & ~3
