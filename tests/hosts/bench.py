@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from tests.hosts.machine import Machine
 from tests.hosts.wiring import Bridge
@@ -12,6 +14,7 @@ from tests.hub import CACHE, PROJECT, Hub, eventually
 from tests.journeys.runs import Runs
 
 CLUSTER = "gang"
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Host(Machine):
@@ -27,11 +30,12 @@ class Host(Machine):
     def agent_log(self) -> Path:
         return self.folder / "agent.log"
 
-    def join(self, hub: HostsHub) -> None:
+    def join(self, hub: HostsHub, python: str) -> None:
         self.hub = hub
         self.settings = {
             "TRAINHUB_HUB_URL": hub.url, "TRAINHUB_NODE_TOKEN": hub.token_for(self.name), "TRAINHUB_NODE_NAME": self.name,
             "TRAINHUB_NODE_DIR": "/tmp/node", "TRAINHUB_NODE_CACHE": str(CACHE / "node"), "PYTHONPATH": str(PROJECT),
+            "TRAINHUB_NODE_PYTHON": python,
         }
 
     def start_agent(self) -> None:
@@ -57,12 +61,15 @@ class HostsHub(Hub):
 
 
 class Hosts:
-    """`start` builds and joins all; `hosts[0]` is the head of runs that take all of them. `runs` speaks to the hub's API."""
+    """`start` builds and joins all; `hosts[0]` is the head of runs that take all of them. `runs` speaks to the hub's API.
 
-    def __init__(self, folder: Path, machines: int = 2, **settings: str) -> None:
+    `python`: the interpreter of runs in the environment `system`."""
+
+    def __init__(self, folder: Path, python: str, machines: int = 2, settings: Mapping[str, str] = NOTHING) -> None:
         self.bridge = Bridge(machines)
         self.hub = HostsHub(folder / "data", self.bridge.hub_address, **settings)
-        visible = [PROJECT, CACHE, Path(sys.prefix), Path(sys.base_prefix), Path(os.path.realpath(sys.executable)).parent.parent]
+        self._python = python
+        visible = [PROJECT, CACHE, Path(python).parent.parent, Path(sys.prefix), Path(sys.base_prefix), Path(os.path.realpath(sys.executable)).parent.parent]
         self.hosts = [Host(self.bridge, number, folder / f"host{number}", visible) for number in self.bridge.machines]
 
     def start(self) -> Hosts:
@@ -70,7 +77,7 @@ class Hosts:
         self.hub.start()
         for host in self.hosts:
             host.boot()
-            host.join(self.hub)
+            host.join(self.hub, self._python)
             host.start_agent()
         self.runs = Runs(self.hub)
         for host in self.hosts:
@@ -98,6 +105,20 @@ class Hosts:
     def submit(self, spec: dict[str, object]) -> str:
         """Submit to the cluster of the hosts."""
         return self.runs.submit({"resources": {"cluster": CLUSTER}, **spec})
+
+    def file_on_host(self, run: str, name: str) -> Path:
+        """A rank's own log, where its host wrote it."""
+        found = [path for host in self.hosts for path in host.node.glob(f"attempts/{run}-*/logs/{name}")]
+        assert len(found) == 1, found
+        return found[0]
+
+    def page_of(self, number: int) -> str:
+        """The run's page as the owner sees it."""
+        with self.hub.client("") as browser:
+            token = browser.get("/sign-in/").cookies["csrftoken"]
+            data = {"username": "admin", "password": self.hub.password, "csrfmiddlewaretoken": token}
+            browser.post("/sign-in/", data=data, headers={"Referer": self.hub.url})
+            return browser.get(f"/runs/{number}/").text
 
     def script(self, text: str, **spec: object) -> str:
         return self.runs.script(text, resources={"cluster": CLUSTER, **dict(spec.pop("resources", {}))}, **spec)  # type: ignore[call-overload]

@@ -8,9 +8,9 @@ from tests.hosts.bench import Hosts
 
 
 @pytest.fixture(scope="session")
-def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
+def hosts(tmp_path_factory: pytest.TempPathFactory, frameworks_python: str) -> Iterator[Hosts]:
     """Two hosts and their hub, shared by the session: leave them running."""
-    built = Hosts(tmp_path_factory.mktemp("hosts"))
+    built = Hosts(tmp_path_factory.mktemp("hosts"), frameworks_python)
     try:
         yield built.start()
     finally:
