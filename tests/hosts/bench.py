@@ -69,7 +69,8 @@ class Hosts:
         self.bridge = Bridge(machines)
         self.hub = HostsHub(folder / "data", self.bridge.hub_address, **settings)
         self._python = python
-        visible = [PROJECT, CACHE, Path(python).parent.parent, Path(sys.prefix), Path(sys.base_prefix), Path(os.path.realpath(sys.executable)).parent.parent]
+        pythons = [Path(python).parent.parent, Path(sys.prefix), Path(sys.base_prefix)]
+        visible = [PROJECT, CACHE, *pythons, Path(sys.executable).resolve().parent.parent]
         self.hosts = [Host(self.bridge, number, folder / f"host{number}", visible) for number in self.bridge.machines]
 
     def start(self) -> Hosts:
