@@ -53,7 +53,9 @@ def _node(command: NodeCommand, shared: Mapping[str, EnvValue]) -> Iterator[str]
     yield f"node {command.node_rank}  {command.node}  {command.address}"
     if command.launcher:
         yield f"  starts    {_line(command.launcher)}"
-        yield from _environment(command.launcher_env, "    ")
+    elif command.launcher_env:
+        yield "  starts    Open MPI's daemon, when mpirun asks for it"
+    yield from _environment(command.launcher_env, "    ")
     for process in command.processes:
         yield from _process(process, shared)
 

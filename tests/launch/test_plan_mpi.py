@@ -42,7 +42,7 @@ class TestEnvironment:
         nodes = tuple(PlacedNode(name=n, address=n, gpus=(), slots=8, cores=8) for n in ("a", "b"))
         made = make_plan(make_spec(mpi(1, 2)), Placement(nodes))
         assert all(process.env["NCCL_SOCKET_IFNAME"] for process in made.processes)
-        assert not any("if_include" in word for word in made.commands[0].launcher)
+        assert not any(command.launcher_env for command in made.commands)
 
     def test_what_open_mpi_will_set_agrees_with_the_ranks(self) -> None:
         for process in make_plan(make_spec(mpi(2, 2)), make_placement(2)).processes:
@@ -69,13 +69,15 @@ class TestMpirun:
         line = " ".join(head.launcher)
         assert "--host 10.0.0.1:4,10.0.0.2:4 -np 8" in line
         assert f"--mca plm_rsh_agent {RSH_AGENT} --mca plm_rsh_no_tree_spawn 1 --leave-session-attached" in line
-        assert "--mca oob_tcp_if_include eth0 --mca btl_tcp_if_include eth0" in line
         assert other.launcher == ()
 
-    def test_knows_every_interface_and_each_rank_its_own(self) -> None:
+    def test_and_its_daemons_talk_over_each_nodes_own_interface(self) -> None:
         other = PlacedNode(name="b", address="10.0.0.9", gpus=(), slots=8, cores=8, interface="ens5")
         made = make_plan(make_spec(mpi(1, 2)), Placement((make_placement().head, other)))
-        assert "eth0,ens5" in made.commands[0].launcher
+        assert [command.launcher_env for command in made.commands] == [
+            {"OMPI_MCA_oob_tcp_if_include": name, "PRTE_MCA_oob_tcp_if_include": name} for name in ("eth0", "ens5")
+        ]
+        assert "if_include" not in " ".join(made.commands[0].launcher)
         assert [process.env["OMPI_MCA_btl_tcp_if_include"] for process in made.processes] == ["eth0", "ens5"]
 
     def test_holds_nothing_that_a_user_wrote(self) -> None:

@@ -21,7 +21,7 @@ def plan(spec: RunSpec, placement: Placement, ports: Ports) -> LaunchPlan:
         NodeCommand(
             node=node.name, node_rank=node_rank, address=node.address,
             processes=_processes(spec, placement, master, node_rank, per_node),
-            launcher=_mpirun(placement, per_node) if node_rank == 0 else (),
+            launcher=_mpirun(placement, per_node) if node_rank == 0 else (), launcher_env=_interfaces(node, placement),
         )
         for node_rank, node in enumerate(placement.nodes)
     )
@@ -29,9 +29,8 @@ def plan(spec: RunSpec, placement: Placement, ports: Ports) -> LaunchPlan:
 
 
 def _mpirun(placement: Placement, per_node: int) -> tuple[str, ...]:
-    """Valid for Open MPI 4 and 5 on one node. Slots are given with each host, so nothing is oversubscribed
-    in its eyes; mapped by slot, node k holds the ranks that the plan says. Interfaces may differ from
-    node to node: the list holds all, and each rank's own OMPI_MCA_btl_tcp_if_include the right one."""
+    """Valid for Open MPI 4 and 5. Slots are given with each host, so nothing is oversubscribed in its
+    eyes; mapped by slot, node k holds the ranks that the plan says."""
     hosts = ",".join(f"{environment.address(node, placement)}:{per_node}" for node in placement.nodes)
     options = ["--host", hosts, "-np", str(per_node * len(placement.nodes)), "--map-by", "slot", "--bind-to", "none"]
     # Cores are not leased: ranks that spin while they wait starve those they wait for (2,000 all-reduces
@@ -39,10 +38,15 @@ def _mpirun(placement: Placement, per_node: int) -> tuple[str, ...]:
     options += ["--mca", "mpi_yield_when_idle", "1"]
     if len(placement.nodes) > 1:
         options += ["--mca", "plm_rsh_agent", RSH_AGENT, "--mca", "plm_rsh_no_tree_spawn", "1", "--leave-session-attached"]
-        interfaces = ",".join(dict.fromkeys(node.interface for node in placement.nodes if node.interface))
-        if interfaces:
-            options += ["--mca", "oob_tcp_if_include", interfaces, "--mca", "btl_tcp_if_include", interfaces]
     return ("mpirun", *options, RANK_WRAPPER)
+
+
+def _interfaces(node: PlacedNode, placement: Placement) -> dict[str, EnvValue]:
+    """For mpirun and its daemons, by the names of Open MPI 4 and 5. Not among mpirun's options: those are for all
+    nodes, whose interfaces may differ, and Open MPI 4 ends where it is told of one that does not exist."""
+    if len(placement.nodes) == 1 or not node.interface:
+        return {}
+    return {f"{package}_MCA_oob_tcp_if_include": node.interface for package in ("OMPI", "PRTE")}
 
 
 def _processes(
