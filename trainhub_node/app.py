@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -13,10 +14,14 @@ from celery.platforms import SecurityWarning
 from celery.worker import WorkController
 from kombu.entity import Exchange, Queue
 
+from trainhub_node import clock
 from trainhub_node.backoff import Backoff
-from trainhub_node.hub import HubError
+from trainhub_node.hub import HubError, Unwelcome
 
 log = logging.getLogger(__name__)
+ASK_AGAIN_S = 60.0
+STOPS_S = 10.0
+ROAD = ("broker_url", "queue", "transport_options")
 # What it warns of, pickled messages as root, cannot happen: only JSON is accepted.
 warnings.filterwarnings("ignore", category=SecurityWarning)
 
@@ -28,7 +33,7 @@ def make(config: dict[str, Any], wake: Callable[[str, int], None]) -> celery.Cel
     queue = Queue(name, Exchange(name), routing_key=name)  # type: ignore[no-untyped-call]
     app.conf.update(
         broker_url=config["broker_url"],
-        broker_transport_options={"global_keyprefix": config["key_prefix"]} if config["key_prefix"] else {},
+        broker_transport_options=config["transport_options"],
         broker_connection_retry_on_startup=True, broker_connection_max_retries=None,
         task_queues=[queue], task_default_queue=name,
         accept_content=["json"], task_serializer="json", result_serializer="json", task_ignore_result=True,
@@ -37,7 +42,7 @@ def make(config: dict[str, Any], wake: Callable[[str, int], None]) -> celery.Cel
         worker_cancel_long_running_tasks_on_connection_loss=False,
     )
 
-    @app.task(name="node.wake", ignore_result=True)
+    @app.task(name="node.wake", ignore_result=True, shared=False)
     def woken(run: str, attempt: int) -> None:
         wake(run, attempt)
 
@@ -45,36 +50,97 @@ def make(config: dict[str, Any], wake: Callable[[str, int], None]) -> celery.Cel
 
 
 class Listener(threading.Thread):
-    """Keeps a Celery worker, in threads of this process. The broker's absence is Celery's own to mend; should the
-    worker end nevertheless, the hub is asked anew how to listen."""
+    """Keeps a Celery worker. The broker's absence is Celery's own to mend. The hub is asked every minute how to listen:
+    it may have another broker by now, or none for this node, or not want this node any more."""
 
     def __init__(self, config: Callable[[], dict[str, Any]], wake: Callable[[str, int], None]) -> None:
         super().__init__(name="listener", daemon=True)
         self._config = config
         self._wake = wake
         self._closing = threading.Event()
-        self._worker: WorkController | None = None
+        self._ended = threading.Event()
+        self._guard = threading.Lock()
+        self._worker: Worker | None = None
+        self._road: dict[str, Any] = {}
+        self._doubt = ""
 
     def run(self) -> None:
         backoff = Backoff(most_s=10.0)
         while not self._closing.is_set():
             try:
-                self._listen(self._config())
+                self._follow(self._ask())
+                if not self._ended.wait(ASK_AGAIN_S):
+                    backoff.reset()
+                    continue
+            except Unwelcome:
+                self._replace(None)  # the uplink says why
+                self._closing.wait(ASK_AGAIN_S)
             except HubError as error:
                 log.debug("The hub does not say where its broker is: %s", error)
             except Exception:
                 log.exception("Wake-ups do not arrive; reports bring the work meanwhile")
+            self._ended.clear()
             self._closing.wait(backoff.next_s())
 
     def close(self) -> None:
         self._closing.set()
-        if self._worker is not None:
-            self._worker.stop()
+        self._ended.set()
+        self._replace(None)
 
-    def _listen(self, config: dict[str, Any]) -> None:
-        self._worker = WorkController(
-            app=make(config, self._wake), pool="threads", concurrency=2, without_gossip=True, without_mingle=True,
-            without_heartbeat=True, quiet=True,
+    def _ask(self) -> dict[str, Any]:
+        asked_at = time.time()
+        config = self._config()
+        doubt = clock.doubt(clock.offset_s(float(config["hub_time"]), asked_at, time.time()))
+        if doubt and not self._doubt:
+            log.warning("Times will look wrong: %s", doubt)
+        if self._doubt and not doubt:
+            log.info("This machine's clock agrees with the hub's again")
+        self._doubt = doubt
+        return config
+
+    def _follow(self, config: dict[str, Any]) -> None:
+        """Listen as `config` says, unless that is done already."""
+        road = {name: config.get(name) or {} for name in ROAD}
+        if road["broker_url"]:
+            if self._worker is None or not self._worker.is_alive() or self._worker.road != road:
+                self._replace(Worker(road, self._wake, self._ended.set))
+        elif self._road != road:
+            self._replace(None)
+            log.info("The hub has no broker for this node: its answers to reports bring the work")
+        self._road = road
+
+    def _replace(self, worker: Worker | None) -> None:
+        with self._guard:
+            before, self._worker = self._worker, worker
+            if before is not None:
+                before.stop()
+                before.join(STOPS_S)
+            if worker is not None and not self._closing.is_set():
+                self._ended.clear()
+                worker.start()
+
+
+class Worker(threading.Thread):
+    """A Celery worker in a thread of this process; `ended` is called when it is no more."""
+
+    def __init__(self, road: dict[str, Any], wake: Callable[[str, int], None], ended: Callable[[], None]) -> None:
+        super().__init__(name="celery", daemon=True)
+        self.road = road
+        self._ended = ended
+        self._app = make(road, wake)
+        self._controller = WorkController(
+            app=self._app, pool="solo", without_gossip=True, without_mingle=True, without_heartbeat=True, quiet=True,
         )
-        log.info("Listening on queue %s", config["queue"])
-        self._worker.start()
+
+    def run(self) -> None:
+        log.info("Listening on queue %s", self.road["queue"])
+        # Where tasks are looked up: they are quick, and run in this thread.
+        self._app.set_current()
+        try:
+            self._controller.start()
+        finally:
+            self._app.close()
+            self._ended()
+
+    def stop(self) -> None:
+        self._controller.stop()

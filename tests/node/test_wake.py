@@ -4,32 +4,67 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from tests.hub import eventually
 from tests.node.builders import environ, script
 from tests.node.hub import FakeHub, Key
 from tests.node.processes import agent_process
 from trainhub.places import broker_of
+from trainhub_node import app
+from trainhub_node.hub import Unwelcome
 
 SENDER = """
 import sys, celery
-broker, run = sys.argv[1:]
+broker, queue, run = sys.argv[1:]
 app = celery.Celery(broker=broker)
-app.conf.broker_transport_options = {"global_keyprefix": "node.here."}
-app.send_task("node.wake", kwargs={"run": run, "attempt": 1}, queue="node.here", ignore_result=True)
+app.send_task("node.wake", kwargs={"run": run, "attempt": 1}, queue=queue, ignore_result=True)
 """
+
+
+def road(broker: str, queue: str = "node.here.wake") -> dict[str, Any]:
+    own = {name: f"node.here.{name}" for name in ("unacked_key", "unacked_index_key", "unacked_mutex_key")}
+    return {"broker_url": broker, "queue": queue, "transport_options": own, "node": "here", "hub_time": time.time()}
+
+
+def send(broker: str, queue: str, run: str) -> None:
+    subprocess.run([sys.executable, "-c", SENDER, broker, queue, run], check=True, timeout=30)
 
 
 def woken(hub: FakeHub, broker: str, key: Key) -> bool:
     """Send a wake-up, and wait a while for word of the attempt. One may be lost, and several do no more than one."""
-    subprocess.run([sys.executable, "-c", SENDER, broker, key[0]], check=True, timeout=30)
+    send(broker, "node.here.wake", key[0])
     with hub.changed:
         return hub.changed.wait_for(lambda: key in hub.facts, 5)
 
 
+@contextmanager
+def listening(config: Callable[[], dict[str, Any]], heard: Callable[[str, int], None]) -> Iterator[app.Listener]:
+    listener = app.Listener(config, heard)
+    listener.start()
+    try:
+        yield listener
+    finally:
+        listener.close()
+        listener.join(20)
+
+
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hub is asked again at once."""
+    monkeypatch.setattr(app, "ASK_AGAIN_S", 0.1)
+
+
 def test_a_wake_up_through_the_broker_starts_the_attempt(hub: FakeHub, valkey: str, tmp_path: Path) -> None:
     broker = broker_of(valkey)
-    hub.config = {"broker_url": broker, "queue": "node.here", "key_prefix": "node.here.", "node": "here"}
+    hub.config = road(broker)
     made = script(hub, "print('woken', flush=True)")
     key = made.run, 1
     hub.orders[key] = made
@@ -37,3 +72,65 @@ def test_a_wake_up_through_the_broker_starts_the_attempt(hub: FakeHub, valkey: s
         assert any(woken(hub, broker, key) for _ in range(3))
         hub.wait_done(key)
     assert hub.log(key) == b"woken\n"
+
+
+@pytest.mark.usefixtures("often")
+class TestListener:
+    def test_follows_the_hub_to_another_queue(self, valkey: str) -> None:
+        broker = broker_of(valkey)
+        told = [road(broker, "node.here.first")]
+        heard: list[str] = []
+        with listening(lambda: told[-1], lambda run, _attempt: heard.append(run)):
+            send(broker, "node.here.first", "one")
+            eventually(lambda: "one" in heard)
+            told.append(road(broker, "node.here.second"))
+            send(broker, "node.here.second", "two")
+            eventually(lambda: "two" in heard)
+
+    def test_ends_its_worker_once_the_node_is_unwelcome_and_listens_again_when_it_is_welcome(self, valkey: str) -> None:
+        broker = broker_of(valkey)
+        welcome = threading.Event()
+        welcome.set()
+        heard: list[str] = []
+
+        def config() -> dict[str, Any]:
+            if not welcome.is_set():
+                raise Unwelcome("revoked")
+            return road(broker, "node.here.third")
+
+        with listening(config, lambda run, _attempt: heard.append(run)):
+            send(broker, "node.here.third", "one")
+            eventually(lambda: "one" in heard)
+            welcome.clear()
+            eventually(lambda: not workers())
+            send(broker, "node.here.third", "two")
+            assert heard == ["one"]
+            welcome.set()
+            eventually(lambda: "two" in heard)
+
+    def test_has_no_worker_where_the_hub_has_no_broker_for_the_node(self, valkey: str, caplog: pytest.LogCaptureFixture) -> None:
+        asked: list[int] = []
+
+        def config() -> dict[str, Any]:
+            asked.append(1)
+            return road("")
+
+        with caplog.at_level("INFO"), listening(config, lambda run, _attempt: None):
+            eventually(lambda: len(asked) > 2)
+            assert not workers()
+        assert caplog.text.count("The hub has no broker for this node") == 1
+
+    def test_says_once_that_the_clock_is_off(self, valkey: str, caplog: pytest.LogCaptureFixture) -> None:
+        asked: list[int] = []
+
+        def config() -> dict[str, Any]:
+            asked.append(1)
+            return road("") | {"hub_time": time.time() + 30}
+
+        with listening(config, lambda run, _attempt: None):
+            eventually(lambda: len(asked) > 2)
+        assert caplog.text.count("this machine's clock is 30 s behind the hub's") == 1
+
+
+def workers() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "celery"]
