@@ -92,7 +92,7 @@ def append(run_id: str, attempt: int, name: str, offset: int, data: bytes) -> in
     try:
         descriptor = _open(target)
     except FileNotFoundError:
-        _make_folders(target.parent)
+        make_folders(target.parent)
         descriptor = _open(target)
     try:
         stored = os.fstat(descriptor).st_size
@@ -139,11 +139,8 @@ def remove(run_id: str) -> None:
         shutil.rmtree(root)
 
 
-def _open(target: Path) -> int:
-    return os.open(target, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-
-
-def _make_folders(target: Path) -> None:
+def make_folders(target: Path) -> None:
+    """A folder of a run and those above it, for the hub alone."""
     # mkdir's mode holds only for the last folder of parents=True, so each is made by itself.
     missing = []
     while not target.exists():
@@ -151,6 +148,10 @@ def _make_folders(target: Path) -> None:
         target = target.parent
     for item in reversed(missing):
         item.mkdir(mode=0o700, exist_ok=True)
+
+
+def _open(target: Path) -> int:
+    return os.open(target, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
 def _sizes(run_id: str, attempt: int) -> dict[str, int]:
@@ -162,7 +163,7 @@ def _sizes(run_id: str, attempt: int) -> dict[str, int]:
 
 def _write_sizes(run_id: str, attempt: int, sizes: Mapping[str, int]) -> None:
     target = folder(run_id, attempt) / SIZES
-    _make_folders(target.parent)
+    make_folders(target.parent)
     descriptor, aside = tempfile.mkstemp(dir=target.parent, prefix=".sizes")
     with os.fdopen(descriptor, "w") as file:
         json.dump(dict(sizes), file)

@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from clusters import heartbeat
 from clusters.models import Node
-from jobs import facts, holdings, lifecycle, logstore
+from jobs import arrivals, facts, holdings, lateness, lifecycle, logstore
 from jobs.ending import end
 from jobs.holdings import Holding, Key
 from jobs.models import AttemptNode
@@ -43,7 +43,8 @@ def ingest(node: Node, report: Report, now: datetime | None = None) -> Ack:
     now = now or timezone.now()
     changed = [fact for fact in report.attempts if not _is_known(node, fact)]
     held = _held(node, report, fresh=bool(changed) or report.heartbeat is not None or not report.logs)
-    offsets = tuple(_take_chunk(held.get((chunk.run, chunk.attempt)), chunk) for chunk in report.logs)
+    lateness.hear(node, report, held, now)
+    offsets = tuple(_take_chunk(held.get((chunk.run, chunk.attempt)), chunk, now) for chunk in report.logs)
     taken = [_take_fact(node, held.get((fact.run, fact.attempt)), fact, now) for fact in report.attempts]
     heartbeat.apply(node, report.heartbeat, now)
     if any(taken):
@@ -62,6 +63,8 @@ def restart() -> None:
     """Remember nothing, as a process does that has just begun."""
     with _seen_lock:
         _seen.clear()
+    arrivals.restart()
+    lateness.restart()
 
 
 def _held(node: Node, report: Report, *, fresh: bool) -> Mapping[Key, Holding]:
@@ -73,20 +76,20 @@ def _held(node: Node, report: Report, *, fresh: bool) -> Mapping[Key, Holding]:
     return held
 
 
-def _take_chunk(holding: Holding | None, chunk: LogChunk) -> tuple[str, int, str, int]:
+def _take_chunk(holding: Holding | None, chunk: LogChunk, now: datetime) -> tuple[str, int, str, int]:
     """The offset wanted next. Bytes nobody may keep are acknowledged, so that the node does not send them for ever."""
     end_of_chunk = chunk.offset + len(chunk.data)
     wanted = end_of_chunk
     name = holding.stored_name(chunk.name) if holding and holding.claimed_at else None
     if holding is not None and name is not None:
         try:
-            wanted = _store(holding, name, chunk)
+            wanted = _store(holding, name, chunk, now)
         except logstore.BadName as error:
             log.warning("A log of run %s is not kept: %s", chunk.run, error)
     return chunk.run, chunk.attempt, chunk.name, wanted
 
 
-def _store(holding: Holding, name: str, chunk: LogChunk) -> int:
+def _store(holding: Holding, name: str, chunk: LogChunk, now: datetime) -> int:
     before = logstore.size(chunk.run, chunk.attempt, name)
     if before >= settings.MAX_LOG_BYTES:
         return chunk.offset + len(chunk.data)
@@ -97,6 +100,8 @@ def _store(holding: Holding, name: str, chunk: LogChunk) -> int:
     except logstore.Hole as hole:
         return hole.wanted
     if after > before:
+        late = lateness.is_late(chunk.run, chunk.attempt, name, before)
+        arrivals.note((chunk.run, chunk.attempt, name), before, after, int(now.timestamp() * 1000), late=late)
         new = memoryview(chunk.data)[before - chunk.offset :]
         message: LogAppended = {
             "type": "log.appended", "run": chunk.run, "attempt": chunk.attempt, "name": name,
@@ -178,6 +183,8 @@ def _close(node: Node, holding: Holding, now: datetime) -> None:
     if not AttemptNode.objects.filter(attempt_id=part.attempt_id, settled_at=None).exists():
         logstore.close(holding.run, holding.attempt)
     holdings.forget(node.pk)
+    arrivals.forget(holding.run, holding.attempt)
+    lateness.forget(holding.run, holding.attempt)
     with _seen_lock:
         _seen.pop((node.pk, holding.run, holding.attempt), None)
 
