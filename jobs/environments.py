@@ -10,12 +10,36 @@ from trainhub_launch.report import Interpreter
 from trainhub_launch.spec import EnvironmentRef
 
 SYSTEM = "system"
+_TORCH = "torch==2.13.0"
+_SCIENCE = ("numpy", "scikit-learn")
 CURATED: tuple[EnvironmentSpec, ...] = (
     EnvironmentSpec(
         name="TrainHub-PyTorch-2.13",
         version="1",
         kind="venv",
-        requirements=("torch==2.13.0", "numpy", "scikit-learn", "mpi4py"),
+        requirements=(_TORCH, *_SCIENCE, "mpi4py"),
+    ),
+    EnvironmentSpec(
+        # mpi4py: without it Lightning under MPI takes itself for the only process.
+        name="TrainHub-Lightning-2.6", version="1", kind="venv", requirements=(_TORCH, "lightning==2.6.*", *_SCIENCE, "mpi4py"),
+    ),
+    EnvironmentSpec(
+        name="TrainHub-Transformers-5",
+        version="1",
+        kind="venv",
+        requirements=(_TORCH, "transformers==5.23.*", "accelerate==1.15.*", *_SCIENCE),
+    ),
+    EnvironmentSpec(
+        # ninja: DeepSpeed compiles its operations when they are first used.
+        name="TrainHub-DeepSpeed-0.19", version="1", kind="venv",
+        requirements=(_TORCH, "deepspeed==0.19.8", "mpi4py", "ninja", *_SCIENCE),
+    ),
+    EnvironmentSpec(
+        name="TrainHub-Horovod-0.28", version="1", kind="venv", requirements=(_TORCH, "horovod==0.28.1", *_SCIENCE, "mpi4py"),
+    ),
+    EnvironmentSpec(
+        name="TrainHub-Horovod-TensorFlow-0.28", version="1", kind="venv",
+        requirements=("tensorflow==2.21.*", "horovod==0.28.1", *_SCIENCE, "mpi4py"),
     ),
     EnvironmentSpec(
         name="TrainHub-TensorFlow-2.21",
@@ -23,9 +47,21 @@ CURATED: tuple[EnvironmentSpec, ...] = (
         kind="venv",
         # tf-keras, which `fit` under MultiWorkerMirroredStrategy still needs, requires plain tensorflow: with
         # tensorflow-cpu beside it two builds would lie on top of each other.
-        requirements=("tensorflow==2.21.*", "tf-keras==2.21.*", "numpy", "scikit-learn"),
+        requirements=("tensorflow==2.21.*", "tf-keras==2.21.*", *_SCIENCE),
     ),
 )
+_NEEDS = {
+    "deepspeed": "Needs Open MPI on the node, and g++ to compile DeepSpeed's operations when they are first used.",
+    "horovod": "Needs Open MPI on the node, and Horovod's wheel where the node's PIP_FIND_LINKS points (docs/frameworks.md).",
+}
+"""Package -> what a node must bring for it besides pip."""
+
+
+def described(environment: EnvironmentSpec) -> str:
+    """What is in a curated environment, and what a node must bring for it."""
+    packages = {requirement.partition("==")[0] for requirement in environment.requirements}
+    needs = [sentence for package, sentence in _NEEDS.items() if package in packages]
+    return " ".join([f"Made on the node when first used: {', '.join(environment.requirements)}.", *needs])
 
 
 def names() -> tuple[str, ...]:

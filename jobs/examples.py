@@ -1,4 +1,4 @@
-"""The built-in examples: examples/<name>/example.json beside the scripts it starts."""
+"""The built-in examples: examples/<name>/example.json, and the scripts that it starts beside it or in another example."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ DESCRIPTION = "example.json"
 
 @dataclass(frozen=True)
 class Example:
-    """`spec` is RunSpec JSON whose source is this example."""
+    """`spec` is RunSpec JSON; its source is this example, or the one whose script it starts in another way. `folder`
+    holds that script."""
 
     name: str
     title: str
@@ -59,7 +60,7 @@ def _read(root: Path) -> tuple[Example, ...]:
             found.append(
                 Example(
                     name=folder.name, title=data["title"], sentence=data["sentence"], framework=data["framework"],
-                    spec=data["spec"], folder=folder,
+                    spec=data["spec"], folder=root / data["spec"]["source"]["name"],
                 )
             )
     order = ("single", "pytorch", "mpi", "tensorflow")

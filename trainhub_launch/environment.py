@@ -16,7 +16,7 @@ LOOPBACK = "127.0.0.1"
 
 DEFAULTS = frozenset({
     "OMP_NUM_THREADS", "PYTHONUNBUFFERED", "PYTHONPATH", "NCCL_IB_DISABLE", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME",
-    "ACCELERATE_USE_CPU", "OMPI_MCA_btl_tcp_if_include",
+    "ACCELERATE_USE_CPU", "OMPI_MCA_btl_tcp_if_include", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "PET_RDZV_CONF", "PET_LOCAL_ADDR",
 })
 """Names of the contract that tune a process and do not say who it is: the user's own value wins."""
 

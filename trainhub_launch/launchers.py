@@ -12,6 +12,7 @@ PER_NODE = {
     "torch.distributed.run": "torch.distributed.run",
     "torch.distributed.launch": "torch.distributed.launch",
     "accelerate": "accelerate launch",
+    "accelerate-launch": "accelerate launch",
     "accelerate.commands.launch": "accelerate launch",
     "fabric": "lightning's fabric run",
     "lightning": "lightning run",
@@ -19,8 +20,9 @@ PER_NODE = {
 """Program or module -> what to call it; each starts the processes of one node."""
 
 HEAD = frozenset({
-    "mpirun", "mpiexec", "orterun", "prterun", "prun", "horovodrun", "deepspeed", "srun",
-    "horovod.runner.launch", "deepspeed.launcher.runner",
+    "mpirun", "mpirun.openmpi", "mpirun.mpich", "mpiexec", "mpiexec.openmpi", "mpiexec.mpich", "mpiexec.hydra", "orterun",
+    "prterun", "prun", "oshrun", "horovodrun", "deepspeed", "deepspeed.pt", "srun", "jsrun", "aprun",
+    "horovod.runner.launch", "deepspeed.launcher.runner", "deepspeed.launcher.launch",
 })
 """Programs and modules that start processes on all nodes from one of them: TrainHub's own work."""
 

@@ -35,7 +35,7 @@ def join_group() -> torch.device:
     """Meet the other processes; NCCL between GPUs, gloo between CPUs."""
     local_rank = int(os.environ.get("LOCAL_RANK", "0"))
     if torch.cuda.is_available():
-        # TrainHub shows each process its own GPU as device 0; torchrun shows all GPUs of the node to all.
+        # Every process sees all GPUs of its node and takes the one with its own number.
         device = torch.device("cuda", local_rank % torch.cuda.device_count())
         torch.cuda.set_device(device)
         dist.init_process_group("nccl")

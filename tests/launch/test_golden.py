@@ -17,6 +17,10 @@ TORCH_LAUNCH = (
     "python", "-m", "torch.distributed.launch", "--nproc_per_node", "4", "--nnodes", "2", "--node_rank", "$NODE_RANK",
     "--master_addr", "$MASTER_ADDR", "--master_port", "$MASTER_PORT", "--use_env", "train.py", *EPOCHS,
 )
+ELASTIC = (
+    "torchrun", "--nnodes", "2", "--nproc_per_node", "2", "--max-restarts", "3", "--rdzv-backend", "c10d",
+    "--rdzv-endpoint", "$MASTER_ADDR:$MASTER_PORT", "train.py",
+)
 HOSTILE = ("a b", "x;rm -rf /", "it's", 'say "hi"', "$(id)", "`id`", "${HOME", "$$HOME", "naïve ☃", "", "*", "\n")
 VARIABLES = {
     "WANDB_API_KEY": Variable(secret="wandb"), "DATA": Variable(value="/data/a b"), "OMP_NUM_THREADS": Variable(value="3"),
@@ -40,6 +44,7 @@ PLANS: dict[str, Callable[[], LaunchPlan]] = {
     "pytorch_per_node_lightning": lambda: make_plan(
         make_spec(pytorch(None, 2), arguments=("--max_epochs", "50", "--devices", "2", "--num_nodes", "2")), make_placement(2, 2)
     ),
+    "pytorch_per_node_elastic": lambda: make_plan(make_spec(pytorch(None, 2), command=ELASTIC), make_placement(2, 2)),
     "pytorch_2x2_preview": lambda: make_plan(make_spec(pytorch(4, 2)), make_placement(2, 2), preview=True),
     "mpi_1x4_cpu": lambda: make_plan(make_spec(mpi(4), arguments=("--rank", "$OMPI_COMM_WORLD_RANK")), make_placement()),
     "mpi_2x4_gpus": lambda: make_plan(make_spec(mpi(4, 2)), make_placement(2, 4, infiniband=True)),

@@ -11,6 +11,8 @@ from trainhub_launch.findings.finding import LEVELS, Finding
 from trainhub_launch.findings.fit import fit, planned
 from trainhub_launch.findings.launching import launching
 from trainhub_launch.findings.references import references
+from trainhub_launch.findings.restarts import own_restarts
+from trainhub_launch.findings.software import software
 from trainhub_launch.findings.source import source
 from trainhub_launch.findings.variables import variables
 from trainhub_launch.placement import FreeNode
@@ -27,7 +29,7 @@ def findings(
     `paths`: the files of the snapshot, None = not known yet. `environments`: the names there are, None = not known.
     """
     plan = planned(spec)
-    found = [*source(spec, paths), *launching(spec), *counts(spec), *arguments(spec)]
+    found = [*source(spec, paths), *launching(spec), *own_restarts(spec), *software(spec), *counts(spec), *arguments(spec)]
     if isinstance(plan, Finding):
         found += [plan, *variables(spec, None)]
     else:

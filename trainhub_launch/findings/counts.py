@@ -72,7 +72,8 @@ def _tensorflow(spec: RunSpec, distribution: TensorflowConfiguration) -> Iterato
         )
     if workers % spec.node_count and workers > spec.node_count:
         yield Finding("hint", "distribution.worker_count", f"{workers} workers on {spec.node_count} nodes: some nodes carry more")
-    if workers > 1 and "TF_USE_LEGACY_KERAS" not in spec.environment_variables:
+    # With parameter servers the strategy is another one, under which nobody calls fit().
+    if workers > 1 and not distribution.parameter_server_count and "TF_USE_LEGACY_KERAS" not in spec.environment_variables:
         yield Finding(
             "hint", "environment_variables", "Keras 3's fit() does not work under MultiWorkerMirroredStrategy; if the script "
             "calls it, add TF_USE_LEGACY_KERAS=1 and have tf-keras in the environment (a custom training loop needs neither)",

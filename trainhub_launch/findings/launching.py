@@ -10,6 +10,9 @@ from trainhub_launch.launchers import HEAD, Launcher, launcher
 from trainhub_launch.spec import MpiConfiguration, PyTorchConfiguration, RunSpec
 
 _SHELLS = frozenset({"bash", "sh", "zsh", "/bin/bash", "/bin/sh"})
+_PROGRAM_OF_MODULE = {
+    "horovod.runner.launch": "horovodrun", "deepspeed.launcher.runner": "deepspeed", "deepspeed.launcher.launch": "deepspeed",
+}
 _LAUNCHER_OPTIONS = ("--nproc-per-node", "--nnodes", "--node-rank", "--rdzv-endpoint", "--rdzv-backend")
 
 
@@ -29,7 +32,7 @@ def launching(spec: RunSpec) -> Iterator[Finding]:
 
 
 def _head_launcher(program: str, script: str) -> str:
-    name = {"horovod.runner.launch": "horovodrun", "deepspeed.launcher.runner": "deepspeed"}.get(program, program)
+    name = _PROGRAM_OF_MODULE.get(program, program)
     instead = f"python {script}" if script.endswith(".py") else "the program it should start"
     return (
         f"TrainHub starts the processes on every node itself and builds the mpirun line: leave {name} out, give {instead} "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainhub_launch import environment
+from trainhub_launch import elastic, environment
 from trainhub_launch.environment import Ports
 from trainhub_launch.errors import SpecError
 from trainhub_launch.frameworks.shape import argv, log_name, own_gpus
@@ -59,7 +59,7 @@ def _per_node(spec: RunSpec, placement: Placement, master: dict[str, EnvValue], 
         # started and waits for ever.
         env=environment.common(node, placement, processes=processes_started(spec), visible=node.gpus) | master | {
             "NODE_RANK": str(node_rank), "WORLD_SIZE": str(nodes), "RANK": str(node_rank),
-        },
+        } | elastic.variables(spec, placement, node_rank),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainhub_launch import environment
+from trainhub_launch import elastic, environment
 from trainhub_launch.environment import Ports
 from trainhub_launch.frameworks.shape import argv, log_name
 from trainhub_launch.launchers import processes_started
@@ -15,7 +15,8 @@ def plan(spec: RunSpec, placement: Placement, ports: Ports) -> LaunchPlan:  # no
     head = placement.head
     process = PlannedProcess(
         rank=0, local_rank=0, node_rank=0, role="main", log_name=log_name(0, 1), argv=argv(spec), gpus=head.gpus,
-        env=environment.common(head, placement, processes=processes_started(spec), visible=head.gpus),
+        env=environment.common(head, placement, processes=processes_started(spec), visible=head.gpus)
+        | elastic.variables(spec, placement, 0),
     )
     command = NodeCommand(node=head.name, node_rank=0, address=head.address, processes=(process,))
     return LaunchPlan(framework="single", commands=(command,))

@@ -1,0 +1,32 @@
+"""Restarts by the user's own torchrun: they work in one way only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainhub_launch.elastic import is_dynamic, restarts
+from trainhub_launch.findings.finding import Finding
+from trainhub_launch.launchers import launcher
+from trainhub_launch.spec import RunSpec
+
+_C10D = "--rdzv-backend c10d --rdzv-endpoint $MASTER_ADDR:$MASTER_PORT"
+
+
+def own_restarts(spec: RunSpec) -> Iterator[Finding]:
+    found = launcher(spec.command)
+    if found is None:
+        return
+    times = restarts(spec)
+    if times and not is_dynamic(found):
+        use = "--standalone" if spec.distribution is None else f"{_C10D} instead of --node-rank, --master-addr and --master-port"
+        yield Finding(
+            "warning", "command", f"--max-restarts {times} mostly hangs or fails without the rendezvous c10d, through which "
+            f"torchrun's processes find each other anew: use {use}, or leave it out and give limits.retries {times}, "
+            "which starts the whole run again",
+        )
+    conf = found.option("--rdzv-conf")
+    if conf is not None and "is_host" not in conf and is_dynamic(found) and spec.node_count > 1:
+        yield Finding(
+            "hint", "command", "--rdzv-conf replaces what TrainHub sets for each node (PET_RDZV_CONF: is_host=1 on node 0, 0 on "
+            "the others); without is_host node 0 serves only where its own host name leads to its address",
+        )
