@@ -3,63 +3,95 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 from django.db import transaction
 from django.utils import timezone
 
 from clusters.hearing import heard
-from clusters.heartbeat import status
-from clusters.models import Cluster, Lease, Node
+from clusters.heartbeat import silence_s, status
+from clusters.models import Cluster, Gpu, Lease, Node
 from clusters.states import NodeStatus
 from clusters.visibility import may_use
 from live.publish import publish_on_commit
 from live.topics import node_topic
-from trainhub_launch.placement import Demand, FreeNode, PlacedNode, Placement, Refusal, place
+from trainhub_launch.offers import Demand, FreeNode, Hold
+from trainhub_launch.placement import PlacedNode, Placement, place
+from trainhub_launch.refusals import Refusal
+from trainhub_launch.report import Interpreter
 from workspaces.models import Workspace
 
-
-@dataclass
-class Held:
-    """What the leases of one node take."""
-
-    gpus: set[str] = field(default_factory=set)
-    slots: int = 0
+Key = tuple[str, int]
+"""Holder and attempt."""
+STRANGER = "another workspace"
+PRESENT = {NodeStatus.READY, NodeStatus.UNREACHABLE, NodeStatus.LOST}
 
 
-def nodes_of(cluster: Cluster, workspace: Workspace) -> tuple[FreeNode, ...]:
-    """The ready nodes with what is free on each; none for a workspace that may not use the cluster."""
-    return _offers(cluster, {NodeStatus.READY}) if may_use(cluster, workspace) else ()
+def nodes_of(cluster: Cluster, workspace: Workspace, over: Collection[Key] = ()) -> tuple[FreeNode, ...]:
+    """Every node that has ever reported, with what is free on each and who holds the rest, as `workspace` may know it;
+    none where it may not use the cluster. `over`: the attempts that have ended."""
+    return offers(cluster, workspace, over) if may_use(cluster, workspace) else ()
+
+
+def offers(
+    cluster: Cluster, viewer: Workspace | None = None, over: Collection[Key] = (), names: Collection[str] | None = None
+) -> tuple[FreeNode, ...]:
+    """The same for the hub itself; holders are named only to a `viewer`. `names`: of these nodes alone."""
+    now = timezone.now()
+    span = heard(now)
+    chosen = cluster.nodes.filter(revoked_at=None) if names is None else cluster.nodes.filter(revoked_at=None, name__in=names)
+    nodes = [(node, status(node, now, span)) for node in chosen.defer("vitals").order_by("name")]
+    present = [(node, how) for node, how in nodes if how in PRESENT]
+    devices: dict[int, list[str]] = defaultdict(list)
+    for node_id, uuid in Gpu.objects.filter(node__in=[node for node, _ in present], present=True).values_list("node_id", "uuid"):
+        devices[node_id].append(uuid)
+    leases: dict[int, list[Lease]] = defaultdict(list)
+    taken: set[str] = set()
+    for lease in Lease.objects.filter(released_at=None).order_by("pk"):
+        leases[lease.node_id].append(lease)
+        # A GPU counts as taken wherever its lease was made.
+        taken.update(lease.gpus)
+    return tuple(
+        replace(
+            _offer(node, devices[node.pk], leases[node.pk], taken), is_lost=how is NodeStatus.LOST,
+            silent_s=None if how is NodeStatus.READY else silence_s(node, now, span),
+            holds=() if viewer is None else _holds(leases[node.pk], viewer, over),
+        )
+        for node, how in present
+    )
+
+
+def forbidden(cluster: Cluster, workspace: Workspace) -> Refusal | None:
+    if may_use(cluster, workspace):
+        return None
+    sentence = f"This workspace may not use the cluster {cluster.name!r}; choose another one."
+    return Refusal(sentence, "resources.cluster", permanent=True)
 
 
 def acquire(
-    cluster: Cluster, wanted: Demand, *, holder: str, attempt: int, label: str, workspace: Workspace
+    cluster: Cluster, wanted: Demand, *, holder: str, attempt: int, label: str, workspace: Workspace,
+    seen: tuple[FreeNode, ...] | None = None,
 ) -> Placement | Refusal:
-    """Take what `wanted` asks for, or say why not. Asked again for the same attempt, answers the same placement.
+    """Take what `wanted` asks for, all of it or nothing, or say why not. Asked again for the same attempt, answers the same.
 
+    `seen`: the nodes that were chosen for it, as they were then; they are taken only if none offers less by now.
     Call inside a transaction: the cluster's row (on SQLite the whole database) is locked until it ends.
     """
     Cluster.objects.select_for_update().get(pk=cluster.pk)
-    if not may_use(cluster, workspace):
-        sentence = f"This workspace may not use the cluster {cluster.name!r}; choose another one."
-        return Refusal(sentence, "resources.cluster", permanent=True)
+    refusal = forbidden(cluster, workspace)
+    if refusal is not None:
+        return refusal
     held = _placement_of(holder, attempt)
     if held is not None:
         return held
-    free = _offers(cluster, {NodeStatus.READY})
-    chosen = place(wanted, free)
-    if isinstance(chosen, Refusal):
-        return _explained(cluster, wanted, chosen, free, workspace)
-    nodes = {node.name: node for node in Node.objects.filter(name__in=[placed.name for placed in chosen.nodes])}
-    # An attempt that was placed, let go and is placed anew may come to the same node again.
-    Lease.objects.filter(holder=holder, attempt=attempt).exclude(released_at=None).delete()
-    for placed in chosen.nodes:
-        Lease.objects.create(
-            node=nodes[placed.name], holder=holder, attempt=attempt, label=label, workspace=workspace,
-            gpus=list(placed.gpus), slots=placed.slots,
-        )
-    _announce(nodes.values())
+    names = None if seen is None else [node.name for node in seen]
+    nodes = offers(cluster, workspace, names=names)
+    if seen is not None and not _still(seen, nodes):
+        return Refusal("Somebody else was quicker; the queue is looked at again.", "resources.cluster", permanent=False)
+    chosen = place(wanted, nodes)
+    if isinstance(chosen, Placement):
+        _take(chosen, holder, attempt, label, workspace)
     return chosen
 
 
@@ -75,35 +107,45 @@ def release(holder: str, attempt: int, node: Node | None = None) -> int:
     return count
 
 
-def held_by_node(nodes: Iterable[Node]) -> dict[int, Held]:
-    """Node id -> what is taken there. A GPU counts as taken wherever its lease was made."""
-    out: dict[int, Held] = defaultdict(Held)
-    gpus = set()
-    for lease in Lease.objects.filter(released_at=None):
-        gpus.update(lease.gpus)
-        out[lease.node_id].slots += lease.slots
-    for node in nodes:
-        out[node.pk].gpus = gpus & {gpu.uuid for gpu in node.gpus.all()}
-    return out
+def _take(chosen: Placement, holder: str, attempt: int, label: str, workspace: Workspace) -> None:
+    nodes = {node.name: node for node in Node.objects.filter(name__in=[placed.name for placed in chosen.nodes])}
+    # An attempt that was placed, let go and is placed anew may come to the same node again.
+    Lease.objects.filter(holder=holder, attempt=attempt).exclude(released_at=None).delete()
+    Lease.objects.bulk_create(
+        Lease(
+            node=nodes[placed.name], holder=holder, attempt=attempt, label=label, workspace=workspace,
+            gpus=list(placed.gpus), slots=placed.slots,
+        )
+        for placed in chosen.nodes
+    )
+    _announce(nodes.values())
 
 
-def _offers(cluster: Cluster, wanted: set[NodeStatus]) -> tuple[FreeNode, ...]:
-    now = timezone.now()
-    span = heard(now)
-    nodes = [
-        node for node in cluster.nodes.filter(revoked_at=None).order_by("name").prefetch_related("gpus")
-        if status(node, now, span) in wanted
-    ]
-    held = held_by_node(nodes)
-    return tuple(_offer(node, held[node.pk]) for node in nodes)
+def _still(seen: tuple[FreeNode, ...], nodes: tuple[FreeNode, ...]) -> bool:
+    """Whether each node still offers what it did. Less than that, and a run in front may need what is left."""
+    now = {node.name: node for node in nodes if node.silent_s is None}
+    return all(
+        before.name in now and set(before.gpus) <= set(now[before.name].gpus) and before.slots <= now[before.name].slots
+        for before in seen
+    )
 
 
-def _offer(node: Node, held: Held) -> FreeNode:
-    gpus = [gpu.uuid for gpu in node.gpus.all() if gpu.present]
+def _offer(node: Node, gpus: list[str], leases: list[Lease], taken: set[str]) -> FreeNode:
     return FreeNode(
-        name=node.name, address=node.address, gpus=tuple(uuid for uuid in gpus if uuid not in held.gpus), gpus_total=len(gpus),
-        slots=max(0, node.slots - held.slots), slots_total=node.slots, cores=node.cores, interface=node.interface,
-        infiniband=node.infiniband, mpi=bool(node.mpi),
+        name=node.name, address=node.address, gpus=tuple(uuid for uuid in gpus if uuid not in taken), gpus_total=len(gpus),
+        slots=max(0, node.slots - sum(lease.slots for lease in leases)), slots_total=node.slots, cores=node.cores,
+        interface=node.interface, infiniband=node.infiniband, mpi=bool(node.mpi), mpi_version=node.mpi, hostname=node.hostname,
+        interpreters=tuple(Interpreter(path=item["path"], version=item["version"]) for item in node.interpreters),
+    )
+
+
+def _holds(leases: list[Lease], viewer: Workspace, over: Collection[Key]) -> tuple[Hold, ...]:
+    return tuple(
+        Hold(
+            lease.label if lease.workspace_id == viewer.pk else STRANGER, len(lease.gpus), lease.slots,
+            is_over=(lease.holder, lease.attempt) in over,
+        )
+        for lease in leases
     )
 
 
@@ -120,25 +162,6 @@ def _placement_of(holder: str, attempt: int) -> Placement | None:
             for lease in leases
         )
     )
-
-
-def _explained(cluster: Cluster, wanted: Demand, refusal: Refusal, free: tuple[FreeNode, ...], workspace: Workspace) -> Refusal:
-    """The refusal with who is in the way, and not permanent where a silent node could come back and satisfy it."""
-    if free and not refusal.permanent:
-        who = _holders([node.name for node in free], workspace)
-        return replace(refusal, sentence=f"{refusal.sentence} Held by {who}." if who else refusal.sentence)
-    silent = _offers(cluster, {NodeStatus.UNREACHABLE, NodeStatus.LOST})
-    idle = tuple(replace(node, slots=node.slots_total, gpus=("",) * node.gpus_total) for node in (*free, *silent))
-    if not silent or isinstance(place(wanted, idle), Refusal):
-        return refusal
-    names = ", ".join(node.name for node in silent)
-    return replace(refusal, sentence=f"{refusal.sentence} Not heard from at present: {names}.", permanent=False)
-
-
-def _holders(names: list[str], workspace: Workspace) -> str:
-    leases = Lease.objects.filter(node__name__in=names, released_at=None).order_by("pk")
-    labels = [lease.label if lease.workspace_id == workspace.pk else "another workspace" for lease in leases]
-    return ", ".join(dict.fromkeys(labels))
 
 
 def _announce(nodes: Iterable[Node]) -> None:

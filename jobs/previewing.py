@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clusters import leases
-from clusters.models import Cluster, Node
+from clusters.models import Cluster
 from clusters.visibility import clusters_of
 from jobs import environments, examples
-from jobs.claims import interpreters_of
+from jobs.interpreters import interpreters
 from jobs.models import Snapshot
+from jobs.quarantine import unproven
 from trainhub_launch.errors import SpecError
 from trainhub_launch.findings import Finding, findings
 from trainhub_launch.findings.finding import LEVELS
@@ -19,6 +20,7 @@ from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.planner import plan
 from trainhub_launch.spec import ExampleSource, RunSpec
 from workspaces.access import Principal
+from workspaces.states import Role
 
 NOT_READY_CORES = 1
 
@@ -38,12 +40,13 @@ class Preview:
 def preview(spec: RunSpec, principal: Principal) -> Preview:
     """Never raises for what a person wrote: every objection is a finding."""
     cluster = clusters_of(principal.workspace).filter(name=spec.resources.cluster).first()
-    nodes = leases.nodes_of(cluster, principal.workspace) if cluster else ()
+    nodes = leases.nodes_of(cluster, principal.workspace, unproven()) if cluster else ()
     placement = provisional(demand(spec), nodes) if nodes else _imagined(spec)
     paths, found = _source(spec, principal)
     found += _cluster(spec, cluster, principal)
+    found += _priority(spec, principal)
     found += _secrets(spec)
-    found += _interpreter(spec, placement if nodes else None)
+    found += interpreters(spec, placement, nodes)
     found += [
         item for item in findings(spec, paths=paths, nodes=nodes, environments=environments.names())
         # That a cluster which is not there has no ready nodes need not be said too.
@@ -104,17 +107,7 @@ def _secrets(spec: RunSpec) -> Iterator[Finding]:
             yield Finding("error", f"environment_variables.{name}", message)
 
 
-def _interpreter(spec: RunSpec, placement: Placement | Refusal | None) -> Iterator[Finding]:
-    """Whether the nodes that would be chosen have the interpreter."""
-    if spec.environment.name not in environments.names():
-        return
-    names = [] if placement is None or isinstance(placement, Refusal) else [node.name for node in placement.nodes]
-    nodes = list(Node.objects.filter(name__in=names))
-    if not nodes and spec.environment.name == environments.SYSTEM:
-        return
-    for interpreters in [interpreters_of(node) for node in nodes] or [()]:
-        try:
-            environments.resolve(spec.environment, interpreters)
-        except SpecError as error:
-            yield Finding("error", error.field, error.message)
-            return
+def _priority(spec: RunSpec, principal: Principal) -> Iterator[Finding]:
+    if spec.priority > 0 and not (principal.may(Role.OWNER) or principal.user.is_operator):
+        message = f"{spec.priority} would pass the runs of others; only an owner of the workspace may go above 0"
+        yield Finding("error", "priority", message)

@@ -18,8 +18,8 @@ class RunQuerySet(models.QuerySet[Any]):
         return self.filter(workspace=workspace)
 
     def queued(self) -> RunQuerySet:
-        """First come, first served; a retry keeps its run's place."""
-        return self.filter(state=RunState.QUEUED).order_by("created_at", "number")
+        """The highest priority first, then first come, first served; a retry keeps its run's place."""
+        return self.filter(state=RunState.QUEUED).order_by("-priority", "created_at", "number")
 
     def matching(self, *, state: str = "", experiment: str = "", text: str = "") -> RunQuerySet:
         """`state` is a state's name or `active`; `text` is found in the name or the experiment's name, or is the number."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
@@ -77,13 +76,13 @@ def _earlier(workspace: Workspace, key: str | None, spec: RunSpec, principal: Pr
     if key is None:
         return None
     run = Run.objects.filter(workspace=workspace, idempotency_key=key).first()
-    if run is not None and _content(run.spec) != _content(_frozen(spec, principal).to_json()):
+    if run is not None and _content(RunSpec.from_json(run.spec)) != _content(_frozen(spec, principal)):
         raise SpecError("Idempotency-Key", f"was used before, for run {run.number} with another spec; choose a new key")
     return run
 
 
-def _content(spec: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in spec.items() if name != "display_name"}
+def _content(spec: RunSpec) -> RunSpec:
+    return replace(spec, display_name="")
 
 
 def _create(workspace: Workspace, spec: RunSpec, reviewed: Preview, principal: Principal, key: str | None) -> Run:
@@ -95,6 +94,7 @@ def _create(workspace: Workspace, spec: RunSpec, reviewed: Preview, principal: P
     run = Run.objects.create(
         number=number, workspace=workspace, experiment=experiment, display_name=named.display_name, spec=named.to_json(),
         preview=reviewed.plan.to_json() if reviewed.plan else None, created_by=principal.user, idempotency_key=key,
+        priority=named.priority,
     )
     RunEvent.objects.create(
         run=run, to_state=RunState.QUEUED, message="Submitted.", actor=principal.user.get_username(), at=run.created_at

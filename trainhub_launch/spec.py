@@ -25,6 +25,7 @@ __all__ = [
 ]
 
 VERSION = 1
+LOWEST_PRIORITY, HIGHEST_PRIORITY = -10, 10
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 EXPERIMENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,127}\Z")
 
@@ -93,6 +94,7 @@ class RunSpec:
     environment: EnvironmentRef = EnvironmentRef()
     environment_variables: Mapping[str, Variable] = field(default_factory=dict)
     limits: Limits = Limits()
+    priority: int = 0
     tags: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -124,6 +126,7 @@ class RunSpec:
                 for name, variable in self.environment_variables.items()
             },
             "limits": dict(vars(self.limits)),
+            "priority": self.priority,
             "tags": dict(self.tags),
         }
 
@@ -147,6 +150,7 @@ class RunSpec:
             environment=_read_environment(fields.nested("environment")),
             environment_variables=_read_variables(fields),
             limits=_read_limits(fields.nested("limits")),
+            priority=fields.integer("priority", 0, least=LOWEST_PRIORITY, most=HIGHEST_PRIORITY),
             tags=_read_tags(fields),
         )
         fields.finish()

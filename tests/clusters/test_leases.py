@@ -81,7 +81,8 @@ class TestAcquire:
     def test_a_waiting_run_is_told_who_is_in_the_way(self) -> None:
         ready_node("alpha", "GPU-a")
         take(gpus_wanted(1), "41")
-        assert "Held by run 41." in refused(take(gpus_wanted(1), "42")).sentence
+        sentence = "Waiting for 1 node with 1 GPU: alpha has 0 of 1 GPU free; it is held by run 41."
+        assert refused(take(gpus_wanted(1), "42")).sentence == sentence
 
     def test_the_runs_of_other_workspaces_stay_unnamed(self) -> None:
         ready_node("alpha", "GPU-a")
@@ -95,7 +96,7 @@ class TestAcquire:
         refusal = refused(take(gpus_wanted(9)))
         assert refusal.permanent
         assert refusal.field == "resources.gpus_per_node"
-        assert "alpha comes nearest with 1 GPU(s)" in refusal.sentence
+        assert "alpha comes nearest with 1 GPU: ask for at most 1 GPU per node" in refusal.sentence
 
     def test_a_workspace_that_may_not_use_the_cluster_is_refused_for_good(self) -> None:
         ready_node("alpha")
@@ -125,7 +126,7 @@ class TestSilentNodes:
         silence(ready_node("beta", "GPU-b", "GPU-c"), 30)
         refusal = refused(take(gpus_wanted(2)))
         assert not refusal.permanent
-        assert "Not heard from at present: beta." in refusal.sentence
+        assert refusal.sentence == "Waiting for 1 node with 2 GPUs: beta has not reported for 30 s."
 
 
 class TestRelease:

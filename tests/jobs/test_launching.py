@@ -52,7 +52,9 @@ class TestLaunch:
         second = launched(who, distribution=processes(2))
         state, sentence = state_of(second)
         assert state == RunState.QUEUED
-        assert f"Held by run {first.number}" in sentence
+        assert sentence == (
+            f"Waiting for 1 node with 2 process slots: alpha has 0 of 4 process slots free; they are held by run {first.number}."
+        )
 
     def test_it_starts_when_the_place_is_free(self, who: Principal) -> None:
         alpha = Played(node(slots=4))
@@ -84,7 +86,7 @@ class TestLaunch:
         launching.launch(run.pk)
         state, sentence = state_of(run)
         assert state == RunState.FAILED
-        assert "alpha comes nearest with 2 process slot(s)" in sentence
+        assert "alpha comes nearest with 2 process slots" in sentence
 
     def test_without_a_node_it_waits(self, who: Principal) -> None:
         run = launched(who)

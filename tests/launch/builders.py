@@ -56,11 +56,11 @@ def make_placement(nodes: int = 1, gpus: int = 0, *, cores: int = 16, infiniband
 
 
 def make_node(name: str = "gpu-1", *, gpus: int = 0, free: int | None = None, slots: int = 8, free_slots: int | None = None,
-              infiniband: bool = False, mpi: bool = True) -> FreeNode:
+              infiniband: bool = False, mpi: bool = True, address: str = "10.0.0.1", **more: Any) -> FreeNode:
     return FreeNode(
-        name=name, address="10.0.0.1", gpus=tuple(f"{name}/{i}" for i in range(gpus if free is None else free)), gpus_total=gpus,
+        name=name, address=address, gpus=tuple(f"{name}/{i}" for i in range(gpus if free is None else free)), gpus_total=gpus,
         slots=slots if free_slots is None else free_slots, slots_total=slots, cores=16, interface="eth0", infiniband=infiniband,
-        mpi=mpi,
+        mpi=mpi, hostname=more.pop("hostname", name), **more,
     )
 
 

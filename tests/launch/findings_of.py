@@ -9,7 +9,7 @@ from trainhub_launch.findings import Finding, findings
 from trainhub_launch.placement import FreeNode
 from trainhub_launch.spec import Resources, RunSpec
 
-ROOMY = tuple(make_node(f"gpu-{n}", gpus=8, slots=64) for n in range(1, 5))
+ROOMY = tuple(make_node(f"gpu-{n}", gpus=8, slots=64, address=f"10.0.0.{n}") for n in range(1, 5))
 FILES = ("train.py", "src/model.py", "data/words.txt")
 
 

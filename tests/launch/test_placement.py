@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from tests.launch.builders import make_node, make_spec, mpi, pytorch, tensorflow
+from trainhub_launch.offers import Hold
 from trainhub_launch.placement import Demand, FreeNode, Placement, Refusal, demand, place, provisional
+from trainhub_launch.refusals import span
 from trainhub_launch.spec import Resources
 
 
@@ -71,36 +73,103 @@ class TestRefusal:
     def test_without_nodes_the_run_waits_for_one(self) -> None:
         assert refused(Demand(1, 0, 1)) == Refusal("The cluster has no node that is ready.", "resources.cluster", permanent=False)
 
-    def test_says_which_node_comes_nearest(self) -> None:
+    def test_says_which_node_comes_nearest_and_what_would_fit(self) -> None:
         answer = refused(Demand(1, 8, 0), make_node("small", gpus=1), make_node("larger", gpus=4))
         assert answer == Refusal(
-            "The run needs 1 node with 8 GPU(s), and no node has that many; larger comes nearest with 4 GPU(s).",
+            "The run needs 1 node with 8 GPUs, and no node has that many; larger comes nearest with 4 GPUs: "
+            "ask for at most 4 GPUs per node.",
             "resources.gpus_per_node", permanent=True,
         )
 
+    def test_offers_more_nodes_where_those_have_as_much(self) -> None:
+        answer = refused(Demand(1, 8, 0), *(make_node(f"gpu-{n}", gpus=4) for n in range(2)))
+        assert answer.sentence.endswith("ask for at most 4 GPUs per node, or for 2 nodes with 4 each.")
+        alone = refused(Demand(1, 8, 0, "distribution"), *(make_node(f"gpu-{n}", gpus=4) for n in range(2)))
+        assert alone.sentence.endswith("ask for at most 4 GPUs per node.")
+
     def test_speaks_of_processes_where_no_gpu_is_asked_for(self) -> None:
         answer = refused(Demand(1, 0, 99), make_node("a", slots=8), make_node("b", slots=16))
-        assert "99 process slot(s)" in answer.sentence
-        assert "b comes nearest with 16 process slot(s)" in answer.sentence
+        assert answer.sentence == (
+            "The run needs 1 node with 99 process slots, and no node has that many; b comes nearest with 16 process slots: "
+            "ask for at most 16 process slots per node."
+        )
         assert answer.field == "distribution"
 
     def test_says_that_no_gpu_is_there_at_all(self) -> None:
         assert refused(Demand(1, 1, 0), make_node("a")).sentence.endswith("a comes nearest with no GPU.")
 
-    def test_of_too_few_nodes_is_about_their_number(self) -> None:
+    def test_of_ten_nodes_on_two_names_the_nearest_fit(self) -> None:
+        answer = refused(Demand(10, 4, 0), make_node("a", gpus=4), make_node("b", gpus=8))
+        assert answer == Refusal(
+            "The run needs 10 nodes with 4 GPUs each, and the cluster has 2 nodes; ask for at most 2 nodes.",
+            "distribution.node_count", permanent=True,
+        )
+        assert refused(Demand(10, 9, 0), make_node("a", gpus=4), make_node("b", gpus=8)).sentence == (
+            "The run needs 10 nodes with 9 GPUs each, and the cluster has 2 nodes, none of which has that many."
+        )
+
+    def test_of_too_few_large_nodes_is_about_their_number(self) -> None:
         answer = refused(Demand(3, 4, 0), make_node("a", gpus=4), make_node("b", gpus=8), make_node("c", gpus=2))
-        assert answer.sentence == "The run needs 3 nodes with 4 GPU(s) each, and only 2 nodes have that many: a, b."
+        assert answer.sentence == (
+            "The run needs 3 nodes with 4 GPUs each, and only 2 nodes have that many: a, b; "
+            "ask for at most 2 nodes, or for at most 2 GPUs on each."
+        )
         assert (answer.field, answer.permanent) == ("distribution.node_count", True)
         assert refused(Demand(2, 0, 1, "resources.node_count"), make_node()).field == "resources.node_count"
 
-    def test_for_now_shows_what_is_free_nearest_first(self) -> None:
-        answer = refused(Demand(2, 2, 0), make_node("a", gpus=4, free=0), make_node("b", gpus=4, free=3))
-        assert answer.sentence == "Waiting for 2 nodes with 2 GPU(s) each: b is free, a has 0 of 4 GPU(s) free."
+    def test_a_silent_node_counts_as_there_and_gets_nothing(self) -> None:
+        away = make_node("b", gpus=4, silent_s=44.0)
+        answer = refused(Demand(2, 4, 0), make_node("a", gpus=4), away)
+        assert answer == Refusal(
+            "Waiting for 2 nodes with 4 GPUs each: a is free. b has not reported for 40 s.", "resources.gpus_per_node", False
+        )
+        assert refused(Demand(3, 4, 0), make_node("a", gpus=4), away).permanent
+
+
+class TestWaiting:
+    def test_shows_what_is_free_nearest_first_and_who_holds_the_rest(self) -> None:
+        held = make_node("a", gpus=4, free=0, holds=(Hold("run 41", 2), Hold("another workspace", 2)))
+        half = make_node("b", gpus=4, free=2, holds=(Hold("run 41", 2),))
+        answer = refused(Demand(2, 4, 0), held, half, make_node("c", gpus=4))
+        assert answer.sentence == (
+            "Waiting for 2 nodes with 4 GPUs each: c is free. b has 2 of 4 GPUs free; the others are held by run 41. "
+            "a has 0 of 4 GPUs free; they are held by run 41 and another workspace."
+        )
         assert not answer.permanent
 
-    def test_for_now_speaks_of_slots_where_those_are_short(self) -> None:
+    def test_speaks_of_slots_where_those_are_short(self) -> None:
         answer = refused(Demand(1, 1, 3), make_node("a", gpus=1, slots=4, free_slots=2))
-        assert answer.sentence == "Waiting for 1 node with 1 GPU(s) and 3 process slot(s): a has 2 of 4 process slot(s) free."
+        assert answer.sentence == "Waiting for 1 node with 1 GPU and 3 process slots: a has 2 of 4 process slots free."
+
+    def test_names_gpus_that_wait_for_a_proof(self) -> None:
+        node = make_node("b", gpus=4, free=2, holds=(Hold("run 12", 2, is_over=True),))
+        assert refused(Demand(1, 4, 0), node).sentence == (
+            "Waiting for 1 node with 4 GPUs: b has 2 of 4 GPUs free; "
+            "2 GPUs of b stay out of use until it proves that run 12 is gone."
+        )
+
+    def test_names_only_the_nearest_of_many(self) -> None:
+        nodes = (make_node(f"n{n}", gpus=8, free=0, holds=(Hold("run 1", 8),)) for n in range(9))
+        assert refused(Demand(1, 8, 0), *nodes).sentence.endswith("held by run 1. 5 more nodes are no nearer.")
+
+    @pytest.mark.parametrize(
+        ("seconds", "told"), [(3, "10 s"), (44, "40 s"), (119, "110 s"), (185, "3 min"), (7300, "2 h"), (90000, "25 h")]
+    )
+    def test_spans_are_coarse(self, seconds: float, told: str) -> None:
+        assert span(seconds) == told
+
+
+class TestPreference:
+    def test_of_an_mpi_run_is_for_nodes_with_mpi(self) -> None:
+        nodes = (make_node("a", mpi=False), make_node("b"), make_node("c"))
+        assert placed(Demand(2, 0, 1, mpi=True), *nodes) == ["b", "c"]
+        assert placed(Demand(2, 0, 1), *nodes) == ["a", "b"]
+        assert placed(Demand(3, 0, 1, mpi=True), *nodes) == ["a", "b", "c"]
+
+    def test_of_several_nodes_is_for_those_that_others_can_reach(self) -> None:
+        nodes = (make_node("a", address="127.0.0.1"), make_node("b"), make_node("c"))
+        assert placed(Demand(2, 0, 1), *nodes) == ["b", "c"]
+        assert placed(Demand(1, 0, 1), *nodes) == ["a"]
 
 
 class TestProvisional:
@@ -108,3 +177,10 @@ class TestProvisional:
         answer = provisional(Demand(1, 2, 0), (make_node("a", gpus=4, free=0),))
         assert isinstance(answer, Placement)
         assert answer.head.gpus == ("<GPU 0 of a>", "<GPU 1 of a>")
+
+    def test_prefers_the_nodes_that_report_and_takes_silent_ones_too(self) -> None:
+        nodes = (make_node("a", silent_s=30.0), make_node("b"))
+        for count, expected in ((1, ["b"]), (2, ["a", "b"])):
+            answer = provisional(Demand(count, 0, 1), nodes)
+            assert isinstance(answer, Placement)
+            assert [node.name for node in answer.nodes] == expected

@@ -34,6 +34,7 @@ specs = st.builds(
     resources=st.builds(Resources, st.just("local"), st.none(), st.integers(0, 8)),
     environment=st.builds(EnvironmentRef, st.just("TrainHub-PyTorch-2.13"), texts),
     environment_variables=st.dictionaries(names, st.builds(Variable, value=texts) | st.just(Variable(secret="key"))),
+    priority=st.integers(-10, 10),
     limits=st.builds(Limits, st.none() | st.integers(1, 9999), st.integers(0, 3600), st.integers(0, 100)),
     tags=st.dictionaries(texts, texts),
 )
@@ -107,6 +108,9 @@ class TestRefusals:
             ({"environment_variables": {"A": {"secret": ""}}}, "environment_variables.A.secret"),
             ({"environment_variables": {"A": "\x00"}}, "environment_variables.A"),
             ({"limits": {"retries": 1000}}, "limits.retries"),
+            ({"priority": 11}, "priority"),
+            ({"priority": -11}, "priority"),
+            ({"priority": "high"}, "priority"),
             ({"tags": {"a": 1}}, "tags"),
             ({"node_count": 2}, "node_count"),
             ({"version": 99}, "version"),
@@ -114,6 +118,9 @@ class TestRefusals:
     )
     def test_name_the_field(self, changes: dict[str, Any], field: str) -> None:
         assert refusal(**changes).field == field
+
+    def test_a_priority_out_of_range_is_answered_with_the_range(self) -> None:
+        assert refusal(priority=11).message == "must be between -10 and 10, not 11"
 
     def test_an_unknown_field_is_answered_with_those_there_are(self) -> None:
         assert "process_count_per_node" in refusal(distribution={"type": "mpi", "processes": 4}).message

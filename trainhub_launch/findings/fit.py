@@ -7,32 +7,24 @@ from dataclasses import replace
 
 from trainhub_launch.errors import SpecError
 from trainhub_launch.findings.finding import Finding
+from trainhub_launch.findings.hosts import hosts
 from trainhub_launch.placement import Demand, FreeNode, PlacedNode, Placement, Refusal, demand, place, provisional
 from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.planner import plan
-from trainhub_launch.spec import MpiConfiguration, RunSpec
+from trainhub_launch.spec import RunSpec
 
 
 def fit(spec: RunSpec, nodes: tuple[FreeNode, ...]) -> Iterator[Finding]:
-    if isinstance(spec.distribution, MpiConfiguration) and nodes:
-        yield from _mpirun(spec, nodes)
     wanted = demand(spec)
     idle = provisional(wanted, nodes)
     if isinstance(idle, Refusal):
         yield Finding("error" if idle.permanent else "warning", idle.field, idle.sentence)
         return
     now = place(wanted, nodes)
+    names = [node.name for node in (idle if isinstance(now, Refusal) else now).nodes]
+    yield from hosts(spec, [node for name in names for node in nodes if node.name == name])
     if isinstance(now, Refusal):
         yield Finding("hint", now.field, f"{now.sentence} The run will wait in the queue.")
-
-
-def _mpirun(spec: RunSpec, nodes: tuple[FreeNode, ...]) -> Iterator[Finding]:
-    without = [node.name for node in nodes if not node.mpi]
-    if len(nodes) - len(without) < spec.node_count:
-        yield Finding(
-            "warning", "distribution", f"{', '.join(without[:4])} reports no Open MPI: install it there (Debian: openmpi-bin), "
-            "or choose an environment that contains it",
-        )
 
 
 def planned(spec: RunSpec) -> LaunchPlan | Finding:

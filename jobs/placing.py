@@ -1,0 +1,186 @@
+"""The queue becomes attempts: whose turn it is, what that run gets, and why the others wait."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.db import DatabaseError, transaction
+
+from clusters import leases
+from clusters.models import Cluster, Node
+from jobs import lifecycle
+from jobs.models import Attempt, AttemptNode, Member, Run
+from jobs.quarantine import unproven
+from jobs.queueing import wake_soon
+from jobs.states import Reason, RunState
+from jobs.tokens import token_of
+from trainhub_launch.errors import SpecError
+from trainhub_launch.placement import Demand, Placement, demand
+from trainhub_launch.plan import LaunchPlan
+from trainhub_launch.planner import plan
+from trainhub_launch.refusals import not_now
+from trainhub_launch.spec import RunSpec
+from trainhub_launch.waiting import Line
+from workspaces.tokens import digest
+
+log = logging.getLogger(__name__)
+MOST_WALKS = 50
+"""Every walk that has to begin anew means that somebody else placed a run; the next tick walks again anyway."""
+
+
+class Stale(Exception):
+    """The nodes are no longer as they were read: another worker has placed a run on them."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    run: Run
+    spec: RunSpec
+    wanted: Demand
+
+
+def walk() -> None:
+    """Place what fits, in the order of the queue; the rest says what it waits for. Two workers may walk at the same time."""
+    for _ in range(MOST_WALKS):
+        clusters = {cluster.name: cluster for cluster in Cluster.objects.all()}
+        queues: dict[str, list[Turn]] = {}
+        for turn in _turns():
+            queues.setdefault(turn.spec.resources.cluster, []).append(turn)
+        try:
+            for name, queue in queues.items():
+                _walk(clusters.get(name), queue)
+        except Stale:
+            continue
+        return
+
+
+def _turns() -> Iterable[Turn]:
+    for run in Run.objects.queued().select_related("workspace").defer("preview"):
+        try:
+            spec = RunSpec.from_json(run.spec)
+            yield Turn(run, spec, demand(spec))
+        except Exception:
+            _our_mistake(run)
+
+
+def _walk(cluster: Cluster | None, queue: list[Turn]) -> None:
+    line: Line[Run] = Line(leases.offers(cluster) if cluster else ())
+    refusals = {pk: _refused(cluster, turn) for pk, turn in {turn.run.workspace_id: turn for turn in queue}.items()}
+    for turn in queue:
+        try:
+            _take_turn(cluster, line, turn, refusals[turn.run.workspace_id])
+        except (DatabaseError, Stale):
+            raise
+        except Exception:
+            # A mistake of ours about one run must not keep the others waiting for ever.
+            _our_mistake(turn.run)
+
+
+def _take_turn(cluster: Cluster | None, line: Line[Run], turn: Turn, refused: str) -> None:
+    if cluster is None or refused:
+        fail(turn.run, refused)
+        return
+    answer = line.ask(turn.wanted)
+    if isinstance(answer, Placement):
+        _place(cluster, line, turn, answer)
+    elif answer.permanent:
+        fail(turn.run, answer.sentence)
+    else:
+        _explain(turn, line.in_front(turn.wanted), cluster)
+        line.wait(turn.wanted, turn.run)
+
+
+def _place(cluster: Cluster, line: Line[Run], turn: Turn, chosen: Placement) -> None:
+    run = turn.run
+    with transaction.atomic():
+        # Locks in the order that every writer takes them: run, then cluster.
+        current = Run.objects.select_for_update().filter(pk=run.pk, state=RunState.QUEUED).first()
+        if current is None:
+            return
+        number = current.attempt + 1
+        found = leases.acquire(
+            cluster, turn.wanted, holder=run.pk, attempt=number, label=f"run {run.number}", workspace=run.workspace,
+            seen=line.chosen(chosen),
+        )
+        if isinstance(found, Placement):
+            start(current, turn.spec, number, found)
+    if isinstance(found, Placement):
+        line.grant(found)
+    elif found.permanent:
+        fail(run, found.sentence)
+    else:
+        raise Stale
+
+
+def start(run: Run, spec: RunSpec, number: int, placement: Placement) -> None:
+    """Write down the attempt and wake its nodes. The plan is provisional until they have named their free ports."""
+    try:
+        planned = plan(spec, placement)
+    except SpecError as error:
+        leases.release(run.pk, number)
+        fail(run, error.message)
+        return
+    attempt = Attempt.objects.create(
+        run=run, number=number, placement=[dataclasses.asdict(node) for node in placement.nodes],
+        token_digest=digest(token_of(run.pk, number)),
+    )
+    Run.objects.filter(pk=run.pk).update(attempt=number)
+    nodes = Node.objects.in_bulk([node.name for node in placement.nodes], field_name="name")
+    AttemptNode.objects.bulk_create(
+        AttemptNode(attempt=attempt, node=nodes[placed.name], node_rank=rank) for rank, placed in enumerate(placement.nodes)
+    )
+    Member.objects.bulk_create(_members(attempt, planned, nodes))
+    named = ", ".join(node.name for node in placement.nodes)
+    lifecycle.advance(run.pk, RunState.PROVISIONING, message=f"Placed on {named}.", attempt=number)
+    for node in nodes.values():
+        wake_soon(node, run.pk, number)
+
+
+def fail(run: Run, detail: str, reason: Reason = Reason.DOES_NOT_FIT) -> None:
+    lifecycle.advance(run.pk, reason.final_state, reason, facts={"detail": detail})
+
+
+def _members(attempt: Attempt, planned: LaunchPlan, nodes: dict[str, Node]) -> list[Member]:
+    return [
+        Member(
+            attempt=attempt, node=nodes[command.node], rank=process.rank, local_rank=process.local_rank, role=process.role,
+            log_name=process.log_name, gpus=list(process.gpus), decides=process.decides,
+        )
+        for command in planned.commands
+        for process in command.processes
+    ]
+
+
+def _explain(turn: Turn, in_front: Run | None, cluster: Cluster) -> None:
+    """Whoever waits behind another names that one: it is told once, however often those in front of it change."""
+    run = turn.run
+    sentence = _behind(run, in_front) if in_front else _missing(turn.wanted, run, cluster)
+    if run.reason != Reason.NOT_FITTING_YET or run.facts != {"detail": sentence}:
+        lifecycle.wait_because(run.pk, Reason.NOT_FITTING_YET, {"detail": sentence})
+
+
+def _behind(run: Run, other: Run) -> str:
+    name = f"run {other.number}" if other.workspace_id == run.workspace_id else "a run of another workspace"
+    why = f" (priority {other.priority})" if other.priority != run.priority else ""
+    return f"Waiting behind {name}{why}."
+
+
+def _missing(wanted: Demand, run: Run, cluster: Cluster) -> str:
+    nodes = leases.nodes_of(cluster, run.workspace, unproven())
+    return not_now(wanted, nodes).sentence
+
+
+def _refused(cluster: Cluster | None, turn: Turn) -> str:
+    """Why nobody of the run's workspace gets anything here; empty where they may."""
+    if cluster is None:
+        return f"There is no cluster {turn.spec.resources.cluster!r} any more."
+    refusal = leases.forbidden(cluster, turn.run.workspace)
+    return refusal.sentence if refusal else ""
+
+
+def _our_mistake(run: Run) -> None:
+    log.exception("Run %s could not be launched", run.pk)
+    fail(run, f"run {run.pk}", Reason.INTERNAL)

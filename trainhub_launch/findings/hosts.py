@@ -1,0 +1,84 @@
+"""Nodes that will not find, or not understand, each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from trainhub_launch.findings.finding import Finding
+from trainhub_launch.offers import FreeNode, words
+from trainhub_launch.spec import MpiConfiguration, PyTorchConfiguration, RunSpec
+
+
+def hosts(spec: RunSpec, chosen: Sequence[FreeNode]) -> Iterator[Finding]:
+    """`chosen`: the nodes that the run would get, in node-rank order."""
+    if isinstance(spec.distribution, MpiConfiguration):
+        yield from _mpirun(chosen)
+    if len(chosen) < 2:
+        return
+    yield from _cut_off(chosen)
+    yield from _twins(spec, chosen)
+    unknown = [node.name for node in chosen if not node.interface]
+    if unknown:
+        yield Finding(
+            "warning", "resources.cluster", f"no network interface is known of {words(unknown)}; its ranks may not reach the "
+            "others: set TRAINHUB_NODE_INTERFACE there",
+        )
+
+
+def _mpirun(chosen: Sequence[FreeNode]) -> Iterator[Finding]:
+    without = [node.name for node in chosen if not node.mpi]
+    if without:
+        yield Finding(
+            "warning", "distribution", f"{words(without)} {'reports' if len(without) == 1 else 'report'} no Open MPI: install "
+            "it there (Debian: openmpi-bin), or choose an environment that contains it",
+        )
+        return
+    majors = {node.name: _major(node.mpi_version) for node in chosen}
+    if len(set(majors.values()) - {""}) > 1:
+        told = ", ".join(f"{node.name} has {node.mpi_version}" for node in chosen)
+        yield Finding(
+            "warning", "distribution", f"the nodes have different Open MPI: {told}; mpirun cannot start daemons of another "
+            "major version, so install the same everywhere, or choose an environment that contains it",
+        )
+
+
+def _major(version: str) -> str:
+    """`mpirun (Open MPI) 4.1.6` -> 4."""
+    number = version.rpartition(" ")[2].partition(".")[0]
+    return number if number.isdecimal() else ""
+
+
+def _cut_off(chosen: Sequence[FreeNode]) -> Iterator[Finding]:
+    """Two agents of one machine do reach each other there."""
+    alone = [node for node in chosen if node.is_alone]
+    if alone and len({node.hostname for node in chosen}) > 1:
+        names, address = words([node.name for node in alone]), alone[0].address or "no address"
+        reports = "reports" if len(alone) == 1 else "report"
+        yield Finding(
+            "error", "resources.cluster", f"{names} {reports} {address}, where no other node reaches it: set "
+            "TRAINHUB_NODE_ADDRESS there to an address of its network and start the agent again",
+        )
+
+
+def _twins(spec: RunSpec, chosen: Sequence[FreeNode]) -> Iterator[Finding]:
+    distribution = spec.distribution
+    by_name = isinstance(distribution, MpiConfiguration) or (
+        isinstance(distribution, PyTorchConfiguration) and distribution.communication_backend == "gloo"
+    )
+    for same in _alike(chosen, lambda node: node.hostname) if by_name else ():
+        yield Finding(
+            "warning", "resources.cluster", f"{words([node.name for node in same])} are both called {same[0].hostname}; what "
+            "counts host names (DeepSpeed, Horovod) takes them for one machine: give each a host name of its own",
+        )
+    for same in _alike(chosen, lambda node: "" if node.is_alone else node.address):
+        yield Finding(
+            "warning", "resources.cluster", f"{words([node.name for node in same])} report the same address {same[0].address}, "
+            "so their ranks cannot be told apart: set TRAINHUB_NODE_ADDRESS on one of them",
+        )
+
+
+def _alike(chosen: Sequence[FreeNode], key: Callable[[FreeNode], str]) -> Iterator[list[FreeNode]]:
+    groups: dict[str, list[FreeNode]] = {}
+    for node in chosen:
+        groups.setdefault(key(node), []).append(node)
+    yield from (group for value, group in groups.items() if value and len(group) > 1)

@@ -1,0 +1,136 @@
+"""Why a run gets no place: the sentences that its owner reads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trainhub_launch.offers import Demand, FreeNode, Hold, counted, words
+
+MOST_NAMED = 6
+_ENOUGH_TO_READ = 4
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """`permanent`: no freeing of GPUs on the present nodes can ever satisfy this."""
+
+    sentence: str
+    field: str
+    permanent: bool
+
+
+def never(wanted: Demand, nodes: Sequence[FreeNode]) -> Refusal:
+    """The cluster is too small, with what would fit instead."""
+    able = sorted((node.name for node in nodes if node.can_ever(wanted)), key=natural)
+    if not able and len(nodes) >= wanted.nodes:
+        return Refusal(f"The run needs {_each(wanted)}, {_too_small(wanted, nodes)}.", _field(wanted), permanent=True)
+    if len(able) == len(nodes):
+        there = f"and the cluster has {counted(len(nodes), 'node')}; ask for at most {counted(len(nodes), 'node')}"
+    elif able:
+        have = "1 node has" if len(able) == 1 else f"{len(able)} nodes have"
+        more = f" and {len(able) - MOST_NAMED} more" if len(able) > MOST_NAMED else ""
+        there = f"and only {have} that many: {', '.join(able[:MOST_NAMED])}{more}; ask for {_instead(wanted, nodes, len(able))}"
+    else:
+        there = f"and the cluster has {counted(len(nodes), 'node')}, none of which has that many"
+    return Refusal(f"The run needs {_each(wanted)}, {there}.", wanted.nodes_field, permanent=True)
+
+
+def not_now(wanted: Demand, nodes: Sequence[FreeNode]) -> Refusal:
+    """The cluster is large enough, or has no node yet: who has what the run waits for, nearest node first."""
+    if not nodes:
+        return Refusal("The cluster has no node that is ready.", "resources.cluster", permanent=False)
+    able = [node for node in nodes if node.can_ever(wanted)]
+    nearest_first = sorted(able, key=lambda node: _distance(wanted, node))
+    told = ". ".join(_standing(wanted, node) for node in nearest_first[:_ENOUGH_TO_READ])
+    rest = len(able) - _ENOUGH_TO_READ
+    more = f". {counted(rest, 'more node')} {'is' if rest == 1 else 'are'} no nearer" if rest > 0 else ""
+    return Refusal(f"Waiting for {_each(wanted)}: {told}{more}.", _field(wanted), permanent=False)
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """gpu-2 before gpu-10."""
+    return [(int(part) if part.isdecimal() else 0, part) for part in re.split(r"([0-9]+)", name)]
+
+
+def span(seconds: float) -> str:
+    """Coarse, so that a sentence which is told again and again seldom changes."""
+    tens = max(10, int(seconds // 10) * 10)
+    if tens < 120:
+        return f"{tens} s"
+    return f"{tens // 60} min" if tens < 7200 else f"{tens // 3600} h"
+
+
+def _too_small(wanted: Demand, nodes: Sequence[FreeNode]) -> str:
+    nearest = max(
+        nodes, key=lambda node: (min(node.gpus_total, wanted.gpus), min(node.slots_total, wanted.slots), node.gpus_total)
+    )
+    has = _amount(nearest.gpus_total if wanted.gpus else 0, nearest.slots_total if wanted.slots else 0)
+    sentence = f"and no node has that many; {nearest.name} comes nearest with {has}"
+    smaller = _of_the_nth(wanted, nodes)
+    if smaller and not (wanted.gpus and wanted.slots):
+        sentence += f": ask for at most {_of_kind(wanted, smaller)} per node"
+        enough = -(-wanted.nodes * wanted.gpus // smaller)
+        may_spread = wanted.gpus and wanted.nodes_field.endswith("node_count")
+        if may_spread and sum(node.gpus_total >= smaller for node in nodes) >= enough:
+            sentence += f", or for {enough} nodes with {smaller} each"
+    return sentence
+
+
+def _instead(wanted: Demand, nodes: Sequence[FreeNode], able: int) -> str:
+    fewer = f"at most {counted(able, 'node')}"
+    smaller = 0 if wanted.gpus and wanted.slots else _of_the_nth(wanted, nodes)
+    return f"{fewer}, or for at most {_of_kind(wanted, smaller)} on each" if smaller else fewer
+
+
+def _of_kind(wanted: Demand, count: int) -> str:
+    return _amount(count, 0) if wanted.gpus else _amount(0, count)
+
+
+def _of_the_nth(wanted: Demand, nodes: Sequence[FreeNode]) -> int:
+    """The most that each of as many nodes as the run wants can give; 0 where there are not so many."""
+    totals = sorted((node.gpus_total if wanted.gpus else node.slots_total for node in nodes), reverse=True)
+    return totals[wanted.nodes - 1] if len(totals) >= wanted.nodes else 0
+
+
+def _distance(wanted: Demand, node: FreeNode) -> tuple[bool, int, int, list[tuple[int, str]]]:
+    lacking = (max(0, wanted.gpus - len(node.gpus)), max(0, wanted.slots - node.slots))
+    return (node.silent_s is not None, *lacking, natural(node.name))
+
+
+def _standing(wanted: Demand, node: FreeNode) -> str:
+    if node.silent_s is not None:
+        return f"{node.name} has not reported for {span(node.silent_s)}"
+    if len(node.gpus) < wanted.gpus:
+        return _short(node, "GPU", len(node.gpus), node.gpus_total, [(hold, hold.gpus) for hold in node.holds])
+    if node.slots < wanted.slots:
+        return _short(node, "process slot", node.slots, node.slots_total, [(hold, hold.slots) for hold in node.holds])
+    return f"{node.name} has room" if node.holds else f"{node.name} is free"
+
+
+def _short(node: FreeNode, noun: str, free: int, total: int, holds: list[tuple[Hold, int]]) -> str:
+    sentence = f"{node.name} has {free} of {counted(total, noun)} free"
+    holders = list(dict.fromkeys(hold.who for hold, amount in holds if amount and not hold.is_over))
+    if holders:
+        whose = "the others are" if free else "they are" if total > 1 else "it is"
+        sentence += f"; {whose} held by {words(holders)}"
+    for hold, amount in holds:
+        if amount and hold.is_over:
+            stay = "stays" if amount == 1 else "stay"
+            proof = f"{'it' if holders or free else node.name} proves that {hold.who} is gone"
+            sentence += f"; {counted(amount, noun)} of {node.name} {stay} out of use until {proof}"
+    return sentence
+
+
+def _field(wanted: Demand) -> str:
+    return "resources.gpus_per_node" if wanted.gpus else "distribution"
+
+
+def _each(wanted: Demand) -> str:
+    return f"{counted(wanted.nodes, 'node')} with {_amount(wanted.gpus, wanted.slots)}{'' if wanted.nodes == 1 else ' each'}"
+
+
+def _amount(gpus: int, slots: int) -> str:
+    parts = [counted(gpus, "GPU")] * (gpus > 0) + [counted(slots, "process slot")] * (slots > 0)
+    return " and ".join(parts) or "no GPU"
