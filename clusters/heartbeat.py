@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from clusters import inventory
+from clusters import happenings, inventory, journal
 from clusters.hearing import Heard, heard
 from clusters.models import Gpu, Node
 from clusters.states import NodeStatus
@@ -19,25 +19,45 @@ from trainhub_launch.report import Heartbeat
 
 log = logging.getLogger(__name__)
 WRITE_AT_MOST_EVERY = timedelta(seconds=1)
+AGENT_ID = 32
 
 
-def apply(node: Node, beat: Heartbeat | None, at: datetime) -> None:
-    """Take a report's heartbeat. Raises WireError for values that no machine has.
+def apply(node: Node, beat: Heartbeat | None, at: datetime, *, agent: str = "", clock_moved_s: float = 0.0) -> float:
+    """Take a report's heartbeat; returns the seconds of silence that it ends, 0 for none. Raises WireError for values
+    that no machine has.
 
     While nothing but numbers change, rows are written at most once a second: a busy node reports far oftener.
+    `agent` is the process that reports; `clock_moved_s` what `clocks.observe` has just learned.
     """
     changed = {} if beat is None else _changed(node, inventory.facts(beat))
+    if agent and agent[:AGENT_ID] != node.agent_id:
+        changed["agent_id"] = agent[:AGENT_ID]
+    if clock_moved_s:
+        changed["clock_offset_s"] = node.clock_offset_s
     if not changed and node.last_report_at is not None and timedelta(0) <= at - node.last_report_at < WRITE_AT_MOST_EVERY:
-        return
+        return 0.0
+    silence = _silence_before(node, at)
     with transaction.atomic():
         if beat is not None:
             elsewhere = _upsert_gpus(node, inventory.devices(beat), at)
             changed["vitals"] = inventory.vitals(beat, at) | ({"gpus_elsewhere": elsewhere} if elsewhere else {})
+        for kind, message in happenings.of(node, beat, changed, silence_s=silence, clock_moved_s=clock_moved_s):
+            journal.note(node, kind, message, at)
         changed["last_report_at"] = at
         Node.objects.filter(pk=node.pk).update(**changed)
         publish_on_commit(node_topic(node.pk), {"type": "node.changed", "node": node.name})
     for name, value in changed.items():
         setattr(node, name, value)
+    return silence
+
+
+def _silence_before(node: Node, at: datetime) -> float:
+    """Seconds for which the node has been missed; 0 while it is merely between two reports."""
+    patience = timedelta(seconds=settings.NODE_UNREACHABLE_AFTER)
+    if node.last_report_at is None or at - node.last_report_at < patience:
+        return 0.0
+    silence = heard(at).silence(node, at)
+    return silence.total_seconds() if silence >= patience else 0.0
 
 
 def status(node: Node, now: datetime, span: Heard | None = None) -> NodeStatus:

@@ -28,6 +28,7 @@ def facts(beat: Heartbeat) -> dict[str, Any]:
         "infiniband": bool(beat.infiniband),
         "mpi": _text("mpi", beat.mpi, 64),
         "run_as": _text("run_as", beat.run_as, 64),
+        **({"boot_id": _text("boot_id", beat.boot_id, 64)} if beat.boot_id else {}),
         "interpreters": [
             {"path": _text("interpreters", item.path, 1000), "version": _text("interpreters", item.version, 64)}
             for item in beat.interpreters[:64]

@@ -1,4 +1,8 @@
-"""A node asks for its part of an attempt and is told once what to run."""
+"""A node asks for its part of an attempt and is told what to run.
+
+The only node of a run is told once. Of several, each is told twice: at once what to make ready, and once all are
+ready what to start.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +15,19 @@ from django.db import transaction
 from django.utils import timezone
 
 from clusters.models import Node
-from jobs import environments, lifecycle
+from jobs import environments, lifecycle, planning
 from jobs.ending import end
-from jobs.models import Attempt, AttemptNode, Member, Run, Snapshot
-from jobs.queueing import wake_soon
+from jobs.models import Attempt, AttemptNode, Run, Snapshot
 from jobs.states import Reason, RunState
 from jobs.tokens import token_of
 from trainhub_launch.errors import SpecError
 from trainhub_launch.order import NodeOrder
-from trainhub_launch.placement import PlacedNode, Placement
 from trainhub_launch.plan import LaunchPlan
-from trainhub_launch.planner import plan
 from trainhub_launch.report import Interpreter
 from trainhub_launch.spec import RunSpec
 
 NONCE = re.compile(r"[0-9a-f]{32}\Z")
-MAX_PORTS = 64
+READY = "ready"
 CLAIMABLE = (RunState.PROVISIONING, RunState.PREPARING, RunState.RUNNING)
 
 
@@ -35,7 +36,7 @@ class Refused(Exception):
 
 
 class Later(Refused):
-    """Not yet: other nodes of the attempt have still to ask. The answer to a report asks again."""
+    """Not yet: other nodes of the attempt are not ready. The wake-up, or the answer to a report, asks again."""
 
 
 def claim(  # noqa: PLR0917 - the claim as it comes over the wire
@@ -43,26 +44,23 @@ def claim(  # noqa: PLR0917 - the claim as it comes over the wire
 ) -> NodeOrder:
     """The order of `node`; the same for the same nonce again (a lost answer). Raises Refused.
 
-    `hub_url` is how the node itself reaches the hub.
+    `ports` are free there; of several nodes they are told once the node is ready. `hub_url` is how the node itself
+    reaches the hub.
     """
     if not NONCE.match(nonce):
         raise Refused("nonce must be 32 hexadecimal digits")
-    offered = [int(port) for port in ports if 1024 <= int(port) <= 65535][:MAX_PORTS]
     try:
         with transaction.atomic():
-            part = _take(node, run_id, attempt, nonce, offered)
-            order = _order(part, hub_url or settings.PUBLIC_URL) if part else None
+            part = _take(node, run_id, attempt, nonce, planning.usable([int(port) for port in ports]))
+            return _order(part, hub_url or settings.PUBLIC_URL)
     except SpecError as error:
         # What was right when it was submitted no longer is: an interpreter that the node does not have any more.
         end(run_id, attempt, Reason.LAUNCH_FAILED, {"node": node.name, "detail": error.message})
         raise Refused(error.message) from error
-    if order is None:
-        raise Later("Other nodes of this attempt have still to ask for their part.")
-    return order
 
 
-def _take(node: Node, run_id: str, number: int, nonce: str, ports: list[int]) -> AttemptNode | None:
-    """The node's part, claimed; None while other nodes' ports are unknown."""
+def _take(node: Node, run_id: str, number: int, nonce: str, ports: list[int]) -> AttemptNode:
+    """The node's part, claimed."""
     run = Run.objects.select_for_update().filter(pk=run_id).first()
     part = (
         AttemptNode.objects.select_related("attempt__run", "node")
@@ -75,50 +73,26 @@ def _take(node: Node, run_id: str, number: int, nonce: str, ports: list[int]) ->
         raise Refused("This attempt is over.")
     if part.attempt.failing:
         raise Refused("The attempt has failed on another node.")
+    if part.attempt.served:
+        raise Refused("The ranks that decide have finished without this node.")
     if run.state not in CLAIMABLE:
         raise Refused(f"The run is {run.state}.")
-    if part.claimed_at is not None:
-        if part.nonce != nonce:
-            raise Refused("This part has been claimed before.")
-        return part
-    if part.attempt.plan is None and not _plan_with_ports(run, part, ports):
-        return None
-    part.nonce, part.claimed_at = nonce, timezone.now()
-    part.save(update_fields=["nonce", "claimed_at"])
-    lifecycle.advance(run_id, RunState.PREPARING, actor=f"node {node.name}", attempt=number)
+    if part.claimed_at is None:
+        _claim_first(run, part, nonce, ports)
+    elif part.nonce != nonce:
+        raise Refused("This part has been claimed before.")
+    elif part.phase == READY and part.attempt.plan is None:
+        raise Later("Other nodes of this attempt are not ready yet.")
     return part
 
 
-def _plan_with_ports(run: Run, part: AttemptNode, ports: list[int]) -> bool:
-    """Make and store the plan that will run, once every node has said which of its ports are free."""
-    part.ports = ports
-    AttemptNode.objects.filter(pk=part.pk).update(ports=ports)
-    others = list(AttemptNode.objects.filter(attempt=part.attempt).select_related("node").order_by("node_rank"))
-    if not all(other.ports or other.pk == part.pk for other in others):
-        return False
-    final = plan(RunSpec.from_json(run.spec), placement_of(part.attempt), {other.node.name: other.ports for other in others})
-    part.attempt.plan = final.to_json()
-    Attempt.objects.filter(pk=part.attempt.pk).update(plan=part.attempt.plan)
-    _note_members(part.attempt, final)
-    for other in others:
-        if other.pk != part.pk:
-            wake_soon(other.node, run.pk, part.attempt.number)
-    return True
-
-
-def _note_members(attempt: Attempt, final: LaunchPlan) -> None:
-    """The members are those of the provisional plan; only what a port could have moved is written again."""
-    planned = {process.rank: process for process in final.processes}
-    for member in Member.objects.filter(attempt=attempt):
-        process = planned[member.rank]
-        told = (process.log_name, list(process.gpus), process.decides)
-        if (member.log_name, member.gpus, member.decides) != told:
-            member.log_name, member.gpus, member.decides = told
-            member.save(update_fields=["log_name", "gpus", "decides"])
-
-
-def placement_of(attempt: Attempt) -> Placement:
-    return Placement(tuple(PlacedNode(**{**item, "gpus": tuple(item["gpus"])}) for item in attempt.placement))
+def _claim_first(run: Run, part: AttemptNode, nonce: str, ports: list[int]) -> None:
+    if len(part.attempt.placement) == 1:
+        part.ports = ports
+        planning.finalize(run, part.attempt, {part.node.name: ports})
+    part.nonce, part.claimed_at = nonce, timezone.now()
+    part.save(update_fields=["nonce", "claimed_at", "ports"])
+    lifecycle.advance(run.pk, RunState.PREPARING, actor=f"node {part.node.name}", attempt=part.attempt.number)
 
 
 def interpreters_of(node: Node) -> tuple[Interpreter, ...]:
@@ -128,7 +102,7 @@ def interpreters_of(node: Node) -> tuple[Interpreter, ...]:
 def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
     run, attempt = part.attempt.run, part.attempt
     spec = RunSpec.from_json(run.spec)
-    planned = LaunchPlan.from_json(attempt.plan or {})
+    planned = LaunchPlan.from_json(attempt.plan) if attempt.plan else planning.provisional(run, attempt)
     snapshot = Snapshot.objects.get(workspace_id=run.workspace_id, sha256=run.spec["source"]["id"])
     token = token_of(run.pk, attempt.number)
     return NodeOrder(
@@ -143,6 +117,7 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
         timeout_s=spec.limits.timeout_s,
         grace_s=spec.limits.grace_s,
         head=part.node_rank == 0,
+        go=attempt.plan is not None,
     )
 
 

@@ -12,7 +12,7 @@ from jobs import lifecycle
 from jobs.models import Run
 from jobs.states import Reason, RunState
 
-FOR_GOOD = frozenset({Reason.CANCELED, Reason.COMPLETED, Reason.DOES_NOT_FIT, Reason.TIMED_OUT})
+FOR_GOOD = frozenset({Reason.CANCELED, Reason.COMPLETED, Reason.DOES_NOT_FIT, Reason.MISMATCH, Reason.TIMED_OUT})
 """Reasons that another attempt cannot change."""
 
 

@@ -7,6 +7,8 @@ import time
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db.models import BooleanField, ExpressionWrapper, Q
+
 from jobs.models import AttemptNode, Member
 from jobs.states import RunState
 from trainhub_launch.report import StopOrder
@@ -30,10 +32,12 @@ class Holding:
     claimed_at: datetime | None
     node_rank: int
     phase: str
-    log_sizes: dict[str, int]
     grace_s: int
     workspace_id: int
     own_logs: frozenset[str]
+    planned: bool
+    served: bool
+    daemon: tuple[str, ...]
 
     @property
     def key(self) -> Key:
@@ -46,8 +50,20 @@ class Holding:
 
     @property
     def to_start(self) -> bool:
-        states = (RunState.PROVISIONING, RunState.PREPARING)
-        return self.claimed_at is None and not self.over and not self.failing and self.run_state in states
+        """Whether the node is to ask: for its part, or, once all nodes are ready, for the final order."""
+        if self.over or self.failing or self.served:
+            return False
+        if self.claimed_at is None:
+            return self.run_state in (RunState.PROVISIONING, RunState.PREPARING)
+        return self._may_go
+
+    @property
+    def daemon_wanted(self) -> bool:
+        return bool(self.daemon) and not (self.over or self.failing or self.served) and self._may_go
+
+    @property
+    def _may_go(self) -> bool:
+        return self.phase == "ready" and self.planned and self.run_state in (RunState.PREPARING, RunState.RUNNING)
 
     def stop(self) -> StopOrder | None:
         if self.phase == "done":
@@ -59,6 +75,8 @@ class Holding:
             why = "orphan"
         elif self.failing:
             why = "gang"
+        elif self.served:
+            why = "served"
         return StopOrder(self.run, self.attempt, self.grace_s, why) if why else None
 
     def stored_name(self, name: str) -> str | None:
@@ -103,19 +121,26 @@ def restart() -> None:
 
 
 def _read(node_id: int, known: dict[Key, Holding]) -> list[Holding]:
-    parts = AttemptNode.objects.filter(node_id=node_id, settled_at=None).select_related("attempt__run")
-    return [_holding(part, known) for part in parts]
+    parts = (
+        AttemptNode.objects.filter(node_id=node_id, settled_at=None)
+        .select_related("attempt__run")
+        # A plan of many ranks is long, and read at every report of a busy node.
+        .defer("attempt__plan", "attempt__run__preview")
+        .annotate(planned=ExpressionWrapper(Q(attempt__plan__isnull=False), BooleanField()))
+    )
+    return [_holding(part, part.planned, known) for part in parts]
 
 
-def _holding(part: AttemptNode, known: dict[Key, Holding]) -> Holding:
+def _holding(part: AttemptNode, planned: bool, known: dict[Key, Holding]) -> Holding:
     attempt, run = part.attempt, part.attempt.run
     before = known.get((run.pk, attempt.number))
     return Holding(
         part_id=part.pk, run=run.pk, attempt=attempt.number, run_state=RunState(run.state), run_attempt=run.attempt,
         ended=attempt.ended_at is not None, failing=attempt.failing, claimed_at=part.claimed_at,
-        node_rank=part.node_rank, phase=part.phase, log_sizes=part.fact.get("logs", {}),
+        node_rank=part.node_rank, phase=part.phase,
         grace_s=int(run.spec["limits"]["grace_s"]), workspace_id=run.workspace_id,
-        own_logs=before.own_logs if before and before.claimed_at else _own_logs(part),
+        own_logs=before.own_logs if before and before.planned == planned else _own_logs(part),
+        planned=planned, served=attempt.served, daemon=tuple(part.daemon),
     )
 
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 from clusters import leases
 from jobs import logstore
 from jobs.models import Attempt, AttemptNode, Member, Run, RunEvent
-from jobs.queueing import launch_soon
+from jobs.queueing import launch_soon, wake_soon
 from jobs.states import FINAL, TRANSITIONS, MemberState, Reason, RunState
 from live.publish import publish_on_commit
 from live.topics import run_topic, runs_topic
@@ -106,26 +106,34 @@ def _end_attempt(run: Run, when: datetime) -> None:
     """The attempt's token ends; every node that provably runs nothing of it any more gives its lease back.
 
     A node that claimed its part and has not told its end keeps the lease: its GPUs stay out of use until
-    it proves that the processes are gone (`settle`).
+    it proves that the processes are gone (`settle`). It is woken, to be told to end them.
     """
     attempt = Attempt.objects.filter(run=run, number=run.attempt, ended_at=None).first()
     if attempt is None:
         return
     Attempt.objects.filter(pk=attempt.pk).update(ended_at=when, token_digest="")
+    Member.objects.filter(attempt=attempt, state=MemberState.WAITING).update(state=MemberState.STOPPED)
     for part in AttemptNode.objects.filter(attempt=attempt).select_related("node"):
         if part.claimed_at is None:
             settle(part, run.pk, attempt.number, when)
         elif part.phase == "done":
             leases.release(run.pk, attempt.number, part.node)
+            _leave_none_running(part)
+        else:
+            wake_soon(part.node, run.pk, attempt.number)
     if not AttemptNode.objects.filter(attempt=attempt, settled_at=None).exists():
         logstore.close(run.pk, attempt.number)
-    unended = Member.objects.filter(attempt=attempt)
-    unended.filter(state=MemberState.WAITING).update(state=MemberState.STOPPED)
-    unended.filter(state=MemberState.RUNNING).update(state=MemberState.LOST)
 
 
 def settle(part: AttemptNode, run_id: str, attempt: int, at: datetime) -> None:
     """This node holds nothing of the attempt any more, and has nothing more to say about it."""
     AttemptNode.objects.filter(pk=part.pk).update(settled_at=at)
+    _leave_none_running(part)
     if leases.release(run_id, attempt, part.node):
         launch_soon()
+
+
+def _leave_none_running(part: AttemptNode) -> None:
+    """Of ranks whose end nobody has told, nobody will tell it."""
+    running = Member.objects.filter(attempt_id=part.attempt_id, node_id=part.node_id, state=MemberState.RUNNING)
+    running.update(state=MemberState.LOST)

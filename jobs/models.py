@@ -106,6 +106,7 @@ class Attempt(models.Model):
     token_digest = models.CharField(max_length=64, blank=True, db_index=True)
     warnings = models.JSONField(default=list)
     failing = models.BooleanField(default=False, help_text="It cannot succeed any more: every node is to end its part.")
+    served = models.BooleanField(default=False, help_text="Every deciding rank has succeeded: those that only serve are to end.")
     cause = models.JSONField(null=True, help_text="Why it failed, as read out of the ranks' logs (jobs.causes); null: not read.")
     created_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True, blank=True)

@@ -11,6 +11,7 @@ from jobs.states import MemberState, Reason, RunState
 from trainhub_launch.report import PHASES, AttemptFact, MemberFact
 
 _PHASES = ("", *PHASES)
+_SUCCEEDED = MemberState.SUCCEEDED
 _ERRORS = {
     "environment": Reason.ENVIRONMENT_FAILED,
     "snapshot": Reason.SNAPSHOT_FAILED,
@@ -38,12 +39,23 @@ class Verdict:
     """`state` the run should have reached by now; with a reason, the attempt is decided.
 
     `failing`: the attempt cannot succeed any more, though some node is not done; the others are to stop.
+    `served`: it has succeeded, though some node is not done; ranks that only serve are to stop.
     """
 
     state: RunState
     reason: Reason = Reason.NONE
     facts: Mapping[str, Any] = field(default_factory=dict)
     failing: bool = False
+    served: bool = False
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What made an attempt fail, and when, in Unix seconds (None: not known)."""
+
+    reason: Reason
+    facts: dict[str, Any]
+    at: float | None
 
 
 def derive(parts: Sequence[Part], *, canceled_by: str | None = None, timeout_s: int | None = None) -> Verdict:
@@ -52,7 +64,8 @@ def derive(parts: Sequence[Part], *, canceled_by: str | None = None, timeout_s: 
     1. A cancel that was asked for wins over whatever its stop signals made of the ranks.
     2. The time limit.
     3. A node that could not prepare or start its part, the first node in rank order.
-    4. The first rank, by true end time, that failed and was not ended by us.
+    4. The first rank, by true end time, that failed and was not ended by us; of ranks that do not decide only while
+       those that do have not all succeeded.
     5. A deciding rank that did not succeed although nobody failed (ended as an orphan, never started).
     6. Outputs that could not be saved.
     7. Success: every deciding rank succeeded; parameter servers and their like, ended by us, count as success.
@@ -60,8 +73,23 @@ def derive(parts: Sequence[Part], *, canceled_by: str | None = None, timeout_s: 
     reason, facts = _decided(parts, canceled_by, timeout_s)
     if all(part.phase == "done" for part in parts):
         return Verdict(reason.final_state, reason, facts)
-    failing = reason not in (Reason.COMPLETED, Reason.CANCELED)
+    if _have_succeeded(parts):
+        return Verdict(_state(parts), served=True)
+    failing = reason is not Reason.COMPLETED and canceled_by is None
     return Verdict(_state(parts), failing=failing and _is_over(parts))
+
+
+def first_failure(parts: Sequence[Part], timeout_s: int | None) -> Failure | None:
+    """What has failed first so far; None where nothing has. See rules 2 to 4 of `derive`."""
+    told = sorted((part for part in parts if part.fact), key=lambda part: part.node_rank)
+    for part in told:
+        if part.fact and part.fact.stopping == "timeout":
+            return Failure(Reason.TIMED_OUT, {"seconds": timeout_s}, None)
+    for part in told:
+        if part.fact and part.fact.error and part.fact.error_kind != "upload":
+            return Failure(*_error(part.node, part.fact), max(part.fact.phase_at.values(), default=None))
+    failed = [] if _have_succeeded(parts) else _failed(told)
+    return Failure(*_death(*failed[0]), failed[0][1].ended_at) if failed else None
 
 
 def member_state(fact: MemberFact) -> MemberState:
@@ -85,24 +113,33 @@ def _state(parts: Sequence[Part]) -> RunState:
 
 def _is_over(parts: Sequence[Part]) -> bool:
     """A failure is only read out of what has been told: a part that has not ended has not failed."""
-    return any(part.fact and (part.fact.error or _failed([part])) for part in parts)
+    for part in parts:
+        if part.fact and (part.fact.error or _failed([part])):
+            return True
+        ended = _ended(part)
+        if part.phase == "done" and any(decides and ended.get(rank) is not _SUCCEEDED for rank, decides in part.decides.items()):
+            return True
+    return False
+
+
+def _have_succeeded(parts: Sequence[Part]) -> bool:
+    """Whether every rank that decides has, and there are others."""
+    deciding = [_ended(part).get(rank) is _SUCCEEDED for part in parts for rank, decides in part.decides.items() if decides]
+    return all(deciding) and 0 < len(deciding) < sum(len(part.decides) for part in parts)
+
+
+def _ended(part: Part) -> dict[int, MemberState]:
+    return {member.rank: member_state(member) for member in part.fact.members} if part.fact else {}
 
 
 def _decided(parts: Sequence[Part], canceled_by: str | None, timeout_s: int | None) -> tuple[Reason, dict[str, Any]]:
     if canceled_by is not None:
         return Reason.CANCELED, {"who": canceled_by}
+    failure = first_failure(parts, timeout_s)
+    if failure:
+        return failure.reason, failure.facts
     told = sorted((part for part in parts if part.fact), key=lambda part: part.node_rank)
-    stopping = {part.fact.stopping: part for part in told if part.fact}
-    if "timeout" in stopping:
-        return Reason.TIMED_OUT, {"seconds": timeout_s}
-    broken = [part for part in told if part.fact and part.fact.error]
-    for part in broken:
-        if part.fact and part.fact.error_kind != "upload":
-            return _error(part.node, part.fact)
-    failed = _failed(told)
-    if failed:
-        return _death(*failed[0])
-    return _undecided(told, stopping) or _saved(broken)
+    return _undecided(told) or _saved(told)
 
 
 def _failed(parts: Sequence[Part]) -> list[tuple[Part, MemberFact]]:
@@ -123,11 +160,12 @@ def _death(part: Part, member: MemberFact) -> tuple[Reason, dict[str, Any]]:
     return Reason.EXITED, facts | {"code": member.exit_code}
 
 
-def _undecided(parts: Sequence[Part], stopping: Mapping[str, Part]) -> tuple[Reason, dict[str, Any]] | None:
+def _undecided(parts: Sequence[Part]) -> tuple[Reason, dict[str, Any]] | None:
+    stopping = {part.fact.stopping: part for part in parts if part.fact}
     for part in parts:
-        ended = {member.rank: member_state(member) for member in part.fact.members} if part.fact else {}
+        ended = _ended(part)
         for rank, decides in sorted(part.decides.items()):
-            if not decides or ended.get(rank) is MemberState.SUCCEEDED:
+            if not decides or ended.get(rank) is _SUCCEEDED:
                 continue
             if "canceled" in stopping:
                 return Reason.CANCELED, {"who": f"node {stopping['canceled'].node}"}
@@ -137,9 +175,9 @@ def _undecided(parts: Sequence[Part], stopping: Mapping[str, Part]) -> tuple[Rea
     return None
 
 
-def _saved(broken: Sequence[Part]) -> tuple[Reason, dict[str, Any]]:
-    for part in broken:
-        if part.fact:
+def _saved(parts: Sequence[Part]) -> tuple[Reason, dict[str, Any]]:
+    for part in parts:
+        if part.fact and part.fact.error:
             return _error(part.node, part.fact)
     return Reason.COMPLETED, {}
 

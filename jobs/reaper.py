@@ -13,9 +13,9 @@ from django.utils import timezone
 from clusters import heartbeat
 from clusters.hearing import Heard, heard
 from clusters.states import NodeStatus
-from jobs import launching, lifecycle, logstore
+from jobs import launching, lifecycle, logstore, losing, readiness
 from jobs.ending import end
-from jobs.models import AttemptNode, Draft, Run, RunEvent
+from jobs.models import AttemptNode, Draft, Run
 from jobs.states import Reason, RunState
 
 log = logging.getLogger(__name__)
@@ -42,16 +42,17 @@ def tick(now: datetime | None = None) -> None:
 
 def _look_at(run: Run, now: datetime, span: Heard) -> None:
     parts = list(
-        AttemptNode.objects.select_related("node").filter(attempt__run=run, attempt__number=run.attempt).order_by("node_rank")
+        AttemptNode.objects.select_related("node", "attempt")
+        .filter(attempt__run=run, attempt__number=run.attempt).order_by("node_rank")
     )
     if run.state == RunState.CANCEL_REQUESTED:
         _overdue_cancel(run, parts, now, span)
         return
-    if run.state == RunState.PROVISIONING or any(part.claimed_at is None for part in parts):
+    losing.look_at(run, now, span)
+    if any(part.claimed_at is None for part in parts):
         _never_started(run, parts, now)
-    for part in parts:
-        if part.claimed_at is not None and part.phase != "done":
-            _silent(run, part, now, span)
+    elif len(parts) > 1 and run.state in (RunState.PREPARING, RunState.RUNNING):
+        _never_ready(run, parts, now)
 
 
 def _never_started(run: Run, parts: list[AttemptNode], now: datetime) -> None:
@@ -62,18 +63,21 @@ def _never_started(run: Run, parts: list[AttemptNode], now: datetime) -> None:
         end(run.pk, run.attempt, Reason.NEVER_STARTED, facts)
 
 
-def _silent(run: Run, part: AttemptNode, now: datetime, span: Heard) -> None:
-    """Silence is shown first and ends the attempt later; what may still run there keeps its GPUs."""
-    status = heartbeat.status(part.node, now, span)
-    if status in (NodeStatus.LOST, NodeStatus.REVOKED):
-        facts = {"node": part.node.name, "seconds": round(heartbeat.silence_s(part.node, now, span))}
-        end(run.pk, run.attempt, Reason.NODE_LOST, facts)
-        logstore.close(run.pk, run.attempt)
-    elif status is NodeStatus.UNREACHABLE:
-        message = f"Node {part.node.name} does not report; waiting for it up to {settings.NODE_LOST_AFTER:.0f} s."
-        since = part.node.last_report_at or run.created_at
-        if not RunEvent.objects.filter(run=run, attempt=run.attempt, message=message, at__gt=since).exists():
-            lifecycle.note(run.pk, message, attempt=run.attempt)
+def _never_ready(run: Run, parts: list[AttemptNode], now: datetime) -> None:
+    """Of several nodes: one that takes too long to make ready, or does not start once all are."""
+    patience = timedelta(seconds=settings.NEVER_READY_AFTER)
+    for part in parts:
+        late = part.claimed_at is not None and now - part.claimed_at >= patience
+        if late and part.phase in readiness.BEFORE_READY:
+            detail = f"is still {readiness.doing(part)}"
+            facts = {"node": part.node.name, "seconds": round(settings.NEVER_READY_AFTER), "detail": detail}
+            end(run.pk, run.attempt, Reason.NEVER_READY, facts)
+            return
+    all_ready_at = max((part.fact.get("phase_at", {}).get(readiness.READY, 0.0) for part in parts), default=0.0)
+    idle = [part for part in parts if part.phase == readiness.READY]
+    if idle and parts[0].attempt.plan is not None and now.timestamp() - all_ready_at >= settings.NEVER_STARTED_AFTER:
+        facts = {"node": idle[0].node.name, "seconds": round(settings.NEVER_STARTED_AFTER)}
+        end(run.pk, run.attempt, Reason.NEVER_STARTED, facts)
 
 
 def _overdue_cancel(run: Run, parts: list[AttemptNode], now: datetime, span: Heard) -> None:
@@ -81,13 +85,15 @@ def _overdue_cancel(run: Run, parts: list[AttemptNode], now: datetime, span: Hea
     patience = timedelta(seconds=int(run.spec["limits"]["grace_s"]) + CANCEL_PATIENCE_S)
     if now - run.state_since < patience:
         return
-    away = [
-        part.node.name for part in parts
-        if part.phase != "done" and heartbeat.status(part.node, now, span) is not NodeStatus.READY
-    ]
-    if away or not parts:
-        message = f"Canceled, though {', '.join(away) or 'no node'} has not answered; its GPUs stay reserved until it does."
-        lifecycle.advance(run.pk, RunState.CANCELED, Reason.CANCELED, facts=run.facts, message=message, attempt=run.attempt)
+    away = [part for part in parts if part.phase != "done" and heartbeat.status(part.node, now, span) is not NodeStatus.READY]
+    if not away and parts:
+        return
+    names = ", ".join(part.node.name for part in away)
+    message = f"Canceled, though {names or 'no node'} has not answered; its GPUs stay reserved until it does."
+    lifecycle.advance(run.pk, RunState.CANCELED, Reason.CANCELED, facts=run.facts, message=message, attempt=run.attempt)
+    for part in away:
+        losing.write_off(part)
+    if len(away) == len(parts):
         logstore.close(run.pk, run.attempt)
 
 

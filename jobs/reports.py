@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from clusters import heartbeat
+from clusters import clocks, heartbeat
 from clusters.models import Node
 from jobs import arrivals, facts, holdings, lateness, lifecycle, logstore
 from jobs.ending import end
@@ -41,12 +41,16 @@ _seen: dict[tuple[int, str, int], AttemptFact] = {}
 def ingest(node: Node, report: Report, now: datetime | None = None) -> Ack:
     """Take the report in; the same report again changes nothing. Raises WireError for what no node can say."""
     now = now or timezone.now()
+    # First of all: by its clock, every time that the report names is read.
+    moved_s = clocks.observe(node, report.sent_at, now)
     changed = [fact for fact in report.attempts if not _is_known(node, fact)]
     held = _held(node, report, fresh=bool(changed) or report.heartbeat is not None or not report.logs)
     lateness.hear(node, report, held, now)
     offsets = tuple(_take_chunk(held.get((chunk.run, chunk.attempt)), chunk, now) for chunk in report.logs)
     taken = [_take_fact(node, held.get((fact.run, fact.attempt)), fact, now) for fact in report.attempts]
-    heartbeat.apply(node, report.heartbeat, now)
+    silence_s = heartbeat.apply(node, report.heartbeat, now, agent=report.agent, clock_moved_s=moved_s)
+    if silence_s:
+        _note_return(node, held, silence_s)
     if any(taken):
         held = holdings.of(node.pk, fresh=True)
     settled = _settle(node, report, held, now)
@@ -55,6 +59,7 @@ def ingest(node: Node, report: Report, now: datetime | None = None) -> Ack:
         start=tuple(holding.key for holding in held.values() if holding.to_start),
         stop=_stops(report, held, settled),
         settled=settled,
+        daemons=tuple((*holding.key, holding.daemon) for holding in held.values() if holding.daemon_wanted),
         interval_s=LIVELY_S if held else IDLE_S,
     )
 
@@ -74,6 +79,13 @@ def _held(node: Node, report: Report, *, fresh: bool) -> Mapping[Key, Holding]:
     if not fresh and any(key not in held or held[key].claimed_at is None for key in named | set(report.living)):
         held = holdings.of(node.pk, fresh=True)
     return held
+
+
+def _note_return(node: Node, held: Mapping[Key, Holding], silence_s: float) -> None:
+    for holding in held.values():
+        if holding.claimed_at is not None and not holding.over:
+            message = f"Node {node.name} reports again, after {silence_s:.0f} s of silence."
+            lifecycle.note(holding.run, message, actor=f"node {node.name}", attempt=holding.attempt)
 
 
 def _take_chunk(holding: Holding | None, chunk: LogChunk, now: datetime) -> tuple[str, int, str, int]:

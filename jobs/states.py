@@ -59,7 +59,10 @@ class Reason(StrEnum):
     CANCELED = "canceled"
     TIMED_OUT = "timed_out"
     NODE_LOST = "node_lost"
+    NODE_REVOKED = "node_revoked"
     NEVER_STARTED = "never_started"
+    NEVER_READY = "never_ready"
+    MISMATCH = "mismatch"
     ENVIRONMENT_FAILED = "environment_failed"
     SNAPSHOT_FAILED = "snapshot_failed"
     LAUNCH_FAILED = "launch_failed"
@@ -89,8 +92,14 @@ SENTENCES: dict[Reason, str] = {
     Reason.OUT_OF_MEMORY: "Rank {rank} was killed for lack of memory on {node}.",
     Reason.CANCELED: "Canceled by {who}.",
     Reason.TIMED_OUT: "Stopped after its time limit of {seconds} s.",
-    Reason.NODE_LOST: "Node {node} has not reported for {seconds} s.",
+    Reason.NODE_LOST: (
+        "Node {node} has not reported for {seconds} s; what the run holds there stays out of use "
+        "until the node proves that the run's processes are gone."
+    ),
+    Reason.NODE_REVOKED: "Node {node} was cut off: its token has been revoked.",
     Reason.NEVER_STARTED: "Node {node} did not start the run within {seconds} s.",
+    Reason.NEVER_READY: "Node {node} was not ready within {seconds} s: it {detail}.",
+    Reason.MISMATCH: "The nodes of the run have different software: {detail}.",
     Reason.ENVIRONMENT_FAILED: "The environment could not be built on {node}: {detail}",
     Reason.SNAPSHOT_FAILED: "The source could not be unpacked on {node}: {detail}",
     Reason.LAUNCH_FAILED: "The processes could not be started on {node}: {detail}",

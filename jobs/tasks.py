@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from jobs import launching, reaper
+from jobs import launching, losing, reaper
 
 
 @shared_task(ignore_result=True)
@@ -20,3 +20,8 @@ def launch_queued() -> None:
 @shared_task(ignore_result=True)
 def reap() -> None:
     reaper.tick()
+
+
+@shared_task(ignore_result=True)
+def watch() -> None:
+    losing.watch()

@@ -27,6 +27,7 @@ SECURE_REFERRER_POLICY = "same-origin"
 NODE_UNREACHABLE_AFTER = env.number("NODE_UNREACHABLE_AFTER", 10, least=1)
 NODE_LOST_AFTER = env.number("NODE_LOST_AFTER", 60, least=1)
 NEVER_STARTED_AFTER = env.number("NEVER_STARTED_AFTER", 120, least=1)
+NEVER_READY_AFTER = env.number("NEVER_READY_AFTER", 1800, least=1)
 
 MAX_SNAPSHOT_BYTES = env.integer("MAX_SNAPSHOT_BYTES", 512 * 2**20, least=1)
 MAX_SNAPSHOT_FILES = env.integer("MAX_SNAPSHOT_FILES", 20_000, least=1)
@@ -100,6 +101,11 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = places.redis_url()
 BROKER_URL = places.broker_url()
+NODE_BROKER_URL = places.node_broker_url()
+RABBITMQ_API_URL = places.rabbitmq_api_url()
+HUB_CA = places.hub_ca()
+OWN_NODE_TOKEN_FILE = places.NODE_TOKEN_FILE
+NODE_WHEELS = places.NODE_WHEELS
 CHANNEL_LAYERS = {"default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}}
 
 CELERY_BROKER_URL = BROKER_URL
@@ -120,7 +126,9 @@ CELERY_ENABLE_UTC = True
 CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "run" / "beat")
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
+    "watch": {"task": "jobs.tasks.watch", "schedule": 2.0, "options": {"ignore_result": True}},
     "reap": {"task": "jobs.tasks.reap", "schedule": 5.0, "options": {"ignore_result": True}},
+    "mend-brokers": {"task": "clusters.tasks.mend_brokers", "schedule": 20.0, "options": {"ignore_result": True}},
     "sweep-blobs": {"task": "trainhub.tasks.sweep_blobs", "schedule": 86400.0, "options": {"ignore_result": True}},
     "clear-sessions": {"task": "trainhub.tasks.clear_sessions", "schedule": 86400.0, "options": {"ignore_result": True}},
 }
@@ -178,6 +186,7 @@ LOGGING = {
         "django": {"handlers": [], "level": LOG_LEVEL, "propagate": True},
         "django.server": {"handlers": [], "level": "WARNING", "propagate": True},
         "celery.beat": {"level": "WARNING"},
+        "httpx": {"level": "WARNING"},
         "celery.app.trace": {"level": "WARNING"},
         "celery.worker.strategy": {"level": "WARNING"},
     },

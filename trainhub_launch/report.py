@@ -126,7 +126,7 @@ class AttemptFact:
     `phase`: one of PHASES. `phase_at`: phase -> Unix seconds, for every phase reached. `error`: why it could not be prepared or
     started, a sentence; with `error_kind` one of environment, snapshot, launch, upload, internal.
     `logs`: name -> size now, of every log file. `stopping`: why the node is ending it, "" = it is not:
-    canceled, gang, timeout, orphan. `warnings`: sentences (a file in outputs/ left out …).
+    canceled, gang, timeout, orphan, served. `warnings`: sentences (a file in outputs/ left out …).
     From `ready` on, in a run of several nodes: `ports` are free here and kept for this attempt, and `versions`
     tells the software that all nodes must agree on ("python", "torch", "openmpi" … -> version).
     """
@@ -187,7 +187,8 @@ class Report:
 
 @dataclass(frozen=True)
 class StopOrder:
-    """End this attempt: SIGTERM, `grace_s` seconds, SIGKILL. `why`: canceled, timeout, gang, orphan."""
+    """End this attempt: SIGTERM, `grace_s` seconds, SIGKILL. `why`: canceled, timeout, gang, orphan, or
+    served: every deciding rank has succeeded, and those here only serve."""
 
     run: str
     attempt: int

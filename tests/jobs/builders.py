@@ -31,13 +31,14 @@ from trainhub_launch.spec import RunSpec
 from workspaces.access import Principal
 
 PYTHON = "3.11.7"
+ADDRESSES = {"alpha": "10.0.0.1", "beta": "10.0.0.2"}
 
 
 def beat(*, slots: int = 8, gpus: int = 0, name: str = "alpha") -> Heartbeat:
     devices = tuple(GpuFact(uuid=f"GPU-{name}-{index}", index=index, name="H200") for index in range(gpus))
     return Heartbeat(
-        agent_version="1", hostname=name, address="127.0.0.1", interface="lo", cores=4, slots=slots, memory_bytes=2**33,
-        memory_used_bytes=2**30, cpu_pct=3.0, disk_free_bytes=2**40, gpus=devices,
+        agent_version="1", hostname=name, address=ADDRESSES.get(name, "10.0.0.9"), interface="eth0", cores=4,
+        slots=slots, memory_bytes=2**33, memory_used_bytes=2**30, cpu_pct=3.0, disk_free_bytes=2**40, gpus=devices,
         interpreters=(Interpreter("/usr/bin/python3", PYTHON),),
     )
 
@@ -100,16 +101,28 @@ class Played:
     nonce: str = "a" * 32
     sequence: int = 0
     facts: dict[tuple[str, int], AttemptFact] = field(default_factory=dict)
+    ahead_s: float = 0.0
+    """How far its clock is ahead of the hub's."""
+
+    def clock(self) -> float:
+        return time.time() + self.ahead_s
 
     def claim(self, run: Run, nonce: str | None = None, attempt: int = 1) -> NodeOrder:
         order = claims.claim(self.node, run.pk, attempt, nonce or self.nonce, [6105, 6106, 6107])
-        self.facts[(run.pk, attempt)] = AttemptFact(run.pk, attempt, "accepted", phase_at={"accepted": time.time()})
+        taken = AttemptFact(run.pk, attempt, "accepted", phase_at={"accepted": self.clock()})
+        self.facts.setdefault((run.pk, attempt), taken)
         return order
+
+    def ready(self, run: Run, attempt: int = 1, **more: Any) -> Ack:
+        """Of several nodes: everything up to the word that its part is ready."""
+        self.claim(run, attempt=attempt)
+        self.tell(run, "preparing", attempt=attempt)
+        return self.tell(run, "ready", attempt=attempt, **{"ports": (6105, 6106, 6107), **more})
 
     def tell(self, run: Run, phase: str, *members: MemberFact, attempt: int = 1, **more: Any) -> Ack:
         """Report one attempt's new fact, and everything else as it was."""
         before = self.facts.get((run.pk, attempt)) or AttemptFact(run.pk, attempt, phase)
-        phases = {**before.phase_at, phase: time.time()}
+        phases = {**before.phase_at, phase: self.clock()}
         self.facts[(run.pk, attempt)] = replace(before, phase=phase, phase_at=phases, members=members or before.members, **more)
         return self.report()
 
@@ -120,8 +133,9 @@ class Played:
 
     def report(self, *, logs: tuple[LogChunk, ...] = (), heartbeat: bool = True, living: Any = None, now: Any = None) -> Ack:
         self.sequence += 1
+        sent_at = self.clock() if now is None else now.timestamp() + self.ahead_s
         told = Report(
-            agent="test", sequence=self.sequence, sent_at=time.time(), logs=logs, attempts=tuple(self.facts.values()),
+            agent="test", sequence=self.sequence, sent_at=sent_at, logs=logs, attempts=tuple(self.facts.values()),
             living=tuple(self.facts) if living is None else living, heartbeat=beat(name=self.node.name) if heartbeat else None,
         )
         ack = reports.ingest(self.node, told, now)
@@ -143,3 +157,22 @@ def running(who: Principal, **changes: Any) -> tuple[Played, Run]:
     alpha.tell(run, "running", alive(0))
     run.refresh_from_db()
     return alpha, run
+
+
+def two_nodes(who: Principal, **changes: Any) -> tuple[Played, Played, Run]:
+    """Two nodes and a run of one process on each, which waits for them."""
+    alpha, beta = Played(node("alpha")), Played(node("beta"), nonce="b" * 32)
+    run = launched(who, **{"distribution": {**processes(2), "node_count": 2}, **changes})
+    return alpha, beta, run
+
+
+def both_running(who: Principal, **changes: Any) -> tuple[Played, Played, Run]:
+    """The same, started: rank 0 on the first node, rank 1 on the second."""
+    alpha, beta, run = two_nodes(who, **changes)
+    for played in (alpha, beta):
+        played.ready(run)
+    for rank, played in enumerate((alpha, beta)):
+        played.claim(run)
+        played.tell(run, "running", alive(rank))
+    run.refresh_from_db()
+    return alpha, beta, run

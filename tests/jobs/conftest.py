@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
+from clusters import clocks
 from jobs import holdings, reports
 from tests.jobs.raw import opened
 from tests.people import make_contributor, principal_of
@@ -20,6 +21,7 @@ def who(db: None) -> Principal:
 @pytest.fixture(autouse=True)
 def _fresh_process() -> None:
     """A new test is a new hub: what the last one's process remembered must not meet the new rows."""
+    clocks.restart()
     holdings.restart()
     reports.restart()
 

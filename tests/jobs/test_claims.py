@@ -8,7 +8,7 @@ from clusters.models import Lease
 from jobs import claims, launching, lifecycle
 from jobs.models import Attempt, Member
 from jobs.states import Reason, RunState
-from tests.jobs.builders import Played, launched, node, processes, queued
+from tests.jobs.builders import Played, launched, node, processes, queued, two_nodes
 from trainhub_launch.order import NodeOrder
 from workspaces.access import Principal
 from workspaces.tokens import digest
@@ -107,18 +107,55 @@ class TestRefused:
 
 
 class TestSeveralNodes:
-    def test_the_plan_waits_until_every_node_has_named_its_ports(self, who: Principal) -> None:
-        alpha, beta = Played(node("alpha")), Played(node("beta"))
-        run = launched(who, distribution={**processes(2), "node_count": 2})
-        with pytest.raises(claims.Later):
-            alpha.claim(run)
-        second = beta.claim(run)
-        first = alpha.claim(run)
-        assert (first.command.node_rank, second.command.node_rank) == (0, 1)
-        assert (first.head, second.head) == (True, False)
-
     def test_both_nodes_are_leased(self, who: Principal) -> None:
-        node("alpha")
-        node("beta")
-        launched(who, distribution={**processes(2), "node_count": 2})
+        two_nodes(who)
         assert set(Lease.objects.values_list("node__name", flat=True)) == {"alpha", "beta"}
+
+    def test_each_is_told_at_once_what_to_make_ready(self, who: Principal) -> None:
+        alpha, beta, run = two_nodes(who)
+        first, second = alpha.claim(run), beta.claim(run)
+        assert (first.go, second.go) == (False, False)
+        assert (first.head, second.head) == (True, False)
+        assert second.command.node_rank == 1
+        assert str(first.command.processes[0].env["MASTER_PORT"]) == "<assigned at launch>"
+        assert Attempt.objects.get().plan is None
+
+    def test_a_lost_answer_is_given_again_while_the_node_makes_ready(self, who: Principal) -> None:
+        alpha, _, run = two_nodes(who)
+        assert alpha.claim(run) == alpha.claim(run)
+        alpha.tell(run, "preparing")
+        assert not alpha.claim(run).go
+
+    def test_a_node_that_is_ready_waits_for_the_others(self, who: Principal) -> None:
+        alpha, beta, run = two_nodes(who)
+        alpha.ready(run)
+        with pytest.raises(claims.Later, match="not ready yet"):
+            alpha.claim(run)
+        beta.claim(run)
+        with pytest.raises(claims.Later, match="not ready yet"):
+            alpha.claim(run)
+
+    def test_once_all_are_ready_each_gets_the_same_final_order_as_often_as_it_asks(self, who: Principal) -> None:
+        alpha, beta, run = two_nodes(who)
+        alpha.ready(run, ports=(6107, 6108))
+        beta.ready(run)
+        first, second = alpha.claim(run), beta.claim(run)
+        assert (first.go, second.go) == (True, True)
+        assert {order.command.processes[0].env["MASTER_PORT"] for order in (first, second)} == {"6107"}
+        assert first == alpha.claim(run)
+
+    def test_another_nonce_gets_nothing_in_either_phase(self, who: Principal) -> None:
+        alpha, beta, run = two_nodes(who)
+        for _ in range(2):
+            alpha.ready(run)
+            with pytest.raises(claims.Refused, match="claimed before"):
+                alpha.claim(run, "c" * 32)
+            beta.ready(run)
+
+    def test_the_final_order_is_not_given_to_a_gang_that_has_failed(self, who: Principal) -> None:
+        alpha, beta, run = two_nodes(who)
+        alpha.ready(run)
+        beta.ready(run)
+        beta.tell(run, "done", error="No space left.", error_kind="launch")
+        with pytest.raises(claims.Refused, match="failed"):
+            alpha.claim(run)

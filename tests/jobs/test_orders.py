@@ -6,10 +6,10 @@ import pytest
 from django.utils import timezone
 
 from clusters.models import Lease
-from jobs import claims, launching, lifecycle, logstore
+from jobs import launching, lifecycle, logstore
 from jobs.models import AttemptNode, Run
 from jobs.states import Reason, RunState
-from tests.jobs.builders import Played, ended, launched, node, processes, running
+from tests.jobs.builders import Played, ended, launched, node, running, two_nodes
 from workspaces.access import Principal
 
 pytestmark = pytest.mark.django_db
@@ -101,10 +101,7 @@ class TestHalfStarted:
     """Two nodes, of which one has claimed its part and the other has not."""
 
     def half_started(self, who: Principal) -> tuple[Played, Run]:
-        alpha, beta = Played(node("alpha")), Played(node("beta"))
-        run = launched(who, distribution={**processes(2), "node_count": 2})
-        with pytest.raises(claims.Later):
-            alpha.claim(run)
+        _, beta, run = two_nodes(who)
         beta.claim(run)
         return beta, run
 

@@ -14,7 +14,7 @@ from jobs import logstore, reports
 from jobs.models import Artifact, Attempt, AttemptNode, Member
 from jobs.states import MemberState, RunState
 from jobs.tokens import token_of
-from tests.jobs.builders import Played, alive, ended, launched, node, processes, running
+from tests.jobs.builders import Played, alive, both_running, ended, launched, node, processes, running, two_nodes
 from trainhub_launch.report import LogChunk, OutputFile, Report
 from workspaces import blobs
 from workspaces.access import Principal
@@ -80,10 +80,7 @@ class TestLogs:
         assert logstore.size(run.pk, 1, LOG) == 10
 
     def test_of_two_nodes_each_has_a_build_log_of_its_own(self, who: Principal) -> None:
-        alpha, beta = Played(node("alpha")), Played(node("beta"))
-        run = launched(who, distribution={**processes(2), "node_count": 2})
-        with pytest.raises(Exception, match="still to ask"):
-            alpha.claim(run)
+        alpha, beta, run = two_nodes(who)
         for played in (beta, alpha):
             played.claim(run)
             played.log(run, "55_preparation_log.txt", 0, played.node.name.encode())
@@ -175,13 +172,7 @@ class TestFacts:
         assert ack.settled == ((run.pk, 1),)
 
     def test_one_dead_rank_ends_the_gang_on_the_other_node(self, who: Principal) -> None:
-        alpha, beta = Played(node("alpha")), Played(node("beta"))
-        run = launched(who, distribution={**processes(2), "node_count": 2})
-        with pytest.raises(Exception, match="still to ask"):
-            alpha.claim(run)
-        for played, rank in ((beta, 1), (alpha, 0)):
-            played.claim(run)
-            played.tell(run, "running", alive(rank))
+        alpha, beta, run = both_running(who)
         alpha.tell(run, "running", ended(0, 1))
         assert [order.why for order in beta.report().stop] == ["gang"]
         alpha.tell(run, "done")
@@ -218,14 +209,8 @@ class TestOutputs:
     def test_the_same_file_of_another_node_is_the_same_file_and_a_different_one_is_kept_apart(
         self, who: Principal, tmp_path: Path
     ) -> None:
-        alpha, beta = Played(node("alpha")), Played(node("beta"))
-        run = launched(who, distribution={**processes(2), "node_count": 2})
-        with pytest.raises(Exception, match="still to ask"):
-            alpha.claim(run)
+        alpha, beta, run = both_running(who)
         same, other = blob(b"same", tmp_path / "m"), blob(b"other", tmp_path / "n")
-        for played, rank in ((beta, 1), (alpha, 0)):
-            played.claim(run)
-            played.tell(run, "running", alive(rank))
         alpha.tell(run, "done", ended(0), outputs=(same, OutputFile("log.txt", 4, same.sha256)))
         beta.tell(run, "done", ended(1), outputs=(other, OutputFile("log.txt", 4, same.sha256)))
         assert set(Artifact.objects.values_list("path", flat=True)) == {"model.pt", "log.txt", "node_1/model.pt"}

@@ -1,0 +1,20 @@
+"""What happened to a node, for people: append-only, and the same thing not again and again."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from clusters.models import Node, NodeEvent
+
+AGAIN_AFTER = timedelta(minutes=10)
+
+
+def note(node: Node, kind: str, message: str, at: datetime) -> None:
+    """`kind`: joined, silent, lost, back, restarted, agent, renamed, clock or disk."""
+    if not NodeEvent.objects.filter(node=node, kind=kind, message=message, at__gt=at - AGAIN_AFTER).exists():
+        NodeEvent.objects.create(node=node, kind=kind, message=message, at=at)
+
+
+def recent_events(node: Node, most: int = 20) -> list[NodeEvent]:
+    """The latest first."""
+    return list(NodeEvent.objects.filter(node=node).order_by("-pk")[:most])

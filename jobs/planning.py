@@ -1,0 +1,46 @@
+"""The final plan of an attempt: made once, when the ports that it may use are known, and stored as what runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from jobs.models import Attempt, Member, Run
+from trainhub_launch.placement import PlacedNode, Placement
+from trainhub_launch.plan import LaunchPlan
+from trainhub_launch.planner import plan
+from trainhub_launch.spec import RunSpec
+
+MAX_PORTS = 64
+
+
+def placement_of(attempt: Attempt) -> Placement:
+    return Placement(tuple(PlacedNode(**{**item, "gpus": tuple(item["gpus"])}) for item in attempt.placement))
+
+
+def provisional(run: Run, attempt: Attempt) -> LaunchPlan:
+    """What a node of several makes ready for, before anybody's ports are known."""
+    return plan(RunSpec.from_json(run.spec), placement_of(attempt))
+
+
+def finalize(run: Run, attempt: Attempt, ports: Mapping[str, Sequence[int]]) -> LaunchPlan:
+    """Make and store the plan that will run. Raises SpecError where it cannot be laid out after all."""
+    final = plan(RunSpec.from_json(run.spec), placement_of(attempt), ports)
+    attempt.plan = final.to_json()
+    Attempt.objects.filter(pk=attempt.pk).update(plan=attempt.plan)
+    _note_members(attempt, final)
+    return final
+
+
+def usable(ports: Sequence[int]) -> list[int]:
+    return [port for port in ports if 1024 <= port <= 65535][:MAX_PORTS]
+
+
+def _note_members(attempt: Attempt, final: LaunchPlan) -> None:
+    """The members are those of the provisional plan; only what a port could have moved is written again."""
+    planned = {process.rank: process for process in final.processes}
+    for member in Member.objects.filter(attempt=attempt):
+        process = planned[member.rank]
+        told = (process.log_name, list(process.gpus), process.decides)
+        if (member.log_name, member.gpus, member.decides) != told:
+            member.log_name, member.gpus, member.decides = told
+            member.save(update_fields=["log_name", "gpus", "decides"])
