@@ -1,4 +1,4 @@
-"""The built-in examples as they lie there; that each of them trains is shown by tests/journeys."""
+"""The built-in examples as they lie there; that each of them trains is shown by test_training.py."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.examples.table import ONE_MACHINE, TWO_HOSTS, Training
 from trainhub_launch.frameworks import FRAMEWORKS, framework_of
 from trainhub_launch.spec import ExampleSource, RunSpec
 
@@ -27,9 +28,10 @@ def described(name: str) -> dict[str, Any]:
 class TestEveryExample:
     def test_is_a_spec_that_starts_itself(self, name: str) -> None:
         spec = RunSpec.from_json(described(name)["spec"])
-        assert spec.source == ExampleSource(name)
+        assert isinstance(spec.source, ExampleSource)
         assert framework_of(spec) == described(name)["framework"]
-        assert (EXAMPLES / name / (spec.script or next(word for word in spec.command if word.endswith(".py")))).is_file()
+        started = spec.script or next(word for word in spec.command if word.endswith(".py"))
+        assert (EXAMPLES / spec.source.name / started).is_file()
 
     def test_says_in_a_sentence_what_it_shows(self, name: str) -> None:
         data = described(name)
@@ -46,7 +48,20 @@ def test_there_is_one_for_every_framework() -> None:
 
 
 def test_the_same_script_trains_per_process_and_per_node() -> None:
-    assert (EXAMPLES / "digits-ddp" / "train.py").read_bytes() == (EXAMPLES / "digits-torchrun" / "train.py").read_bytes()
+    sources = {name: described(name)["spec"]["source"]["name"] for name in NAMES}
+    assert sources["digits-ddp"] == sources["digits-torchrun"] == sources["digits-launch"]
+    assert sources["transformers-tiny"] == sources["transformers-torchrun"]
+
+
+def test_every_one_of_them_is_trained_by_a_test() -> None:
+    assert {training.example for training in ONE_MACHINE} == set(NAMES)
+    distributed = {name for name in NAMES if described(name)["framework"] != "single"}
+    assert {training.example for training in TWO_HOSTS} == distributed
+
+
+@pytest.mark.parametrize("training", [*ONE_MACHINE, *TWO_HOSTS], ids=lambda training: training.example)
+def test_a_training_is_a_spec_as_the_hub_takes_it(training: Training) -> None:
+    RunSpec.from_json(training.spec(sys.executable))
 
 
 def test_hello_needs_nothing_but_python(tmp_path: Path) -> None:
