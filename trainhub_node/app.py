@@ -12,6 +12,7 @@ from typing import Any
 import celery
 from celery.platforms import SecurityWarning
 from celery.worker import WorkController
+from kombu.connection import Connection
 from kombu.entity import Exchange, Queue
 
 from trainhub_node import clock
@@ -21,6 +22,7 @@ from trainhub_node.hub import HubError, Unwelcome
 log = logging.getLogger(__name__)
 ASK_AGAIN_S = 60.0
 STOPS_S = 10.0
+REACHED_S = 5.0
 ROAD = ("broker_url", "queue", "transport_options")
 # What it warns of, pickled messages as root, cannot happen: only JSON is accepted.
 warnings.filterwarnings("ignore", category=SecurityWarning)
@@ -47,6 +49,18 @@ def make(config: dict[str, Any], wake: Callable[[str, int], None]) -> celery.Cel
         wake(run, attempt)
 
     return app
+
+
+def unreachable(config: dict[str, Any]) -> str:
+    """Why the broker of `config` does not take this node; nothing where it does."""
+    options = config["transport_options"]
+    broker = Connection(config["broker_url"], connect_timeout=REACHED_S, transport_options=options)  # type: ignore[no-untyped-call]
+    with broker:
+        try:
+            broker.channel().close()  # type: ignore[no-untyped-call]
+        except (OSError, *broker.connection_errors, *broker.channel_errors) as error:
+            return f"{broker.as_uri()}: {error}"
+    return ""
 
 
 class Listener(threading.Thread):

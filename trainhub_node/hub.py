@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,8 @@ from trainhub_node.addresses import is_loopback
 TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 # Shorter than the 5 s after which web servers close an idle connection, perhaps just as it is used again.
 LIMITS = httpx.Limits(keepalive_expiry=4.0)
+OF_TIME = (9, 10)
+"""OpenSSL's codes for certificates that do not hold yet, or no more."""
 AGENT = f"trainhub-node/{__version__}"
 UPLOAD_CHUNK_BYTES = 8 * 1024 * 1024
 UPLOAD_OFFSET = "Upload-Offset"
@@ -50,16 +54,22 @@ class WrongOffset(HubError):
 
 
 class Hub:
-    """Thread-safe; connections are kept alive and shared. `ca`: the only certificate authority to believe."""
+    """Thread-safe; connections are kept alive and shared. `ca` (a file) or `pem`: the only authority to believe."""
 
-    def __init__(self, url: str, token: str = "", ca: Path | None = None) -> None:
-        self._client = client(url, trust(ca), token)
+    def __init__(self, url: str, token: str = "", ca: Path | None = None, pem: str = "") -> None:
+        # Without either: whom this machine trusts.
+        self._client = client(url, ssl.create_default_context(cafile=ca, cadata=pem or None), token)
 
     def close(self) -> None:
         self._client.close()
 
     def config(self) -> dict[str, Any]:
         return _object(self._request("GET", "/api/v1/node/config/"))
+
+    def time(self) -> float | None:
+        """Unix seconds as the hub's web server dates its answers, to the second; None where it does not."""
+        date = self._request("GET", "/healthz").headers.get("Date")
+        return parsedate_to_datetime(date).timestamp() + 0.5 if date else None
 
     def enrol(self, token: str, name: str, hostname: str, *, replace: bool) -> dict[str, Any]:
         """Trade a join token for what a node of the hub needs to know: token, name, cluster, ca."""
@@ -95,7 +105,7 @@ class Hub:
                     for chunk in answer.iter_bytes():
                         file.write(chunk)
         except httpx.HTTPError as error:
-            raise Away(_why(error)) from error
+            raise Away(why(error)) from error
 
     def upload_state(self, sha256: str) -> tuple[int, bool]:
         """(bytes that the hub holds, whether that is all)."""
@@ -112,7 +122,7 @@ class Hub:
         try:
             answer = self._client.request(method, path, **arguments)
         except httpx.HTTPError as error:
-            raise Away(_why(error)) from error
+            raise Away(why(error)) from error
         _check(answer)
         return answer
 
@@ -124,17 +134,13 @@ def client(url: str, verify: ssl.SSLContext, token: str = "") -> httpx.Client:
     return httpx.Client(base_url=url, headers=headers, timeout=TIMEOUT, limits=LIMITS, trust_env=proxies, verify=verify)
 
 
-def trust(ca: Path | None) -> ssl.SSLContext:
-    """`ca` and nobody else; without it whom this machine trusts."""
-    return ssl.create_default_context(cafile=ca)
-
-
-def _why(error: httpx.HTTPError) -> str:
+def why(error: httpx.HTTPError) -> str:
     """In words for whoever runs the node."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return f"the hub's certificate does not hold: {cause.verify_message}"
+            clock = f" (this machine's clock says {datetime.now(UTC):%Y-%m-%d %H:%M} UTC)" if cause.verify_code in OF_TIME else ""
+            return f"the hub's certificate does not hold: {cause.verify_message.rstrip('.')}{clock}"
         cause = cause.__cause__ or cause.__context__
     return f"{type(error).__name__}: {error}"
 

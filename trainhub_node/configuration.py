@@ -1,0 +1,84 @@
+"""What `join` writes down and `run` reads: the settings of a node in its folder, beside the hub's certificate."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from trainhub_node.settings import SettingsError
+
+FILE = "node.json"
+HUB_CA = "hub-ca.pem"
+NAMES = {
+    "hub_url": "TRAINHUB_HUB_URL",
+    "token": "TRAINHUB_NODE_TOKEN",
+    "name": "TRAINHUB_NODE_NAME",
+    "address": "TRAINHUB_NODE_ADDRESS",
+    "interface": "TRAINHUB_NODE_INTERFACE",
+    "run_as": "TRAINHUB_NODE_RUN_AS",
+    "slots": "TRAINHUB_NODE_SLOTS",
+    "cache": "TRAINHUB_NODE_CACHE",
+    "cache_bytes": "TRAINHUB_NODE_CACHE_BYTES",
+    "python": "TRAINHUB_NODE_PYTHON",
+}
+"""What node.json may hold -> the variable that says the same, and wins."""
+
+
+def default_folder() -> Path:
+    return Path("/var/lib/trainhub-node") if os.geteuid() == 0 else Path.home() / ".local" / "share" / "trainhub-node"
+
+
+def folder(given: str, env: Mapping[str, str]) -> Path:
+    return Path(given or env.get("TRAINHUB_NODE_DIR", "") or default_folder()).absolute()
+
+
+def environment(place: Path, env: Mapping[str, str]) -> dict[str, str]:
+    """`env`, completed by what the folder holds. Raises SettingsError."""
+    held = {NAMES[name]: value for name, value in read(place).items() if name in NAMES}
+    if env.get("TRAINHUB_NODE_TOKEN_FILE"):
+        held.pop("TRAINHUB_NODE_TOKEN", None)
+    if (place / HUB_CA).exists():
+        held["TRAINHUB_HUB_CA"] = str(place / HUB_CA)
+    given = {name: value for name, value in env.items() if value}
+    if "TRAINHUB_HUB_URL" not in held | given:
+        raise SettingsError(
+            f"this machine is no node yet: there is no {place / FILE}, and TRAINHUB_HUB_URL is not set; run "
+            "`trainhub-node join URL --token …` first, with what `manage.py node token NAME` prints on the hub"
+        )
+    return {**held, **given, "TRAINHUB_NODE_DIR": str(place)}
+
+
+def read(place: Path) -> dict[str, str]:
+    """What node.json holds, nothing where there is none. Raises SettingsError."""
+    file = place / FILE
+    try:
+        found = json.loads(file.read_text())
+        return {str(name): str(value) for name, value in found.items()}
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise SettingsError(f"{file} cannot be read: {error.strerror}; run this as the account that joined") from error
+    except (ValueError, AttributeError) as error:
+        raise SettingsError(f"{file} is damaged; join again with --replace") from error
+
+
+def write(place: Path, values: Mapping[str, str], ca: str) -> None:
+    """Both files, private, each complete or not at all; what `run` needs first comes last."""
+    if ca:
+        _write(place / HUB_CA, ca)
+    else:
+        (place / HUB_CA).unlink(missing_ok=True)
+    _write(place / FILE, json.dumps(values, indent=2) + "\n")
+
+
+def _write(file: Path, text: str) -> None:
+    aside = file.with_name(f".{file.name}.new")
+    aside.unlink(missing_ok=True)
+    fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(fd, "w") as out:
+        out.write(text)
+        out.flush()
+        os.fsync(out.fileno())
+    aside.rename(file)

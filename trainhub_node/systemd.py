@@ -1,0 +1,70 @@
+"""The systemd unit that keeps an agent running."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from pathlib import Path
+
+NAME = "trainhub-node.service"
+UNIT = """\
+# Written by `trainhub-node unit`.
+[Unit]
+Description=TrainHub node
+Wants=network-online.target
+After=network-online.target
+StartLimitIntervalSec=0
+
+[Service]
+ExecStart={command}
+{environment}Restart=always
+RestartSec=5
+TimeoutStopSec=30
+# Training outlives the agent: only the agent itself is ended, and a rank without memory ends nothing but its own run.
+KillMode=process
+OOMPolicy=continue
+# Training pins memory, and starts many threads and files.
+LimitMEMLOCK=infinity
+LimitNOFILE=1048576
+TasksMax=infinity
+
+[Install]
+WantedBy={target}
+"""
+
+
+def unit(folder: Path) -> str:
+    """For the agent of this interpreter and that folder; of the whole machine for root, else of this account."""
+    words = (sys.executable, "-m", "trainhub_node", "run", "--dir", str(folder))
+    own = Path(__file__).resolve().parent.parent
+    installed = {Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")}
+    environment = "" if own in installed else f"Environment={quoted(f'PYTHONPATH={own}')}\n"
+    target = "multi-user.target" if os.geteuid() == 0 else "default.target"
+    command = " ".join(quoted(word).replace("$", "$$") for word in words)
+    return UNIT.format(command=command, environment=environment, target=target)
+
+
+def advice(folder: Path) -> str:
+    """What to do with it, in commands."""
+    print_it = f"{sys.executable} -m trainhub_node unit --dir {folder}"
+    if os.geteuid() == 0:
+        return (
+            f"To start with the machine:\n"
+            f"  {print_it} > /etc/systemd/system/{NAME}\n"
+            f"  systemctl daemon-reload && systemctl enable --now {NAME}\n"
+            f"What it says: journalctl -u {NAME}"
+        )
+    return (
+        f"To start with the machine, as this account:\n"
+        f"  mkdir -p ~/.config/systemd/user && {print_it} > ~/.config/systemd/user/{NAME}\n"
+        f"  systemctl --user daemon-reload && systemctl --user enable --now {NAME}\n"
+        f"  loginctl enable-linger   # or it ends when you log out\n"
+        f"What it says: journalctl --user -u {NAME}"
+    )
+
+
+def quoted(word: str) -> str:
+    """One word of a unit file, in which % and backslashes have a meaning."""
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return f'"{escaped}"' if escaped != word or " " in word or not word else word
