@@ -80,7 +80,7 @@ class Demand:
 
 
 def words(names: list[str]) -> str:
-    """a; a and b; a, b and c."""
+    """a; a and b; a, b and c. Nothing for nobody."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 

@@ -92,6 +92,10 @@ _SPEC: dict[str, Any] = {
                 "retries": {"type": "integer", "minimum": 0, "default": 0},
             },
         },
+        "priority": {
+            "type": "integer", "minimum": -10, "maximum": 10, "default": 0,
+            "description": "Of the runs that wait, the highest is placed first. Above 0 only for owners of the workspace.",
+        },
         "tags": {"type": "object", "additionalProperties": {"type": "string"}},
     },
     "example": {

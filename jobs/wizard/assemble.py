@@ -23,6 +23,7 @@ def assemble(parts: Parts) -> RunSpec:
             gpus_per_node=parts.resources.gpus_per_node,
         ),
         limits=parts.resources.limits,
+        priority=parts.resources.priority,
         environment=parts.environment.environment,
         environment_variables=parts.environment.variables,
         experiment=parts.environment.experiment,
@@ -38,7 +39,7 @@ def take_apart(spec: RunSpec) -> Parts:
     return Parts(
         source=SourcePart(spec.source, spec.script, spec.arguments, spec.command),
         distribution=DistributionPart(spec.distribution, spec.resources.node_count if needs_count else None),
-        resources=ResourcesPart(spec.resources.cluster, spec.resources.gpus_per_node, spec.limits),
+        resources=ResourcesPart(spec.resources.cluster, spec.resources.gpus_per_node, spec.limits, spec.priority),
         environment=EnvironmentPart(
             spec.environment, spec.environment_variables, spec.experiment, spec.display_name, spec.tags
         ),

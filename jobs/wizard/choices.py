@@ -13,7 +13,7 @@ from jobs.examples import Example
 from jobs.models import Experiment, Run, Snapshot
 from trainhub_launch.errors import SpecError
 from trainhub_launch.frameworks import FRAMEWORKS
-from trainhub_launch.placement import FreeNode
+from trainhub_launch.offers import FreeNode, words
 from trainhub_launch.spec import ExampleSource, Source
 from workspaces.access import Principal
 from workspaces.models import Workspace
@@ -23,28 +23,39 @@ MOST_FILES = 500
 
 @dataclass(frozen=True)
 class ClusterChoice:
+    """`nodes`: all that have ever reported; what is free counts only where they do now."""
+
     name: str
     nodes: tuple[FreeNode, ...]
 
     @property
+    def ready(self) -> tuple[FreeNode, ...]:
+        return tuple(node for node in self.nodes if node.silent_s is None)
+
+    @property
+    def away(self) -> str:
+        """The names of the others."""
+        return words([node.name for node in self.nodes if node.silent_s is not None])
+
+    @property
     def gpus_free(self) -> int:
-        return sum(len(node.gpus) for node in self.nodes)
+        return sum(len(node.gpus) for node in self.ready)
 
     @property
     def gpus_total(self) -> int:
-        return sum(node.gpus_total for node in self.nodes)
+        return sum(node.gpus_total for node in self.ready)
 
     @property
     def slots_free(self) -> int:
-        return sum(node.slots for node in self.nodes)
+        return sum(node.slots for node in self.ready)
 
     @property
     def slots_total(self) -> int:
-        return sum(node.slots_total for node in self.nodes)
+        return sum(node.slots_total for node in self.ready)
 
     @property
     def most_gpus(self) -> int:
-        return max((node.gpus_total for node in self.nodes), default=0)
+        return max((node.gpus_total for node in self.ready), default=0)
 
 
 @dataclass(frozen=True)

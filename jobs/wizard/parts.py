@@ -31,6 +31,7 @@ class ResourcesPart:
     cluster: str = "local"
     gpus_per_node: int = 0
     limits: Limits = field(default_factory=Limits)
+    priority: int = 0
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from django import forms
 from jobs.wizard.forms import Raw, StepForm, whole_number
 from jobs.wizard.parts import ResourcesPart
 from jobs.wizard.typed import read_span, write_span
-from trainhub_launch.spec import Limits
+from trainhub_launch.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY, Limits
 
 LONGEST_S = 366 * 86400
 
@@ -30,6 +30,11 @@ class ResourcesForm(StepForm[ResourcesPart]):
     retries = whole_number(
         "Retries", least=0, most=100, help_text="New attempts after a failure; each starts from a fresh folder."
     )
+    priority = whole_number(
+        "Priority", least=LOWEST_PRIORITY, most=HIGHEST_PRIORITY, required=False,
+        help_text="Of the runs that wait, the highest starts first; equal ones in the order they came. "
+        "Above 0 is for owners of the workspace.",
+    )
 
     def clean_timeout(self) -> int | None:
         try:
@@ -43,7 +48,7 @@ class ResourcesForm(StepForm[ResourcesPart]):
     def part(self) -> ResourcesPart:
         data = self.cleaned_data
         limits = Limits(timeout_s=data["timeout"], grace_s=data["grace_s"], retries=data["retries"])
-        return ResourcesPart(data["cluster"], data["gpus_per_node"], limits)
+        return ResourcesPart(data["cluster"], data["gpus_per_node"], limits, data["priority"] or 0)
 
     @classmethod
     def raw(cls, part: ResourcesPart) -> Raw:
@@ -53,6 +58,7 @@ class ResourcesForm(StepForm[ResourcesPart]):
             "timeout": [write_span(part.limits.timeout_s)],
             "grace_s": [str(part.limits.grace_s)],
             "retries": [str(part.limits.retries)],
+            "priority": [str(part.priority)],
         }
 
     @property
@@ -60,4 +66,5 @@ class ResourcesForm(StepForm[ResourcesPart]):
         return {
             "resources": "cluster", "resources.gpus_per_node": "gpus_per_node", "limits": "timeout",
             "limits.grace_s": "grace_s", "limits.retries": "retries",
+            "priority": "priority",
         }

@@ -37,6 +37,7 @@ SPECS: dict[str, dict[str, Any]] = {
         "resources": {"node_count": 2},
     },
     "limits": {"script": "train.py", "limits": {"timeout_s": 5400, "grace_s": 0, "retries": 3}},
+    "priority": {"script": "train.py", "priority": -3},
     "odd_time_limit": {"script": "train.py", "limits": {"timeout_s": 90061}},
     "variables": {
         "script": "train.py",

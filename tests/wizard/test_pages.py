@@ -30,7 +30,7 @@ class TestFindings:
 
     def test_more_gpus_than_any_node_has_names_the_nearest(self, client: Client, who: Principal, ready: Node) -> None:
         page = preview(client, with_code(who), "resources", gpus_per_node="9")
-        assert "alpha comes nearest with 2 GPU(s)" in under(page, "gpus_per_node")
+        assert "alpha comes nearest with 2 GPUs: ask for at most 2 GPUs per node" in under(page, "gpus_per_node")
 
     def test_an_unknown_cluster_is_said_under_the_cluster(self, client: Client, who: Principal, ready: Node) -> None:
         assert "nowhere" in under(preview(client, with_code(who), "resources", cluster="nowhere"), "cluster")
