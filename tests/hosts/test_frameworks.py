@@ -1,0 +1,27 @@
+"""Every framework trains on two hosts: right world size, each rank's log apart and whole, a model in the end."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.examples.table import TWO_HOSTS, Training
+from tests.hosts.bench import CLUSTER, Hosts
+from tests.journeys.runs import sha256
+
+pytestmark = [pytest.mark.hosts, pytest.mark.frameworks, pytest.mark.mpi, pytest.mark.slow]
+TRAINING_S = 240
+
+
+@pytest.mark.parametrize("training", TWO_HOSTS, ids=lambda training: training.example)
+def test_trains(hosts: Hosts, training: Training, frameworks_python: str) -> None:
+    run = hosts.runs.submit(training.spec(frameworks_python, CLUSTER))
+    ended = hosts.runs.ended(run, TRAINING_S)
+    found = [name for name in hosts.runs.logs(run) if name.startswith("70_")]
+    logs = {name: hosts.runs.log(run, name).decode(errors="replace") for name in found}
+    assert ended["state"] == "Completed", (ended["sentence"], logs)
+    assert {member["node"] for member in ended["members"]} == {host.name for host in hosts.hosts}
+    assert sorted(logs) == sorted(training.logs)
+    for name, words in training.logs.items():
+        assert [word for word in words if word not in logs[name]] == [], logs[name]
+        assert sha256(hosts.runs.log(run, name)) == sha256(hosts.file_on_host(run, name).read_bytes())
+    assert any(path.endswith(training.output) for path in hosts.runs.outputs(run)), hosts.runs.outputs(run)
