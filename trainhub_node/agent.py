@@ -8,13 +8,12 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-import signal
 import threading
 import time
 from pathlib import Path
 
 from trainhub_launch.report import StopOrder
-from trainhub_node import app, burying, cache, proc, wrapping
+from trainhub_node import app, burying, cache, proc, records, wrapping
 from trainhub_node import attempts as book
 from trainhub_node.attempts import Attempts, Key
 from trainhub_node.claim import Starter
@@ -50,7 +49,7 @@ class Agent:
             settings, self._hub, self._attempts, changed=self._watch.poke, report=self._uplink.report_now
         )
         # Without the broker, and until the hub says where it is, reports bring the work.
-        self._listener = app.Listener(self._hub.config, self.start)
+        self._listener = app.Listener(self._hub.config, self.wake)
         self._closing = threading.Event()
 
     def run(self) -> None:
@@ -77,15 +76,24 @@ class Agent:
         self._starter.close()
         self._uploads.close()
 
-    def start(self, run: str, attempt: int) -> None:
+    def wake(self, run: str, attempt: int) -> None:
         self._starter.wake(run, attempt)
+
+    def start(self, run: str, attempt: int) -> None:
+        self._starter.go_on(run, attempt)
+
+    def start_daemon(self, key: Key, argv: tuple[str, ...]) -> None:
+        folder = self._attempts.get(key)
+        if folder is not None and not Path(folder.daemon).exists():
+            records.write(folder.daemon, {"argv": list(argv)}, patient=False)
+            book.call(folder)
 
     def stop(self, order: StopOrder) -> None:
         folder = self._attempts.get((order.run, order.attempt))
         if folder is not None:
             log.info("Run %s, attempt %d is to end: %s", order.run, order.attempt, order.why)
             book.ask_to_stop(folder, order.why, order.grace_s)
-            call(folder)
+            book.call(folder)
 
     def settle(self, key: Key) -> None:
         self._attempts.settle(key)
@@ -103,6 +111,8 @@ class Agent:
             self._graves.dig(held.rundir)
         elif child is None:
             self._starter.check(held.rundir)
+        elif facts.is_ready and not facts.may_say_ready:
+            self._starter.keep_ports(held.rundir)
 
     def _keep_house(self) -> None:
         while not self._closing.wait(HOUSEKEEPING_S):
@@ -123,13 +133,6 @@ def prepare_folders(settings: NodeSettings) -> None:
         folder.chmod(through)
     settings.snapshots.mkdir(exist_ok=True)
     wrapping.prepare(settings)
-
-
-def call(folder: RunDir) -> None:
-    """Have the child look at its folder now; it does so by itself within a second anyway."""
-    facts = book.child_of(folder)
-    if facts is not None and proc.alive(facts["pid"], facts["identity"]):
-        os.kill(facts["pid"], signal.SIGUSR1)
 
 
 def _ended(folder: RunDir) -> bool:

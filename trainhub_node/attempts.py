@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import logging
+import os
 import shutil
+import signal
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from trainhub_node import records
+from trainhub_node import proc, records
 from trainhub_node.rundir import RunDir
 from trainhub_node.settings import NodeSettings
 
 log = logging.getLogger(__name__)
 KEEP_SETTLED_S = 3 * 86400.0
+READY_PORTS = "ready"
+"""In `claim.json`: the ports found free when the attempt was ready; it then keeps all, and later those that it uses."""
 
 Key = tuple[str, int]
 
@@ -53,6 +58,13 @@ class Attempts:
         with self._lock:
             self._held[folder.key] = folder
             self._ports[folder.key] = set(claim.get("held", ()))
+
+    def keep_ports(self, folder: RunDir, claim: Mapping[str, Any]) -> None:
+        """`claim` is written, and what it says is held is nobody else's from here on."""
+        records.write(folder.claim, dict(claim))
+        with self._lock:
+            if folder.key in self._held:
+                self._ports[folder.key] = set(claim["held"])
 
     def holds(self, key: Key) -> bool:
         with self._lock:
@@ -98,6 +110,13 @@ def ask_to_stop(folder: RunDir, why: str, grace_s: float) -> bool:
         return False
     records.write(folder.stop, {"why": why, "grace_s": grace_s, "at": time.time()}, patient=False)
     return True
+
+
+def call(folder: RunDir) -> None:
+    """Have the child look at its folder now; it does so by itself within a second anyway."""
+    facts = child_of(folder)
+    if facts is not None and proc.alive(facts["pid"], facts["identity"]):
+        os.kill(facts["pid"], signal.SIGUSR1)
 
 
 def note(folder: RunDir, *, phase: str = "", **facts: Any) -> None:

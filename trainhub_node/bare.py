@@ -1,7 +1,8 @@
-"""`python -I -S bare.py child|rank FOLDER`: the processes that stand between the agent and training.
+"""`python -I -S bare.py child|rank|rsh FOLDER`: the processes that stand between the agent and training.
 
 Isolated, because nothing that a user or an operator installs may change them, and without `site`, which
-would cost more than all they do. So neither site-packages nor this package is on the path yet.
+would cost more than all they do. So neither site-packages nor this package is on the path yet. Each loads
+what it needs and no more: a run on one node without MPI waits for nothing that the others take.
 """
 # ruff: noqa: E402
 
@@ -17,9 +18,24 @@ if ROLE == "rank":
 
     rank.under_mpirun(FOLDER)
 
+if ROLE == "rsh":
+    from trainhub_node import rsh
+
+    rsh.stay(FOLDER, sys.argv[3:])
+
 from trainhub_node import child
 
-GANG = child.start(FOLDER)
+GANG = child.prepare(FOLDER)
+if GANG.several:
+    from trainhub_node import readiness
+
+    GANG.go_through(readiness.reach)
+if GANG.under_mpi:
+    from trainhub_node import launcher
+
+    GANG.go_through(launcher.start)
+else:
+    GANG.go_through(child.start_ranks)
 
 # The ranks run from here on: what they need not wait for is imported now.
 from trainhub_node import keeping

@@ -59,7 +59,7 @@ def end_all(folder: RunDir, session: int) -> int:
     """SIGKILL to every process of the attempt until none is left; how many there were."""
     ended: set[int] = set()
     give_up = time.monotonic() + GIVE_UP_S
-    while left := stopping.belonging(*folder.key, session=session, roots=frozenset()):
+    while left := stopping.belonging(*folder.key, session=session, roots=frozenset(), path=folder.path):
         ended |= left
         # Halted first, lest a wrapper writes down its rank's end as if nobody had brought it about.
         stopping.send(left, signal.SIGSTOP)

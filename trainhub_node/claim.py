@@ -19,7 +19,7 @@ from pathlib import Path
 from trainhub_launch.order import NodeOrder
 from trainhub_node import attempts as book
 from trainhub_node import ports, records, unpacking, wrapping
-from trainhub_node.attempts import Attempts, Key
+from trainhub_node.attempts import READY_PORTS, Attempts, Key
 from trainhub_node.backoff import Backoff
 from trainhub_node.cache import Snapshots
 from trainhub_node.hub import Away, Hub, HubError
@@ -58,19 +58,34 @@ class Starter:
         self._children: dict[Key, subprocess.Popen[bytes]] = {}
 
     def wake(self, run: str, attempt: int) -> None:
-        """Something is to be done about this attempt: start it, or tell the hub of it at once."""
+        """Something is to be done about this attempt: start it, go on with it, or tell the hub of it at once."""
         if self._attempts.holds((run, attempt)):
             self._report()
-        else:
+        self.go_on(run, attempt)
+
+    def go_on(self, run: str, attempt: int) -> None:
+        """Start it, or fetch the final order that it is waiting for."""
+        folder = self._attempts.get((run, attempt))
+        if folder is None:
             self.take_up(self._attempts.folder(run, attempt))
+        elif READY_PORTS in (records.read(folder.claim) or {}) and not Path(folder.go).exists():
+            self._submit(folder, self._claim_final)
 
     def take_up(self, folder: RunDir) -> None:
         """Bring the attempt to its child from wherever it stands, in a thread of its own."""
+        self._submit(folder, self._take_up)
+
+    def keep_ports(self, folder: RunDir) -> None:
+        """The attempt is ready: find out which ports are free now, and keep them for it."""
+        self._submit(folder, self._keep_ports)
+
+    def _submit(self, folder: RunDir, step: Callable[[RunDir], None]) -> None:
+        """One step of an attempt at a time; one that is asked for meanwhile is asked for again."""
         with self._guard:
             if folder.key in self._busy:
                 return
             self._busy.add(folder.key)
-        self._threads.submit(self._run, folder)
+        self._threads.submit(self._run, folder, step)
 
     def check(self, folder: RunDir) -> None:
         """An attempt without a child's record: it is being prepared, or preparing it failed, or its child died at birth."""
@@ -94,21 +109,47 @@ class Starter:
         self._closing.set()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _run(self, folder: RunDir) -> None:
+    def _run(self, folder: RunDir, step: Callable[[RunDir], None]) -> None:
         try:
-            if Path(folder.settled).exists():
-                return
-            if Path(folder.order).exists() or self._claim(folder):
-                self._prepare(folder)
+            if not Path(folder.settled).exists():
+                step(folder)
         except Exception:
             log.exception("Attempt %s of run %s could not be started", folder.attempt, folder.run)
             self._closing.wait(AFTER_FAILURE_S)
-            if Path(folder.order).exists():
+            if Path(folder.order).exists() and not Path(folder.child).exists():
                 fail(folder, "internal", "the agent failed while preparing it; its own log has the traceback.")
         finally:
             with self._guard:
                 self._busy.discard(folder.key)
             self._changed()
+
+    def _take_up(self, folder: RunDir) -> None:
+        if Path(folder.order).exists() or self._claim(folder):
+            self._prepare(folder)
+
+    def _keep_ports(self, folder: RunDir) -> None:
+        with self._claiming:
+            claim = records.read(folder.claim)
+            if READY_PORTS not in claim:
+                found = ports.free(self._attempts.ports())
+                self._attempts.keep_ports(folder, {**claim, READY_PORTS: found, "held": found})
+
+    def _claim_final(self, folder: RunDir) -> None:
+        """Ask for the order with which the processes may start. While there is none, the hub offers it again."""
+        claim = records.read(folder.claim)
+        try:
+            order = self._hub.claim(folder.run, folder.attempt, claim["nonce"], claim[READY_PORTS])
+        except HubError as error:
+            log.info("Run %s, attempt %d may not start yet: %s", folder.run, folder.attempt, error)
+            return
+        if not order.go:
+            return
+        told = order.to_json()
+        # Ports before the order: whoever is killed in between keeps those that it names.
+        held = sorted(ports.named_in(told["command"], claim[READY_PORTS]))
+        self._attempts.keep_ports(folder, {**claim, "held": held})
+        records.write(folder.go, told)
+        book.call(folder)
 
     def _claim(self, folder: RunDir) -> bool:
         """Ask for the order; False when the hub has none for us."""
@@ -126,7 +167,7 @@ class Starter:
                     _forget(folder)
                 return False
             told = order.to_json()
-            held = sorted(ports.named_in(told["command"], offered))
+            held = sorted(ports.named_in(told["command"], offered)) if order.go else []
             records.write(folder.claim, {"nonce": nonce, "ports": offered, "held": held})
             for path in (folder.logs, folder.ranks):
                 self._make(path)

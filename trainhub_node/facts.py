@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from trainhub_launch.report import PHASES, AttemptFact, MemberFact, OutputFile
+from trainhub_launch.report import PHASES, AttemptFact, DaemonCall, MemberFact, OutputFile
 from trainhub_node import attempts as book
 from trainhub_node import records
-from trainhub_node.rundir import RunDir
+from trainhub_node.rundir import DAEMON_CALL, RunDir
 
 LARGEST_RANK_RECORD = 65536
+MOST_DAEMONS = 512
 
 
 class Folder:
@@ -22,9 +23,11 @@ class Folder:
         self._seen: dict[str, tuple[tuple[int, int, int], Any]] = {}
 
     def fact(self, logs: Mapping[str, int], *, extra_warnings: tuple[str, ...] = ()) -> AttemptFact:
-        agent, state = self.agent(), self.state()
+        agent, state, claim = self.agent(), self.state(), self.claim()
         outputs = self._read(self.rundir.outputs_record) or {}
         reached = {**state.get("phase_at", {}), **agent["phase_at"]}
+        if not self.may_say_ready:
+            reached.pop("ready", None)
         phase_at = {phase: reached[phase] for phase in PHASES if phase in reached}
         warnings = (*state.get("warnings", ()), *agent["warnings"], *outputs.get("warnings", ()), *extra_warnings)
         return AttemptFact(
@@ -34,10 +37,25 @@ class Folder:
             logs=dict(logs), outputs=tuple(OutputFile(**file) for file in outputs.get("files", ())),
             error=state.get("error") or agent["error"], error_kind=state.get("error_kind") or agent["error_kind"],
             stopping=state.get("stopping") or agent["stopping"], warnings=warnings,
+            ports=tuple(claim.get("held", ())) if "ready" in phase_at else (),
+            versions=state.get("versions", {}) if "ready" in phase_at else {}, daemons=tuple(self._daemons()),
         )
 
+    @property
+    def is_ready(self) -> bool:
+        return "ready" in self.state().get("phase_at", {})
+
+    @property
+    def may_say_ready(self) -> bool:
+        """Ports are kept for it: with the word that this node is ready the hub decides which of them are used."""
+        return book.READY_PORTS in self.claim()
+
+    def claim(self) -> dict[str, Any]:
+        return self._read(self.rundir.claim) or {}
+
     def order(self) -> dict[str, Any]:
-        return dict(self._read(self.rundir.order))
+        """The final one where there are two."""
+        return dict(self._read(self.rundir.go) or self._read(self.rundir.order))
 
     def agent(self) -> dict[str, Any]:
         return book.complete(self._read(self.rundir.agent))
@@ -74,6 +92,19 @@ class Folder:
             out_of_memory=bool(ended.get("out_of_memory")),
         )
 
+    def _daemons(self) -> Iterator[DaemonCall]:
+        """Until a rank lives here: mpirun starts none before all of its daemons have answered."""
+        command = self.order()["command"]
+        if not command["launcher"] or not self.may_say_ready:
+            return
+        if any(os.path.exists(self.rundir.started(process["rank"])) for process in command["processes"]):
+            return
+        names = [name for name in os.listdir(self.rundir.ranks) if name.startswith(DAEMON_CALL) and name.endswith(".json")]
+        for name in sorted(names)[:MOST_DAEMONS]:
+            call = self._read(f"{self.rundir.ranks}/{name}", LARGEST_RANK_RECORD)
+            if isinstance(call, dict) and isinstance(call.get("host"), str) and _are_words(call.get("argv")):
+                yield DaemonCall(call["host"], tuple(call["argv"]))
+
     def _read(self, path: str, largest: int = records.LARGEST) -> Any:
         try:
             facts = os.stat(path, follow_symlinks=False)
@@ -89,6 +120,10 @@ class Folder:
                 known = version, None
             self._seen[path] = known
         return known[1]
+
+
+def _are_words(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 def _integer(value: object) -> int | None:

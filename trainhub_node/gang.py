@@ -10,7 +10,10 @@ from trainhub_node.rundir import PREPARATION_LOG, RunDir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
+
+STARTED_BY_MPI = "OMPI_COMM_WORLD_RANK"
 
 
 class Refused(Exception):
@@ -29,21 +32,25 @@ class Stopped(Exception):
 class Gang:
     """The ranks of one attempt on this node. `wrappers`: pid -> rank, of those that are our children.
 
-    `state` is what `state.json` holds: written by this process alone, read by the agent.
+    `state` is what `state.json` holds: written by this process alone, read by the agent. `python`: the environment's
+    interpreter, once it is prepared. `launcher`: mpirun, or on the other nodes of its run its daemon.
     """
 
     def __init__(self, folder: RunDir, order: dict[str, Any], terms: dict[str, Any]) -> None:
         self.folder = folder
         self.order = order
         self.terms = terms
+        self.python = ""
+        self.several = not order["go"]
         self.wrappers: dict[int, int] = {}
         self.launcher: int | None = None
         self.launcher_status: int | None = None
         self.locks: list[int] = []
         self.running_since: float | None = None
         self.state: dict[str, Any] = {
-            "phase_at": {}, "error": "", "error_kind": "", "stopping": "", "warnings": [], "ended": False,
+            "phase_at": {}, "error": "", "error_kind": "", "stopping": "", "warnings": [], "versions": {}, "ended": False,
         }
+        self._given_up = False
 
     @property
     def processes(self) -> list[dict[str, Any]]:
@@ -52,6 +59,31 @@ class Gang:
     @property
     def grace_s(self) -> float:
         return float(self.order["grace_s"])
+
+    @property
+    def head(self) -> bool:
+        return bool(self.order["head"])
+
+    @property
+    def under_mpi(self) -> bool:
+        """Whether mpirun starts the ranks, here or from the head."""
+        return bool(self.order["command"]["launcher"]) or any(
+            STARTED_BY_MPI in process["provided"] for process in self.processes
+        )
+
+    def go_through(self, step: Callable[[Gang], None]) -> None:
+        """One step of the start. What fails in it is in the state, never raised, and the steps after it are left out."""
+        if self._given_up:
+            return
+        try:
+            step(self)
+        except Refused as refused:
+            self._given_up = True
+            self.refuse(refused)
+        except Stopped:
+            self._given_up = True
+            self.note("Stopped before the processes were started.")
+            self.save()
 
     def enter(self, phase: str) -> None:
         self.state["phase_at"].setdefault(phase, time.time())

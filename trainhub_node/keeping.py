@@ -130,7 +130,11 @@ class _Keeper:
     def _decided(self) -> bool:
         if self.gang.launcher is not None:
             return self.gang.launcher_status is not None
-        return not any(process["decides"] and self._end_of(process["rank"]) is None for process in self.gang.processes)
+        deciding = [process["rank"] for process in self.gang.processes if process["decides"]]
+        if not deciding and self.gang.several:
+            # Whom these serve is on another node: only the hub sees when that one is done.
+            deciding = self._numbers()
+        return not any(self._end_of(number) is None for number in deciding)
 
     def _waiting_for(self) -> list[int]:
         return [number for number in self._numbers() if self._end_of(number) is None]
@@ -169,7 +173,9 @@ class _Keeper:
 
     def _all(self, *, marks: bool = False) -> set[int]:
         me = os.getpid()
-        return stopping.belonging(*self.folder.key, session=me, roots=frozenset({me}), marks=marks)
+        return stopping.belonging(
+            *self.folder.key, session=me, roots=frozenset({me}), marks=marks, path=self.folder.path
+        )
 
     def _kill(self) -> None:
         """SIGKILL, ranks before their wrappers, so that these can still write how they ended."""
@@ -204,13 +210,22 @@ class _Keeper:
         status = self.gang.launcher_status
         if status is None or status == 0 or self.gang.state["stopping"] not in ("", "gang"):
             return
+        if self.gang.several:
+            # What the daemon of another node says about its end, or mpirun about ranks elsewhere, blames nobody here.
+            if not self.gang.state["stopping"] and not any(self._started(number) for number in self._numbers()):
+                self._accuse_launcher(status)
+            return
         ends = {number: end for number in self._numbers() if (end := self._end_of(number)) is not None}
         failed_alone = [end for end in ends.values() if not end["by_us"] and _bad(end)]
         if len(ends) < len(self._numbers()) and not failed_alone:
-            self.gang.state["error"] = f"mpirun exited with code {status}: {_last_line(self.folder.log(LAUNCHER_LOG))}"
-            self.gang.state["error_kind"] = "launch"
+            self._accuse_launcher(status)
         elif not failed_alone:
             self._blame(ends, status)
+
+    def _accuse_launcher(self, status: int) -> None:
+        name = "mpirun" if self.gang.head else "Open MPI's daemon"
+        self.gang.state["error"] = f"{name} exited with code {status}: {_last_line(self.folder.log(LAUNCHER_LOG))}"
+        self.gang.state["error_kind"] = "launch"
 
     def _blame(self, ends: dict[int, dict[str, Any]], status: int) -> None:
         """MPI_Abort: mpirun ends every rank, the caller too, and only its own words tell who called, and with what."""

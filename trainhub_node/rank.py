@@ -23,6 +23,8 @@ else:
 FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 WATCHED = (signal.SIGCHLD, *FORWARDED)
 MPI_PREFIXES = ("OMPI_", "PMIX_", "PMI_", "PRTE_", "ORTE_", "OPAL_", "PRRTE_", "HWLOC_")
+PREFIX_NAMES = ("OPAL_PREFIX", "PMIX_PREFIX", "PRTE_PREFIX")
+INTERFACES = "_if_include"
 RANK_NAMES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
 CANNOT_RUN, NOT_FOUND = 126, 127
 VICTIM_SCORE = b"300"
@@ -71,6 +73,10 @@ def under_mpirun(path: str) -> NoReturn:
         os._exit(CANNOT_RUN)
     start = starts[number]
     given = {name: value for name, value in os.environ.items() if name.startswith(MPI_PREFIXES)}
+    if "prefix" in start:
+        # They come from mpirun's node and say how things are there.
+        here = {name: start["prefix"] for name in PREFIX_NAMES if name in given}
+        given = {name: value for name, value in given.items() if not name.endswith(INTERFACES)} | here
     run(folder, {**start, "env": {**given, **start["env"]}})
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 ENVIRONMENT_LOG = "20_environment_build_log.txt"
 PREPARATION_LOG = "55_preparation_log.txt"
 LAUNCHER_LOG = "60_launcher_log.txt"
+DAEMON_CALL = "daemon-"
 
 
 class RunDir:
-    """One attempt's folder. Who writes what: the agent `claim`, `order`, `terms`, `agent`, `stop`,
-    `outputs_record`, `settled`; the child `child`, `state`; the rank wrappers what is in `ranks`."""
+    """One attempt's folder. Who writes what: the agent `claim`, `order`, `go`, `daemon`, `terms`, `agent`, `stop`,
+    `outputs_record`, `settled`; the child `child`, `state`, `bin`; the rank wrappers and `rsh` what is in `ranks`."""
 
     __slots__ = ("attempt", "path", "run")
 
@@ -38,6 +39,21 @@ class RunDir:
     @property
     def order(self) -> str:
         return f"{self.path}/order.json"
+
+    @property
+    def go(self) -> str:
+        """The final order of a run on several nodes: with it the processes may start."""
+        return f"{self.path}/go.json"
+
+    @property
+    def daemon(self) -> str:
+        """With which arguments mpirun, on the head, wants its daemon started here."""
+        return f"{self.path}/daemon.json"
+
+    @property
+    def bin(self) -> str:
+        """Programs of ours that mpirun and its daemons find by name: paths may differ from node to node."""
+        return f"{self.path}/bin"
 
     @property
     def terms(self) -> str:
@@ -84,6 +100,9 @@ class RunDir:
     def starts(self) -> str:
         """How each rank is to be started, for wrappers that mpirun starts."""
         return f"{self.path}/ranks/starts.json"
+
+    def daemon_call(self, host: str) -> str:
+        return f"{self.path}/ranks/{DAEMON_CALL}{host}.json"
 
     def started(self, rank: int) -> str:
         return f"{self.path}/ranks/{rank}.started.json"

@@ -16,22 +16,39 @@ RUN_MARK = b"TRAINHUB_RUN_ID="
 ATTEMPT_MARK = b"TRAINHUB_ATTEMPT="
 
 
-def belonging(run: str, attempt: int, *, session: int, roots: frozenset[int], marks: bool = True) -> set[int]:
-    """Living processes of the attempt, without the caller itself and without the `roots` that they descend from."""
+def belonging(
+    run: str, attempt: int, *, session: int, roots: frozenset[int], marks: bool = True, path: str = ""
+) -> set[int]:
+    """Living processes of the attempt, without the caller itself and without the `roots` that they descend from.
+
+    `path`: the attempt's folder; given, what another agent of this machine runs of the same attempt is not counted.
+    """
     found = proc.processes()
-    mine = {one.pid for one in found if one.session == session}
-    if marks:
-        mine |= {one.pid for one in found if one.pid not in mine and _marked(one.pid, run, attempt)}
     children: dict[int, list[int]] = {}
     for one in found:
         children.setdefault(one.parent, []).append(one.pid)
-    queue = list(mine | roots)
+    mine = {one.pid for one in found if one.session == session}
+    if marks:
+        marked = {one.pid for one in found if one.pid not in mine and _marked(one.pid, run, attempt)}
+        others = {pid for pid in marked if path and _supervises_elsewhere(pid, path)}
+        mine |= marked - _with_descendants(others, children)
+    return _with_descendants(mine | roots, children) - {os.getpid()} - roots
+
+
+def _with_descendants(pids: set[int] | frozenset[int], children: dict[int, list[int]]) -> set[int]:
+    known = set(pids)
+    queue = list(pids)
     while queue:
-        for pid in children.get(queue.pop(), ()):
-            if pid not in mine:
-                mine.add(pid)
-                queue.append(pid)
-    return mine - {os.getpid()} - roots
+        new = [pid for pid in children.get(queue.pop(), ()) if pid not in known]
+        known |= set(new)
+        queue += new
+    return known
+
+
+def _supervises_elsewhere(pid: int, path: str) -> bool:
+    """Whether this is the child of an attempt with another folder."""
+    words = (proc.read(f"/proc/{pid}/cmdline") or b"").rstrip(b"\0").split(b"\0")
+    return words[-2:-1] == [b"child"] and words[-1] != path.encode()
 
 
 def _marked(pid: int, run: str, attempt: int) -> bool:

@@ -31,6 +31,7 @@ class Handlers(Protocol):
 
     def start(self, run: str, attempt: int) -> None: ...
     def stop(self, order: StopOrder) -> None: ...
+    def start_daemon(self, key: Key, argv: tuple[str, ...]) -> None: ...
     def settle(self, key: Key) -> None: ...
 
 
@@ -119,12 +120,13 @@ class Uplink(threading.Thread):
         )
 
     def _worth_telling(self, facts: list[AttemptFact]) -> bool:
-        """Facts alone wait a moment: a start and an end bring several within milliseconds. The last word does not."""
+        """Facts alone wait a moment: a start and an end bring several within milliseconds. The last word does not, and
+        neither does what other nodes wait for."""
         if not facts:
             return False
         now = time.monotonic()
         self._news_since = self._news_since or now
-        return now - self._news_since >= FACTS_WAIT_S or any(fact.phase == "done" for fact in facts)
+        return now - self._news_since >= FACTS_WAIT_S or any(fact.phase in ("ready", "done") or fact.daemons for fact in facts)
 
     def _current(self) -> list[Held]:
         """The attempts held now, the one served last time last."""
@@ -165,6 +167,8 @@ class Uplink(threading.Thread):
             self._handlers.stop(order)
         for run, attempt in ack.start:
             self._handlers.start(run, attempt)
+        for run, attempt, argv in ack.daemons:
+            self._handlers.start_daemon((run, attempt), argv)
         for key in ack.settled:
             self._handlers.settle(key)
 

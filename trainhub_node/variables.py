@@ -18,6 +18,9 @@ DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 def base(account: Mapping[str, Any] | None) -> dict[str, str]:
     env = {name: os.environ[name] for name in BASE if name in os.environ}
     env.setdefault("PATH", DEFAULT_PATH)
+    if "HOME" not in env:
+        # A service manager may give none, and Open MPI 5 does not start without.
+        env["HOME"] = os.path.expanduser("~")
     if account is not None:
         env |= {"HOME": account["home"], "USER": account["name"]}
     return env

@@ -22,14 +22,18 @@ Key = tuple[str, int]
 
 
 class FakeHub:
-    """`available` False: every request is answered 503, as by a proxy whose hub restarts."""
+    """`available` False: every request is answered 503, as by a proxy whose hub restarts. `finals`: the second
+    answer to the claim of an order without leave to start; until it is here, a node that is ready is told to ask later.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, address: str = "127.0.0.1") -> None:
         self.changed = threading.Condition()
         self.available = True
         self.auto_settle = True
         self.config: dict[str, Any] | None = None
         self.orders: dict[Key, NodeOrder] = {}
+        self.finals: dict[Key, NodeOrder] = {}
+        self.daemons: dict[Key, tuple[str, ...]] = {}
         self.offered: set[Key] = set()
         self.nonces: dict[Key, str] = {}
         self.claims: list[dict[str, Any]] = []
@@ -46,13 +50,14 @@ class FakeHub:
         self.refused = 0
         self.heartbeats = 0
         self.heartbeat: Heartbeat | None = None
-        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._server = _Server((address, 0), _Handler)
         self._server.hub = self
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        address, port = self._server.server_address[:2]
+        return f"http://{address!s}:{port}"
 
     @contextmanager
     def serving(self) -> Iterator[FakeHub]:
@@ -110,7 +115,14 @@ class FakeHub:
         if key not in self.orders or self.nonces.setdefault(key, asked["nonce"]) != asked["nonce"]:
             return 409, {"title": "Conflict", "status": 409, "detail": "This attempt is not placed on this node."}
         self.offered.discard(key)
-        return 200, self.orders[key].to_json()
+        if self.orders[key].go or not self.is_ready(key):
+            return 200, self.orders[key].to_json()
+        if key not in self.finals:
+            return 503, {"title": "Later", "status": 503, "detail": "Not every node of the run is ready."}
+        return 200, self.finals[key].to_json()
+
+    def is_ready(self, key: Key) -> bool:
+        return key in self.facts and self.facts[key].phase == "ready"
 
     def take(self, report: Report) -> Ack:
         self.reports += 1
@@ -131,7 +143,9 @@ class FakeHub:
                 self.settled.add(key)
         living = set(report.living)
         return Ack(
-            offsets=tuple((*name, offset) for name, offset in offsets.items()), start=tuple(self.offered - living),
+            offsets=tuple((*name, offset) for name, offset in offsets.items()),
+            start=(*(self.offered - living), *(key for key in self.finals if self.is_ready(key))),
+            daemons=tuple((*key, argv) for key, argv in self.daemons.items() if self.is_ready(key)),
             stop=tuple(stop for key, stop in self.stops.items() if key in living), settled=tuple(self.settled & living),
             interval_s=0.2,
         )

@@ -11,9 +11,9 @@ from tests.node.builders import order, process
 from tests.node.hub import FakeHub
 from tests.node.processes import left
 from trainhub_launch.order import NodeOrder
-from trainhub_launch.plan import RANK_WRAPPER
+from trainhub_launch.plan import RANK_WRAPPER, RSH_AGENT
 from trainhub_launch.report import StopOrder
-from trainhub_node import child
+from trainhub_node import launcher
 from trainhub_node.agent import Agent
 from trainhub_node.rundir import LAUNCHER_LOG
 
@@ -89,9 +89,10 @@ def test_without_mpirun_the_package_to_install_is_named(hub: FakeHub, agent: Age
     fact = hub.wait_done(key)
 
     assert (fact.error_kind, fact.error) == (
-        "launch", "mpirun-that-nobody-has is not on this node; install Open MPI (Debian: openmpi-bin).",
+        "launch", "node here has no Open MPI: there is no mpirun-that-nobody-has on its PATH. Install it there "
+        "(Debian: openmpi-bin), or add openmpi to the packages of the environment.",
     )
 
 
-def test_the_wrappers_marker_is_the_plans() -> None:
-    assert child.RANK_WRAPPER == RANK_WRAPPER
+def test_the_markers_are_the_plans() -> None:
+    assert (launcher.RANK_WRAPPER, launcher.RSH_AGENT) == (RANK_WRAPPER, RSH_AGENT)

@@ -233,7 +233,7 @@ class TestChild:
 
 class TestClaim:
     def test_refused_leaves_nothing_behind(self, hub: FakeHub, agent: Agent) -> None:
-        agent.start("f" * 32, 1)
+        agent.wake("f" * 32, 1)
         hub.wait(lambda: hub.claims)
 
         key = hub.give(script(hub, "print('next')"))
@@ -248,7 +248,7 @@ class TestClaim:
         hub.wait_log(key, b"up")
         hub.stops[key] = StopOrder(*key, grace_s=2, why="canceled")
 
-        agent.start(*key)
+        agent.wake(*key)
 
         hub.wait_done(key)
         assert len(hub.claims) == 1
@@ -260,7 +260,7 @@ class TestClaim:
         hub.orders[key] = made
 
         for _ in range(times):
-            agent.start(*key)
+            agent.wake(*key)
 
         hub.wait_done(key)
         assert len(hub.claims) == 1
