@@ -20,7 +20,7 @@ def of(
     """Kind and sentence of each; `node` is as it was before `changed`, but for its clock. Marks low disk space in
     the new vitals, so that it is told once."""
     if beat is not None and node.last_report_at is None:
-        yield "joined", f"Joined as {beat.hostname} at {beat.address}."
+        yield "heard", f"Heard from for the first time: {beat.hostname} at {beat.address}."
     if silence_s:
         yield "back", f"Reports again, after {silence_s:.0f} s of silence."
     if node.boot_id and "boot_id" in changed:

@@ -10,7 +10,7 @@ AGAIN_AFTER = timedelta(minutes=10)
 
 
 def note(node: Node, kind: str, message: str, at: datetime) -> None:
-    """`kind`: joined, silent, lost, back, restarted, agent, renamed, clock or disk."""
+    """`kind`: heard, silent, lost, back, restarted, agent, renamed, clock or disk."""
     if not NodeEvent.objects.filter(node=node, kind=kind, message=message, at__gt=at - AGAIN_AFTER).exists():
         NodeEvent.objects.create(node=node, kind=kind, message=message, at=at)
 
