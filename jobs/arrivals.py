@@ -103,12 +103,23 @@ def forget(run_id: str, attempt: int) -> None:
 class Timeline:
     """The arrivals of one log, read from its file; `size` and `mtime_ms` are those of the log itself."""
 
+    @classmethod
+    def of(cls, run_id: str, attempt: int, name: str) -> Timeline:
+        """Raises FileNotFoundError for a log of which nothing has come."""
+        told = logstore.path(run_id, attempt, name).stat()
+        return cls(_read(_path((run_id, attempt, name))), told.st_size, told.st_mtime_ns // 1_000_000)
+
     def __init__(self, words: array[int], size: int, mtime_ms: int) -> None:
+        self.size = size
         self.ends, self.firsts, self._lasts = words[0::WORDS], words[1::WORDS], words[2::WORDS]
         if not all(map(lt, self.ends, islice(self.ends, 1, None))) or (self.ends and self.ends[-1] > size):
             self._clean(size)
         if size > (self.ends[-1] if self.ends else 0):
             self._add_rest(size, mtime_ms)
+
+    @property
+    def last_ms(self) -> int:
+        return self._lasts[-1] >> 1 if self._lasts else 0
 
     def at(self, offset: int) -> Arrival:
         """How the byte at `offset` came; the last arrival for what lies beyond the end."""
@@ -147,17 +158,10 @@ class Timeline:
 
     def _add_rest(self, size: int, mtime_ms: int) -> None:
         """The last bytes are not noted yet; where nothing is, the log is older than its file or the file is lost."""
-        last_ms = self._lasts[-1] >> 1 if self._lasts else 0
-        mtime_ms = max(mtime_ms, last_ms)
-        self.firsts.append(max(last_ms, mtime_ms - EVERY_MS) if self._lasts else mtime_ms)
+        mtime_ms = max(mtime_ms, self.last_ms)
+        self.firsts.append(max(self.last_ms, mtime_ms - EVERY_MS) if self._lasts else mtime_ms)
         self._lasts.append(2 * mtime_ms + (not self._lasts))
         self.ends.append(size)
-
-
-def timeline(run_id: str, attempt: int, name: str) -> Timeline:
-    """Raises FileNotFoundError for a log of which nothing has come."""
-    told = logstore.path(run_id, attempt, name).stat()
-    return Timeline(_read(_path((run_id, attempt, name))), told.st_size, told.st_mtime_ns // 1_000_000)
 
 
 def thinned(arrivals: list[Arrival], most: int) -> list[Arrival]:

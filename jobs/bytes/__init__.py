@@ -12,9 +12,9 @@ from jobs.bytes import downloads, node, uploads
 
 
 class _Rest(StringConvertor):
-    """The rest of the path, never empty: `…/logs/` itself is Django's."""
+    """The rest of the path, a file's name: `…/logs/` and `…/logs/search/` are Django's."""
 
-    regex = ".+"
+    regex = ".*[^/]"
 
 
 register_url_convertor("rest", _Rest())

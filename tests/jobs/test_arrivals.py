@@ -29,7 +29,7 @@ class Log:
     @property
     def times(self) -> arrivals.Timeline:
         os.utime(logstore.path(*self.key), ns=(0, (T0 + 10_000_000) * 1_000_000))
-        return arrivals.timeline(*self.key)
+        return arrivals.Timeline.of(*self.key)
 
     def came(self, offset: int) -> tuple[int, int, bool]:
         found = self.times.at(offset)

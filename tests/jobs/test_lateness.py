@@ -23,7 +23,7 @@ def sends(alpha: Played, run: Run, data: bytes, offset: int, *, held: int, at: d
 
 
 def late(run: Run, offset: int) -> bool:
-    return arrivals.timeline(run.pk, 1, NAME).at(offset).late
+    return arrivals.Timeline.of(run.pk, 1, NAME).at(offset).late
 
 
 @pytest.fixture
@@ -60,4 +60,4 @@ class TestAfterAnOutage:
         alpha.node.refresh_from_db()
         sends(alpha, run, b"two\n", 4, held=8, at=start + timedelta(seconds=30))
         assert late(run, 4)
-        assert arrivals.timeline(run.pk, 1, NAME).gaps(10_000)[0].unheard
+        assert arrivals.Timeline.of(run.pk, 1, NAME).gaps(10_000)[0].unheard

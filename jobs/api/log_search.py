@@ -1,0 +1,129 @@
+"""Looking for text in all logs of a run at once."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from jobs import logpattern, logsearch, logstore
+from jobs.api.base import JobsView
+from jobs.api.run_detail import ATTEMPT
+from jobs.api.serializers import LogSearchSerializer
+from jobs.logsearch import Cursor, Hit, Searched
+from jobs.models import Member, Run
+from trainhub_launch.errors import SpecError
+
+LIMIT = 100
+LARGEST_LIMIT = 1000
+ORDERS = ("time", "rank")
+PARAMETERS = [
+    OpenApiParameter("q", str, required=True, description="What to look for, in every line by itself."),
+    OpenApiParameter("regex", bool, description="1: `q` is an RE2 expression."),
+    OpenApiParameter("case", bool, description="1: upper and lower case differ."),
+    OpenApiParameter("rank", str, description="Only the logs of these ranks: 0,3. With `log`: these too."),
+    OpenApiParameter("log", str, many=True, description="Only the logs of these names."),
+    OpenApiParameter("order", str, enum=ORDERS, description="By the lines' arrival (the default), or rank by rank."),
+    OpenApiParameter("limit", int, description=f"Most results of a page, up to {LARGEST_LIMIT}; {LIMIT} unless given."),
+    OpenApiParameter("cursor", str, description="`next` of the page before."),
+    ATTEMPT,
+]
+
+
+class RunLogSearch(JobsView):
+    @extend_schema(parameters=PARAMETERS, responses=LogSearchSerializer)
+    def get(self, request: Request, run: str) -> Response:
+        """A page of the lines that match, in all logs of an attempt. It takes about a second at most: a page may be short,
+        or empty, and have a `next` nevertheless."""
+        found = self.run(request, run)
+        attempt = self.attempt(request, found)
+        query = request.query_params
+        pattern = logpattern.compiled(query.get("q", ""), regex=_flag(request, "regex"), case=_flag(request, "case"))
+        order = query.get("order", "time")
+        if order not in ORDERS:
+            raise SpecError("order", f"must be {' or '.join(ORDERS)}")
+        members = list(Member.objects.filter(attempt__run=found, attempt__number=attempt).select_related("node"))
+        logs = _logs(found, attempt, members, _ranks(query.getlist("rank")), query.getlist("log"))
+        search = logsearch.Search(logs, pattern, _limit(request))
+        cursor = _cursor(query.get("cursor", ""), logs)
+        page = search.by_rank(cursor) if order == "rank" else search.by_time(cursor)
+        nodes = {member.log_name: member.node.name for member in members}
+        return Response(
+            {
+                "attempt": attempt, "order": order, "logs": len(logs),
+                "results": [_shown(hit, nodes.get(hit.log.name)) for hit in page.hits],
+                "next": page.next and _text_of(page.next),
+                "searched_bytes": page.searched_bytes, "total_bytes": sum(log.size for log in logs),
+            }
+        )
+
+
+def _logs(run: Run, attempt: int, members: Iterable[Member], ranks: set[int], names: Sequence[str]) -> list[Searched]:
+    """Those asked for, all unless any is named; raises SpecError for one that is not there."""
+    rank_of = {member.log_name: member.rank for member in members}
+    stored = logstore.names(run.pk, attempt) if attempt else {}
+    if unknown := ranks - set(rank_of.values()):
+        raise SpecError("rank", f"attempt {attempt} has no rank {min(unknown)}")
+    if missing := [name for name in names if name not in stored and name not in rank_of]:
+        raise SpecError("log", f"attempt {attempt} has no log {missing[0]!r}")
+    is_all = not ranks and not names
+    chosen = [name for name in stored if is_all or name in names or rank_of.get(name) in ranks]
+    found = (logsearch.searched(run.pk, attempt, name, rank_of.get(name)) for name in chosen)
+    return [log for log in found if log is not None]
+
+
+def _shown(hit: Hit, node: str | None) -> dict[str, Any]:
+    arrival = hit.arrival
+    return {
+        "log": hit.log.name, "rank": hit.log.rank, "node": node, "line": hit.line, "offset": hit.found.offset,
+        "at": datetime.fromtimestamp(arrival.last_ms / 1000, UTC),
+        "resolution_s": None if arrival.late else max(0.001, (arrival.last_ms - arrival.first_ms) / 1000),
+        "late": arrival.late, "text": hit.found.text, "spans": hit.found.spans,
+    }
+
+
+def _flag(request: Request, name: str) -> bool:
+    text = request.query_params.get(name, "0")
+    if text not in ("0", "1", "true", "false"):
+        raise SpecError(name, "must be 1 or 0")
+    return text in ("1", "true")
+
+
+def _limit(request: Request) -> int:
+    text = request.query_params.get("limit", str(LIMIT))
+    if not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= LARGEST_LIMIT:
+        raise SpecError("limit", f"must be a whole number from 1 to {LARGEST_LIMIT}")
+    return int(text)
+
+
+def _ranks(texts: Iterable[str]) -> set[int]:
+    words = [word.strip() for text in texts for word in text.split(",") if word.strip()]
+    if wrong := [word for word in words if not word.isdecimal() or len(word) > 9]:
+        raise SpecError("rank", f"must be ranks such as 0,3, not {wrong[0][:40]!r}")
+    return {int(word) for word in words}
+
+
+def _text_of(cursor: Cursor) -> str:
+    return base64.urlsafe_b64encode(json.dumps(cursor).encode()).decode()
+
+
+def _cursor(text: str, logs: Iterable[Searched]) -> Cursor | None:
+    if not text:
+        return None
+    try:
+        moment, name, at, line = json.loads(base64.urlsafe_b64decode(text.encode()))
+    except (ValueError, TypeError, binascii.Error) as error:
+        raise SpecError("cursor", "is not the `next` of a page") from error
+    numbers = [moment, at, 0 if line is None else line]
+    if not all(isinstance(number, int) and 0 <= number < 2**53 for number in numbers):
+        raise SpecError("cursor", "is not the `next` of a page")
+    if name and name not in {log.name for log in logs}:
+        raise SpecError("cursor", "belongs to another search: its log is not among these")
+    return Cursor(moment, name, at, line)
