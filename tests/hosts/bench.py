@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,17 +11,16 @@ from types import MappingProxyType
 
 from tests.hosts.machine import Machine
 from tests.hosts.wiring import Bridge
-from tests.hub import CACHE, PROJECT, Hub, eventually
+from tests.hub import CACHE, PROJECT, Hub, eventually, free_port
 from tests.journeys.runs import Runs
 
 CLUSTER = "gang"
+TRAINHUB_NODE = (sys.executable, "-m", "trainhub_node")
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Host(Machine):
     """A machine with a node agent, a node of the cluster `gang`. `node`: the agent's folder as seen from outside."""
-
-    hub: HostsHub
 
     @property
     def node(self) -> Path:
@@ -31,15 +31,17 @@ class Host(Machine):
         return self.folder / "agent.log"
 
     def join(self, hub: HostsHub, python: str) -> None:
-        self.hub = hub
+        """By the command that a person would run on it."""
         self.settings = {
-            "TRAINHUB_HUB_URL": hub.url, "TRAINHUB_NODE_TOKEN": hub.token_for(self.name), "TRAINHUB_NODE_NAME": self.name,
-            "TRAINHUB_NODE_DIR": "/tmp/node", "TRAINHUB_NODE_CACHE": str(CACHE / "node"), "PYTHONPATH": str(PROJECT),
-            "TRAINHUB_NODE_PYTHON": python,
+            "TRAINHUB_NODE_CACHE": str(CACHE / "node"), "TRAINHUB_NODE_PYTHON": python, "PYTHONPATH": str(PROJECT),
         }
+        self.agent("join", hub.url, "--token", hub.join_token(self.name))
+
+    def agent(self, verb: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return self.run(*TRAINHUB_NODE, verb, *arguments, "--dir", "/tmp/node", env=self.settings)
 
     def start_agent(self) -> None:
-        self.spawn(self.agent_log, sys.executable, "-m", "trainhub_node", "run", **self.settings)
+        self.spawn(self.agent_log, *TRAINHUB_NODE, "run", "--dir", "/tmp/node", **self.settings)
 
     def kill_agent(self) -> None:
         os.kill(self.agent_pid(), 9)
@@ -49,15 +51,15 @@ class Host(Machine):
 
 
 class HostsHub(Hub):
-    """A hub that other machines reach at `address`."""
+    """Open to other machines, which reach it at `address`."""
 
-    def __init__(self, data_dir: Path, address: str, **settings: str) -> None:
-        super().__init__(data_dir, **settings)
-        self.url = f"http://{address}:{self.port}"
-        self.settings = {"BIND": f"{address}:{self.port}", **settings}
+    def __init__(self, data_dir: Path, address: str, settings: Mapping[str, str]) -> None:
+        super().__init__(data_dir, OPEN="1", **settings)
+        self.url = f"https://{address}:{self.port}"
+        self.settings |= {"BIND": f"{address}:{self.port}", "BROKER_BIND": f"{address}:{free_port()}"}
 
-    def token_for(self, name: str) -> str:
-        return self.manage("node", "token", name, "--cluster", CLUSTER).stdout.strip().splitlines()[-1]
+    def join_token(self, name: str) -> str:
+        return self.manage("node", "token", name, "--cluster", CLUSTER).stdout.split()[0]
 
 
 class Hosts:
@@ -67,7 +69,7 @@ class Hosts:
 
     def __init__(self, folder: Path, python: str, machines: int = 2, settings: Mapping[str, str] = NOTHING) -> None:
         self.bridge = Bridge(machines)
-        self.hub = HostsHub(folder / "data", self.bridge.hub_address, **settings)
+        self.hub = HostsHub(folder / "data", self.bridge.hub_address, settings)
         self._python = python
         pythons = [Path(python).parent.parent, Path(sys.prefix), Path(sys.base_prefix)]
         visible = [PROJECT, CACHE, *pythons, Path(sys.executable).resolve().parent.parent]

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.hosts import processes
@@ -80,10 +80,12 @@ class Machine:
         """The argv that runs `command` on this machine."""
         return ["nsenter", "-t", str(self.init), "-a", "--", *command]
 
-    def run(self, *command: str, check: bool = True, timeout: float = 120, **env: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *command: str, check: bool = True, timeout: float = 120, env: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             self.inside(*command), capture_output=True, text=True, timeout=timeout, check=False, cwd="/",
-            env={**os.environ, **env},
+            env={**os.environ, **(env or {})},
         )
         assert not check or done.returncode == 0, f"{command} on {self.name}: {done.stdout}\n{done.stderr}"
         return done
