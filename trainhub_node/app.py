@@ -114,7 +114,7 @@ class Listener(threading.Thread):
 
     def _follow(self, config: dict[str, Any]) -> None:
         """Listen as `config` says, unless that is done already."""
-        road = {name: config.get(name) or {} for name in ROAD}
+        road = {name: config[name] for name in ROAD}
         if road["broker_url"]:
             if self._worker is None or not self._worker.is_alive() or self._worker.road != road:
                 self._replace(Worker(road, self._wake, self._ended.set))
