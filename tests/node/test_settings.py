@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from trainhub_node import settings
+from trainhub_node import configuration, settings
 
 GOOD = {
     "TRAINHUB_HUB_URL": "http://10.0.0.1:8000/", "TRAINHUB_NODE_TOKEN": "t", "TRAINHUB_NODE_NAME": "n1",
@@ -39,6 +39,10 @@ class TestRead:
             ("TRAINHUB_NODE_CACHE_BYTES", "0", "TRAINHUB_NODE_CACHE_BYTES=0 must be a whole number above 0"),
             ("TRAINHUB_NODE_PYTHON", "/no/python", "TRAINHUB_NODE_PYTHON=/no/python is not a file that the agent may execute"),
             ("TRAINHUB_NODE_RUN_AS", "no-such-account", "TRAINHUB_NODE_RUN_AS=no-such-account"),
+            ("TRAINHUB_NODE_ADDRESS", "gpu-a", "TRAINHUB_NODE_ADDRESS=gpu-a must be an IP address"),
+            ("TRAINHUB_NODE_INTERFACE", "eth77", "TRAINHUB_NODE_INTERFACE=eth77 is not an interface here; there are: lo"),
+            ("TRAINHUB_HUB_CA", "/no/ca.pem", "TRAINHUB_HUB_CA=/no/ca.pem cannot be read: No such file"),
+            ("TRAINHUB_HUB_CA", __file__, f"TRAINHUB_HUB_CA={__file__} is not a certificate in PEM form"),
         ],
     )
     def test_refuses_by_name(self, name: str, value: str, said: str) -> None:
@@ -46,3 +50,49 @@ class TestRead:
             settings.read({**GOOD, name: value})
 
         assert str(refused.value).startswith(said)
+
+
+class TestConfiguration:
+    """What a join wrote down."""
+
+    def test_stands_in_for_variables_and_yields_to_them(self, tmp_path: Path) -> None:
+        written = {"hub_url": "http://10.0.0.1:8000", "token": "t", "name": "n1", "slots": "3", "cluster": "main"}
+        configuration.write(tmp_path, written, "")
+
+        read = settings.read(configuration.environment(tmp_path, {"TRAINHUB_NODE_NAME": "n2"}))
+
+        assert (read.hub_url, read.token, read.name, read.slots) == ("http://10.0.0.1:8000", "t", "n2", 3)
+        assert (read.folder, read.hub_ca) == (tmp_path, None)
+
+    def test_yields_to_a_file_with_a_token(self, tmp_path: Path) -> None:
+        configuration.write(tmp_path, {"hub_url": "http://10.0.0.1:8000", "token": "old"}, "")
+        (tmp_path / "token").write_text("new\n")
+
+        env = configuration.environment(tmp_path, {"TRAINHUB_NODE_TOKEN_FILE": str(tmp_path / "token")})
+
+        assert settings.read(env).token == "new"
+
+    def test_is_not_needed_where_the_variables_say_all(self, tmp_path: Path) -> None:
+        assert settings.read(configuration.environment(tmp_path, GOOD)).folder == tmp_path
+
+    def test_loses_the_authority_of_an_earlier_hub(self, tmp_path: Path) -> None:
+        configuration.write(tmp_path, {"hub_url": "https://a"}, "a certificate")
+        configuration.write(tmp_path, {"hub_url": "http://10.0.0.1:8000"}, "")
+
+        assert sorted(path.name for path in tmp_path.iterdir()) == [configuration.FILE]
+
+    @pytest.mark.parametrize("text", ["{", "[1]", ""])
+    def test_is_refused_when_damaged(self, tmp_path: Path, text: str) -> None:
+        (tmp_path / configuration.FILE).write_text(text)
+
+        with pytest.raises(settings.SettingsError, match="is damaged; join again with --replace"):
+            configuration.environment(tmp_path, {})
+
+    def test_is_missed_where_there_is_none(self, tmp_path: Path) -> None:
+        with pytest.raises(settings.SettingsError, match="this machine is no node yet"):
+            configuration.environment(tmp_path, {})
+
+    def test_lies_where_its_owner_expects_it(self, tmp_path: Path) -> None:
+        assert configuration.folder("here", {"TRAINHUB_NODE_DIR": "/there"}) == Path("here").absolute()
+        assert configuration.folder("", {"TRAINHUB_NODE_DIR": "/there"}) == Path("/there")
+        assert configuration.folder("", {}) == configuration.default_folder()

@@ -1,0 +1,106 @@
+"""What a node says of itself: its address and interface, as its kernel has them, and its start."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.node.builders import settings as made
+from tests.node.hub import FakeHub
+from trainhub_node import addresses, clock, heartbeat
+from trainhub_node.settings import NodeSettings
+
+NOWHERE = "http://no-such-host.invalid:8000"
+OF_DOCUMENTS = "192.0.2.77"
+"""Of no machine."""
+
+
+@pytest.fixture
+def settings(hub: FakeHub, tmp_path: Path) -> NodeSettings:
+    return made(hub, tmp_path)
+
+
+class TestAddresses:
+    def test_are_those_of_the_kernel(self) -> None:
+        found = addresses.by_interface()
+
+        assert set(found) == {name for _, name in socket.if_nameindex()}
+        assert found["lo"][0] == "127.0.0.1"
+
+    def test_lead_to_their_interface_however_they_are_written(self) -> None:
+        assert addresses.interface_of("127.0.0.1") == "lo"
+        assert addresses.interface_of(OF_DOCUMENTS) == ""
+        for address in addresses.by_interface()["lo"]:
+            spelled = "0:0:0:0:0:0:0:1" if address == "::1" else address
+            assert addresses.interface_of(spelled) == "lo"
+
+    def test_towards_a_hub_are_the_local_end_of_the_way(self) -> None:
+        assert addresses.towards("http://127.0.0.1:8000") == "127.0.0.1"
+        assert addresses.towards("https://localhost") in ("127.0.0.1", "::1")
+        assert addresses.towards(NOWHERE) == ""
+
+    @pytest.mark.parametrize(
+        ("host", "is_it"),
+        [
+            ("127.0.0.1", True), ("127.8.8.8", True), ("::1", True), ("localhost", True), ("10.0.0.1", False),
+            ("hub.example.org", False),
+        ],
+    )
+    def test_know_this_machine_itself(self, host: str, is_it: bool) -> None:
+        assert addresses.is_loopback(host) is is_it
+
+
+class TestPlace:
+    def test_is_on_the_way_to_the_hub(self, settings: NodeSettings) -> None:
+        assert heartbeat.place(settings) == ("127.0.0.1", "lo")
+
+    def test_is_that_of_the_chosen_interface(self, settings: NodeSettings) -> None:
+        assert heartbeat.place(replace(settings, hub_url="http://10.0.0.1:8000", interface="lo")) == ("127.0.0.1", "lo")
+
+    def test_is_the_chosen_address_and_its_interface(self, settings: NodeSettings) -> None:
+        assert heartbeat.place(replace(settings, address="127.0.0.1")) == ("127.0.0.1", "lo")
+        assert heartbeat.place(replace(settings, address=OF_DOCUMENTS)) == (OF_DOCUMENTS, "")
+
+    def test_stays_while_the_hubs_name_means_nothing(self, settings: NodeSettings) -> None:
+        assert heartbeat.place(replace(settings, hub_url=NOWHERE), before="127.0.0.1") == ("127.0.0.1", "lo")
+
+    def test_of_another_machine_is_doubted_and_told(self, settings: NodeSettings) -> None:
+        (doubt,) = heartbeat.doubts(replace(settings, address=OF_DOCUMENTS))
+
+        assert doubt.startswith(f"{OF_DOCUMENTS} is none of this machine's addresses (127.0.0.1")
+        assert heartbeat.doubts(settings) == []
+
+    def test_of_another_interface_is_doubted(self, settings: NodeSettings) -> None:
+        other = next((name for _, name in socket.if_nameindex() if name != "lo"), "eth0")
+
+        (doubt,) = heartbeat.doubts(replace(settings, address="127.0.0.1", interface=other))
+
+        assert doubt == f"127.0.0.1 belongs to the interface lo, not to {other}"
+
+
+def test_a_sample_says_which_start_of_the_machine_it_is_from(settings: NodeSettings) -> None:
+    sample = heartbeat.Sampler(settings, lambda: False).latest()
+
+    assert sample.boot_id == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert (sample.address, sample.interface) == ("127.0.0.1", "lo")
+
+
+@pytest.mark.parametrize(
+    ("hub_time", "asked_at", "answered_at", "said"),
+    [
+        (100.0, 100.0, 100.1, ""),
+        (103.0, 100.0, 100.2, "3 s behind"),
+        (90.0, 100.0, 100.2, "10 s ahead of"),
+        (104.0, 100.0, 110.0, ""),
+    ],
+    ids=["the same", "behind", "ahead", "perhaps only a slow way"],
+)
+def test_a_clock_is_doubted_by_what_the_way_does_not_explain(
+    hub_time: float, asked_at: float, answered_at: float, said: str
+) -> None:
+    doubt = clock.doubt(clock.offset_s(hub_time, asked_at, answered_at))
+
+    assert (said in doubt) if said else not doubt
