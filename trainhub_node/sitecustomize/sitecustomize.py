@@ -20,22 +20,22 @@ def _let_gloo_finish() -> None:
         __import__("time").sleep(0.1)
 
 
-def _end_without_finalize(kind, value, trace):  # type: ignore[no-untyped-def]
-    _show(kind, value, trace)
+def _end_without_finalize() -> None:
+    # Not in an excepthook: torch calls it with a stderr of its own, which would be lost with all that it holds.
+    if getattr(sys, "last_value", None) is None:
+        return
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is None or not mpi.Is_initialized() or mpi.Is_finalized():
         return
-    atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()
     os._exit(1)
 
 
-atexit.register(_let_gloo_finish)
 if "OMPI_COMM_WORLD_RANK" in os.environ:
-    _show = sys.excepthook
-    sys.excepthook = _end_without_finalize
+    atexit.register(_end_without_finalize)
+atexit.register(_let_gloo_finish)
 
 _here = __file__.rpartition("/")[0]
 _ours = sys.modules.pop("sitecustomize", None)
