@@ -1,17 +1,22 @@
-"""What real frameworks do at their end, seen from the node."""
+"""What real frameworks do while they wait, fail and end, seen from the node."""
 
 from __future__ import annotations
 
 import shutil
+import signal
+import socket
 
 import pytest
 
+from tests.hub import eventually
+from tests.launch.builders import make_placement, make_spec
 from tests.node.builders import order, process
 from tests.node.hub import FakeHub
 from tests.node.processes import left
 from trainhub_launch.order import EnvironmentSpec
 from trainhub_launch.plan import RANK_WRAPPER
-from trainhub_launch.report import AttemptFact
+from trainhub_launch.planner import plan
+from trainhub_launch.report import AttemptFact, StopOrder
 from trainhub_node import ports
 from trainhub_node.agent import Agent
 
@@ -23,6 +28,29 @@ ones = torch.ones(1000)
 for _ in range(10):
     dist.all_reduce(ones)
 """
+ONE_FAILS = """
+if dist.get_rank() == 1:
+    raise ValueError("bad")
+dist.all_reduce(ones)
+"""
+FAILS_ONCE = """
+import os, sys
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0" and dist.get_rank() == 1:
+    sys.exit(7)
+ones = torch.ones(1)
+dist.all_reduce(ones)
+print("restarted", os.environ["TORCHELASTIC_RESTART_COUNT"], "sum", int(ones), flush=True)
+"""
+LONELY = """
+import json, os
+workers = [f"127.0.0.1:{port}" for port in os.environ["PORTS"].split()]
+os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": 0}})
+import tensorflow as tf
+print("waits", flush=True)
+tf.distribute.MultiWorkerMirroredStrategy()
+"""
 BARRIER = "from mpi4py import MPI\nworld = MPI.COMM_WORLD\nworld.Barrier()\n"
 needs_mpirun = pytest.mark.skipif(not shutil.which("mpirun"), reason="mpirun is not installed (Debian: openmpi-bin)")
 
@@ -31,7 +59,7 @@ def system(python: str) -> EnvironmentSpec:
     return EnvironmentSpec(name="system", version="", kind="system", python=python)
 
 
-def torch(hub: FakeHub, python: str) -> AttemptFact:
+def torch(hub: FakeHub, python: str, code: str = REDUCE) -> AttemptFact:
     port = str(ports.free((), 1)[0])
     ranks = [
         process(
@@ -39,7 +67,7 @@ def torch(hub: FakeHub, python: str) -> AttemptFact:
         )
         for rank in range(2)
     ]
-    return hub.wait_done(hub.give(order(hub, {"train.py": REDUCE}, *ranks, environment=system(python))), 120)
+    return hub.wait_done(hub.give(order(hub, {"train.py": code}, *ranks, environment=system(python))), 120)
 
 
 def mpi(hub: FakeHub, python: str, code: str) -> AttemptFact:
@@ -51,6 +79,11 @@ def mpi(hub: FakeHub, python: str, code: str) -> AttemptFact:
     return fact
 
 
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 def to_blame(fact: AttemptFact) -> list[tuple[int, int | None]]:
     return [(member.rank, member.exit_code) for member in fact.members if not member.ended_by_us and member.exit_code != 0]
 
@@ -60,6 +93,42 @@ class TestTorch:
         ends = [[member.exit_code for member in torch(hub, frameworks_python).members] for _ in range(6)]
 
         assert ends == [[0, 0]] * 6
+
+    def test_an_exception_in_one_rank_ends_the_other_that_waits_for_it(
+        self, hub: FakeHub, agent: Agent, frameworks_python: str
+    ) -> None:
+        fact = torch(hub, frameworks_python, REDUCE + ONE_FAILS)
+
+        assert to_blame(fact) == [(1, 1)]
+        ended = [member.ended_at or 0 for member in fact.members]
+        assert max(ended) - min(ended) < 5
+
+    def test_torchrun_starts_its_processes_again(self, hub: FakeHub, agent: Agent, frameworks_python: str) -> None:
+        line = "torchrun --standalone --nproc_per_node 2 --max-restarts 1 train.py"
+        (launcher,) = plan(make_spec(command=tuple(line.split())), make_placement()).processes
+        given = order(hub, {"train.py": FAILS_ONCE}, launcher, environment=system(frameworks_python))
+
+        fact = hub.wait_done(hub.give(given), 120)
+
+        assert hub.log((given.run, 1)).count(b"restarted 1 sum 2") == 2
+        assert [member.exit_code for member in fact.members] == [0]
+
+
+class TestTensorFlow:
+    def test_a_worker_that_swallows_sigterm_while_it_waits_for_its_peers_is_killed(
+        self, hub: FakeHub, agent: Agent, frameworks_python: str
+    ) -> None:
+        mine, never = ports.free((), 2)
+        alone = process(0, ("python", "train.py"), PORTS=f"{mine} {never}")
+        key = hub.give(order(hub, {"train.py": LONELY}, alone, environment=system(frameworks_python)))
+        hub.wait_log(key, b"waits", timeout_s=60)
+        eventually(lambda: listens(mine), 30, "the worker's own server is up")
+
+        hub.stops[key] = StopOrder(*key, grace_s=1, why="canceled")
+        member = hub.wait_done(key).members[0]
+
+        assert (member.signal, member.ended_by_us) == (signal.SIGKILL, True)
+        assert left(key) == set()
 
 
 @needs_mpirun
