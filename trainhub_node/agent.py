@@ -90,9 +90,8 @@ class Agent:
 
     def stop(self, order: StopOrder) -> None:
         folder = self._attempts.get((order.run, order.attempt))
-        if folder is not None:
+        if folder is not None and book.ask_to_stop(folder, order.why, order.grace_s):
             log.info("Run %s, attempt %d is to end: %s", order.run, order.attempt, order.why)
-            book.ask_to_stop(folder, order.why, order.grace_s)
             book.call(folder)
 
     def settle(self, key: Key) -> None:

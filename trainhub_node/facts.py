@@ -26,7 +26,7 @@ class Folder:
         agent, state, claim = self.agent(), self.state(), self.claim()
         outputs = self._read(self.rundir.outputs_record) or {}
         reached = {**state.get("phase_at", {}), **agent["phase_at"]}
-        if not self.may_say_ready:
+        if book.READY_PORTS not in claim:
             reached.pop("ready", None)
         phase_at = {phase: reached[phase] for phase in PHASES if phase in reached}
         warnings = (*state.get("warnings", ()), *agent["warnings"], *outputs.get("warnings", ()), *extra_warnings)

@@ -17,12 +17,19 @@ import pytest
 
 @dataclass(frozen=True)
 class Space:
-    """`interface` differs from host to host, as on real ones."""
+    """`interface` differs from host to host, as on real ones; `outer` is its end on the bridge."""
 
     name: str
     address: str
     interface: str
     folder: Path
+    outer: str
+
+    def cut(self) -> None:
+        _ip("link", "set", self.outer, "down")
+
+    def heal(self) -> None:
+        _ip("link", "set", self.outer, "up")
 
 
 def _ip(*words: str) -> None:
@@ -63,7 +70,7 @@ def _space(stack: ExitStack, tag: str, bridge: str, network: str, number: int) -
     folder = Path(tempfile.mkdtemp(prefix="tn"))
     folder.chmod(0o711)
     stack.callback(shutil.rmtree, folder)
-    return Space(name, address, inner, folder)
+    return Space(name, address, inner, folder, outer)
 
 
 @contextmanager

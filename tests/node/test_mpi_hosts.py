@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
@@ -11,24 +14,38 @@ from tests.node.gangs import final, mpi_parts
 from tests.node.hub import FakeHub, Key
 from tests.node.processes import left
 from tests.node.spaces import Space, agent_in, two_spaces
-from trainhub_launch.report import AttemptFact
+from trainhub_launch.report import AttemptFact, StopOrder
+from trainhub_node import proc
 from trainhub_node.rundir import LAUNCHER_LOG
 
 pytestmark = pytest.mark.mpi
 DUMP = "import json, os, sys\nprint(json.dumps([dict(os.environ), os.uname().nodename]))\n"
+FOREVER = "import time\nprint('up', flush=True)\ntime.sleep(600)\n"
+
+
+def log_of(rank: int) -> str:
+    return f"70_driver_log_{rank}.txt"
+
+
+def cmdline(pid: int) -> list[bytes]:
+    return (proc.read(f"/proc/{pid}/cmdline") or b"").split(b"\0")
 
 
 class Bench:
-    """A hub for each of two hosts, and their agents; what the real hub carries between nodes, `relay` carries."""
+    """A hub for each of two hosts, and their agents; what the real hub carries between nodes, this does."""
 
     def __init__(self, hubs: list[FakeHub], spaces: list[Space]) -> None:
         self.hubs = hubs
         self.spaces = spaces
 
-    def run(self, code: str, *, per_node: int = 2, grace_s: int = 5) -> list[Key]:
-        """Up to mpirun and its daemon."""
-        keys = mpi_parts(self.hubs, [space.address for space in self.spaces], code, per_node=per_node, grace_s=grace_s)
+    def ready(self, code: str, *, grace_s: int = 5) -> list[Key]:
+        keys = mpi_parts(self.hubs, [space.address for space in self.spaces], code, grace_s=grace_s)
         self.each(keys, lambda hub, key: hub.wait_phase(key, "ready"))
+        return keys
+
+    def run(self, code: str, *, grace_s: int = 5) -> list[Key]:
+        """Up to mpirun and its daemon."""
+        keys = self.ready(code, grace_s=grace_s)
         self.each(keys, lambda hub, key: hub.finals.update({key: final(hub.orders[key], MASTER_PORT="6105")}))
         head, other = self.hubs
         head.wait(lambda: head.facts[keys[0]].daemons)
@@ -40,6 +57,10 @@ class Bench:
     def each(self, keys: list[Key], do: Callable[[FakeHub, Key], object]) -> None:
         for hub, key in zip(self.hubs, keys, strict=True):
             do(hub, key)
+
+    def wait_up(self, keys: list[Key]) -> None:
+        for rank in range(4):
+            self.hubs[rank // 2].wait_log(keys[rank // 2], b"up", log_of(rank))
 
     def done(self, keys: list[Key]) -> list[AttemptFact]:
         return [hub.wait_done(key, 30) for hub, key in zip(self.hubs, keys, strict=True)]
@@ -64,10 +85,63 @@ class TestTwoByTwo:
         assert [member.exit_code for fact in facts for member in fact.members] == [0, 0, 0, 0], facts
         for rank in range(4):
             node = rank // 2
-            env, host = json.loads(bench.hubs[node].log(keys[node], f"70_driver_log_{rank}.txt"))
+            env, host = json.loads(bench.hubs[node].log(keys[node], log_of(rank)))
             assert host == bench.spaces[node].name
             assert (env["OMPI_COMM_WORLD_RANK"], env["RANK"], env["OMPI_COMM_WORLD_SIZE"]) == (str(rank), str(rank), "4")
             assert env["OMPI_COMM_WORLD_LOCAL_RANK"] == str(rank % 2)
+            assert env["PYTHONPATH"] == f"{bench.spaces[node].folder}/node/sites"
+            assert env["MASTER_PORT"] == "6105"
         assert [(fact.error, fact.stopping, fact.warnings) for fact in facts] == [("", "", ())] * 2
         assert [hub.log(key, LAUNCHER_LOG) for hub, key in zip(bench.hubs, keys, strict=True)] == [b"", b""]
+        assert left(keys[0]) == set()
+
+    @pytest.mark.parametrize("failing", [1, 3])
+    def test_one_failed_rank_ends_all_and_only_it_is_to_blame(self, bench: Bench, failing: int) -> None:
+        keys = bench.run(f"import os, time\nif os.environ['RANK'] == '{failing}': raise SystemExit(7)\ntime.sleep(600)\n")
+
+        members = [member for fact in bench.done(keys) for member in fact.members]
+
+        assert [(one.rank, one.exit_code) for one in members if not one.ended_by_us] == [(failing, 7)]
+        assert min(members, key=lambda one: one.ended_at or 0.0).rank == failing
+        assert [hub.facts[key].error for hub, key in zip(bench.hubs, keys, strict=True)] == ["", ""]
+        assert left(keys[0]) == set()
+
+    def test_mpirun_killed_ends_the_other_host_too(self, bench: Bench) -> None:
+        keys = bench.run(FOREVER)
+        bench.wait_up(keys)
+        (mpirun,) = [one.pid for one in proc.processes() if cmdline(one.pid)[:1] == [b"mpirun"] and one.pid in left(keys[0])]
+
+        os.kill(mpirun, signal.SIGKILL)
+
+        facts = bench.done(keys)
+        assert all(member.ended_by_us for fact in facts for member in fact.members)
+        assert left(keys[0]) == set()
+
+    def test_a_host_cut_off_is_ended_by_sigkill_as_mpirun_would_not_end(self, bench: Bench) -> None:
+        keys = bench.run(FOREVER, grace_s=2)
+        bench.wait_up(keys)
+        began = time.monotonic()
+
+        bench.spaces[1].cut()
+        bench.hubs[0].stops[keys[0]] = StopOrder(*keys[0], grace_s=2, why="gang")
+
+        fact = bench.hubs[0].wait_done(keys[0])
+        assert time.monotonic() - began < 8
+        assert all(member.ended_by_us for member in fact.members)
+        bench.spaces[1].heal()
+        bench.hubs[1].stops[keys[1]] = StopOrder(*keys[1], grace_s=2, why="gang")
+        assert all(member.ended_by_us for member in bench.hubs[1].wait_done(keys[1]).members)
+        assert left(keys[0]) == set()
+
+    def test_a_daemon_with_arguments_of_somebody_elses_is_refused(self, bench: Bench) -> None:
+        keys = bench.ready(FOREVER)
+        bench.each(keys, lambda hub, key: hub.finals.update({key: final(hub.orders[key])}))
+        bench.hubs[1].daemons[keys[1]] = ("orted", "-mca", "orte_fork_agent", "/bin/sh")
+
+        fact = bench.hubs[1].wait_done(keys[1])
+
+        assert fact.error == "mpirun asked for orted with the parameter 'orte_fork_agent', which this node does not allow."
+        assert "running" not in fact.phase_at
+        bench.hubs[0].stops[keys[0]] = StopOrder(*keys[0], grace_s=2, why="gang")
+        assert [member.state for member in bench.hubs[0].wait_done(keys[0]).members] == ["waiting"] * 2
         assert left(keys[0]) == set()

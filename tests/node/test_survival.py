@@ -12,7 +12,7 @@ from tests.node.builders import environ, script, settings
 from tests.node.hub import FakeHub, Key
 from tests.node.processes import agent_process, child_pid, left, wait_gone, wait_pid
 from trainhub_launch.report import StopOrder
-from trainhub_node import proc, records
+from trainhub_node import proc, records, stopping
 from trainhub_node.agent import Agent
 
 # Writes numbered lines until told to end, so that nothing lost or doubled goes unseen.
@@ -211,8 +211,9 @@ class TestChild:
         folder = first.settings.attempts / f"{key[0]}-1"
         child = json.loads((folder / "child.json").read_text())
         records.write(str(folder / "child.json"), {**child, "identity": f"another-boot/{child['identity']}"})
-        for pid in left(key):
-            os.kill(pid, signal.SIGKILL)
+        pids = left(key)
+        stopping.send(pids, signal.SIGKILL)
+        for pid in pids:
             wait_pid(pid)
 
         start_agent(settings(hub, tmp_path / "node"))
