@@ -75,6 +75,13 @@ def wait_because(run_id: str, reason: Reason, facts: Mapping[str, Any]) -> bool:
     return True
 
 
+def explain(run: Run, reason: Reason, facts: Mapping[str, Any]) -> None:
+    """Give a failed run the reason that its ranks' logs told; only where it is still decided by this attempt."""
+    found = Run.objects.filter(pk=run.pk, attempt=run.attempt, state=RunState.FAILED)
+    if found.update(reason=reason, facts=dict(facts)):
+        announce(run, RunState.FAILED, reason)
+
+
 def announce(run: Run, state: RunState, reason: Reason) -> None:
     """Tell whoever watches this run, or the list that it stands in, once the transaction has committed."""
     publish_on_commit(run_topic(run.pk), {"type": "event.added", "run": run.pk})
@@ -112,7 +119,6 @@ def _end_attempt(run: Run, when: datetime) -> None:
     if attempt is None:
         return
     Attempt.objects.filter(pk=attempt.pk).update(ended_at=when, token_digest="")
-    Member.objects.filter(attempt=attempt, state=MemberState.WAITING).update(state=MemberState.STOPPED)
     for part in AttemptNode.objects.filter(attempt=attempt).select_related("node"):
         if part.claimed_at is None:
             settle(part, run.pk, attempt.number, when)
@@ -123,6 +129,8 @@ def _end_attempt(run: Run, when: datetime) -> None:
             wake_soon(part.node, run.pk, attempt.number)
     if not AttemptNode.objects.filter(attempt=attempt, settled_at=None).exists():
         logstore.close(run.pk, attempt.number)
+    # Where a node still runs them it is told to end them now; how they then ended, it will tell.
+    Member.objects.filter(attempt=attempt, state__in=(MemberState.WAITING, MemberState.RUNNING)).update(state=MemberState.STOPPED)
 
 
 def settle(part: AttemptNode, run_id: str, attempt: int, at: datetime) -> None:

@@ -25,6 +25,7 @@ from jobs.models import AttemptNode, Member, Run, RunEvent
 from jobs.states import MemberState, Reason, RunState
 
 log = logging.getLogger(__name__)
+UNENDED = (MemberState.WAITING, MemberState.RUNNING, MemberState.STOPPED)
 CLAIMED = (RunState.PREPARING, RunState.RUNNING, RunState.FINALIZING)
 
 
@@ -65,12 +66,12 @@ def look_at(run: Run, now: datetime, span: Heard) -> None:
 def write_off(part: AttemptNode) -> None:
     """Nobody knows how the ranks of this part stand, and its logs are as whole as they will be until it is back."""
     attempt = part.attempt
-    Member.objects.filter(attempt=attempt, node_id=part.node_id, state=MemberState.RUNNING).update(state=MemberState.LOST)
+    here = Member.objects.filter(attempt=attempt, node_id=part.node_id)
+    here.filter(state__in=UNENDED, ended_at=None).update(state=MemberState.LOST)
     elsewhere = set(Member.objects.filter(attempt=attempt).exclude(node_id=part.node_id).values_list("log_name", flat=True))
-    here = Member.objects.filter(attempt=attempt, node_id=part.node_id).values_list("log_name", flat=True)
     stored = logstore.names(attempt.run_id, attempt.number)
     sizes = {name: size for name, size in stored.items() if name not in elsewhere and _is_of(part, name)}
-    logstore.seal(attempt.run_id, attempt.number, {name: stored.get(name, 0) for name in here} | sizes)
+    logstore.seal(attempt.run_id, attempt.number, {row.log_name: stored.get(row.log_name, 0) for row in here} | sizes)
 
 
 def _is_of(part: AttemptNode, name: str) -> bool:

@@ -64,11 +64,11 @@ class TestLoss:
     def test_shows_lost_ranks_as_lost_and_the_others_as_they_end(self, who: Principal) -> None:
         alpha, beta, run = both_running(who)
         cut_off(61)
-        assert members(run) == [MemberState.RUNNING, MemberState.LOST]
-        alpha.tell(run, "done", ended(0, None, signal=15, ended_by_us=True), stopping="orphan")
         assert members(run) == [MemberState.STOPPED, MemberState.LOST]
+        alpha.tell(run, "done", ended(0), stopping="orphan")
+        assert members(run) == [MemberState.SUCCEEDED, MemberState.LOST]
         beta.tell(run, "done", ended(1, None, signal=9, ended_by_us=True), stopping="orphan")
-        assert members(run) == [MemberState.STOPPED, MemberState.STOPPED]
+        assert members(run) == [MemberState.SUCCEEDED, MemberState.STOPPED]
 
     def test_frees_a_node_once_it_has_proved_that_nothing_runs_there(self, who: Principal) -> None:
         alpha, beta, run = both_running(who)
@@ -138,7 +138,7 @@ class TestRevoked:
             losing.watch(later(1))
         assert state_of(run) == (RunState.FAILED, "Node beta was cut off: its token has been revoked.")
         assert "alpha" in woken(callbacks)
-        assert members(run) == [MemberState.RUNNING, MemberState.LOST]
+        assert members(run) == [MemberState.STOPPED, MemberState.LOST]
         assert held() == [("alpha", 1), ("beta", 1)]
         assert [order.why for order in alpha.report().stop] == ["orphan"]
 
@@ -169,7 +169,7 @@ class TestRetry:
     def test_keeps_what_the_first_attempt_has_left(self, who: Principal) -> None:
         *_, run = self.again(who)
         assert logstore.read(run.pk, 1, RANK_1, 0, 99) == b"first\n"
-        assert members(run, 1) == [MemberState.RUNNING, MemberState.LOST]
+        assert members(run, 1) == [MemberState.STOPPED, MemberState.LOST]
         assert members(run, 2) == [MemberState.WAITING] * 2
 
     def test_a_late_word_of_the_lost_node_changes_nothing(self, who: Principal) -> None:
