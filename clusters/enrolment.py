@@ -1,16 +1,20 @@
-"""How a machine becomes a node: a token shown once, stored hashed."""
+"""Who is a node: a token shown once, stored hashed, until another one replaces it or it is revoked."""
 
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from django.db import transaction
 from django.utils import timezone
 
-from clusters.models import Cluster, Node
+from clusters import brokers
+from clusters.models import Cluster, Node, NodeEvent
 from live.publish import publish_on_commit
 from live.topics import node_topic
 from trainhub_launch.errors import SpecError
+from workspaces import audit
+from workspaces.models import User
 from workspaces.tokens import digest, new_token
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}\Z")
@@ -24,8 +28,8 @@ class EnrolmentError(SpecError):
 @transaction.atomic
 def enrol(cluster_name: str, node_name: str) -> tuple[Node, str]:
     """Make the node (and its cluster) or, where it exists, give it a new token; older tokens end."""
-    _check("cluster", cluster_name)
-    _check("name", node_name)
+    check_name("cluster", cluster_name)
+    check_name("name", node_name)
     cluster, _ = Cluster.objects.get_or_create(name=cluster_name)
     token = new_token(PREFIX)
     node, made = Node.objects.select_for_update().get_or_create(
@@ -38,6 +42,7 @@ def enrol(cluster_name: str, node_name: str) -> tuple[Node, str]:
         node.token_digest = digest(token)
         node.revoked_at = None
         node.save(update_fields=["cluster", "token_digest", "revoked_at"])
+        _leave_broker(node)
     _announce(node)
     return node, token
 
@@ -49,14 +54,23 @@ def node_of_token(text: str) -> Node | None:
     return Node.objects.select_related("cluster").filter(token_digest=digest(text), revoked_at=None).first()
 
 
-def revoke(node: Node) -> None:
-    """Refuse the node from now on. What it runs becomes lost in time; its history stays."""
+@transaction.atomic
+def revoke(node: Node, by: User | str = "command line") -> None:
+    """Refuse the node from now on, here and at the broker. What it runs becomes lost in time; its history stays."""
     node.revoked_at = timezone.now()
     node.save(update_fields=["revoked_at"])
+    NodeEvent.objects.create(node=node, kind="revoked", message=f"Revoked by {by}; the hub does not listen to it any more.")
+    audit.record(by, "node.revoked", node.name, cluster=node.cluster.name)
+    _leave_broker(node)
     _announce(node)
 
 
-def _check(field: str, name: str) -> None:
+def name_of_host(hostname: str) -> str:
+    """A usable name for the machine of this host name; empty where nothing of it is usable."""
+    return re.sub(r"[^a-z0-9-]+", "-", hostname.partition(".")[0].lower()).strip("-")[:50]
+
+
+def check_name(field: str, name: str) -> None:
     if not NAME.match(name):
         rule = "use up to 50 letters, digits, '-' and '_', starting with a letter or digit"
         raise EnrolmentError(field, f"{name!r} is not a usable name; {rule}")
@@ -64,3 +78,8 @@ def _check(field: str, name: str) -> None:
 
 def _announce(node: Node) -> None:
     publish_on_commit(node_topic(node.pk), {"type": "node.changed", "node": node.name})
+
+
+def _leave_broker(node: Node) -> None:
+    # Over the network, so not before the database has let go; should it fail, the periodic mending does it.
+    transaction.on_commit(partial(brokers.withdraw, node.name))

@@ -15,7 +15,8 @@ RETRY = {"max_retries": 1, "interval_start": 0, "interval_step": 0.2, "interval_
 
 
 def queue_of(node: Node) -> str:
-    return f"node.{node.name}"
+    """Of the name that its user at the broker may read (clusters.brokers)."""
+    return f"node.{node.name}.wake"
 
 
 def wake(node: Node, run: str, attempt: int) -> bool:

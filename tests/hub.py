@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -18,7 +19,9 @@ import httpx
 from trainhub.up.children import end_with_parent
 
 PROJECT = Path(__file__).resolve().parent.parent
-OURS = re.compile(r"(TRAINHUB_|DJANGO_|DATA_DIR|NODE_DIR|SECRET_KEY|DATABASE|REDIS|BROKER|BIND|PUBLIC_URL|ALLOWED|RUN_AS)")
+OURS = re.compile(
+    r"(TRAINHUB_|DJANGO_|DATA_DIR|NODE_|SECRET_KEY|DATABASE|REDIS|BROKER|RABBITMQ|BIND|OPEN$|TLS|PUBLIC_URL|ALLOWED|RUN_AS)"
+)
 FINAL = ("Completed", "Failed", "Canceled")
 PASSWORD = re.compile(r"admin with the password (\S+)")
 CACHE = Path(os.environ.get("TRAINHUB_TEST_CACHE") or Path.home() / ".cache" / "trainhub-tests").expanduser()
@@ -49,7 +52,7 @@ class Hub:
     def __init__(self, data_dir: Path, **settings: str) -> None:
         self.data_dir = data_dir
         self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"{'https' if 'OPEN' in settings else 'http'}://127.0.0.1:{self.port}"
         self.settings = settings
         self.password = ""
         self.token = ""
@@ -124,7 +127,7 @@ class Hub:
 
     def answers(self) -> bool:
         try:
-            return httpx.get(f"{self.url}/healthz", timeout=2).status_code == httpx.codes.OK
+            return httpx.get(f"{self.url}/healthz", timeout=2, verify=self.trusted()).status_code == httpx.codes.OK
         except httpx.TransportError:
             return False
 
@@ -132,7 +135,11 @@ class Hub:
         """With the owner's token unless another is given; '' for none."""
         bearer = self.owner_token() if token is None else token
         headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=30, **options)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=30, verify=self.trusted(), **options)
+
+    def trusted(self) -> ssl.SSLContext | bool:
+        """An open hub is believed by its own authority alone."""
+        return ssl.create_default_context(cafile=self.data_dir / "tls" / "ca.pem") if "OPEN" in self.settings else True
 
     def owner_token(self) -> str:
         if not self.token:

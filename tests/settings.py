@@ -16,6 +16,11 @@ for _name in (
     "BROKER_URL",
     "BROKER_URL_FILE",
     "RUN_AS",
+    "OPEN",
+    "TLS_CERT_FILE",
+    "TLS_KEY_FILE",
+    "NODE_BROKER_URL",
+    "RABBITMQ_API_URL",
 ):
     os.environ.pop(_name, None)
 os.environ["DATA_DIR"] = str(_data)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
-from trainhub import env
+from trainhub import addresses, env
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = env.folder("DATA_DIR", BASE_DIR / "data")
@@ -20,6 +20,8 @@ SERVICES_FILE = DATA_DIR / "run" / "services.json"
 SECRET_KEY_FILE = DATA_DIR / "secret-key"
 NODE_TOKEN_FILE = DATA_DIR / "node-token"
 LOGS = DATA_DIR / "logs"
+TLS_DIR = DATA_DIR / "tls"
+NODE_WHEELS = DATA_DIR / "wheels"
 ANY_ADDRESS = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, never bound by itself
 
 
@@ -34,22 +36,82 @@ class Bind(NamedTuple):
     @property
     def local_url(self) -> str:
         """How this machine itself reaches the hub."""
-        host = "127.0.0.1" if self.host in ANY_ADDRESS else self.host
-        return f"http://{_bracketed(host)}:{self.port}"
+        return f"{_scheme()}://{self.local_host}:{self.port}"
+
+    @property
+    def local_host(self) -> str:
+        return bracketed("127.0.0.1" if self.host in ANY_ADDRESS else self.host)
+
+
+class Certificate(NamedTuple):
+    """What the web server shows, and who vouches for it: a file of the hub's own authority, None for one that others know."""
+
+    chain: Path
+    key: Path
+    ca: Path | None
+
+
+def is_open() -> bool:
+    """Whether other machines may reach the hub: the one switch."""
+    return env.boolean("OPEN", False)
 
 
 def bind() -> Bind:
-    value = env.text("BIND", "127.0.0.1:8000")
-    host, colon, port = value.rpartition(":")
-    if not colon or not port.isdigit() or not 0 < int(port) < 65536:
-        raise env.EnvError(f"BIND={value} must be ADDRESS:PORT, for example 127.0.0.1:8000 or [::1]:8000")
-    return Bind(host.strip("[]"), int(port))
+    return _bind("BIND", env.text("BIND", "0.0.0.0:8000" if is_open() else "127.0.0.1:8000"))
+
+
+def broker_bind() -> Bind | None:
+    """Where the embedded Valkey listens for other machines; None while the hub is not open."""
+    if not is_open():
+        return None
+    host, port = bind()
+    return _bind("BROKER_BIND", env.text("BROKER_BIND", "") or f"{bracketed(host)}:{port + 1}")
+
+
+def certificate() -> Certificate | None:
+    """None where the web server speaks plain HTTP: on this machine alone, or to a proxy that speaks TLS (TLS=0)."""
+    chain, key = env.text("TLS_CERT_FILE", ""), env.text("TLS_KEY_FILE", "")
+    if bool(chain) != bool(key):
+        raise env.EnvError("TLS_CERT_FILE and TLS_KEY_FILE belong together; set both, or none")
+    if not is_open():
+        if chain:
+            raise env.EnvError("TLS_CERT_FILE is used where the hub is open to other machines; set OPEN=1 too")
+        return None
+    if env.boolean("TLS", True):
+        if chain:
+            return Certificate(Path(chain).absolute(), Path(key).absolute(), None)
+        return Certificate(TLS_DIR / "server.pem", TLS_DIR / "server-key.pem", TLS_DIR / "ca.pem")
+    if not env.text("PUBLIC_URL", "").startswith("https://"):
+        raise env.EnvError("TLS=0 leaves TLS to a proxy of yours; set PUBLIC_URL to the https:// address of that proxy")
+    return None
+
+
+def outer_address() -> str:
+    """The address under which other machines reach this one, or ""."""
+    host = bind().host
+    return addresses.in_use() if host in ANY_ADDRESS else host
+
+
+def certificate_hosts() -> list[str]:
+    """Every name and address under which the hub may be asked, for its certificate."""
+    named = [name for name in env.words("ALLOWED_HOSTS") if not name.startswith((".", "*"))]
+    found = {*named, *own_hosts(), "::1", socket.gethostname(), *addresses.local()}
+    return sorted({host.strip("[]") for host in found})
+
+
+def agent_url() -> str:
+    """How this machine's own agent reaches the hub: by a name that the certificate holds."""
+    shown = certificate()
+    return public_url() if shown is not None and shown.ca is None else bind().local_url
 
 
 def public_url() -> str:
-    """PUBLIC_URL without a slash at its end, or the local address where none is given."""
+    """PUBLIC_URL without a slash at its end; where none is given, the address that reaches the hub from as far as it listens."""
     value = env.text("PUBLIC_URL", "").rstrip("/")
     if not value:
+        host, port = bind()
+        if is_open() and host in ANY_ADDRESS:
+            return f"{_scheme()}://{bracketed(outer_address() or socket.gethostname())}:{port}"
         return bind().local_url
     parts = urlsplit(value)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path:
@@ -68,8 +130,10 @@ def own_hosts() -> list[str]:
     """The host names and addresses under which this hub may be asked without further setting."""
     hosts = {"localhost", "127.0.0.1", "[::1]", urlsplit(public_url()).hostname or ""}
     host = bind().host
-    hosts |= {socket.gethostname(), _address_in_use()} if host in ANY_ADDRESS else {_bracketed(host)}
-    return sorted(_bracketed(item) for item in hosts if item)
+    hosts |= {socket.gethostname(), addresses.in_use()} if host in ANY_ADDRESS else {host}
+    if is_open() and host in ANY_ADDRESS:
+        hosts |= set(addresses.local())
+    return sorted(bracketed(item) for item in hosts if item)
 
 
 def services() -> dict[str, str]:
@@ -102,6 +166,21 @@ def given_broker_url() -> str:
     return _of_kind("BROKER_URL", env.secret("BROKER_URL"), BROKER_KINDS)
 
 
+def node_broker_url() -> str:
+    """How other machines reach the broker, where that is not by BROKER_URL; without user or password."""
+    return _of_kind("NODE_BROKER_URL", env.text("NODE_BROKER_URL", ""), BROKER_KINDS) or services().get("node_broker_url", "")
+
+
+def rabbitmq_api_url() -> str:
+    return _of_kind("RABBITMQ_API_URL", env.secret("RABBITMQ_API_URL"), ("http", "https")).rstrip("/")
+
+
+def hub_ca() -> Path | None:
+    """The certificate of the authority that the running hub made for itself; None where it needs none."""
+    path = services().get("hub_ca")
+    return Path(path) if path else None
+
+
 def broker_of(url: str) -> str:
     """The URL that Celery wants for the Redis server that redis-py finds at `url`."""
     if not url.startswith("unix://"):
@@ -129,15 +208,17 @@ def _of_kind(name: str, url: str, kinds: tuple[str, ...]) -> str:
     return url
 
 
-def _bracketed(host: str) -> str:
+def bracketed(host: str) -> str:
+    """As a part of an address: an IPv6 address needs brackets there."""
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
-def _address_in_use() -> str:
-    """This machine's address on the way to others; choosing a route sends nothing."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))
-        except OSError:
-            return ""
-        return str(probe.getsockname()[0])
+def _bind(name: str, value: str) -> Bind:
+    host, colon, port = value.rpartition(":")
+    if not colon or not port.isdigit() or not 0 < int(port) < 65536:
+        raise env.EnvError(f"{name}={value} must be ADDRESS:PORT, for example 127.0.0.1:8000 or [::1]:8000")
+    return Bind(host.strip("[]"), int(port))
+
+
+def _scheme() -> str:
+    return "http" if certificate() is None else "https"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.routing import Route
 
-from jobs.bytes import downloads, node, uploads
+from jobs.bytes import downloads, joining, node, uploads
 
 
 class _Rest(StringConvertor):
@@ -20,6 +20,10 @@ class _Rest(StringConvertor):
 register_url_convertor("rest", _Rest())
 
 routes = [
+    Route("/api/v1/node/ca/", joining.ca, methods=["GET"]),
+    Route("/api/v1/node/wheel/", joining.wheel, methods=["GET"]),
+    Route("/api/v1/node/wheel/{name:str}", joining.wheel, methods=["GET"]),
+    Route("/api/v1/node/enrol/", joining.enrol, methods=["POST"]),
     Route("/api/v1/node/claim/", node.claim, methods=["POST"]),
     Route("/api/v1/node/report/", node.report, methods=["POST"]),
     Route("/api/v1/node/config/", node.config, methods=["GET"]),

@@ -37,8 +37,23 @@ class Problem(Exception):
         body: dict[str, Any] = {"type": "about:blank", "title": self.title, "status": self.status}
         if self.detail:
             body["detail"] = self.detail
+        body |= self.more()
         named = {name.replace("_", "-"): value for name, value in self.headers.items()}
         return JSONResponse(body, self.status, headers=named, media_type="application/problem+json")
+
+    def more(self) -> dict[str, Any]:
+        return {}
+
+
+class WrongField(Problem):
+    """One that names the field, as Django's side of the API does."""
+
+    def __init__(self, status: int, title: str, field: str, message: str) -> None:
+        super().__init__(status, title, f"{field}: {message}")
+        self.field, self.message = field, message
+
+    def more(self) -> dict[str, Any]:
+        return {"errors": [{"field": self.field, "message": self.message}]}
 
 
 def door(handler: Handler) -> Handler:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 from urllib.parse import urlsplit
 
 import msgpack
@@ -12,7 +11,8 @@ from django.utils import timezone
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from clusters import waking
+from clusters import brokers, waking
+from clusters.brokers.errors import BrokerAway
 from clusters.models import Node
 from jobs import claims, reports
 from jobs.bytes import doors
@@ -25,12 +25,16 @@ MAX_CLAIM_BYTES = 64 * 1024
 
 @door
 async def config(request: Request) -> Response:
+    """How to listen for wake-ups. Asking lets the node in at the broker; what it held before ends."""
     node = await doors.node(request)
-    options: dict[str, Any] = settings.CELERY_BROKER_TRANSPORT_OPTIONS
+    try:
+        line = await doors.in_thread(brokers.line_of, node, request.url.hostname or "")
+    except BrokerAway as error:
+        raise Problem(503, "Not yet", f"The broker does not answer: {error}", Retry_After="2") from error
     return JSONResponse(
         {
-            "node": node.name, "cluster": node.cluster.name, "broker_url": settings.BROKER_URL, "queue": waking.queue_of(node),
-            "key_prefix": options.get("global_keyprefix", ""), "hub_time": timezone.now().timestamp(),
+            "node": node.name, "cluster": node.cluster.name, "broker_url": line.url, "queue": waking.queue_of(node),
+            "transport_options": line.transport_options, "hub_time": timezone.now().timestamp(),
         }
     )
 

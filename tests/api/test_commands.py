@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core.management import call_command
 
-from clusters.enrolment import node_of_token
+from clusters.enrolment import enrol, node_of_token
+from clusters.joining import join
 from clusters.models import Node
 from jobs import launching
 from jobs.following import Follower
@@ -166,12 +168,29 @@ class TestFollow:
 
 
 class TestNodeToken:
-    def test_prints_a_token_that_a_node_can_use(self) -> None:
+    def test_prints_a_join_token_and_the_command_to_run_there(self) -> None:
         out = io.StringIO()
-        call_command("node", "token", "beta", cluster="gpus", stdout=out)
-        found = node_of_token(out.getvalue().strip())
-        assert found is not None
-        assert (found.name, found.cluster.name) == ("beta", "gpus")
+        call_command("node", "token", "beta", cluster="gpus", stdout=out, stderr=io.StringIO())
+        token, *rest = out.getvalue().splitlines()
+        assert f"trainhub-node join {settings.PUBLIC_URL} --token {token}" in rest[-1]
+        joined = join(token, "", "box.lan")
+        assert (joined.node.name, joined.node.cluster.name) == ("beta", "gpus")
+        assert node_of_token(joined.token) == joined.node
+
+    def test_lists_nodes_with_their_state(self) -> None:
+        enrol("gpus", "beta")
+        out = io.StringIO()
+        call_command("node", "list", stdout=out)
+        assert out.getvalue().splitlines()[0].split() == ["gpus", "beta", "new"]
+
+    def test_revokes_a_node_and_says_who_is_not_there(self) -> None:
+        _, token = enrol("gpus", "beta")
+        call_command("node", "revoke", "beta", stdout=io.StringIO())
+        assert node_of_token(token) is None
+        heard = io.StringIO()
+        with pytest.raises(SystemExit):
+            call_command("node", "revoke", "gamma", stderr=heard)
+        assert heard.getvalue().startswith("name: there is no node 'gamma'")
 
     def test_refuses_a_name_in_a_sentence(self) -> None:
         heard = io.StringIO()

@@ -55,7 +55,7 @@ class TestNode:
     async def test_learns_how_to_listen(self, client: httpx.AsyncClient) -> None:
         _, headers = await enrolled()
         told = (await client.get("/api/v1/node/config/", headers=headers)).json()
-        assert (told["node"], told["cluster"], told["queue"]) == ("alpha", "local", "node.alpha")
+        assert (told["node"], told["cluster"], told["queue"]) == ("alpha", "local", "node.alpha.wake")
 
     async def test_claims_with_the_address_it_knows_the_hub_by(self, client: httpx.AsyncClient) -> None:
         _, headers = await enrolled()

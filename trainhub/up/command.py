@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import ssl
 import subprocess
 import time
 from collections.abc import Sequence
@@ -42,7 +43,8 @@ def main(arguments: Sequence[str] = ()) -> int:
 def _run(started: float) -> None:
     preflight.prepare_folders()
     lock = preflight.lock()
-    preflight.check_port()
+    preflight.check_ports()
+    preflight.check_certificate()
     notice = preflight.account_notice()
     preflight.make_secret_key()
     supervisor = Supervisor()
@@ -57,7 +59,7 @@ def _run(started: float) -> None:
 
 
 def _start(supervisor: Supervisor, lock: int, notice: str, started: float) -> None:
-    own = None if places.given_redis_url() else valkey.configured(places.DATA_DIR)
+    own = None if places.given_redis_url() else valkey.configured(places.DATA_DIR, tcp=places.broker_bind())
     _publish_services(own)
     if own is not None:
         supervisor.start(stack.valkey_child(own, lock))
@@ -72,6 +74,8 @@ def _start(supervisor: Supervisor, lock: int, notice: str, started: float) -> No
         return
     say(f"TrainHub is ready after {time.monotonic() - started:.1f} s: {places.public_url()}")
     say(notice)
+    if places.is_open():
+        say(f"Add a machine: {places.public_url()}/clusters/add/ or `manage.py node token NAME` tell the command to run there.")
     say(f"Data and logs are in {places.DATA_DIR}. Ctrl-C stops TrainHub and leaves training running.")
 
 
@@ -80,6 +84,11 @@ def _publish_services(own: valkey.Valkey | None) -> None:
     redis = own.url if own else places.redis_url()
     broker = places.given_broker_url() or places.broker_of(redis)
     facts = {"redis_url": redis, "broker_url": broker, "hub_url": places.bind().local_url, "public_url": places.public_url()}
+    tcp, shown = places.broker_bind(), places.certificate()
+    if own is not None and tcp is not None and not places.given_broker_url():
+        facts["node_broker_url"] = f"redis://{places.bracketed(tcp.host or '0.0.0.0')}:{tcp.port}/0"  # noqa: S104
+    if shown is not None and shown.ca is not None:
+        facts["hub_ca"] = str(shown.ca)
     write_secret(places.SERVICES_FILE, json.dumps(facts))
 
 
@@ -99,7 +108,7 @@ def _prepare() -> str:
     if process.returncode:
         last = err.strip().splitlines()[-1:] or [out.strip()]
         write_secret(places.LOGS / "prepare.log", err)
-        raise Stop(f"The database could not be made ready: {last[0]} (see {places.LOGS / 'prepare.log'}).")
+        raise Stop(f"What TrainHub keeps could not be made ready: {last[0]} (see {places.LOGS / 'prepare.log'}).")
     prepared = json.loads(out.strip().splitlines()[-1])
     if prepared["password"]:
         say(f"The first account is admin with the password {prepared['password']} (shown this one time).")
@@ -109,10 +118,9 @@ def _prepare() -> str:
 def _first_answer(supervisor: Supervisor) -> bool:
     """Wait for the first answer over HTTP; False when asked to stop meanwhile."""
     deadline = time.monotonic() + FIRST_ANSWER_S
-    host, port = places.bind()
     while not supervisor.asked_to_stop:
         supervisor.tend()
-        line = http.client.HTTPConnection("127.0.0.1" if host in places.ANY_ADDRESS else host, port, timeout=2)
+        line = _line()
         try:
             line.request("GET", "/healthz")
             if line.getresponse().status == http.HTTPStatus.OK:
@@ -124,3 +132,17 @@ def _first_answer(supervisor: Supervisor) -> bool:
             line.close()
         supervisor.sleep(0.05)
     return False
+
+
+def _line() -> http.client.HTTPConnection:
+    """To our own web server, which has to show the certificate that it was given."""
+    bind, shown = places.bind(), places.certificate()
+    host = bind.local_host.strip("[]")
+    if shown is None:
+        return http.client.HTTPConnection(host, bind.port, timeout=2)
+    trusted = ssl.create_default_context(cafile=shown.ca or shown.chain)
+    if shown.ca is None:
+        # It names the hub as others know it, and may be no authority's own: this very certificate is what must come.
+        trusted.check_hostname = False
+        trusted.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    return http.client.HTTPSConnection(host, bind.port, timeout=2, context=trusted)

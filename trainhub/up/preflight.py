@@ -8,6 +8,7 @@ import os
 import pwd
 import secrets
 import socket
+import ssl
 import sys
 import time
 from pathlib import Path
@@ -25,7 +26,7 @@ def prepare_folders() -> None:
     os.umask(0o077)
     data = places.DATA_DIR
     try:
-        for folder in (data, data / "run", data / "tmp", data / "valkey", places.LOGS, places.NODE_DIR):
+        for folder in (data, data / "run", data / "tmp", data / "valkey", places.LOGS, places.NODE_DIR, places.TLS_DIR):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         data.chmod(0o711 if places.RUN_AS else 0o700)
         for path in data.iterdir():
@@ -57,8 +58,17 @@ def lock() -> int:
     return descriptor
 
 
-def check_port() -> None:
-    host, port = places.bind()
+def check_ports() -> None:
+    """Both may be used; the broker's only where TrainHub brings the broker itself."""
+    check_port("BIND", places.bind())
+    broker = places.broker_bind()
+    if broker is not None and not places.given_redis_url():
+        check_port("BROKER_BIND", broker)
+
+
+def check_port(name: str, bind: places.Bind) -> None:
+    host, port = bind
+    shown = f"{places.bracketed(host)}:{port}"
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -66,9 +76,21 @@ def check_port() -> None:
             probe.bind((host, port))
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
-                remedy = f"Stop what listens there, or set BIND, for example BIND={host}:{port + 1}."
+                remedy = f"Stop what listens there, or set {name}, for example {name}={places.bracketed(host)}:{port + 2}."
                 raise Stop(f"Port {port} on {host} is in use. {remedy}") from error
-            raise Stop(f"BIND={host}:{port} cannot be used: {error.strerror}.") from error
+            raise Stop(f"{name}={shown} cannot be used: {error.strerror}.") from error
+
+
+def check_certificate() -> None:
+    """A certificate of the operator's own must be usable; the hub's own is made by `manage.py prepare`."""
+    shown = places.certificate()
+    if shown is None or shown.ca is not None:
+        return
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(shown.chain, shown.key, password="")
+    except OSError as error:
+        why = "they are no certificate with its key in PEM" if isinstance(error, ssl.SSLError) else error.strerror
+        raise Stop(f"TLS_CERT_FILE={shown.chain} with TLS_KEY_FILE={shown.key} cannot be used: {why}.") from error
 
 
 def make_secret_key() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from trainhub import places
 from trainhub.up.children import Child, python
 from trainhub.up.valkey import Valkey
@@ -26,6 +28,9 @@ def _web(lock: int) -> Child:
     argv += ("--loop", "uvloop", "--http", "httptools", "--ws", "websockets-sansio", "--lifespan", "on")
     argv += ("--ws-per-message-deflate", "false")  # small messages to many sockets: packing each costs more than it saves
     argv += ("--no-access-log", "--no-server-header", "--log-level", "warning", "--timeout-graceful-shutdown", "3")
+    shown = places.certificate()
+    if shown is not None:
+        argv += ("--ssl-certfile", str(shown.chain), "--ssl-keyfile", str(shown.key))
     return Child("web", "web server", argv, WEB_STAGE, pass_fds=(lock,))
 
 
@@ -38,11 +43,16 @@ def _worker() -> Child:
 
 
 def _agent(node: str) -> Child:
+    shown = places.certificate()
     given = {
-        "TRAINHUB_HUB_URL": places.bind().local_url,
+        "TRAINHUB_HUB_URL": places.agent_url(),
+        "TRAINHUB_HUB_CA": str(shown.ca) if shown is not None and shown.ca is not None else "",
         "TRAINHUB_NODE_NAME": node,
         "TRAINHUB_NODE_TOKEN_FILE": str(places.NODE_TOKEN_FILE),
         "TRAINHUB_NODE_DIR": str(places.NODE_DIR),
         "TRAINHUB_NODE_RUN_AS": places.RUN_AS,
     }
+    if places.is_open():
+        # Other nodes have to reach this one too: not at the loopback, by which it reaches the hub.
+        given["TRAINHUB_NODE_ADDRESS"] = os.environ.get("TRAINHUB_NODE_ADDRESS") or places.outer_address()
     return Child("agent", "node agent", python("-m", "trainhub_node", "run"), WORKING_STAGE, env=given)

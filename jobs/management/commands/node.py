@@ -3,26 +3,52 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
+from django.utils import timezone
 
-from clusters.enrolment import enrol
+from clusters.enrolment import revoke
+from clusters.heartbeat import status
+from clusters.instructions import instructions, reaches_only_this_machine
+from clusters.joining import invite
+from clusters.models import Node
 from trainhub_launch.errors import SpecError
-from workspaces import audit
+
+REFUSED = 2
 
 
 class Command(BaseCommand):
-    help = "Nodes: `node token NAME [--cluster local]` enrols a machine and prints its token, this one time."
+    help = "Nodes: invite a machine, list what has joined, revoke a node."
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
-        token = verbs.add_parser("token", help="make the node, or give it a new token; its older tokens end")
-        token.add_argument("name", metavar="NAME")
+        token = verbs.add_parser("token", help="print a join token (works once, within 24 hours) and the command to run")
+        token.add_argument("name", metavar="NAME", help="what the node will be called")
         token.add_argument("--cluster", default="local", help="made where there is none of that name (default: local)")
+        verbs.add_parser("list", help="every node with its cluster and state")
+        gone = verbs.add_parser("revoke", help="refuse the node from now on; what it runs ends as lost")
+        gone.add_argument("name", metavar="NAME")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            node, text = enrol(options["cluster"], options["name"])
+            {"token": self._token, "list": self._list, "revoke": self._revoke}[options["verb"]](options)
         except SpecError as error:
             self.stderr.write(f"{error.field}: {error.message}")
-            raise SystemExit(2) from error
-        audit.record("command line", "node.token", node.name, cluster=options["cluster"])
-        self.stdout.write(text)
+            raise SystemExit(REFUSED) from error
+
+    def _token(self, options: dict[str, Any]) -> None:
+        _, text = invite(options["cluster"], options["name"], None)
+        told = instructions(text)
+        self.stdout.write(f"{text}\n\nRun on the machine that is to join (it needs Python 3.11 or newer):\n  {told.whole}")
+        if reaches_only_this_machine():
+            self.stderr.write("This hub is reached from this machine alone; start it with OPEN=1 for others to join.")
+
+    def _list(self, options: dict[str, Any]) -> None:
+        now = timezone.now()
+        for node in Node.objects.select_related("cluster").order_by("cluster__name", "name"):
+            self.stdout.write(f"{node.cluster.name}\t{node.name}\t{status(node, now)}\t{node.address}")
+
+    def _revoke(self, options: dict[str, Any]) -> None:
+        node = Node.objects.select_related("cluster").filter(name=options["name"]).first()
+        if node is None:
+            raise SpecError("name", f"there is no node {options['name']!r}; see manage.py node list")
+        revoke(node)
+        self.stdout.write(f"{node.name} is revoked.")

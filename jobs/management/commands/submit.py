@@ -9,7 +9,9 @@ from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.core.management.base import BaseCommand, CommandParser
 
-from jobs import launching, snapshots
+from jobs import causes, launching, snapshots
+from jobs.causes import Cause
+from jobs.causes.choosing import grouped
 from jobs.following import Follower
 from jobs.models import Run
 from jobs.states import RunState
@@ -70,7 +72,18 @@ class Command(BaseCommand):
         except KeyboardInterrupt:
             self.stderr.write(f"run {run.number} goes on; cancel it on its page: {settings.PUBLIC_URL}/runs/{run.number}/")
             return INTERRUPTED
+        if (cause := causes.of(ended)) is not None:
+            self._explain(cause)
         return EXIT_CODES[RunState(ended.state)]
+
+    def _explain(self, cause: Cause) -> None:
+        """Who failed first, why, and what to do; the traceback stands in the log above."""
+        self.stderr.write(f"\nThe cause: {cause.line}")
+        if cause.meaning:
+            self.stderr.write(f"{cause.title}. {cause.meaning}" if cause.exception else cause.meaning)
+        self.stderr.write(f"What to do: {cause.remedy}")
+        for why, ranks in grouped([(other.rank, other.why) for other in cause.others]):
+            self.stderr.write(f"Rank{'s' if len(ranks) > 1 else ''} {ranks}: {why}")
 
     def _print(self, text: str) -> None:
         self.stdout.write(text, ending="")

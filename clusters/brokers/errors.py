@@ -1,0 +1,9 @@
+from __future__ import annotations
+
+
+class BrokerAway(Exception):
+    """The broker gives no answer now; another try may."""
+
+
+class NotAllowed(Exception):
+    """The hub may not make users there; the message says what to grant."""

@@ -1,0 +1,52 @@
+"""Users of nodes on RabbitMQ, made through its management plugin: each may use its own queue and exchange, and no other."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+import httpx
+
+from clusters.brokers.errors import BrokerAway, NotAllowed
+
+PREFIX = "node."
+UNSET = "set RABBITMQ_API_URL to the address of RabbitMQ's management plugin, with a user that is an administrator there"
+
+
+class RabbitMq:
+    """The virtual host of Celery's `url`, managed at `api_url` (http://user:password@host:15672)."""
+
+    def __init__(self, url: str, api_url: str) -> None:
+        self._vhost = quote(unquote(urlsplit(url).path.removeprefix("/")) or "/", safe="")
+        parts = urlsplit(api_url)
+        # Kept out of the address, which logs and errors show.
+        self._who = httpx.BasicAuth(unquote(parts.username or ""), unquote(parts.password or ""))
+        self._api_url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+    def allow(self, name: str, password: str) -> None:
+        own = f"^{re.escape(f'{PREFIX}{name}.wake')}$"
+        user = PREFIX + name
+        self._ask("PUT", f"/api/users/{user}", {"password": password, "tags": ""})
+        self._ask("PUT", f"/api/permissions/{self._vhost}/{user}", {"configure": own, "write": own, "read": own})
+
+    def forbid(self, name: str) -> None:
+        """The server ends the user's connections together with the user."""
+        self._ask("DELETE", f"/api/users/{PREFIX}{name}")
+
+    def known(self) -> set[str]:
+        users = [str(user["name"]) for user in self._ask("GET", "/api/users")]
+        return {user.removeprefix(PREFIX) for user in users if user.startswith(PREFIX)}
+
+    def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        if not self._api_url:
+            raise NotAllowed(UNSET)
+        try:
+            answer = httpx.request(method, self._api_url + path, json=body, auth=self._who, timeout=5.0, trust_env=False)
+        except httpx.HTTPError as error:
+            raise BrokerAway(f"RabbitMQ's management plugin does not answer: {error}") from error
+        if answer.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
+            raise NotAllowed(f"RabbitMQ's management plugin refuses the user of RABBITMQ_API_URL; {UNSET}")
+        if answer.is_error and answer.status_code != httpx.codes.NOT_FOUND:
+            raise BrokerAway(f"RabbitMQ's management plugin answered {answer.status_code}")
+        return answer.json() if method == "GET" and answer.is_success else []

@@ -1,0 +1,63 @@
+"""Nodes that listen for wake-ups with the agent's own Celery app, each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from clusters import waking
+from clusters.brokers import line_of
+from clusters.models import Node
+from tests.hub import PROJECT, eventually
+
+LISTENER = """
+import json, sys
+from trainhub_node.app import Worker
+worker = Worker(json.loads(sys.argv[1]), lambda run, attempt: print("woken", run, attempt, flush=True), lambda: None)
+worker.run()
+"""
+
+
+class Ear:
+    """`heard`: the runs that the node was woken for."""
+
+    def __init__(self, node: Node, file: Path) -> None:
+        self.node = node
+        self._file = file
+
+    @property
+    def said(self) -> str:
+        return self._file.read_text()
+
+    @property
+    def heard(self) -> list[str]:
+        return [line.split()[1] for line in self.said.splitlines() if line.startswith("woken ")]
+
+
+@contextmanager
+def listening(nodes: Sequence[Node], folder: Path) -> Iterator[list[Ear]]:
+    """All of them, each by what the hub tells it; they are ready when the block begins."""
+    with ExitStack() as stack:
+        ears = [stack.enter_context(_listener(node, folder / f"{node.name}.heard")) for node in nodes]
+        for ear in ears:
+            eventually(lambda ear=ear: waking.wake(ear.node, "ready", 0) and "ready" in ear.heard, 30, ear.said)  # type: ignore[misc]
+        yield ears
+
+
+@contextmanager
+def _listener(node: Node, file: Path) -> Iterator[Ear]:
+    line = line_of(node, "127.0.0.1")
+    assert line.url, "the node has no way to the broker"
+    told = {"broker_url": line.url, "queue": waking.queue_of(node), "transport_options": line.transport_options}
+    with file.open("w") as out:
+        command = [sys.executable, "-c", LISTENER, json.dumps(told)]
+        process = subprocess.Popen(command, cwd=PROJECT, stdout=out, stderr=subprocess.STDOUT)
+    try:
+        yield Ear(node, file)
+    finally:
+        process.kill()
+        process.wait(10)

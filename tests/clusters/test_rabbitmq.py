@@ -1,0 +1,159 @@
+"""What a node may do at a real RabbitMQ with the user that the hub makes for it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import celery
+import pytest
+from amqp.exceptions import AccessRefused  # type: ignore[import-untyped]
+from kombu.connection import Connection
+from kombu.exceptions import OperationalError
+from pytest_django import Settings
+
+from clusters import brokers
+from clusters.enrolment import enrol, revoke
+from clusters.models import Node
+from clusters.waking import wake
+from tests.clusters.listening import listening
+from tests.clusters.rabbitmq import Rabbit, rabbit
+from tests.hub import eventually
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rabbit]:
+    with rabbit(tmp_path_factory.mktemp("rabbit")) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _broker(request: pytest.FixtureRequest, settings: Settings) -> Iterator[None]:
+    brokers._told.clear()
+    if "server" in request.fixturenames:
+        running: Rabbit = request.getfixturevalue("server")
+        settings.BROKER_URL, settings.RABBITMQ_API_URL = running.url, running.api_url
+    else:
+        settings.BROKER_URL, settings.RABBITMQ_API_URL = "amqp://guest:guest@127.0.0.1:1//", ""
+    before = celery.current_app._get_current_object()
+    app = celery.Celery("sending", broker=settings.BROKER_URL, set_as_current=True)
+    app.set_current()
+    yield
+    app.close()
+    before.set_current()
+
+
+def node(name: str) -> Node:
+    return enrol("local", name)[0]
+
+
+def line(made: Node) -> Any:
+    url = brokers.line_of(made, "localhost").url
+    assert f"//node.{made.name}:" in url
+    return connection(url)
+
+
+def connection(url: str) -> Any:
+    return Connection(url)  # type: ignore[no-untyped-call]
+
+
+def refused(own: Any, act: str, *args: object, **named: object) -> bool:
+    """Whether the server refuses what the channel's method `act` asks for."""
+    with own.channel() as channel:
+        try:
+            getattr(channel, act)(*args, **named)
+        except AccessRefused:
+            return True
+    return False
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("server")
+class TestRights:
+    def test_the_nodes_own_worker_is_woken_and_no_other(self, tmp_path: Path) -> None:
+        with listening([node("alpha"), node("beta")], tmp_path) as ears:
+            for number in range(10):
+                for ear in ears:
+                    assert wake(ear.node, f"{ear.node.name}{number}", 1)
+            for ear in ears:
+                wanted = [f"{ear.node.name}{number}" for number in range(10)]
+                eventually(lambda ear=ear, wanted=wanted: [run for run in ear.heard if run != "ready"] == wanted, 20, ear.said)  # type: ignore[misc]
+
+    def test_the_queues_of_others_and_the_hub_are_closed(self) -> None:
+        assert wake(node("beta"), "a" * 32, 1)
+        with line(node("alpha")) as own:
+            for queue in ("node.beta.wake", "hub"):
+                assert refused(own, "queue_declare", queue, durable=True, auto_delete=False)
+                assert refused(own, "basic_get", queue)
+                assert refused(own, "queue_purge", queue)
+                assert refused(own, "queue_delete", queue)
+            assert refused(own, "exchange_declare", "hub", "direct", durable=True, auto_delete=False)
+            assert refused(own, "queue_declare", "node.alpha.wake.more", durable=True, auto_delete=False)
+            assert refused(own, "queue_declare", "xnode.alpha.wake", durable=True, auto_delete=False)
+
+    @pytest.mark.parametrize("exchange", ["hub", "", "amq.direct"])
+    def test_nothing_can_be_sent_to_the_hub(self, exchange: str) -> None:
+        celery.current_app.send_task("jobs.tasks.nothing", queue="hub", ignore_result=True)
+        with line(node("alpha")) as own, own.channel() as channel:
+            channel.basic_publish(channel.prepare_message(b"{}"), exchange=exchange, routing_key="hub")
+            # Publishing waits for no answer: the refusal comes instead of the next one.
+            with pytest.raises(AccessRefused):
+                channel.queue_declare("node.alpha.wake", durable=True, auto_delete=False)
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("server")
+class TestEnd:
+    def test_revoking_closes_the_connections_and_the_door(self) -> None:
+        alpha = node("alpha")
+        with line(alpha) as own:
+            own.channel()
+            url = own.as_uri(include_password=True)
+            revoke(alpha)
+            eventually(lambda: _is_closed(own), 20)
+        with connection(url) as again, pytest.raises((AccessRefused, OperationalError)):
+            again.connect()
+
+    def test_a_revocation_that_the_broker_missed_is_made_good(self) -> None:
+        alpha = node("alpha")
+        line(alpha).release()
+        Node.objects.update(revoked_at=alpha.created_at)
+        brokers.mend()
+        assert "alpha" not in _known()
+
+    def test_a_node_that_the_broker_forgot_is_let_in_again(self) -> None:
+        alpha = node("alpha")
+        with line(alpha) as own:
+            brokers.withdraw("alpha")
+            brokers.mend()
+            with connection(own.as_uri(include_password=True)) as again:
+                again.connect()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_without_the_management_plugin_nobody_gets_the_hubs_own(caplog: pytest.LogCaptureFixture) -> None:
+    alpha = node("alpha")
+    with caplog.at_level(logging.WARNING):
+        assert [brokers.line_of(alpha, "localhost") for _ in range(2)] == [brokers.Line()] * 2
+    assert caplog.text.count("RABBITMQ_API_URL") == 1
+
+
+def _known() -> set[str]:
+    broker = brokers._broker()
+    assert broker is not None
+    return broker.known()
+
+
+def _is_closed(own: Any) -> bool:
+    try:
+        own.heartbeat_check()
+        own.drain_events(timeout=0.05)
+    except TimeoutError:
+        return False
+    except (OSError, *own.connection_errors):
+        return True
+    return False

@@ -1,0 +1,107 @@
+"""The hub's own certificate authority and the certificate of its web server, for hubs that nobody else vouches for."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from trainhub.files import write_secret
+
+CA_LIVES = timedelta(days=3652)
+SERVER_LIVES = timedelta(days=800)
+"""Some systems refuse certificates of servers that live longer than 825 days."""
+RENEWED_BEFORE = timedelta(days=30)
+CLOCKS_DIFFER_BY = timedelta(days=1)
+SIGNING_ONLY = {
+    "digital_signature": False, "content_commitment": False, "key_encipherment": False, "data_encipherment": False,
+    "key_agreement": False, "key_cert_sign": True, "crl_sign": True, "encipher_only": False, "decipher_only": False,
+}
+
+
+def ensure(folder: Path, hosts: Sequence[str], now: datetime | None = None) -> None:
+    """Make what is missing: an authority once, a server certificate whenever its names change or its end is near.
+
+    The nodes pin the authority: a new one would lock all of them out, so an unreadable one is an error, never replaced.
+    """
+    at = now or datetime.now(UTC)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not (folder / "ca.pem").exists():
+        _make_authority(folder, at)
+    authority = x509.load_pem_x509_certificate((folder / "ca.pem").read_bytes())
+    key = load_pem_private_key((folder / "ca-key.pem").read_bytes(), password=None)
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise ValueError(f"{folder / 'ca-key.pem'} does not hold the key that TrainHub made")
+    if not _holds(folder / "server.pem", authority, hosts, at):
+        _make_server(folder, authority, key, hosts, at)
+
+
+def _make_authority(folder: Path, at: datetime) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"TrainHub authority {x509.random_serial_number():x}"[:40])])
+    made = (
+        x509.CertificateBuilder(subject_name=name, issuer_name=name, public_key=key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(at - CLOCKS_DIFFER_BY).not_valid_after(at + CA_LIVES)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(x509.KeyUsage(**SIGNING_ONLY), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    _write(folder, "ca", made, key)
+
+
+def _make_server(
+    folder: Path, authority: x509.Certificate, authority_key: ec.EllipticCurvePrivateKey, hosts: Sequence[str], at: datetime
+) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    usage = {**SIGNING_ONLY, "digital_signature": True, "key_cert_sign": False, "crl_sign": False}
+    made = (
+        x509.CertificateBuilder(
+            subject_name=x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "TrainHub")]), issuer_name=authority.subject,
+            public_key=key.public_key(),
+        )
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(at - CLOCKS_DIFFER_BY).not_valid_after(min(at + SERVER_LIVES, authority.not_valid_after_utc))
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.KeyUsage(**usage), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([_named(host) for host in hosts]), critical=False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
+        .sign(authority_key, hashes.SHA256())
+    )
+    _write(folder, "server", made, key)
+
+
+def _holds(path: Path, authority: x509.Certificate, hosts: Sequence[str], at: datetime) -> bool:
+    """Whether the certificate at `path` is this authority's, has its key, names exactly these hosts and lives long enough."""
+    try:
+        shown = x509.load_pem_x509_certificate(path.read_bytes())
+        key = load_pem_private_key(path.with_name("server-key.pem").read_bytes(), password=None)
+        shown.verify_directly_issued_by(authority)
+        names = shown.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (FileNotFoundError, ValueError, TypeError, InvalidSignature, x509.ExtensionNotFound):
+        return False
+    is_whole = key.public_key() == shown.public_key() and set(names) == {_named(host) for host in hosts}
+    return is_whole and shown.not_valid_after_utc - at > RENEWED_BEFORE
+
+
+def _named(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host.encode("idna").decode())
+
+
+def _write(folder: Path, name: str, made: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
+    write_secret(folder / f"{name}-key.pem", key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode())
+    write_secret(folder / f"{name}.pem", made.public_bytes(Encoding.PEM).decode())
