@@ -44,7 +44,7 @@ def offers(
     nodes = [(node, status(node, now, span)) for node in chosen.defer("vitals").order_by("name")]
     present = [(node, how) for node, how in nodes if how in PRESENT]
     devices: dict[int, list[str]] = defaultdict(list)
-    for node_id, uuid in Gpu.objects.filter(node__in=[node for node, _ in present], present=True).values_list("node_id", "uuid"):
+    for node_id, uuid in Gpu.objects.filter(node__in=chosen.values("pk"), present=True).values_list("node_id", "uuid"):
         devices[node_id].append(uuid)
     leases: dict[int, list[Lease]] = defaultdict(list)
     taken: set[str] = set()

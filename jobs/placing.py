@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from django.db import DatabaseError, transaction
@@ -18,10 +18,11 @@ from jobs.queueing import wake_soon
 from jobs.states import Reason, RunState
 from jobs.tokens import token_of
 from trainhub_launch.errors import SpecError
-from trainhub_launch.placement import Demand, Placement, demand
+from trainhub_launch.offers import Demand, FreeNode
+from trainhub_launch.placement import Placement, demand
 from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.planner import plan
-from trainhub_launch.refusals import not_now
+from trainhub_launch.refusals import Refusal, not_now
 from trainhub_launch.spec import RunSpec
 from trainhub_launch.waiting import Line
 from workspaces.tokens import digest
@@ -51,13 +52,13 @@ def walk() -> None:
             queues.setdefault(turn.spec.resources.cluster, []).append(turn)
         try:
             for name, queue in queues.items():
-                _walk(clusters.get(name), queue)
+                _walk(clusters.get(name), name, queue)
         except Stale:
             continue
         return
 
 
-def _turns() -> Iterable[Turn]:
+def _turns() -> Iterator[Turn]:
     for run in Run.objects.queued().select_related("workspace").defer("preview"):
         try:
             spec = RunSpec.from_json(run.spec)
@@ -66,12 +67,14 @@ def _turns() -> Iterable[Turn]:
             _our_mistake(run)
 
 
-def _walk(cluster: Cluster | None, queue: list[Turn]) -> None:
-    line: Line[Run] = Line(leases.offers(cluster) if cluster else ())
-    refusals = {pk: _refused(cluster, turn) for pk, turn in {turn.run.workspace_id: turn for turn in queue}.items()}
+def _walk(cluster: Cluster | None, name: str, queue: list[Turn]) -> None:
+    queued = None if cluster is None else Queue(cluster)
     for turn in queue:
         try:
-            _take_turn(cluster, line, turn, refusals[turn.run.workspace_id])
+            if queued is None:
+                fail(turn.run, f"There is no cluster {name!r} any more.")
+            else:
+                queued.take(turn)
         except (DatabaseError, Stale):
             raise
         except Exception:
@@ -79,40 +82,65 @@ def _walk(cluster: Cluster | None, queue: list[Turn]) -> None:
             _our_mistake(turn.run)
 
 
-def _take_turn(cluster: Cluster | None, line: Line[Run], turn: Turn, refused: str) -> None:
-    if cluster is None or refused:
-        fail(turn.run, refused)
-        return
-    answer = line.ask(turn.wanted)
-    if isinstance(answer, Placement):
-        _place(cluster, line, turn, answer)
-    elif answer.permanent:
-        fail(turn.run, answer.sentence)
-    else:
-        _explain(turn, line.in_front(turn.wanted), cluster)
-        line.wait(turn.wanted, turn.run)
+class Queue:
+    """The runs of one cluster, taken one after the other. What is read for one serves the others as long as it holds."""
 
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._line: Line[Run] = Line(leases.offers(cluster))
+        self._forbidden: dict[int, Refusal | None] = {}
+        self._seen_by: dict[int, tuple[FreeNode, ...]] = {}
 
-def _place(cluster: Cluster, line: Line[Run], turn: Turn, chosen: Placement) -> None:
-    run = turn.run
-    with transaction.atomic():
-        # Locks in the order that every writer takes them: run, then cluster.
-        current = Run.objects.select_for_update().filter(pk=run.pk, state=RunState.QUEUED).first()
-        if current is None:
-            return
-        number = current.attempt + 1
-        found = leases.acquire(
-            cluster, turn.wanted, holder=run.pk, attempt=number, label=f"run {run.number}", workspace=run.workspace,
-            seen=line.chosen(chosen),
-        )
+    def take(self, turn: Turn) -> None:
+        """Place the run, fail it for good, or say why it waits. Raises Stale."""
+        refusal = self._of_workspace(turn.run)
+        answer = refusal or self._line.ask(turn.wanted)
+        if isinstance(answer, Placement):
+            self._place(turn, answer)
+        elif answer.permanent:
+            fail(turn.run, answer.sentence)
+        else:
+            self._explain(turn, self._line.in_front(turn.wanted))
+            self._line.wait(turn.wanted, turn.run)
+
+    def _of_workspace(self, run: Run) -> Refusal | None:
+        if run.workspace_id not in self._forbidden:
+            self._forbidden[run.workspace_id] = leases.forbidden(self._cluster, run.workspace)
+        return self._forbidden[run.workspace_id]
+
+    def _place(self, turn: Turn, chosen: Placement) -> None:
+        run = turn.run
+        with transaction.atomic():
+            # Locks in the order that every writer takes them: run, then cluster.
+            current = Run.objects.select_for_update().filter(pk=run.pk, state=RunState.QUEUED).first()
+            if current is None:
+                return
+            number = current.attempt + 1
+            found = leases.acquire(
+                self._cluster, turn.wanted, holder=run.pk, attempt=number, label=f"run {run.number}", workspace=run.workspace,
+                seen=self._line.chosen(chosen),
+            )
+            if isinstance(found, Placement):
+                start(current, turn.spec, number, found)
         if isinstance(found, Placement):
-            start(current, turn.spec, number, found)
-    if isinstance(found, Placement):
-        line.grant(found)
-    elif found.permanent:
-        fail(run, found.sentence)
-    else:
-        raise Stale
+            self._line.grant(found)
+            self._seen_by.clear()
+        elif found.permanent:
+            fail(run, found.sentence)
+        else:
+            raise Stale
+
+    def _explain(self, turn: Turn, in_front: Run | None) -> None:
+        """Whoever waits behind another names that one: it is told once, however often those in front of it change."""
+        run = turn.run
+        sentence = _behind(run, in_front) if in_front else not_now(turn.wanted, self._nodes(run)).sentence
+        if run.reason != Reason.NOT_FITTING_YET or run.facts != {"detail": sentence}:
+            lifecycle.wait_because(run.pk, Reason.NOT_FITTING_YET, {"detail": sentence})
+
+    def _nodes(self, run: Run) -> tuple[FreeNode, ...]:
+        if run.workspace_id not in self._seen_by:
+            self._seen_by[run.workspace_id] = leases.offers(self._cluster, run.workspace, unproven())
+        return self._seen_by[run.workspace_id]
 
 
 def start(run: Run, spec: RunSpec, number: int, placement: Placement) -> None:
@@ -154,31 +182,10 @@ def _members(attempt: Attempt, planned: LaunchPlan, nodes: dict[str, Node]) -> l
     ]
 
 
-def _explain(turn: Turn, in_front: Run | None, cluster: Cluster) -> None:
-    """Whoever waits behind another names that one: it is told once, however often those in front of it change."""
-    run = turn.run
-    sentence = _behind(run, in_front) if in_front else _missing(turn.wanted, run, cluster)
-    if run.reason != Reason.NOT_FITTING_YET or run.facts != {"detail": sentence}:
-        lifecycle.wait_because(run.pk, Reason.NOT_FITTING_YET, {"detail": sentence})
-
-
 def _behind(run: Run, other: Run) -> str:
     name = f"run {other.number}" if other.workspace_id == run.workspace_id else "a run of another workspace"
     why = f" (priority {other.priority})" if other.priority != run.priority else ""
     return f"Waiting behind {name}{why}."
-
-
-def _missing(wanted: Demand, run: Run, cluster: Cluster) -> str:
-    nodes = leases.nodes_of(cluster, run.workspace, unproven())
-    return not_now(wanted, nodes).sentence
-
-
-def _refused(cluster: Cluster | None, turn: Turn) -> str:
-    """Why nobody of the run's workspace gets anything here; empty where they may."""
-    if cluster is None:
-        return f"There is no cluster {turn.spec.resources.cluster!r} any more."
-    refusal = leases.forbidden(cluster, turn.run.workspace)
-    return refusal.sentence if refusal else ""
 
 
 def _our_mistake(run: Run) -> None:

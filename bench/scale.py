@@ -1,0 +1,197 @@
+"""A hub with 200 simulated nodes of 8 GPUs: heartbeats, and 500 queued runs of mixed sizes, from one to four nodes."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any
+
+import httpx
+
+from bench.idle import cpu_s, pss_mib
+from bench.simulated import SimulatedNode, Tally
+from bench.stack import ROOT, Stack, stack, summary
+
+CLUSTER = "simulated"
+SIZES = [(1, 1)] * 8 + [(1, 2)] * 3 + [(1, 4)] * 3 + [(1, 8)] * 2 + [(2, 4), (2, 8), (2, 8), (4, 8)]
+"""Nodes and GPUs a node, in turn: 40 % on one GPU, 20 % gangs."""
+ENROL = """
+import json, sys
+from clusters.enrolment import enrol
+print("TOKENS" + json.dumps({f"sim-{n}": enrol("%s", f"sim-{n}")[1] for n in range(%d)}))
+"""
+IDLE_FOR_S, DRAIN_WITHIN_S, SUBMITTERS = 20.0, 200.0, 4
+FINAL = ("Completed", "Failed", "Canceled")
+
+
+def enrolled(hub: Stack, nodes: int) -> dict[str, str]:
+    """Name -> token, in one process: two hundred would take longer than the measurement."""
+    env = {**os.environ, "DATA_DIR": str(hub.data), "BIND": hub.url.removeprefix("http://")}
+    command = [sys.executable, "manage.py", "shell", "-c", ENROL % (CLUSTER, nodes)]
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
+    tokens: dict[str, str] = json.loads(done.stdout.partition("TOKENS")[2].splitlines()[0])
+    return tokens
+
+
+class Watch:
+    """Looks at the hub as a page would: which simulated nodes it shows as anything but ready."""
+
+    def __init__(self, client: httpx.AsyncClient) -> None:
+        self._client = client
+        self.wrong: set[str] = set()
+        self.looks = 0
+
+    async def keep(self) -> None:
+        while True:
+            await asyncio.sleep(2)
+            nodes = (await self._client.get("/api/v1/nodes/")).raise_for_status().json()
+            rows = nodes["results"] if isinstance(nodes, dict) else nodes
+            self.looks += 1
+            self.wrong |= {row["name"] for row in rows if row["name"].startswith("sim-") and row["status"] != "ready"}
+
+
+class Meter:
+    """CPU seconds and memory of the hub's processes since it was made."""
+
+    def __init__(self, hub: Stack) -> None:
+        self._hub, self._begun = hub, time.monotonic()
+        self._pids = {name: int((hub.data / "run" / f"{name}.pid").read_text()) for name in ("web", "worker", "valkey")}
+        self._before = {name: cpu_s(pid) for name, pid in self._pids.items()}
+
+    def show(self, what: str) -> None:
+        seconds = time.monotonic() - self._begun
+        print(f"{what}, {seconds:.0f} s:")
+        for name, pid in self._pids.items():
+            busy = (cpu_s(pid) - self._before[name]) / seconds * 100
+            print(f"  {name:<7} {pss_mib(pid):7.1f} MiB  {busy:5.1f} % CPU")
+
+
+@asynccontextmanager
+async def reporting(hub: Stack, count: int, tally: Tally) -> AsyncIterator[list[SimulatedNode]]:
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=4.0)
+    async with httpx.AsyncClient(base_url=hub.url, limits=limits, timeout=60) as client:
+        nodes = [SimulatedNode(name, token, client, tally) for name, token in enrolled(hub, count).items()]
+        tasks = [asyncio.create_task(node.live(5.0 * index / count)) for index, node in enumerate(nodes)]
+        try:
+            yield nodes
+        finally:
+            for task in tasks:
+                task.cancel()
+            for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+                if isinstance(outcome, Exception):
+                    raise outcome
+
+
+def spec(snapshot: str, nodes: int, gpus: int) -> dict[str, Any]:
+    return {
+        "source": {"type": "snapshot", "id": snapshot}, "script": "main.py", "experiment": "scale",
+        "distribution": {"type": "pytorch", "process_count": nodes * gpus, "node_count": nodes},
+        "resources": {"cluster": CLUSTER, "gpus_per_node": gpus},
+    }
+
+
+async def submit(client: httpx.AsyncClient, snapshot: str, sizes: list[tuple[int, int]]) -> list[str]:
+    """Run ids, in the order of `sizes`; as many at a time as SUBMITTERS."""
+    gate = asyncio.Semaphore(SUBMITTERS)
+
+    async def one(nodes: int, gpus: int) -> str:
+        async with gate:
+            answer = await client.post("/api/v1/runs/", json=spec(snapshot, nodes, gpus))
+            return str(answer.raise_for_status().json()["id"])
+
+    return await asyncio.gather(*(one(*size) for size in sizes))
+
+
+async def ended(client: httpx.AsyncClient, within_s: float) -> list[dict[str, Any]]:
+    """Every run of the experiment, once all have ended; what there is, when the time is over."""
+    deadline = time.monotonic() + within_s
+    while (await client.get("/api/v1/runs/?state=active&page_size=1")).raise_for_status().json()["results"]:
+        if time.monotonic() > deadline:
+            break
+        await asyncio.sleep(0.5)
+    runs, url = [], "/api/v1/runs/?page_size=500"
+    while url:
+        page = (await client.get(url)).raise_for_status().json()
+        runs += page["results"]
+        url = page["next"]
+    return runs
+
+
+async def placing_s(client: httpx.AsyncClient, runs: list[str]) -> list[float]:
+    """Submitted -> nodes leased and attempt written, by the hub's own clock."""
+    out = []
+    for run in runs:
+        told = (await client.get(f"/api/v1/runs/{run}/")).raise_for_status().json()
+        if told["attempts"]:
+            placed, submitted = (datetime.fromisoformat(row["created_at"]) for row in (told["attempts"][0], told))
+            out.append((placed - submitted).total_seconds())
+    return out
+
+
+async def measure(hub: Stack, nodes: int, runs: int) -> bool:
+    tally = Tally()
+    owner = httpx.AsyncClient(base_url=hub.url, headers={"Authorization": f"Bearer {hub.token}"}, timeout=60)
+    async with owner as client, reporting(hub, nodes, tally):
+        await asyncio.sleep(8)
+        watch = Watch(client)
+        watching = asyncio.create_task(watch.keep())
+        await _idle(hub, nodes, tally)
+        snapshot = hub.snapshot({"main.py": "print('hello')\n"})
+        alone = []
+        for _ in range(10):
+            alone += await submit(client, snapshot, [(1, 1)])
+            await asyncio.sleep(0.2)
+        await ended(client, 60)
+        print(summary("a lone run: submitted -> placed", await placing_s(client, alone)))
+        whole = await _drain(hub, client, snapshot, runs, tally)
+        watching.cancel()
+    print(f"wrongly shown as not ready in {watch.looks} looks: {', '.join(sorted(watch.wrong)) or 'none'}")
+    print(f"refused or failed requests: {tally.refused or 'none'}")
+    return whole and not watch.wrong
+
+
+async def _idle(hub: Stack, nodes: int, tally: Tally) -> None:
+    meter, before = Meter(hub), len(tally.report_s)
+    await asyncio.sleep(IDLE_FOR_S)
+    told = tally.report_s[before:]
+    meter.show(f"{nodes} idle nodes, {len(told) / IDLE_FOR_S:.0f} reports/s")
+    print(summary("report answered, idle", told))
+
+
+async def _drain(hub: Stack, client: httpx.AsyncClient, snapshot: str, count: int, tally: Tally) -> bool:
+    meter, before, begun = Meter(hub), len(tally.report_s), time.monotonic()
+    ids = await submit(client, snapshot, [SIZES[index % len(SIZES)] for index in range(count)])
+    print(f"{count} runs submitted in {time.monotonic() - begun:.1f} s")
+    runs = await ended(client, DRAIN_WITHIN_S)
+    seconds, told = time.monotonic() - begun, tally.report_s[before:]
+    meter.show(f"{count} runs, {len(told) / seconds:.0f} reports/s")
+    print(summary("report answered, while they run", told))
+    print(summary("claim answered", tally.claim_s))
+    print(summary("submitted -> placed, with its wait", await placing_s(client, ids)))
+    states: dict[str, int] = {}
+    for run in runs:
+        states[run["state"]] = states.get(run["state"], 0) + 1
+    print(f"first submitted -> last ended: {seconds:.1f} s; states {states}")
+    return set(states) == {"Completed"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, default=200)
+    parser.add_argument("--runs", type=int, default=500)
+    options = parser.parse_args()
+    with stack() as hub:
+        if not asyncio.run(measure(hub, options.nodes, options.runs)):
+            raise SystemExit("not all as it should be: see above")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+"""Nodes that report, claim and finish as real ones do, without any process behind them: many in one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from dataclasses import dataclass, field, replace
+
+import httpx
+import msgpack
+
+from trainhub_launch.order import NodeOrder
+from trainhub_launch.report import Ack, AttemptFact, GpuFact, Heartbeat, Interpreter, LogChunk, MemberFact, Report
+
+Key = tuple[str, int]
+GIB = 1024**3
+RUNS_FOR_S = 2.0
+LIVE_S, IDLE_S = 1.0, 5.0
+LINE = b"a line of a run that is not there\n"
+
+
+@dataclass
+class Tally:
+    """What all nodes together saw."""
+
+    report_s: list[float] = field(default_factory=list)
+    claim_s: list[float] = field(default_factory=list)
+    refused: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class Part:
+    nonce: str
+    fact: AttemptFact
+    order: NodeOrder
+    logs: dict[str, int] = field(default_factory=dict)
+
+
+class SimulatedNode:
+    """`live` reports until it is cancelled: every second while it holds something, every five while it does not."""
+
+    def __init__(self, name: str, token: str, client: httpx.AsyncClient, tally: Tally, gpus: int = 8) -> None:
+        self.name = name
+        self._client, self._tally = client, tally
+        self._headers = {"Authorization": f"Bearer {token}"}
+        self._agent, self._sequence = secrets.token_hex(16), 0
+        self._parts: dict[Key, Part] = {}
+        self._news = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._asking: set[Key] = set()
+        number = int(name.rpartition("-")[2])
+        self._beat = Heartbeat(
+            agent_version="simulated", hostname=name, address=f"10.1.{number // 250}.{number % 250 + 1}", interface="eth0",
+            cores=64, slots=64, memory_bytes=512 * GIB, memory_used_bytes=40 * GIB, cpu_pct=3.0, disk_free_bytes=900 * GIB,
+            gpus=tuple(
+                GpuFact(
+                    uuid=f"GPU-{name}-{index}", index=index, name="Simulated", memory_bytes=80 * GIB, memory_used_bytes=GIB,
+                    utilization_pct=0.0, power_w=70.0, temperature_c=35.0,
+                )
+                for index in range(gpus)
+            ),
+            interpreters=(Interpreter("/usr/bin/python3", "3.11.7"),), mpi="mpirun (Open MPI) 4.1.6", boot_id=self._agent,
+        )
+
+    async def live(self, delay_s: float) -> None:
+        await asyncio.sleep(delay_s)
+        while True:
+            self._news.clear()
+            begun = time.monotonic()
+            await self._report()
+            pause = (LIVE_S if self._parts else IDLE_S) - (time.monotonic() - begun)
+            try:
+                await asyncio.wait_for(self._news.wait(), max(0.05, pause))
+            except TimeoutError:
+                continue
+
+    async def _report(self) -> None:
+        self._sequence += 1
+        parts = list(self._parts.items())
+        told = Report(
+            agent=self._agent, sequence=self._sequence, sent_at=time.time(), living=tuple(key for key, _ in parts),
+            heartbeat=replace(self._beat, cpu_pct=float(self._sequence % 100)),
+            attempts=tuple(part.fact for _, part in parts),
+            logs=tuple(
+                LogChunk(*key, name, offset, LINE) for key, part in parts for name, offset in part.logs.items() if offset == 0
+            ),
+        )
+        headers = {**self._headers, "Content-Type": "application/msgpack"}
+        begun = time.monotonic()
+        try:
+            answer = await self._client.post("/api/v1/node/report/", content=msgpack.packb(told.to_wire()), headers=headers)
+        except httpx.TransportError as error:
+            self._note(type(error).__name__)
+            return
+        self._tally.report_s.append(time.monotonic() - begun)
+        if answer.is_error:
+            self._note(f"report {answer.status_code}")
+            return
+        self._obey(Ack.from_wire(msgpack.unpackb(answer.content)))
+
+    def _obey(self, ack: Ack) -> None:
+        for run, attempt, name, offset in ack.offsets:
+            if (run, attempt) in self._parts:
+                self._parts[run, attempt].logs[name] = offset
+        for order in ack.stop:
+            if (order.run, order.attempt) in self._parts:
+                self._finish((order.run, order.attempt))
+        for key in ack.settled:
+            self._parts.pop(key, None)
+        for key in set(ack.start) - self._asking:
+            self._asking.add(key)
+            task = asyncio.create_task(self._claim(key))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(lambda _, key=key: self._asking.discard(key))  # type: ignore[misc]
+
+    async def _claim(self, key: Key) -> None:
+        held = self._parts.get(key)
+        if held is not None and held.order.go:
+            return
+        nonce = held.nonce if held else secrets.token_hex(16)
+        ports = list(range(6105, 6113))
+        body = {"run": key[0], "attempt": key[1], "nonce": nonce, "ports": ports}
+        begun = time.monotonic()
+        answer = await self._client.post("/api/v1/node/claim/", json=body, headers=self._headers)
+        self._tally.claim_s.append(time.monotonic() - begun)
+        if answer.is_error:
+            self._note(f"claim {answer.status_code}")
+            return
+        order = NodeOrder.from_json(answer.json())
+        now = time.time()
+        fact = held.fact if held else AttemptFact(*key, "accepted", phase_at={"accepted": now, "preparing": now})
+        self._parts[key] = Part(nonce, fact, order)
+        if order.go:
+            self._start(key)
+        else:
+            versions = {"python": "3.11.7", "torch": "2.13.0"}
+            self._tell(key, replace(fact, ports=tuple(ports), versions=versions), "ready")
+
+    def _start(self, key: Key) -> None:
+        part = self._parts[key]
+        part.logs = {process.log_name: 0 for process in part.order.command.processes}
+        now = time.time()
+        ranks = [process.rank for process in part.order.command.processes]
+        members = tuple(MemberFact(rank, "running", pid=1000 + rank, started_at=now) for rank in ranks)
+        self._tell(key, replace(part.fact, members=members, logs=dict.fromkeys(part.logs, len(LINE))), "running")
+        asyncio.get_running_loop().call_later(RUNS_FOR_S, self._finish, key)
+
+    def _finish(self, key: Key) -> None:
+        part = self._parts.get(key)
+        if part is None or part.fact.phase == "done":
+            return
+        now = time.time()
+        members = tuple(
+            replace(member, state="ended", ended_at=now, exit_code=0, log_bytes=len(LINE)) for member in part.fact.members
+        )
+        self._tell(key, replace(part.fact, members=members), "done")
+
+    def _tell(self, key: Key, fact: AttemptFact, phase: str) -> None:
+        self._parts[key].fact = replace(fact, phase=phase, phase_at={**fact.phase_at, phase: time.time()})
+        self._news.set()
+
+    def _note(self, what: str) -> None:
+        self._tally.refused[what] = self._tally.refused.get(what, 0) + 1
