@@ -87,7 +87,7 @@ def _lose(run: Run, part: AttemptNode, rows: Sequence[AttemptNode], status: Node
         if status is NodeStatus.LOST and reason is not Reason.NODE_LOST:
             message = Reason.NODE_LOST.sentence(node=part.node.name, seconds=round(silent_s))
             lifecycle.note(run.pk, message, attempt=run.attempt)
-    write_off(part)
+        write_off(part)
     if len(rows) == 1:
         logstore.close(run.pk, run.attempt)
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from django.conf import settings
-from django.db import DatabaseError
+from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from clusters import heartbeat
@@ -90,9 +90,10 @@ def _overdue_cancel(run: Run, parts: list[AttemptNode], now: datetime, span: Hea
         return
     names = ", ".join(part.node.name for part in away)
     message = f"Canceled, though {names or 'no node'} has not answered; its GPUs stay reserved until it does."
-    lifecycle.advance(run.pk, RunState.CANCELED, Reason.CANCELED, facts=run.facts, message=message, attempt=run.attempt)
-    for part in away:
-        losing.write_off(part)
+    with transaction.atomic():
+        lifecycle.advance(run.pk, RunState.CANCELED, Reason.CANCELED, facts=run.facts, message=message, attempt=run.attempt)
+        for part in away:
+            losing.write_off(part)
     if len(away) == len(parts):
         logstore.close(run.pk, run.attempt)
 
