@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db import transaction
 
-from jobs import lifecycle
+from jobs import causes, lifecycle
 from jobs.models import Run
 from jobs.states import Reason, RunState
 
@@ -29,6 +29,8 @@ def end(
             return False
         if run.state == RunState.CANCEL_REQUESTED:
             reason, facts = Reason.CANCELED, run.facts
+        if reason.final_state is RunState.FAILED:
+            causes.store_soon(run_id, attempt)
         left = int(run.spec["limits"]["retries"]) - max(0, attempt - 1)
         if reason in FOR_GOOD or left <= 0:
             return lifecycle.advance(run_id, reason.final_state, reason, facts=facts, actor=actor, attempt=attempt, at=at)

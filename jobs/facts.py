@@ -11,10 +11,10 @@ from django.db import transaction
 
 from clusters import leases
 from clusters.models import Node
-from jobs import daemons, lifecycle, moving, outcomes, planning, readiness, stored_facts
+from jobs import causes, daemons, lifecycle, moving, outcomes, planning, readiness, stored_facts
 from jobs.models import Artifact, Attempt, AttemptNode, Member, Run
 from jobs.queueing import launch_soon
-from jobs.states import MEMBER_FINAL
+from jobs.states import MEMBER_FINAL, MemberState
 from live.publish import publish_on_commit
 from live.topics import run_topic
 from trainhub_launch.report import PHASES, AttemptFact, OutputFile
@@ -70,6 +70,8 @@ def _note_members(run: Run, part: AttemptNode, fact: AttemptFact) -> None:
         if all(getattr(row, name) == value for name, value in fields.items()):
             continue
         Member.objects.filter(pk=row.pk).update(**fields)
+        if state is MemberState.FAILED:
+            causes.store_soon(run.pk, fact.attempt)
         publish_on_commit(
             run_topic(run.pk),
             {"type": "member.changed", "run": run.pk, "attempt": fact.attempt, "rank": row.rank, "state": state.value},

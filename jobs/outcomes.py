@@ -156,7 +156,7 @@ def _death(part: Part, member: MemberFact) -> tuple[Reason, dict[str, Any]]:
     if member.out_of_memory:
         return Reason.OUT_OF_MEMORY, facts
     if member.signal is not None:
-        return Reason.SIGNALED, facts | {"signal": _signal_name(member.signal)}
+        return Reason.SIGNALED, facts | {"signal": signal_name(member.signal)}
     return Reason.EXITED, facts | {"code": member.exit_code}
 
 
@@ -186,7 +186,7 @@ def _error(node: str, fact: AttemptFact) -> tuple[Reason, dict[str, Any]]:
     return _ERRORS.get(fact.error_kind, Reason.NODE_ERROR), {"node": node, "detail": fact.error}
 
 
-def _signal_name(number: int) -> str:
+def signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:

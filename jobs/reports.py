@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from clusters import clocks, heartbeat
 from clusters.models import Node
-from jobs import arrivals, facts, holdings, lateness, lifecycle, logstore
+from jobs import arrivals, causes, facts, holdings, lateness, lifecycle, logstore
 from jobs.ending import end
 from jobs.holdings import Holding, Key
 from jobs.models import AttemptNode
@@ -192,6 +192,7 @@ def _final_sizes(holding: Holding, fact: AttemptFact) -> dict[str, int]:
 def _close(node: Node, holding: Holding, now: datetime) -> None:
     part = AttemptNode.objects.select_related("node").get(pk=holding.part_id)
     lifecycle.settle(part, holding.run, holding.attempt, now)
+    causes.store_soon(holding.run, holding.attempt)
     if not AttemptNode.objects.filter(attempt_id=part.attempt_id, settled_at=None).exists():
         logstore.close(holding.run, holding.attempt)
     holdings.forget(node.pk)

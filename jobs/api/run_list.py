@@ -6,7 +6,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import launching
+from jobs import causes, launching
 from jobs.api.base import JobsView
 from jobs.api.schema import RUN_SPEC
 from jobs.api.selection import PARAMETERS, RunPages, selected
@@ -27,7 +27,7 @@ class RunList(JobsView):
     def get(self, request: Request) -> Response:
         """The workspace's runs, newest first."""
         pages = RunPages()
-        page = pages.paginate_queryset(selected(self.runs(request), request), request, view=self)
+        page = pages.paginate_queryset(causes.with_lines(selected(self.runs(request), request)), request, view=self)
         return pages.get_paginated_response(RunSerializer(page or [], many=True).data)
 
     @extend_schema(

@@ -6,6 +6,8 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from jobs import causes
+from jobs.causes.reasons import WITHOUT_CAUSE
 from jobs.models import Attempt, Run
 from trainhub_launch.findings import Finding
 from trainhub_launch.plan import LaunchPlan
@@ -59,6 +61,7 @@ class RunSerializer(serializers.Serializer[Any]):
     state = serializers.CharField()
     reason = serializers.CharField(help_text="A word for programs; empty while nothing is to be said.")
     sentence = serializers.CharField(help_text="The reason for people.")
+    cause_line = serializers.SerializerMethodField(help_text="Why it failed, in one line; empty where that is not known.")
     attempt = serializers.IntegerField(help_text="Of retries the latest; 0 before the first.")
     created_by = serializers.CharField(source="created_by.username", default=None, allow_null=True)
     created_at = serializers.DateTimeField()
@@ -66,8 +69,41 @@ class RunSerializer(serializers.Serializer[Any]):
     finished_at = serializers.DateTimeField(allow_null=True)
     state_since = serializers.DateTimeField()
 
+    def get_cause_line(self, run: Any) -> str:
+        return (run.cause_line or "") if run.state not in WITHOUT_CAUSE else ""
+
     def get_framework(self, run: Run) -> str:
         return str((run.spec.get("distribution") or {}).get("type", "single"))
+
+
+class OtherSerializer(serializers.Serializer[Any]):
+    rank = serializers.IntegerField()
+    node = serializers.CharField()
+    why = serializers.CharField(help_text="Why it ended, in a few words.")
+
+
+class CauseSerializer(serializers.Serializer[Any]):
+    """Why a run failed, or is about to: the rank that failed first, what it said, and what to do."""
+
+    line = serializers.CharField(help_text="All of it in one line.")
+    rank = serializers.IntegerField(allow_null=True, help_text="Null where none is to blame: a node, the environment, the time.")
+    local_rank = serializers.IntegerField(allow_null=True)
+    node = serializers.CharField()
+    child = serializers.IntegerField(allow_null=True, help_text="Of a launcher such as torchrun: its own number of the process.")
+    sentence = serializers.CharField()
+    message = serializers.CharField(help_text="The exception where there is one, else the best short word for what happened.")
+    exception = serializers.CharField(help_text="Type and message, or the line that names the error; else empty.")
+    began = serializers.CharField(help_text="The exception that led to this one, where that is a known failure.")
+    kind = serializers.CharField(help_text="A known failure's word for programs (docs/failures.md); else empty.")
+    title = serializers.CharField()
+    meaning = serializers.CharField()
+    remedy = serializers.CharField(help_text="What to do.")
+    log = serializers.CharField(help_text="The log that is quoted; empty where none is.")
+    offset = serializers.IntegerField(help_text="Where in that log the quoted lines begin.")
+    quote = serializers.CharField()
+    at = serializers.DateTimeField(allow_null=True, help_text="When, by the hub's clock.")
+    is_certain = serializers.BooleanField(help_text="False where no rank tells an error of its own.")
+    others = OtherSerializer(many=True, help_text="The other ranks that ended with it.")
 
 
 class RunPageSerializer(serializers.Serializer[Any]):
@@ -115,12 +151,22 @@ class RunDetailSerializer(RunSerializer):
 
     spec = serializers.JSONField(help_text="The RunSpec, its source frozen as a snapshot.")
     preview = serializers.SerializerMethodField(help_text="The plan as it was when the run was submitted.")
+    cause = serializers.SerializerMethodField(help_text="Of the latest attempt; null unless it failed or is failing.")
     attempts = serializers.SerializerMethodField()
     members = serializers.SerializerMethodField()
 
     @extend_schema_field(PlanSerializer(allow_null=True))
     def get_preview(self, run: Run) -> dict[str, Any] | None:
         return None if run.preview is None else planned(run.preview)
+
+    def get_cause_line(self, run: Run) -> str:
+        found = causes.of(run)
+        return found.line if found else ""
+
+    @extend_schema_field(CauseSerializer(allow_null=True))
+    def get_cause(self, run: Run) -> dict[str, Any] | None:
+        found = causes.of(run)
+        return dict(CauseSerializer(found.to_json()).data) if found else None
 
     @extend_schema_field(AttemptSerializer(many=True))
     def get_attempts(self, run: Run) -> Any:
@@ -180,7 +226,7 @@ class LogSearchSerializer(serializers.Serializer[Any]):
     logs = serializers.IntegerField(help_text="How many are looked through.")
     results = LogHitSerializer(many=True)
     next = serializers.CharField(allow_null=True, help_text="The cursor to go on with; null when everything is looked through.")
-    searched_bytes = serializers.IntegerField(help_text="By this page.")
+    searched_bytes = serializers.IntegerField(help_text="Looked through so far, by the pages before too.")
     total_bytes = serializers.IntegerField(help_text="Of all these logs.")
 
 

@@ -1,77 +1,59 @@
-"""Why a run failed, as the first thing its page says: the rank that failed first, its words, what to do."""
+"""The cause of a failed run as its page leads with it; and what other pages ask of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from jobs import logstore
+from django.urls import reverse
+
+from jobs import causes
+from jobs.causes import Cause
+from jobs.causes.choosing import grouped
+from jobs.causes.reasons import BUILD_LOG, LOG_OF_REASON, PREPARATION_LOG
 from jobs.models import Member, Run
-from jobs.states import MemberState, Reason, RunState
-from jobs.views.excerpt import Excerpt, excerpt
+from jobs.states import MemberState, RunState
 
-TAIL_BYTES = 256 * 1024
-BUILD_LOG = "20_environment_build_log.txt"
-PREPARATION_LOG = "55_preparation_log.txt"
-LOG_OF_REASON: dict[str, str] = {
-    Reason.ENVIRONMENT_FAILED: BUILD_LOG,
-    Reason.SNAPSHOT_FAILED: PREPARATION_LOG,
-    Reason.LAUNCH_FAILED: PREPARATION_LOG,
-}
-REMEDIES: dict[str, str] = {
-    Reason.EXITED: "Correct the script and clone the run; everything else is kept as it was.",
-    Reason.SIGNALED: "The signal came from the program itself or from outside TrainHub; the log's last lines may say why.",
-    Reason.OUT_OF_MEMORY: "Use fewer processes a node, fewer data loader workers or a smaller batch, or a node with more memory.",
-    Reason.TIMED_OUT: "Clone the run with a longer time limit, or save checkpoints into outputs/ and continue from them.",
-    Reason.NODE_LOST: "Look whether the machine and its agent run; when the node reports again, clone the run.",
-    Reason.NEVER_STARTED: "Look whether the node's agent runs and reaches the broker, then clone the run.",
-    Reason.ENVIRONMENT_FAILED: "The build log says which package could not be had; correct the environment and clone the run.",
-    Reason.SNAPSHOT_FAILED: "Look at the node's free disk, then clone the run.",
-    Reason.LAUNCH_FAILED: "The preparation log says what was tried.",
-    Reason.UPLOAD_FAILED: "The logs are complete; the outputs still lie in the run's folder on the node.",
-    Reason.DOES_NOT_FIT: "Ask for fewer GPUs or processes, or choose another cluster, in a clone of the run.",
-    Reason.ORPHANED: "The node was probably started anew; clone the run.",
-    Reason.INTERNAL: "This is not the script's fault. Clone the run, and tell the operator if it happens again.",
-}
-
-REMEDIES_OF_SIGNALS = {
-    "SIGKILL": "Mostly the kernel's own, for lack of memory: try fewer processes a node or a smaller batch.",
-    "SIGTERM": "Somebody outside TrainHub ended it: an operator, a service manager, or the script itself.",
-    "SIGSEGV": "A native library crashed: mostly packages of the environment that were not built for each other.",
-    "SIGABRT": "A native library gave up; what it said last is in the log.",
-    "SIGBUS": "Memory shared through a file was not there: mostly /dev/shm or the disk is full.",
-    "SIGFPE": "A native library divided by zero; what it said last is in the log.",
-}
+__all__ = ["BUILD_LOG", "LOG_OF_REASON", "PREPARATION_LOG", "ShownCause", "first_failed", "shown_cause"]
 
 
 @dataclass(frozen=True)
-class Cause:
-    """`member` is the process that failed first, where one did; `log` the log that `excerpt` is quoted from."""
+class ShownCause:
+    """`told`: the cause. `groups`: the other ranks by why they ended. `link`: (address, word) of where the remedy is found."""
 
-    sentence: str
-    remedy: str
-    member: Member | None = None
-    log: str = ""
-    excerpt: Excerpt | None = None
-    others: int = 0
+    told: Cause
+    is_over: bool
+    groups: list[tuple[str, str]]
+    link: tuple[str, str] | None
+
+    @property
+    def where(self) -> str:
+        """`Rank 1 on gpu-b`, with the launcher's own number where one started several processes there."""
+        if self.told.rank is None:
+            return ""
+        child = f", its process {self.told.child}" if self.told.child is not None and self.told.role == "launcher" else ""
+        return f"Rank {self.told.rank} on {self.told.node}{child}"
+
+    @property
+    def at(self) -> datetime | None:
+        return datetime.fromisoformat(self.told.at) if self.told.at else None
 
 
-def cause(run: Run, members: Iterable[Member]) -> Cause | None:
-    """What to say under the header of `run`; None unless it failed."""
-    if run.state != RunState.FAILED:
+def shown_cause(run: Run) -> ShownCause | None:
+    """What to say under the header of `run`; None unless it failed, or is about to."""
+    found = causes.of(run)
+    if found is None:
         return None
-    rows = list(members)
-    member = first_failed(rows, run.facts)
-    log = member.log_name if member else LOG_OF_REASON.get(run.reason, "")
-    quote = _tail_excerpt(run, log) if log else None
-    others = sum(1 for row in rows if row.state == MemberState.FAILED and row is not member)
-    return Cause(run.sentence, _remedy(run), member, log if quote else "", quote, others)
+    groups = grouped([(other.rank, other.why) for other in found.others])
+    return ShownCause(found, run.state == RunState.FAILED, groups, _link(found))
 
 
-def _remedy(run: Run) -> str:
-    own = REMEDIES_OF_SIGNALS.get(run.facts.get("signal", "")) if run.reason == Reason.SIGNALED else None
-    return own or REMEDIES.get(run.reason, "")
+def _link(cause: Cause) -> tuple[str, str] | None:
+    if cause.link == "node" and cause.node:
+        return reverse("node", args=[cause.node]), cause.node
+    return (reverse("environments"), "Environments") if cause.link == "environments" else None
 
 
 def first_failed(members: Iterable[Member], facts: dict[str, Any]) -> Member | None:
@@ -83,14 +65,3 @@ def first_failed(members: Iterable[Member], facts: dict[str, Any]) -> Member | N
 
 def _when(member: Member) -> tuple[bool, float, int]:
     return (member.ended_at is None, member.ended_at.timestamp() if member.ended_at else 0.0, member.rank)
-
-
-def _tail_excerpt(run: Run, name: str) -> Excerpt | None:
-    size = logstore.size(run.pk, run.attempt, name)
-    start = max(0, size - TAIL_BYTES)
-    tail = logstore.read(run.pk, run.attempt, name, start, TAIL_BYTES)
-    if start:
-        # The first line of the piece is cut off.
-        first = tail.find(b"\n") + 1
-        tail, start = tail[first:], start + first
-    return excerpt(tail, start)

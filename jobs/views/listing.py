@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.core.paginator import Paginator
 from django.http import HttpResponse
 
+from jobs import causes
 from jobs.models import Experiment, Run
 from jobs.views.filters import GROUPS, RunFilter
 from jobs.views.partials import render_part, wants_part
@@ -19,7 +20,7 @@ MOST_EXPERIMENTS = 500
 def runs(request: WorkspaceRequest) -> HttpResponse:
     workspace = request.principal.workspace
     chosen = RunFilter.read(request.GET)
-    found = Run.objects.of(workspace).select_related("experiment", "created_by").defer("preview")
+    found = causes.with_lines(Run.objects.of(workspace)).select_related("experiment", "created_by").defer("preview")
     page = Paginator(chosen.apply(found, request.principal.user), ON_A_PAGE).get_page(request.GET.get("page"))
     context = {"page": page, "chosen": chosen, "may_act": request.principal.may(Role.CONTRIBUTOR)}
     if not wants_part(request):

@@ -9,9 +9,9 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.cache import patch_cache_control
 
-from jobs.models import Member, Run
+from jobs.models import Run
 from jobs.views import tabs
-from jobs.views.cause import cause
+from jobs.views.cause import shown_cause
 from jobs.views.finding import run_numbered, run_with_id
 from jobs.views.partials import render_part
 from jobs.views.timeline import phases
@@ -49,9 +49,8 @@ def by_id(request: WorkspaceRequest, run_id: str) -> HttpResponse:
 
 def header_context(run: Run) -> dict[str, Any]:
     """The timeline, why the run failed, and what its nodes warn of."""
-    members = Member.objects.filter(attempt__run=run, attempt__number=run.attempt).select_related("node")
     return {
         "phases": phases(run.created_at, run.events.exclude(to_state=""), timezone.now()),
-        "cause": cause(run, members),
+        "cause": shown_cause(run),
         "warnings": next(iter(run.attempts.filter(number=run.attempt).values_list("warnings", flat=True)), []),
     }

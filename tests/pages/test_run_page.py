@@ -1,14 +1,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from signal import Signals
 
 import pytest
 
 from jobs import launching
-from jobs.models import Member, Run
-from jobs.states import MemberState, Reason
+from jobs.models import Member
+from jobs.states import MemberState
 from jobs.views.cause import first_failed
-from tests.jobs.builders import launched, node, processes, queued
+from tests.jobs.builders import ended, launched, node, processes, queued
 from tests.pages.builders import HTMX, LOGS, completed, failed, running, text_of
 from tests.people import client_of, make_viewer
 from workspaces.access import Principal
@@ -58,13 +59,14 @@ class TestCause:
         assert "no node has that many" in text
         assert "Ask for fewer" in text
 
-    @pytest.mark.parametrize(("signal", "remedy"), [("SIGTERM", "outside TrainHub ended it"), ("SIGKILL", "lack of memory")])
-    def test_a_signal_is_explained_by_what_mostly_sends_it(self, who: Principal, signal: str, remedy: str) -> None:
-        run = failed(who)
-        facts = {"rank": 1, "node": "alpha", "signal": signal}
-        Run.objects.filter(pk=run.pk).update(reason=Reason.SIGNALED, facts=facts)
+    @pytest.mark.parametrize(
+        ("number", "remedy"), [(Signals.SIGTERM, "outside TrainHub ended the process"), (Signals.SIGKILL, "lack of memory")]
+    )
+    def test_a_signal_is_explained_by_what_mostly_sends_it(self, who: Principal, number: Signals, remedy: str) -> None:
+        alpha, run = running(who)
+        alpha.tell(run, "done", ended(0, None, signal=15, ended_by_us=True), ended(1, None, signal=number))
         text = page(run.number)
-        assert f"killed by {signal}" in text
+        assert f"killed by {number.name}" in text
         assert remedy in text
 
     def test_the_rank_that_failed_first_is_the_one_the_reason_names(self, who: Principal) -> None:

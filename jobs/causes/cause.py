@@ -1,0 +1,76 @@
+"""Why an attempt failed, as it is stored, told by the API and shown on the page; pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+LONGEST_LINE = 240
+
+
+@dataclass(frozen=True)
+class Other:
+    """Another rank, and in a few words why it ended."""
+
+    rank: int
+    node: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Cause:
+    """`sentence`: what happened. `exception`: what the rank raised (or its log names). `message`: the best of both.
+
+    `rank` is None where no rank is to blame (a node, the environment, the time limit). `child`: the launcher's own number
+    of the process inside that rank's log that failed first. `kind`: of a known failure, else "". `at`: ISO, the hub's clock.
+    `is_certain` is False where no rank tells an error of its own, and this one was only the first to lose the others.
+    """
+
+    sentence: str
+    remedy: str
+    rank: int | None = None
+    local_rank: int | None = None
+    node: str = ""
+    role: str = ""
+    child: int | None = None
+    exception: str = ""
+    began: str = ""
+    kind: str = ""
+    title: str = ""
+    meaning: str = ""
+    link: str = ""
+    log: str = ""
+    offset: int = 0
+    quote: str = ""
+    at: str | None = None
+    is_certain: bool = True
+    others: tuple[Other, ...] = ()
+
+    @property
+    def message(self) -> str:
+        return self.exception or self.title or self.sentence
+
+    @property
+    def line(self) -> str:
+        """All of it in one line, for lists and terminals."""
+        if self.rank is None:
+            text = f"{self.sentence} {self.title}.".removesuffix(" .")
+        elif self.exception:
+            text = f"Rank {self.rank} on {self.node}: {self.exception}"
+        else:
+            text = f"{self.sentence} {self.title}." if self.title else self.sentence
+        flat = " ".join(text.split())
+        return flat if len(flat) <= LONGEST_LINE else f"{flat[: LONGEST_LINE - 1]}…"
+
+    def to_json(self) -> dict[str, Any]:
+        """With `line` and `message`, which lists read without the rest."""
+        others = [dataclasses.asdict(other) for other in self.others]
+        return {**dataclasses.asdict(self), "others": others, "line": self.line, "message": self.message}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Cause:
+        names = {spot.name for spot in dataclasses.fields(cls)}
+        told = {name: value for name, value in stored.items() if name in names}
+        return cls(**{**told, "others": tuple(Other(**other) for other in stored.get("others", ()))})

@@ -1,0 +1,40 @@
+"""The failures that are known: `docs/failures.md` lists them for people, and a test holds it to this."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from jobs.causes.known.memory import KILLED, MEMORY, STARVED
+from jobs.causes.known.network import NETWORK
+from jobs.causes.known.row import Known, Match
+from jobs.causes.known.scripts import SCRIPTS
+from jobs.causes.known.software import SOFTWARE
+
+HUNG = Known(
+    "hung", "Nothing happened any more",
+    "the time limit, after a long silence of all ranks",
+    "When the time limit ended the run, no rank had written anything for a long time: mostly ranks that wait for each other.",
+    "Compare the last lines of the ranks: the one that differs is the one the others wait for. py-spy dump shows where a "
+    "living process stands.",
+)
+GROUPS: Mapping[str, tuple[Known, ...]] = {
+    "Memory, disk and devices": (STARVED, KILLED, *MEMORY),
+    "Processes among each other": (*NETWORK, HUNG),
+    "The environment": SOFTWARE,
+    "The script": SCRIPTS,
+}
+KNOWN = tuple(row for rows in GROUPS.values() for row in rows)
+LINKS = ("", "environments", "node")
+_BY_SIGNAL = {number: row for row in KNOWN for number in row.signals}
+
+__all__ = ["GROUPS", "HUNG", "KILLED", "KNOWN", "LINKS", "STARVED", "Known", "Match", "of_line", "of_signal"]
+
+
+def of_line(line: str) -> Match | None:
+    """The first row of the table that knows this line."""
+    return next((found for row in KNOWN if (found := row.match(line))), None)
+
+
+def of_signal(number: int) -> Match | None:
+    row = _BY_SIGNAL.get(number)
+    return Match(row) if row else None
