@@ -63,6 +63,8 @@ START = Cursor(0)
 
 @dataclass
 class Page:
+    """`searched_bytes`: looked through so far, by the pages before too."""
+
     hits: list[Hit] = field(default_factory=list)
     next: Cursor | None = None
     searched_bytes: int = 0
@@ -79,13 +81,17 @@ class Search:
         self._page = Page()
 
     def by_rank(self, cursor: Cursor | None) -> Page:
-        return self._page_of(lambda: self._in_sequence(0, FOREVER, cursor or START), cursor)
+        page = self._page_of(lambda: self._in_sequence(0, FOREVER, cursor or START), cursor)
+        page.searched_bytes = self._searched(page.next, FOREVER)
+        return page
 
     def by_time(self, cursor: Cursor | None) -> Page:
         """Slices of time, each looked through in all logs and then put in order; a large moment log by log.
 
         While a run writes, a line of its last moments may come again on the next page."""
-        return self._page_of(lambda: self._through_time(cursor or START), cursor)
+        page = self._page_of(lambda: self._through_time(cursor or START), cursor)
+        page.searched_bytes = self._searched(page.next, page.next.moment_ms + 1 if page.next else 0)
+        return page
 
     def _page_of(self, look: Callable[[], Cursor | None], cursor: Cursor | None) -> Page:
         with _turn(self._seconds) as is_ours:
@@ -145,11 +151,9 @@ class Search:
                 while True:
                     if self._is_over():
                         return Cursor(begin_ms, log.name, *scan.place)
-                    before = scan.at
                     found = scan.window(self._limit - len(self._page.hits))
                     if found is None:
                         break
-                    self._page.searched_bytes += scan.at - before
                     self._page.hits += [_hit(log, descriptor, item) for item in found]
         return None
 
@@ -164,10 +168,8 @@ class Search:
             with _opened(log) as descriptor:
                 own: list[Found] = []
                 scan = self._scan(descriptor, log, Place(begin), end)
-                before = scan.at
                 while len(own) < room and (found := scan.window(room - len(own))) is not None:
                     own += found
-                self._page.searched_bytes += scan.at - before
                 hits += [_hit(log, descriptor, item) for item in own]
         hits.sort(key=lambda hit: (hit.arrival.last_ms, hit.log.order, hit.found.offset))
         self._page.hits += hits[:room]
@@ -175,6 +177,20 @@ class Search:
             return None
         last = hits[room - 1]
         return Cursor(last.arrival.last_ms, last.log.name, last.found.offset + 1)
+
+    def _searched(self, cursor: Cursor | None, until_ms: int) -> int:
+        """How many bytes lie before the cursor, which stands among what arrived before `until_ms`."""
+        if cursor is None:
+            return sum(log.size for log in self._logs)
+        total, is_before = 0, bool(cursor.name)
+        for log in self._logs:
+            begin, end = log.times.before(cursor.moment_ms), log.times.before(until_ms)
+            if log.name == cursor.name:
+                is_before = False
+                total += min(max(cursor.at, begin), end)
+            else:
+                total += end if is_before else begin
+        return total
 
     def _scan(self, descriptor: int, log: Searched, begin: Place, end: int) -> Scan:
         return Scan(descriptor, log.size, begin, end, pattern=self._pattern, buffer=self._buffer)

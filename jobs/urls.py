@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.views import actions, catalog, dashboard, listing, run, search
+from jobs.views import actions, catalog, dashboard, lanes, listing, run, search
 
 urlpatterns = [
     path("", dashboard.dashboard, name="dashboard"),
@@ -13,6 +13,7 @@ urlpatterns = [
     path("runs/<int:number>/cancel/", actions.cancel, name="run-cancel"),
     path("runs/<int:number>/clone/", actions.clone, name="run-clone"),
     path("runs/<int:number>/delete/", actions.delete, name="run-delete"),
+    path("runs/<int:number>/lanes/", lanes.live, name="run-lanes"),
     path("runs/<int:number>/<slug:tab>/", run.run, name="run-tab"),
     path("runs/id/<str:run_id>/", run.by_id, name="run-by-id"),
     path("experiments/", catalog.experiments, name="experiments"),

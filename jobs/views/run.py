@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.cache import patch_cache_control
 
 from jobs.models import Run
-from jobs.views import tabs
+from jobs.views import lanes, tabs
 from jobs.views.cause import shown_cause
 from jobs.views.finding import run_numbered, run_with_id
 from jobs.views.partials import render_part
@@ -24,7 +24,7 @@ def run(request: WorkspaceRequest, number: int, tab: str = "logs") -> HttpRespon
     if tab not in tabs.TABS:
         raise Http404
     found = run_numbered(request.principal, number)
-    attempt = tabs.attempt_asked(found, request.GET.get("attempt", ""))
+    attempt = lanes.attempt_asked(found, request.GET.get("attempt", ""))
     context = {"run": found, "tab": tab, "attempt": attempt, "may_act": request.principal.may(Role.CONTRIBUTOR)}
     context |= tabs.TABS[tab].context(found, attempt, request)
     if "HX-Request" not in request.headers:

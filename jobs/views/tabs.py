@@ -30,11 +30,6 @@ class ShownTab:
     count: int | None
 
 
-def attempt_asked(run: Run, text: str) -> int:
-    """The attempt named in the address, else the last one."""
-    return int(text) if text.isascii() and text.isdigit() and 1 <= int(text) <= run.attempt else run.attempt
-
-
 def shown(run: Run, attempt: int) -> list[ShownTab]:
     counts = {
         "members": Member.objects.filter(attempt__run=run, attempt__number=attempt).count(),
@@ -44,11 +39,12 @@ def shown(run: Run, attempt: int) -> list[ShownTab]:
 
 
 def _logs(run: Run, attempt: int, request: HttpRequest) -> dict[str, Any]:
-    found = lanes.lanes(run, attempt, _members(run, attempt))
+    found = lanes.shown(run, attempt, request.GET.get("log", ""))
     return {
-        "lanes": [lane for lane in found if lane.member],
-        "files": [lane for lane in found if not lane.member],
-        "chosen_log": lanes.chosen_log(run, found, request.GET.get("log", "")),
+        "found": found,
+        "lanes": found.ranks,
+        "files": found.files,
+        "chosen_log": found.chosen_log,
         "is_final": run.state in FINAL,
     }
 

@@ -4,8 +4,11 @@ import { bytes } from "./formats.js";
 import { drawRow } from "./log/draw.js";
 import { Feed } from "./log/feed.js";
 import { Find, firstWith } from "./log/find.js";
+import { pressed } from "./log/keys.js";
 import { Lanes, lastLine } from "./log/lanes.js";
 import { Lines } from "./log/lines.js";
+import { byteOfHash, remember, remembered } from "./log/memory.js";
+import { Results } from "./log/results.js";
 import { Rows } from "./log/rows.js";
 import { topicSocket } from "./socket.js";
 
@@ -18,12 +21,23 @@ class LogView {
     this.root = root;
     this.attempt = Number(root.dataset.attempt);
     this.picked = new URLSearchParams(location.search).has("log"); // by hand: then nothing else is shown by itself
-    this.lanes = new Lanes(this.part("lanes"), { onChoose: (name) => this.open(name, true), onSwap: () => this.suggested() });
     this.rows = new Rows(this.part("scroller"), { draw: (line) => this.draw(line), onFollow: () => this.showFollow() });
     this.find = new Find(() => this.showFound());
     this.lines = new Lines();
     this.seenCount = 0;
     this.state = { size: 0, complete: false };
+    this.name = root.dataset.log;
+    this.lanes = new Lanes(this.part("lanes"), {
+      url: root.dataset.lanes,
+      onChoose: (name) => this.open(name, true),
+      onSwap: () => this.suggested(),
+    });
+    this.results = new Results(root, {
+      url: `${root.dataset.url}search/`,
+      attempt: () => this.attempt,
+      title: (name) => this.lanes.title(name),
+      onOpen: (hit, asked) => this.openHit(hit, asked),
+    });
     this.bind();
     this.open(root.dataset.log, false);
     this.stopSocket = topicSocket(root.dataset.socket, (message) => this.receive(message), () => {
@@ -38,6 +52,7 @@ class LogView {
     this.find.clear();
     this.rows.close();
     this.lanes.close();
+    this.results.close();
     this.keys.abort();
   }
 
@@ -45,15 +60,17 @@ class LogView {
     return this.root.querySelector(`[data-part="${name}"]`);
   }
 
-  /** Show the log `name`; `chosen` by hand puts it into the address too. */
-  open(name, chosen) {
+  /** Show the log `name`, from `byte` on if given, which begins line `number`; `chosen` by hand puts it into the address too. */
+  open(name, chosen, { byte = null, number = null } = {}) {
     if (!name) return;
     this.name = name;
     this.picked ||= chosen;
     this.state = { size: 0, complete: false };
     this.lanes.choose(name);
-    this.target = chosen ? null : byteOfHash();
-    if (chosen) history.replaceState(null, "", `?${new URLSearchParams({ ...this.attemptQuery(), log: name })}`);
+    this.target = chosen ? byte : byteOfHash();
+    this.targetNumber = number;
+    this.side(false);
+    if (chosen) this.tellAddress(byte);
     this.part("name").textContent = name;
     this.part("download").href = `${this.address(name)}?${new URLSearchParams({ attempt: this.attempt, download: 1 })}`;
     this.load(Number(this.lanes.lane(name)?.dataset.size ?? 0));
@@ -83,12 +100,36 @@ class LogView {
     this.part("cut").textContent = base ? `The first ${bytes(base)} are not shown here; download the log to have all of it.` : "";
   }
 
+  /** A line that was found in all logs. */
+  openHit(hit, asked) {
+    this.side(false);
+    this.part("find").value = asked.regex ? "" : asked.q;
+    if (hit.log === this.name && hit.offset >= this.lines.base) {
+      this.targetNumber = hit.line;
+      this.startFind();
+      this.tellAddress(hit.offset);
+      this.jump(hit.offset);
+    } else {
+      this.open(hit.log, true, { byte: hit.offset, number: hit.line });
+    }
+  }
+
+  /** On a narrow screen the list of logs, or of lines found, lies over the log while it is open. */
+  side(isOpen) {
+    this.root.classList.toggle("log-side-open", isOpen);
+    this.part("pick").setAttribute("aria-expanded", isOpen);
+    this.lanes.label(this.part("pick"));
+  }
+
   address(name) {
     return this.root.dataset.url + name.split("/").map(encodeURIComponent).join("/");
   }
 
-  attemptQuery() {
-    return this.root.dataset.latest === String(this.attempt) ? {} : { attempt: this.attempt };
+  /** What is shown, and from which byte on, stands in the page's address. */
+  tellAddress(byte) {
+    const attempt = this.root.dataset.latest === String(this.attempt) ? {} : { attempt: this.attempt };
+    const query = new URLSearchParams({ ...attempt, log: this.name });
+    history.replaceState(null, "", `?${query}${byte === null ? "" : `#b=${byte}`}`);
   }
 
   receive(message) {
@@ -128,7 +169,7 @@ class LogView {
     if (this.target !== null && this.lines.end > this.target) this.jump(this.target);
     this.rows.changed();
     this.showLater();
-    if (this.find.isDone && this.find.needle) this.find.more();
+    if (this.find.needle) this.find.more();
   }
 
   /** Show the line of a byte, as soon as it is here. */
@@ -136,7 +177,9 @@ class LogView {
     this.target = byte;
     if (byte === null || this.lines.end <= byte) return;
     this.target = null;
-    this.mark(this.lines.at(byte));
+    const line = this.lines.at(byte);
+    if (this.targetNumber !== null) this.lines.renumber(line, this.targetNumber);
+    this.mark(line);
   }
 
   mark(line) {
@@ -191,25 +234,9 @@ class LogView {
     this.part("traceback").addEventListener("click", () => this.showTraceback());
     this.part("wrap").addEventListener("click", () => this.setWrap(!this.rows.wrap));
     this.setWrap(remembered("trainhub.wrap") === "yes");
-    document.addEventListener("keydown", (event) => this.key(event), { signal });
+    this.part("pick").addEventListener("click", () => this.side(!this.root.classList.contains("log-side-open")));
+    document.addEventListener("keydown", (event) => pressed(event, this), { signal });
     addEventListener("hashchange", () => this.jump(byteOfHash()), { signal });
-  }
-
-  key(event) {
-    if (event.target.closest("input, textarea, select") || event.ctrlKey || event.metaKey || event.altKey) return;
-    const actions = {
-      f: () => this.part("find").focus(),
-      w: () => this.setWrap(!this.rows.wrap),
-      t: () => this.showTraceback(),
-      End: () => this.rows.follow(true),
-      G: () => this.rows.follow(true),
-      Home: () => this.rows.show(0, "start"),
-      n: () => this.goFound(1),
-      N: () => this.goFound(-1),
-    };
-    if (!actions[event.key]) return;
-    event.preventDefault();
-    actions[event.key]();
   }
 
   setWrap(wrap) {
@@ -263,28 +290,6 @@ class LogView {
     this.part("error").hidden = !error;
     this.part("nothing").hidden = this.lines.count > 0 || loading;
     this.part("nothing").textContent = complete ? "This log is empty." : "Nothing written yet.";
-  }
-}
-
-/** `#b=1234`: the byte of the log to begin at, or null. */
-function byteOfHash() {
-  const found = /^#b=(\d+)$/.exec(location.hash);
-  return found ? Number(found[1]) : null;
-}
-
-function remembered(key) {
-  try {
-    return localStorage.getItem(key);
-  } catch {
-    return null; // storage is denied: nothing is remembered
-  }
-}
-
-function remember(key, value) {
-  try {
-    localStorage.setItem(key, value);
-  } catch {
-    // as above
   }
 }
 

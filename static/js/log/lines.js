@@ -19,6 +19,7 @@ export class Lines {
     this.bytes = new Bytes();
     this.starts = new Float64Array(4096);
     this.last = 0; // index of the open line
+    this.skipped = 0; // lines of the file before the first one here, as far as known
     this.styles = new Map(); // line -> style it begins with, where that is not plain
     this.skips = new Map(); // line -> where its drawing begins, where that is later than its start
     this.pieces = []; // lines that only continue the one before
@@ -81,7 +82,12 @@ export class Lines {
   /** The number printed beside the line, or null for a piece of the line above. */
   number(line) {
     const before = below(this.pieces, this.pieces.length, line);
-    return this.pieces[before] === line ? null : line + 1 - before;
+    return this.pieces[before] === line ? null : line + 1 - before + this.skipped;
+  }
+
+  /** `line` is known to be the file's line `number`: this store does not begin at the file's first one. */
+  renumber(line, number) {
+    this.skipped += number - (this.number(line) ?? number);
   }
 
   /** The line that holds the byte at this offset of the file. */
