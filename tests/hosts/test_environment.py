@@ -64,7 +64,7 @@ def test_every_process_sees_its_plan(hosts: Hosts, kind: str) -> None:
     run = hosts.script(TELLING, **spec)
     ended = hosts.runs.ended(run, 90)
     assert ended["state"] == "Completed", ended["sentence"]
-    stored = [process for command in ended["attempts"][-1]["plan"]["commands"] for process in command["processes"]]
+    stored = [process for command in ended["attempts"][-1]["plan"]["plan"]["commands"] for process in command["processes"]]
     previewed = [process for command in ended["preview"]["plan"]["commands"] for process in command["processes"]]
     assert len(stored) == len(previewed) >= 2
     for process, before in zip(stored, previewed, strict=True):
