@@ -60,7 +60,8 @@ def ingest(node: Node, report: Report, now: datetime | None = None) -> Ack:
         stop=_stops(report, held, settled),
         settled=settled,
         daemons=tuple((*holding.key, holding.daemon) for holding in held.values() if holding.daemon_wanted),
-        interval_s=LIVELY_S if held else IDLE_S,
+        # However little patience the hub has, a node that lives is heard twice within it.
+        interval_s=min(LIVELY_S if held else IDLE_S, settings.NODE_UNREACHABLE_AFTER / 2),
     )
 
 

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 from django.utils import timezone
+from pytest_django import Settings
 
 from clusters.models import Lease
 from jobs import launching, lifecycle, logstore
@@ -87,6 +88,10 @@ class TestOrders:
         assert alpha.report().interval_s == 1.0
         alpha.tell(run, "done", ended(0))
         assert alpha.report().interval_s == 5.0
+
+    def test_reports_come_often_enough_for_a_hub_with_little_patience(self, settings: Settings) -> None:
+        settings.NODE_UNREACHABLE_AFTER = 3
+        assert Played(node()).report().interval_s == 1.5
 
     def test_a_lost_run_that_was_being_canceled_is_canceled(self, who: Principal) -> None:
         alpha, run = running(who)
