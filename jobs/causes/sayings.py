@@ -102,7 +102,7 @@ def _chosen(found: Sequence[Line], ending: Sequence[Chain], *, several: bool, ch
     own = [chain for chain in ending if not _is_echo(found, chain)] or list(ending)
     if not several:
         return own[-1]
-    named = [chain for chain in own if child and chain[-1].prefix == f"[rank{child.rank}]: "]
+    named = [chain for chain in own if child and chain[-1].prefix == f"[rank{child.rank}]:"]
     return (named or own)[0]
 
 
@@ -147,8 +147,8 @@ def _of_chain(found: Sequence[Line], chain: Chain, child: Child | None) -> Sayin
         if match is None and at_root is not None and not at_root.known.echo:
             match, began = at_root, root.exception
     first = next((part for part in chain if part.exception == began), item) if began else item
-    chosen = [line for line in found[first.first : item.last] if line.text.startswith(item.prefix.rstrip())]
-    return Saying(item.exception, began, match, _quote(chosen, item.prefix), child, True, len(found) - item.last)
+    chosen = [line for line in found[first.first : item.last] if split(line.text)[0] == item.prefix]
+    return Saying(item.exception, began, match, _quote(chosen), child, True, len(found) - item.last)
 
 
 def _of_last_lines(found: Sequence[Line], child: Child | None) -> Saying:
@@ -176,10 +176,10 @@ def _first_of_block(found: Sequence[Line], index: int) -> int:
     return max(0, index - 4)
 
 
-def _quote(chosen: Sequence[Line], prefix: str = "") -> Quote | None:
+def _quote(chosen: Sequence[Line]) -> Quote | None:
     if not chosen:
         return None
-    shown = [line.text.removeprefix(prefix)[:LONGEST_QUOTED_LINE] for line in chosen]
+    shown = [split(line.text)[1][:LONGEST_QUOTED_LINE] for line in chosen]
     at = shown[0].find(START)
     if at > 0 and not shown[0][:at].strip(" +|-"):
         at = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jobs.causes.lines import Line
 
@@ -19,14 +19,15 @@ IGNORED = ("Exception ignored in", "--- Logging error ---", "Error in atexit", "
 LAUNCHERS_OWN = ("ChildFailedError", "ProcessRaisedException", "ProcessExitedException", "SignalException")
 """What a launcher inside the log raises because a process of it died: true, but not the cause."""
 LONGEST_MESSAGE = 12
-_PREFIX = re.compile(r"\[[^\]\s]{1,40}\]:?\s?")
+MOST_BETWEEN = 8
+_PREFIX = re.compile(r"(\[[^\]\s]{1,40}\]:) ?")
 _MARGIN = re.compile(r"[ +|-]{1,40}[|+] ?")
 _EXCEPTION = re.compile(r"([A-Za-z_][\w.]{0,150})(?::\s?(.*))?\Z", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Traceback:
-    """`first` to `last` (exclusive) of the lines. `prefix` stands before each of them (`[rank1]: `).
+    """`first` to `last` (exclusive) of the lines. `prefix` stands before each of them (`[rank1]:`).
 
     `exception` names type and message, "" where the log ends before it. `message` is what follows the type, whole.
     """
@@ -53,45 +54,62 @@ Chain = tuple[Traceback, ...]
 
 
 def chains(lines: Sequence[Line]) -> list[Chain]:
-    """Every failure that is told with a traceback, in the order of the log."""
-    starts = [index for index, line in enumerate(lines) if START in line.text]
-    found: list[list[Traceback]] = []
-    latest: dict[str, list[Traceback]] = {}
-    for start in starts:
-        item = _traceback(lines, start)
-        before = latest.get(item.prefix)
-        if before is not None and _is_joined(lines, before[-1], item):
-            before.append(item)
-            continue
-        latest[item.prefix] = [item]
-        found.append(latest[item.prefix])
-    return [tuple(chain) for chain in found]
-
-
-def _traceback(lines: Sequence[Line], start: int) -> Traceback:
-    prefix, text = split(lines[start].text)
-    above = split(lines[start - 1].text)[1] if start else ""
-    is_ignored = above.startswith(IGNORED)
-    margin = _margin(text)
-    at = start + 1
-    while at < len(lines) and (body := _body(lines[at].text, prefix, margin)) is not None and _is_frame(body):
-        at += 1
-    named = _body(lines[at].text, prefix, margin) if at < len(lines) else None
-    if named is None or START in named:
-        return Traceback(start, at, prefix, "", is_ignored=is_ignored)
-    message = [named.strip()]
-    while at + len(message) < len(lines) and len(message) < LONGEST_MESSAGE:
-        more = _body(lines[at + len(message)].text, prefix, margin)
-        if more is None or not _continues(more, message):
-            break
-        message.append(more.strip())
-    return Traceback(start, at + len(message), prefix, _named(message), tuple(message), is_ignored)
+    """Every failure that is told with a traceback, in the order of the log. Lines of several writers may be mixed."""
+    found: list[Chain] = []
+    for prefix, places in _by_writer(lines).items():
+        own = [split(lines[place].text)[1] for place in places]
+        found += [tuple(_placed(item, places, prefix) for item in chain) for chain in _chains(own)]
+    return sorted(found, key=lambda chain: chain[0].first)
 
 
 def split(text: str) -> tuple[str, str]:
-    """A line without the prefix that torch and others put before every line of a process, and that prefix."""
+    """The prefix that torch and others put before every line of a process (`[rank1]:`), or "", and the rest of the line."""
     found = _PREFIX.match(text)
-    return (found[0], text[found.end() :]) if found else ("", text)
+    return (found[1], text[found.end() :]) if found else ("", text)
+
+
+def _by_writer(lines: Sequence[Line]) -> dict[str, list[int]]:
+    """Prefix -> places of its lines; only of those who tell a traceback."""
+    places: dict[str, list[int]] = {}
+    tellers = set()
+    for place, line in enumerate(lines):
+        prefix = split(line.text)[0]
+        places.setdefault(prefix, []).append(place)
+        if START in line.text:
+            tellers.add(prefix)
+    return {prefix: found for prefix, found in places.items() if prefix in tellers}
+
+
+def _placed(item: Traceback, places: Sequence[int], prefix: str) -> Traceback:
+    return replace(item, first=places[item.first], last=places[item.last - 1] + 1, prefix=prefix)
+
+
+def _chains(lines: Sequence[str]) -> list[list[Traceback]]:
+    found: list[list[Traceback]] = []
+    for start in (index for index, line in enumerate(lines) if START in line):
+        item = _traceback(lines, start)
+        if found and _is_joined(lines, found[-1][-1], item):
+            found[-1].append(item)
+        else:
+            found.append([item])
+    return found
+
+
+def _traceback(lines: Sequence[str], start: int) -> Traceback:
+    is_ignored = start > 0 and lines[start - 1].startswith(IGNORED)
+    margin = _margin(lines[start])
+    at = start + 1
+    while at < len(lines) and _is_frame(_body(lines[at], margin)):
+        at += 1
+    if at == len(lines) or START in lines[at]:
+        return Traceback(start, at, "", "", is_ignored=is_ignored)
+    message = [_body(lines[at], margin).strip()]
+    while at + len(message) < len(lines) and len(message) < LONGEST_MESSAGE:
+        more = _body(lines[at + len(message)], margin)
+        if not _continues(more, message):
+            break
+        message.append(more.strip())
+    return Traceback(start, at + len(message), "", _named(message), tuple(message), is_ignored)
 
 
 def _margin(text: str) -> bool:
@@ -99,14 +117,7 @@ def _margin(text: str) -> bool:
     return _MARGIN.match(text) is not None
 
 
-def _body(text: str, prefix: str, margin: bool) -> str | None:
-    """The line as Python wrote it; None where another process (or nobody with that prefix) wrote it."""
-    if prefix:
-        if not text.startswith(prefix.rstrip()):
-            return None
-        text = text[len(prefix) :]
-    elif _PREFIX.match(text) and text.startswith("[rank"):
-        return None
+def _body(text: str, margin: bool) -> str:
     return _MARGIN.sub("", text, count=1) if margin else text
 
 
@@ -127,11 +138,10 @@ def _named(message: Sequence[str]) -> str:
     return f"{first} {message[1]}" if len(message) > 1 and first.endswith(":") else first
 
 
-def _is_joined(lines: Sequence[Line], before: Traceback, item: Traceback) -> bool:
+def _is_joined(lines: Sequence[str], before: Traceback, item: Traceback) -> bool:
     if not before.exception:
         return False
-    text = lines[item.first].text
-    if "Original Traceback" in text or _margin(split(text)[1]):
+    if "Original Traceback" in lines[item.first] or _margin(lines[item.first]):
         return item.first - before.last <= 4
-    between = [line.text for line in lines[before.last : item.first] if line.text.strip()]
-    return 0 < len(between) <= 4 and any(joint in text for text in between for joint in JOINTS)
+    between = [text for text in lines[before.last : item.first][:MOST_BETWEEN] if text.strip()]
+    return item.first - before.last < MOST_BETWEEN and any(joint in text for text in between for joint in JOINTS)

@@ -93,6 +93,7 @@ TOGETHER: dict[str, Case] = {
     "unknown_interface": Case(
         GLOO, 0, "unknown_interface", "eth9", processes=2, linger_s=8, env={"GLOO_SOCKET_IFNAME": "eth9"},
     ),
+    "connect_failed": Case(GLOO, 1, "connect_failed", "connectFullMesh failed", launch="namespaces", processes=2),
     "address_in_use": Case(GLOO, 0, "address_in_use", "EADDRINUSE", processes=2, launch="taken"),
     "exit_race": Case(EXIT_RACE, 0, "aborted_at_exit", "", launch="until_aborted", processes=2),
     "torchrun_child_raises": Case(GLOO + RAISE, 0, "", SHARD, launch="torchrun", processes=2),
