@@ -78,6 +78,7 @@ export class Results {
     this.drawn = [];
     this.part("hits").replaceChildren();
     this.open(true);
+    this.part("results").setAttribute("aria-busy", true);
     this.search.start({ q, attempt: this.attempt(), case: Number(this.options.case), regex: Number(this.options.regex) });
   }
 
@@ -183,6 +184,7 @@ export class Results {
     const ranks = new Set(hits.map((hit) => hit.log)).size;
     const where = hits.length ? `in ${ranks} of ${logs} ${logs === 1 ? "log" : "logs"}` : "";
     this.part("told").textContent = state === "failed" ? "Not searched" : hits.length || state !== "busy" ? `${count} ${hits.length === 1 ? "line" : "lines"} ${where}` : "Searching…";
+    this.part("results").setAttribute("aria-busy", state === "busy");
     const progress = this.part("progress");
     progress.hidden = state !== "busy";
     progress.value = share;
