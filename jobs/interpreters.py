@@ -28,7 +28,8 @@ def interpreters(spec: RunSpec, placement: Placement | Refusal, nodes: tuple[Fre
             message = error.message if len(names) == 1 else error.message.replace("the chosen node", node.name)
             yield Finding("error", error.field, message)
             return
-        versions[node.name] = found.version or _own(node.interpreters)
+        is_named = found.name == environments.SYSTEM and found.version
+        versions[node.name] = found.version if is_named else _own(node.interpreters)
     if not chosen and reference.name != environments.SYSTEM:
         yield from _unknown_version(spec)
     # Environments that are made on the node are made with its own Python.

@@ -59,8 +59,8 @@ def make_node(name: str = "gpu-1", *, gpus: int = 0, free: int | None = None, sl
               infiniband: bool = False, mpi: bool = True, address: str = "10.0.0.1", **more: Any) -> FreeNode:
     return FreeNode(
         name=name, address=address, gpus=tuple(f"{name}/{i}" for i in range(gpus if free is None else free)), gpus_total=gpus,
-        slots=slots if free_slots is None else free_slots, slots_total=slots, cores=16, interface="eth0", infiniband=infiniband,
-        mpi=mpi, hostname=more.pop("hostname", name), **more,
+        slots=slots if free_slots is None else free_slots, slots_total=slots, cores=16, infiniband=infiniband, mpi=mpi,
+        **{"hostname": name, "interface": "eth0", **more},
     )
 
 
