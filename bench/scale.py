@@ -105,7 +105,9 @@ async def submit(client: httpx.AsyncClient, snapshot: str, sizes: list[tuple[int
     async def one(nodes: int, gpus: int) -> str:
         async with gate:
             answer = await client.post("/api/v1/runs/", json=spec(snapshot, nodes, gpus))
-            return str(answer.raise_for_status().json()["id"])
+            if answer.is_error:
+                raise RuntimeError(f"a run was not taken: {answer.status_code} {answer.text[:500]}")
+            return str(answer.json()["id"])
 
     return await asyncio.gather(*(one(*size) for size in sizes))
 
@@ -189,7 +191,12 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=500)
     options = parser.parse_args()
     with stack() as hub:
-        if not asyncio.run(measure(hub, options.nodes, options.runs)):
+        try:
+            whole = asyncio.run(measure(hub, options.nodes, options.runs))
+        except (RuntimeError, httpx.HTTPError):
+            print((hub.data / "logs" / "web.log").read_text()[-4000:], file=sys.stderr)
+            raise
+        if not whole:
             raise SystemExit("not all as it should be: see above")
 
 
