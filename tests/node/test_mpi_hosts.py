@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -66,14 +67,31 @@ class Bench:
         return [hub.wait_done(key, 30) for hub, key in zip(self.hubs, keys, strict=True)]
 
 
-@pytest.fixture
-def bench() -> Iterator[Bench]:
+@contextmanager
+def two_agents(**env: str) -> Iterator[Bench]:
     with ExitStack() as stack:
         address, spaces = stack.enter_context(two_spaces())
         hubs = [stack.enter_context(FakeHub(address).serving()) for _ in spaces]
         for hub, space in zip(hubs, spaces, strict=True):
-            stack.enter_context(agent_in(space, environ(hub, space.folder / "node")))
+            stack.enter_context(agent_in(space, environ(hub, space.folder / "node") | env))
         yield Bench(hubs, spaces)
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    with two_agents() as made:
+        yield made
+
+
+def test_ranks_of_another_account_run_on_both_hosts() -> None:
+    with two_agents(TRAINHUB_NODE_RUN_AS="nobody", TRAINHUB_NODE_PYTHON="/usr/bin/python3") as bench:
+        keys = bench.run("import os\nprint(os.getuid())\n")
+
+        facts = bench.done(keys)
+
+        assert [member.exit_code for fact in facts for member in fact.members] == [0, 0, 0, 0], facts
+        said = {bench.hubs[rank // 2].log(keys[rank // 2], log_of(rank)) for rank in range(4)}
+        assert said == {f"{pwd.getpwnam('nobody').pw_uid}\n".encode()}
 
 
 class TestTwoByTwo:
