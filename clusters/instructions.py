@@ -15,21 +15,30 @@ FOLDER = "trainhub-node"
 
 @dataclass(frozen=True)
 class Instructions:
-    """`whole` is one line for a shell; `install` is empty where the hub has no package to give."""
+    """Steps for a shell; no `install` where the hub has no package to give. `is_pinned`: the token names the authority."""
 
-    install: str
+    install: tuple[str, ...]
     join: str
     run: str
+    is_pinned: bool
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        return (*self.install, self.join, self.run)
 
     @property
     def whole(self) -> str:
-        return " && ".join(step for step in (self.install, self.join, self.run) if step)
+        """All in one line."""
+        return " && ".join(self.steps)
 
 
 def instructions(token: str) -> Instructions:
     install = _install()
     program = f"{FOLDER}/bin/trainhub-node" if install else "trainhub-node"
-    return Instructions(install, f"{program} join {settings.PUBLIC_URL} --token {token}", f"{program} run")
+    join = f"{program} join {settings.PUBLIC_URL} --token {token}"
+    if settings.PUBLIC_URL.startswith("http://") and not reaches_only_this_machine():
+        join += " --insecure-http"
+    return Instructions(install, join, f"{program} run", bool(settings.HUB_CA))
 
 
 def reaches_only_this_machine() -> bool:
@@ -40,11 +49,11 @@ def reaches_only_this_machine() -> bool:
         return host == "localhost"
 
 
-def _install() -> str:
+def _install() -> tuple[str, ...]:
     """pip cannot know the hub's own authority; the package is known by its hash instead."""
     package = wheel()
     if package is None:
-        return ""
+        return ()
     trusted = f" --trusted-host {urlsplit(settings.PUBLIC_URL).netloc}" if settings.HUB_CA else ""
     address = f"{settings.PUBLIC_URL}/api/v1/node/wheel/{package.name}#sha256={sha256(package)}"
-    return f"python3 -m venv {FOLDER} && {FOLDER}/bin/pip install --quiet{trusted} '{address}'"
+    return (f"python3 -m venv {FOLDER}", f"{FOLDER}/bin/pip install --quiet{trusted} '{address}'")

@@ -11,7 +11,9 @@ from django.utils import timezone
 
 from clusters.hearing import Heard, heard
 from clusters.heartbeat import silence_s, status
-from clusters.models import Cluster, Gpu, Lease, Node
+from clusters.journal import recent_events
+from clusters.models import Cluster, Gpu, Lease, Node, NodeEvent
+from clusters.notices import Notice, notices
 from clusters.states import NodeStatus
 from clusters.visibility import clusters_of, visible_nodes
 from workspaces.models import Workspace
@@ -19,13 +21,14 @@ from workspaces.models import Workspace
 
 @dataclass(frozen=True)
 class LeaseLine:
-    """What a lease takes. Of another workspace's there is no `holder`, and the label says only "busy"."""
+    """What a lease takes. Of another workspace's there is no `holder`, and the label says only "busy"; `key` is never shown."""
 
     holder: str
     label: str
     gpus: tuple[str, ...]
     slots: int
     since: datetime
+    key: tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,14 @@ class NodeCard:
     @property
     def memory_pct(self) -> float | None:
         return _share(self.memory_used_bytes, self.node.memory_bytes)
+
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        return notices(self.node, self.slots_free) if self.status is NodeStatus.READY else ()
+
+    @property
+    def events(self) -> list[NodeEvent]:
+        return recent_events(self.node)
 
     @property
     def elsewhere(self) -> list[str]:
@@ -149,7 +160,7 @@ def _line(lease: Lease, workspace: Workspace) -> LeaseLine:
     ours = lease.workspace_id == workspace.pk
     return LeaseLine(
         holder=lease.holder if ours else "", label=lease.label if ours else "busy", gpus=tuple(lease.gpus), slots=lease.slots,
-        since=lease.created_at,
+        since=lease.created_at, key=(lease.holder, lease.attempt),
     )
 
 

@@ -6,5 +6,8 @@ from clusters import views
 
 urlpatterns = [
     path("clusters/", views.clusters, name="clusters"),
+    path("clusters/add/", views.add_machine, name="add-machine"),
+    path("clusters/invitations/<int:pk>/", views.invitation, name="invitation"),
     path("nodes/<slug:name>/", views.node, name="node"),
+    path("nodes/<slug:name>/revoke/", views.node_revoke, name="node-revoke"),
 ]

@@ -1,10 +1,20 @@
 from __future__ import annotations
 
-from django.http import Http404, HttpResponse
-from django.shortcuts import render
+import threading
 
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_POST
+
+from clusters.enrolment import EnrolmentError, revoke
+from clusters.forms import InvitationForm
+from clusters.instructions import instructions, reaches_only_this_machine
+from clusters.joining import invite
+from clusters.models import JoinToken, Node
 from clusters.overview import cluster_cards, node_cards
-from clusters.visibility import visible_nodes
+from clusters.visibility import must_operate, visible_nodes
+from clusters.wheel import wheel
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
 
@@ -26,3 +36,44 @@ def node(request: WorkspaceRequest, name: str) -> HttpResponse:
         raise Http404
     page = "clusters/_node.html" if request.headers.get("HX-Request") else "clusters/node.html"
     return render(request, page, {"card": cards[0]})
+
+
+@needs(Role.VIEWER)
+def add_machine(request: WorkspaceRequest) -> HttpResponse:
+    """The form; sent, the command for the new machine, with a token that is shown this one time."""
+    must_operate(request.user)
+    form = InvitationForm(request.POST or None, label_suffix="")
+    context = {"form": form, "only_here": reaches_only_this_machine()}
+    if form.is_valid():
+        try:
+            invitation, text = invite(form.cleaned_data["cluster"], form.cleaned_data["name"], request.user)
+        except EnrolmentError as error:
+            form.add_error(error.field, error.message)
+        else:
+            response = render(request, "clusters/invited.html", {**context, "invitation": invitation, "told": instructions(text)})
+            response.headers["Cache-Control"] = "no-store"
+            return response
+    else:
+        # Its hash belongs to the command: built while the form is filled in.
+        threading.Thread(target=wheel, name="wheel", daemon=True).start()
+    return render(request, "clusters/add.html", context, status=400 if form.is_bound else 200)
+
+
+@needs(Role.VIEWER)
+def invitation(request: WorkspaceRequest, pk: int) -> HttpResponse:
+    """Whether the machine has come; the page that invited it asks again and again."""
+    must_operate(request.user)
+    found = get_object_or_404(JoinToken.objects.select_related("node"), pk=pk)
+    cards = node_cards([found.node], request.principal.workspace) if found.node else ()
+    return render(request, "clusters/_invitation.html", {"invitation": found, "card": cards[0] if cards else None})
+
+
+@needs(Role.VIEWER)
+@require_POST
+def node_revoke(request: WorkspaceRequest, name: str) -> HttpResponse:
+    must_operate(request.user)
+    found = get_object_or_404(Node.objects.select_related("cluster"), name=name, revoked_at=None)
+    revoke(found, request.user)
+    messages.success(request, f"{found.name} is revoked: the hub does not listen to it any more.")
+    return redirect("node", found.name)
+

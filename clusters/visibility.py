@@ -1,11 +1,12 @@
-"""Which clusters and nodes a workspace may use."""
+"""Which clusters and nodes a workspace may use, and who may manage them."""
 
 from __future__ import annotations
 
+from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet
 
 from clusters.models import Cluster, Node
-from workspaces.models import Workspace
+from workspaces.models import User, Workspace
 
 
 def clusters_of(workspace: Workspace) -> QuerySet[Cluster]:
@@ -20,3 +21,9 @@ def visible_nodes(workspace: Workspace) -> QuerySet[Node]:
 
 def may_use(cluster: Cluster, workspace: Workspace) -> bool:
     return clusters_of(workspace).filter(pk=cluster.pk).exists()
+
+
+def must_operate(user: User) -> None:
+    """Raises PermissionDenied for anybody but an operator of the installation."""
+    if not user.is_operator:
+        raise PermissionDenied("Machines are managed by the operators of this installation; ask one of them.")

@@ -32,6 +32,14 @@ def make_owner() -> User:
     return make_person("olivia", Role.OWNER)
 
 
+def make_operator() -> User:
+    """An owner who also manages the installation's machines."""
+    user = make_owner()
+    user.is_operator = True
+    user.save(update_fields=["is_operator"])
+    return user
+
+
 def make_contributor() -> User:
     return make_person("carl", Role.CONTRIBUTOR)
 

@@ -27,21 +27,38 @@ SIGNING_ONLY = {
 }
 
 
+class AuthorityDamaged(Exception):
+    """The message says which file, and what to do."""
+
+
 def ensure(folder: Path, hosts: Sequence[str], now: datetime | None = None) -> None:
     """Make what is missing: an authority once, a server certificate whenever its names change or its end is near.
 
-    The nodes pin the authority: a new one would lock all of them out, so an unreadable one is an error, never replaced.
+    The nodes pin the authority, and a new one would lock all of them out: a damaged one raises AuthorityDamaged.
     """
     at = now or datetime.now(UTC)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not (folder / "ca.pem").exists():
         _make_authority(folder, at)
-    authority = x509.load_pem_x509_certificate((folder / "ca.pem").read_bytes())
-    key = load_pem_private_key((folder / "ca-key.pem").read_bytes(), password=None)
-    if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise ValueError(f"{folder / 'ca-key.pem'} does not hold the key that TrainHub made")
+    authority, key = _authority(folder)
     if not _holds(folder / "server.pem", authority, hosts, at):
         _make_server(folder, authority, key, hosts, at)
+
+
+def _authority(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+    try:
+        made = x509.load_pem_x509_certificate((folder / "ca.pem").read_bytes())
+        key = load_pem_private_key((folder / "ca-key.pem").read_bytes(), password=None)
+    except (FileNotFoundError, ValueError, TypeError) as error:
+        raise AuthorityDamaged(_damaged(folder)) from error
+    if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != made.public_key():
+        raise AuthorityDamaged(_damaged(folder))
+    return made, key
+
+
+def _damaged(folder: Path) -> str:
+    remedy = "Restore both from a backup; where there is none, remove the folder and let every other machine join anew."
+    return f"ca.pem and ca-key.pem in {folder}, by which nodes know this hub, are damaged. {remedy}"
 
 
 def _make_authority(folder: Path, at: datetime) -> None:

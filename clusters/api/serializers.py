@@ -66,3 +66,16 @@ class ClusterSerializer(serializers.Serializer[Any]):
 
     def get_nodes(self, card: ClusterCard) -> list[str]:
         return [node.node.name for node in card.nodes]
+
+
+class InvitationSerializer(serializers.Serializer[Any]):
+    cluster = serializers.CharField(max_length=50, default="local", help_text="Made when the machine joins, where there is none.")
+    name = serializers.CharField(max_length=50, default="", allow_blank=True, help_text="Empty: the machine names itself.")
+
+
+class InvitedSerializer(serializers.Serializer[Any]):
+    token = serializers.CharField(help_text="For `trainhub-node join`; shown this one time.")
+    command = serializers.CharField(help_text="One line for a shell on that machine.")
+    cluster = serializers.CharField()
+    name = serializers.CharField()
+    expires_at = serializers.DateTimeField()

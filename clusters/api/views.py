@@ -8,11 +8,15 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from clusters.api.serializers import ClusterSerializer, NodeSerializer
+from clusters.api.serializers import ClusterSerializer, InvitationSerializer, InvitedSerializer, NodeSerializer
+from clusters.enrolment import revoke
+from clusters.instructions import instructions
+from clusters.joining import invite
+from clusters.models import Node
 from clusters.overview import cluster_cards, node_cards
-from clusters.visibility import visible_nodes
+from clusters.visibility import must_operate, visible_nodes
 from workspaces.api.permissions import AtLeast, PrincipalRequest
-from workspaces.models import Workspace
+from workspaces.models import User, Workspace
 from workspaces.states import Role
 
 
@@ -47,3 +51,38 @@ class NodeDetail(_ReadView):
         if not found:
             raise Http404
         return Response(NodeSerializer(found[0]).data)
+
+
+class _OperatorView(APIView):
+    permission_classes = [AtLeast(Role.VIEWER)]
+
+    def operator(self, request: Request) -> User:
+        who = cast("PrincipalRequest", request).principal.user
+        must_operate(who)
+        return who
+
+
+class Invitations(_OperatorView):
+    @extend_schema(request=InvitationSerializer, responses={201: InvitedSerializer})
+    def post(self, request: Request) -> Response:
+        """Let one machine join: the token works once, within 24 hours, and is shown this one time. For operators."""
+        who = self.operator(request)
+        asked = InvitationSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        made, text = invite(asked.validated_data["cluster"], asked.validated_data["name"], who)
+        told = {"token": text, "command": instructions(text).whole, "cluster": made.cluster, "name": made.name}
+        return Response(InvitedSerializer({**told, "expires_at": made.expires_at}).data, status=201)
+
+
+class NodeRevoke(_OperatorView):
+    @extend_schema(request=None, responses=NodeSerializer)
+    def post(self, request: Request, name: str) -> Response:
+        """Refuse the node from now on; what it runs ends as lost. For operators. Asked again, it changes nothing."""
+        who = self.operator(request)
+        found = Node.objects.select_related("cluster").filter(name=name).first()
+        if found is None:
+            raise Http404
+        if found.revoked_at is None:
+            revoke(found, who)
+        workspace = cast("PrincipalRequest", request).principal.workspace
+        return Response(NodeSerializer(node_cards([found], workspace)[0]).data)

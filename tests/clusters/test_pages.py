@@ -1,18 +1,33 @@
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import transaction
 from django.test import Client
 from django.utils import timezone
+from pytest_django import Settings
 
-from clusters import heartbeat
+from clusters import heartbeat, notices
 from clusters.enrolment import enrol, revoke
+from clusters.joining import join
 from clusters.leases import acquire
-from clusters.models import Hearing, Node
-from tests.clusters.builders import GIB, beat, cluster, gpu, gpus_wanted, ready_node
-from tests.people import api_client, client_of, make_contributor, make_stranger, make_viewer, make_workspace
+from clusters.models import Hearing, JoinToken, Node
+from tests.clusters.builders import GIB, beat, cluster, gpu, gpus_wanted, ready_node, slots_wanted
+from tests.people import (
+    api_client,
+    client_of,
+    make_contributor,
+    make_operator,
+    make_owner,
+    make_stranger,
+    make_viewer,
+    make_workspace,
+)
+from workspaces.models import AuditEvent, User
 
 pytestmark = pytest.mark.django_db
 
@@ -128,3 +143,115 @@ class TestApi:
 
     def test_nothing_can_be_written(self) -> None:
         assert api_client(make_contributor()).post("/api/v1/clusters/", {}).status_code == 405
+
+
+class TestAddMachine:
+    def test_shows_the_command_once_and_then_the_machine_that_joined(self) -> None:
+        browser = client_of(make_operator())
+        page = browser.post("/clusters/add/", {"cluster": "gang", "name": "gpu-b"})
+        found = re.search(r"join http://127.0.0.1:8000 --token (thj_\S+)", page.content.decode())
+        assert found
+        assert page.headers["Cache-Control"] == "no-store"
+        state = f"/clusters/invitations/{JoinToken.objects.get().pk}/"
+        assert "Waiting for the machine" in text_of(browser, state)
+        join(found[1], "", "box.lan")
+        assert "gpu-b</a> has joined" in text_of(browser, state)
+        assert found[1] not in text_of(browser, state)
+
+    def test_says_when_other_machines_cannot_reach_this_hub(self, settings: Settings) -> None:
+        browser = client_of(make_operator())
+        assert "OPEN=1" in text_of(browser, "/clusters/add/")
+        settings.PUBLIC_URL = "https://10.0.0.1:8000"
+        assert "OPEN=1" not in text_of(browser, "/clusters/add/")
+
+    @pytest.mark.parametrize(("cluster", "name"), [("", "gpu-b"), ("a b", ""), ("gang", "gpu/b"), ("gang", "x" * 51)])
+    def test_a_wrong_name_is_told_at_its_field(self, cluster: str, name: str) -> None:
+        answer = client_of(make_operator()).post("/clusters/add/", {"cluster": cluster, "name": name})
+        assert answer.status_code == 400
+        assert 'class="th-error"' in answer.content.decode()
+        assert not JoinToken.objects.exists()
+
+    @pytest.mark.parametrize("make", [make_viewer, make_contributor, make_owner])
+    def test_is_for_operators_alone(self, make: Callable[[], User]) -> None:
+        ready_node("alpha")
+        browser = client_of(make())
+        answers = [
+            browser.get("/clusters/add/"), browser.post("/clusters/add/", {"cluster": "gang"}),
+            browser.get("/clusters/invitations/1/"), browser.post("/nodes/alpha/revoke/"),
+        ]
+        assert [answer.status_code for answer in answers] == [403] * 4
+        assert "Add a machine" not in text_of(browser, "/clusters/")
+        assert "Revoke" not in text_of(browser, "/nodes/alpha/")
+        assert not JoinToken.objects.exists()
+
+
+class TestRevoke:
+    def test_an_operator_revokes_by_post_only(self) -> None:
+        node = ready_node("alpha")
+        browser = client_of(make_operator())
+        assert "Revoke" in text_of(browser, "/nodes/alpha/")
+        assert browser.get("/nodes/alpha/revoke/").status_code == 405
+        assert browser.post("/nodes/alpha/revoke/").status_code == 302
+        assert Node.objects.get(pk=node.pk).revoked_at is not None
+        page = text_of(browser, "/nodes/alpha/")
+        assert "Revoked by olivia" in page
+        assert browser.post("/nodes/alpha/revoke/").status_code == 404
+
+
+class TestNotices:
+    def page(self, **changed: Any) -> str:
+        Node.objects.filter(name="alpha").update(**changed)
+        return text_of(client_of(make_viewer()), "/nodes/alpha/")
+
+    def test_a_healthy_node_has_none(self) -> None:
+        ready_node("alpha", agent_version=notices.agent_version())
+        assert 'class="th-note' not in self.page()
+
+    def test_a_clock_that_is_off_is_told(self) -> None:
+        ready_node("alpha")
+        assert "12 s behind the hub" in self.page(clock_offset_s=12.0).replace("&#x27;", "'")
+
+    def test_a_disk_that_is_nearly_full_is_told(self) -> None:
+        ready_node("alpha")
+        assert "Only 1.5 GiB are free" in self.page(vitals={"disk_low": True, "disk_free_bytes": 1.5 * GIB})
+
+    def test_an_agent_of_another_version_is_told(self) -> None:
+        ready_node("alpha", agent_version="0.0.1")
+        page = self.page().replace("&#x27;", "'")
+        assert f"version 0.0.1, the hub's is {notices.agent_version()}" in page
+
+    def test_slots_that_are_all_taken_are_told(self) -> None:
+        ready_node("alpha", slots=1)
+        with transaction.atomic():
+            acquire(cluster(), slots_wanted(1), holder="a" * 32, attempt=1, label="run 1", workspace=make_workspace())
+        assert "All 1 process slots are taken" in self.page()
+
+    def test_what_happened_is_listed_with_its_time(self) -> None:
+        ready_node("alpha")
+        assert "Heard from for the first time: box.lan at 10.0.0.7." in self.page()
+
+
+class TestOperatorsApi:
+    def test_invites_with_a_token_and_a_command(self) -> None:
+        told = api_client(make_operator()).post("/api/v1/nodes/invitations/", {"cluster": "gang"}, "application/json")
+        assert told.status_code == 201
+        assert told.json()["token"] in told.json()["command"]
+        assert join(told.json()["token"], "gpu-b", "").node.cluster.name == "gang"
+
+    def test_a_wrong_name_names_its_field(self) -> None:
+        asked = {"cluster": "gang", "name": "a/b"}
+        answer = api_client(make_operator()).post("/api/v1/nodes/invitations/", asked, "application/json")
+        assert (answer.status_code, answer.json()["errors"][0]["field"]) == (400, "name")
+
+    def test_revokes_and_changes_nothing_the_second_time(self) -> None:
+        ready_node("alpha")
+        program = api_client(make_operator())
+        assert [program.post("/api/v1/nodes/alpha/revoke/").json()["status"] for _ in range(2)] == ["revoked"] * 2
+        assert AuditEvent.objects.filter(verb="node.revoked").count() == 1
+        assert program.post("/api/v1/nodes/beta/revoke/").status_code == 404
+
+    @pytest.mark.parametrize("address", ["/api/v1/nodes/invitations/", "/api/v1/nodes/alpha/revoke/"])
+    def test_is_closed_to_everybody_else(self, address: str) -> None:
+        ready_node("alpha")
+        assert api_client(make_owner()).post(address).status_code == 403
+        assert Client().post(address).status_code == 401

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
 
 import pytest
 
-from trainhub import env, places
+from trainhub import addresses, env, places
 
 
 class TestBind:
@@ -50,6 +51,58 @@ class TestHosts:
         monkeypatch.setenv("PUBLIC_URL", text)
         with pytest.raises(env.EnvError, match="PUBLIC_URL="):
             places.public_url()
+
+
+class TestOpen:
+    @pytest.fixture(autouse=True)
+    def _open(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("OPEN", "1")
+
+    def test_one_switch_is_enough(self) -> None:
+        assert places.bind() == ("0.0.0.0", 8000)  # noqa: S104
+        assert places.broker_bind() == ("0.0.0.0", 8001)  # noqa: S104
+        assert places.public_url().startswith("https://")
+        assert "127.0.0.1" not in places.public_url()
+        assert places.agent_url() == "https://127.0.0.1:8000"
+
+    def test_the_certificate_names_whatever_leads_here(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("PUBLIC_URL", "https://hub.example.org")
+        monkeypatch.setenv("ALLOWED_HOSTS", "hub,.example.org,*")
+        named = set(places.certificate_hosts())
+        assert {"localhost", "127.0.0.1", "::1", "hub.example.org", "hub", socket.gethostname(), *addresses.local()} <= named
+        assert not named & {"*", ".example.org"}
+
+    def test_the_brokers_port_can_be_chosen(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("BROKER_BIND", "10.0.0.1:7000")
+        assert places.broker_bind() == ("10.0.0.1", 7000)
+        monkeypatch.setenv("BROKER_BIND", "7000")
+        with pytest.raises(env.EnvError, match="BROKER_BIND="):
+            places.broker_bind()
+
+    def test_behind_a_proxy_it_speaks_plain_http_and_needs_the_proxys_address(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("TLS", "0")
+        with pytest.raises(env.EnvError, match="PUBLIC_URL"):
+            places.certificate()
+        monkeypatch.setenv("PUBLIC_URL", "https://hub.example.org")
+        assert places.certificate() is None
+        assert places.bind().local_url == "http://127.0.0.1:8000"
+
+    def test_a_certificate_of_ones_own_is_not_vouched_for_by_the_hub(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("TLS_CERT_FILE", "/etc/hub.pem")
+        with pytest.raises(env.EnvError, match="belong together"):
+            places.certificate()
+        monkeypatch.setenv("TLS_KEY_FILE", "/etc/hub-key.pem")
+        monkeypatch.setenv("PUBLIC_URL", "https://hub.example.org")
+        assert places.certificate() == (Path("/etc/hub.pem"), Path("/etc/hub-key.pem"), None)
+        assert places.agent_url() == "https://hub.example.org"
+
+    def test_closed_everything_stays_on_this_machine(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("OPEN", "0")
+        assert (places.bind(), places.broker_bind(), places.certificate()) == (("127.0.0.1", 8000), None, None)
+        monkeypatch.setenv("TLS_CERT_FILE", "/etc/hub.pem")
+        monkeypatch.setenv("TLS_KEY_FILE", "/etc/hub-key.pem")
+        with pytest.raises(env.EnvError, match="OPEN=1"):
+            places.certificate()
 
 
 class TestBroker:

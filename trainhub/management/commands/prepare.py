@@ -7,7 +7,7 @@ import socket
 from typing import Any
 
 from django.core.management import call_command
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
 from clusters.enrolment import enrol, name_of_host, node_of_token
 from trainhub import certificates, places
@@ -21,11 +21,20 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         shown = places.certificate()
         if shown is not None and shown.ca is not None:
-            certificates.ensure(places.TLS_DIR, places.certificate_hosts())
+            _make_certificate()
+        for stale in places.NODE_WHEELS.glob("*.whl"):
+            stale.unlink()  # built from sources that may have changed since
         call_command("migrate", interactive=False, verbosity=0)
         password = ensure_owner()
         node = _enrol_this_machine()
         self.stdout.write(json.dumps({"password": password, "node": node}))
+
+
+def _make_certificate() -> None:
+    try:
+        certificates.ensure(places.TLS_DIR, places.certificate_hosts())
+    except certificates.AuthorityDamaged as error:
+        raise CommandError(str(error)) from error
 
 
 def _enrol_this_machine() -> str:

@@ -1,0 +1,131 @@
+"""A hub that was opened to other machines by its one switch, as these see it."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+import redis
+
+from tests.hub import Hub, eventually, free_port
+from trainhub import addresses
+from trainhub.up.console import Stop
+from trainhub.up.preflight import check_certificate
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def open_hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
+    running = Hub(tmp_path_factory.mktemp("open") / "data", OPEN="1", BROKER_BIND=f"0.0.0.0:{free_port()}")
+    running.settings["BIND"] = f"0.0.0.0:{running.port}"
+    try:
+        yield running.start()
+    finally:
+        running.stop()
+
+
+def joined(hub: Hub, name: str) -> str:
+    """The token of a machine that has just joined as `name`."""
+    invited = hub.manage("node", "token", name, "--cluster", "gang").stdout.splitlines()[0]
+    with hub.client("") as machine:
+        return str(machine.post("/api/v1/node/enrol/", json={"token": invited, "name": name}).raise_for_status().json()["token"])
+
+
+def broker_of(hub: Hub, token: str) -> redis.Redis:
+    """As the node of `token` is told to reach it."""
+    with hub.client(token) as machine:
+        parts = urlsplit(machine.get("/api/v1/node/config/").raise_for_status().json()["broker_url"])
+    assert (parts.scheme, parts.hostname) == ("redis", "127.0.0.1")
+    return redis.Redis(host=str(parts.hostname), port=parts.port or 0, username=parts.username, password=parts.password)
+
+
+class TestTrust:
+    def test_tells_how_to_add_a_machine(self, open_hub: Hub) -> None:
+        assert "/clusters/add/" in open_hub.said()
+
+    def test_answers_at_every_address_with_a_certificate_for_it(self, open_hub: Hub) -> None:
+        for address in ("127.0.0.1", "localhost", *addresses.local()):
+            host = f"[{address}]" if ":" in address else address
+            if ":" not in address:  # BIND is an IPv4 address
+                assert httpx.get(f"https://{host}:{open_hub.port}/healthz", verify=open_hub.trusted()).is_success
+
+    def test_nobody_else_vouches_for_it(self, open_hub: Hub) -> None:
+        with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+            httpx.get(f"{open_hub.url}/healthz", verify=ssl.create_default_context())
+
+    def test_who_speaks_plain_http_gets_nothing_and_disturbs_nobody(self, open_hub: Hub) -> None:
+        with pytest.raises(httpx.TransportError):
+            httpx.get(f"http://127.0.0.1:{open_hub.port}/healthz", timeout=5)
+        assert open_hub.answers()
+
+    def test_cookies_travel_by_tls_alone(self, open_hub: Hub) -> None:
+        with open_hub.client("") as browser:
+            assert "Secure" in browser.get("/sign-in/").headers["set-cookie"]
+
+    def test_this_machines_own_agent_trusts_it_too(self, open_hub: Hub) -> None:
+        with open_hub.client() as client:
+            eventually(lambda: [node["status"] for node in client.get("/api/v1/nodes/").json()].count("ready"), 30)
+        eventually(lambda: "Connected to redis+socket://node." in open_hub.log("agent"), 30)
+
+
+class TestNode:
+    def test_is_revoked_within_a_second_at_every_door(self, open_hub: Hub) -> None:
+        token = joined(open_hub, "gone")
+        with broker_of(open_hub, token) as broker, open_hub.client(token) as machine, open_hub.client() as operator:
+            assert broker.ping()
+            assert operator.post("/api/v1/nodes/gone/revoke/").is_success
+            eventually(lambda: machine.get("/api/v1/node/config/").status_code == httpx.codes.UNAUTHORIZED, 2)
+            with pytest.raises(redis.ConnectionError):
+                broker.ping()
+
+    def test_has_its_way_to_the_broker_back_after_a_crash_of_the_broker(self, open_hub: Hub) -> None:
+        token = joined(open_hub, "patient")
+        broker = broker_of(open_hub, token)
+        assert broker.ping()
+        open_hub.kill("valkey")
+
+        def is_back() -> bool:
+            try:
+                return bool(broker.ping())
+            except redis.ConnectionError:
+                return False
+
+        eventually(is_back, 60)
+
+    def test_an_unknown_user_gets_nowhere(self, open_hub: Hub) -> None:
+        port = urlsplit(json.loads((open_hub.data_dir / "run" / "services.json").read_text())["node_broker_url"]).port
+        stranger = redis.Redis(host="127.0.0.1", port=port or 0)
+        with pytest.raises(redis.AuthenticationError):
+            stranger.ping()
+
+
+class TestOwnCertificate:
+    @pytest.mark.parametrize("text", [None, "nonsense"])
+    def test_one_that_cannot_be_used_is_named(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str | None) -> None:
+        for name in ("TLS_CERT_FILE", "TLS_KEY_FILE"):
+            monkeypatch.setenv(name, str(tmp_path / name))
+            if text:
+                (tmp_path / name).write_text(text)
+        monkeypatch.setenv("OPEN", "1")
+        with pytest.raises(Stop, match="TLS_CERT_FILE="):
+            check_certificate()
+
+    def test_is_shown_instead_of_the_hubs_own(self, open_hub: Hub, tmp_path: Path) -> None:
+        tls = open_hub.data_dir / "tls"
+        own = Hub(tmp_path / "data", OPEN="1", TLS_CERT_FILE=str(tls / "server.pem"), TLS_KEY_FILE=str(tls / "server-key.pem"))
+        own.settings["PUBLIC_URL"] = own.url
+        own.trusted = open_hub.trusted  # type: ignore[method-assign]
+        try:
+            own.start()
+            assert own.answers()
+            with own.client("") as machine:
+                assert machine.get("/api/v1/node/ca/").status_code == httpx.codes.NOT_FOUND
+            assert "." not in own.manage("node", "token", "alpha").stdout.splitlines()[0]
+        finally:
+            own.stop()
