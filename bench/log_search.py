@@ -70,7 +70,7 @@ def _fill(log: Path, rank: int, size: int, *, colored: bool) -> None:
     with log.open("wb") as file:
         for block in _blocks(rank, size, colored):
             file.write(block)
-        file.write(b"Traceback (most recent call last):\n")
+        file.write(b"\nTraceback (most recent call last):\n")
 
 
 def _blocks(rank: int, size: int, colored: bool) -> Iterator[bytes]:

@@ -140,7 +140,9 @@ async def placing_s(client: httpx.AsyncClient, runs: list[str]) -> list[float]:
 
 async def measure(hub: Stack, nodes: int, runs: int) -> bool:
     tally = Tally()
-    owner = httpx.AsyncClient(base_url=hub.url, headers={"Authorization": f"Bearer {hub.token}"}, timeout=60)
+    # Shorter than the 5 s after which the server closes an idle connection, perhaps just as it is used again.
+    limits, headers = httpx.Limits(keepalive_expiry=4.0), {"Authorization": f"Bearer {hub.token}"}
+    owner = httpx.AsyncClient(base_url=hub.url, headers=headers, timeout=60, limits=limits)
     async with owner as client, reporting(hub, nodes, tally):
         await asyncio.sleep(8)
         watch = Watch(client)
