@@ -31,8 +31,9 @@ def apply(node: Node, beat: Heartbeat | None, at: datetime, *, agent: str = "", 
     `agent` is the process that reports; `clock_moved_s` what `clocks.observe` has just learned.
     """
     changed = {} if beat is None else _changed(node, inventory.facts(beat))
-    if agent and agent[:AGENT_ID] != node.agent_id:
-        changed["agent_id"] = agent[:AGENT_ID]
+    agent = agent[:AGENT_ID].replace("\0", "")
+    if agent and agent != node.agent_id:
+        changed["agent_id"] = agent
     if clock_moved_s:
         changed["clock_offset_s"] = node.clock_offset_s
     if not changed and node.last_report_at is not None and timedelta(0) <= at - node.last_report_at < WRITE_AT_MOST_EVERY:

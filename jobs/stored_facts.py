@@ -31,14 +31,16 @@ def tidied(fact: AttemptFact, offset_s: float) -> AttemptFact:
             )
             for member in fact.members
         ),
-        error=mask(fact.error, hidden)[:4000],
-        warnings=tuple(mask(item, hidden)[:1000] for item in fact.warnings),
+        error=_text(fact.error, hidden)[:4000],
+        warnings=tuple(_text(item, hidden)[:1000] for item in fact.warnings),
     )
 
 
 def to_json(fact: AttemptFact) -> dict[str, Any]:
     """Outputs have rows of their own."""
-    return dict(json.loads(json.dumps(dataclasses.asdict(fact) | {"outputs": []})))
+    text = json.dumps(dataclasses.asdict(fact) | {"outputs": []})
+    # PostgreSQL keeps no NUL, in JSON neither.
+    return dict(json.loads(text.replace("\\u0000", "\\ufffd")))
 
 
 def from_json(stored: Mapping[str, Any]) -> AttemptFact:
@@ -57,6 +59,11 @@ def part_of(part: AttemptNode, decides: Mapping[int, bool]) -> outcomes.Part:
     """A stored part as `outcomes` reads it."""
     fact = from_json(part.fact) if part.fact else None
     return outcomes.Part(node=part.node.name, node_rank=part.node_rank, fact=fact, decides=decides)
+
+
+def _text(said: str, hidden: tuple[str, ...]) -> str:
+    """What a program printed may hold anything."""
+    return mask(said, hidden).replace("\0", "\ufffd")
 
 
 def _shifted(seconds: float | None, offset_s: float) -> float | None:

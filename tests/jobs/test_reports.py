@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,14 @@ class TestFacts:
         alpha.report()
         assert run.events.count() == events
 
+    def test_a_sign_of_life_without_news_costs_one_look_and_one_write(
+        self, who: Principal, django_assert_num_queries: DjangoAssertNumQueries
+    ) -> None:
+        alpha, _ = running(who)
+        alpha.report()
+        with django_assert_num_queries(5):  # what is held; begin, its GPUs, the node, commit
+            alpha.report(now=timezone.now() + timedelta(seconds=2))
+
     def test_members_follow(self, who: Principal) -> None:
         alpha, run = running(who, distribution=processes(2))
         alpha.tell(run, "running", ended(0, 5), alive(1))
@@ -155,6 +164,14 @@ class TestFacts:
         run.refresh_from_db()
         assert run.state == RunState.FAILED
         assert run.sentence == "The environment could not be built on alpha: pip could not find torch==9 (••••••)."
+
+    def test_bytes_that_no_database_keeps_are_replaced_and_the_rest_is_told(self, who: Principal) -> None:
+        alpha, run = running(who)
+        error = "mpirun said \0\0 and ended."
+        alpha.tell(run, "done", error=error, error_kind="launch", warnings=("a\0b",), versions={"x": "\0"})
+        run.refresh_from_db()
+        assert run.sentence == "The processes could not be started on alpha: mpirun said \ufffd\ufffd and ended."
+        assert AttemptNode.objects.get().fact["versions"] == {"x": "\ufffd"}
 
     def test_warnings_are_journaled_once(self, who: Principal) -> None:
         alpha, run = running(who)
