@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from django.urls import reverse
 
 from jobs import causes
 from jobs.causes import Cause
 from jobs.causes.choosing import grouped
-from jobs.causes.reasons import BUILD_LOG, LOG_OF_REASON, PREPARATION_LOG
-from jobs.models import Member, Run
+from jobs.causes.reasons import WITHOUT_CAUSE
+from jobs.models import Attempt, Member, Run
 from jobs.states import MemberState, RunState
-
-__all__ = ["BUILD_LOG", "LOG_OF_REASON", "PREPARATION_LOG", "ShownCause", "first_failed", "shown_cause"]
 
 
 @dataclass(frozen=True)
@@ -52,14 +49,18 @@ def shown_cause(run: Run) -> ShownCause | None:
 
 def _link(cause: Cause) -> tuple[str, str] | None:
     if cause.link == "node" and cause.node:
-        return reverse("node", args=[cause.node]), cause.node
+        return reverse("node", args=[cause.node]), f"Node {cause.node}"
     return (reverse("environments"), "Environments") if cause.link == "environments" else None
 
 
-def first_failed(members: Iterable[Member], facts: dict[str, Any]) -> Member | None:
-    """The rank that the reason names, else the earliest to fail of its own accord (not stopped with the gang)."""
-    failed = [member for member in members if member.state == MemberState.FAILED]
-    named = [member for member in failed if member.rank == facts.get("rank")]
+def first_failed(run: Run, attempt: int, members: Iterable[Member]) -> Member | None:
+    """The rank that is the cause, as far as that is known; else the earliest to fail of its own accord."""
+    if attempt == run.attempt and run.state in WITHOUT_CAUSE:
+        return None
+    rows = list(members)
+    stored = Attempt.objects.filter(run=run, number=attempt).values_list("cause", flat=True).first()
+    named = [member for member in rows if stored and member.rank == stored["rank"]]
+    failed = [member for member in rows if member.state == MemberState.FAILED]
     return next(iter(named or sorted(failed, key=_when)), None)
 
 

@@ -10,9 +10,9 @@ from django.http import HttpResponse
 from django.utils import timezone
 
 from jobs import logstore
+from jobs.causes.reasons import BUILD_LOG
 from jobs.models import Member, Run
 from jobs.states import ACTIVE, WAITING, RunState
-from jobs.views.cause import BUILD_LOG
 from jobs.views.lanes import TAIL_BYTES, last_line
 from jobs.views.machines import machines
 from jobs.views.partials import render_part

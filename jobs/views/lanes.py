@@ -12,13 +12,14 @@ from django.http import HttpResponse, JsonResponse
 from django.utils.cache import patch_cache_control
 
 from jobs import lanes as store
+from jobs.causes import lines
+from jobs.causes.reasons import BUILD_LOG, LOG_OF_REASON, PREPARATION_LOG
 from jobs.lanes import TAIL_BYTES, Lane, Lanes
 from jobs.models import Attempt, Member, Run
 from jobs.states import WAITING, MemberState, RunState
 from jobs.templatetags.formats import look
 from jobs.templatetags.runs import exit_word
-from jobs.views.cause import BUILD_LOG, LOG_OF_REASON, PREPARATION_LOG, first_failed
-from jobs.views.excerpt import excerpt
+from jobs.views.cause import first_failed
 from jobs.views.finding import run_numbered
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
@@ -78,14 +79,14 @@ def attempt_asked(run: Run, text: str) -> int:
 def shown(run: Run, attempt: int, wanted: str) -> Shown:
     """The lanes as the page draws them; `wanted`: the log asked for in the address."""
     members = list(Member.objects.filter(attempt__run=run, attempt__number=attempt).select_related("node"))
-    facts = run.facts if run.state == RunState.FAILED and attempt == run.attempt else {}
-    found = store.lanes(run, attempt, members, first_failed(members, facts))
+    failed = first_failed(run, attempt, members)
+    found = store.lanes(run, attempt, members, failed)
     nodes = _nodes(run, attempt)
     is_mixed = len({member.role for member in members}) > 1
     ranks = [_shown(lane, found.from_ms, _title(lane, lonely=len(members) == 1, mixed=is_mixed), nodes) for lane in found.ranks]
     files = [_shown(lane, found.from_ms, _file_title(lane.name), nodes) for lane in found.others]
     groups = tuple((node, tuple(lanes)) for node, lanes in groupby(ranks, key=lambda lane: lane.node))
-    return Shown(found, groups, tuple(files), chosen_log(run, found.all, wanted))
+    return Shown(found, groups, tuple(files), chosen_log(run, found.all, wanted, failed))
 
 
 @needs(Role.VIEWER)
@@ -116,15 +117,14 @@ def _data(shown: ShownLane) -> dict[str, Any]:
     }
 
 
-def chosen_log(run: Run, found: Sequence[Lane], wanted: str) -> str:
+def chosen_log(run: Run, found: Sequence[Lane], wanted: str, failed: Member | None = None) -> str:
     """The log asked for; else the one that tells most now: of the rank that failed first, of the preparation, of rank 0."""
     names = {lane.name for lane in found}
     if wanted in names:
         return wanted
     ranks = [lane for lane in found if lane.member]
     others = [lane for lane in found if not lane.member and lane.size]
-    if run.state == RunState.FAILED:
-        failed = first_failed([lane.member for lane in ranks if lane.member], run.facts)
+    if failed is not None or run.state == RunState.FAILED:
         name = failed.log_name if failed else LOG_OF_REASON.get(run.reason, "")
         if name in names:
             return name
@@ -137,9 +137,7 @@ def chosen_log(run: Run, found: Sequence[Lane], wanted: str) -> str:
 
 
 def last_line(tail: bytes) -> str:
-    quote = excerpt(tail, 0)
-    return quote.text.splitlines()[-1].strip()[:300] if quote and quote.text.strip() else ""
-
+    return lines.last_line(tail)[:300]
 
 
 

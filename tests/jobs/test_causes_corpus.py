@@ -90,6 +90,23 @@ def test_failures_that_need_a_gpu_are_known(log: Path) -> None:
     assert match.known.kind == log.stem
 
 
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        ("file_not_found", "The script wanted data/train.csv, which"),
+        ("permission_denied", "may not use data/a.csv."),
+        ("missing_module", "does not have the module flash_attn."),
+        ("missing_library", "The system library libnvinfer.so.10 is"),
+        ("bad_argument", "refused its arguments: unrecognized arguments: --epoch-count 3."),
+        ("script_not_found", "The script /job/code/nothere.py is not"),
+    ],
+)
+def test_what_is_missing_is_called_by_its_name(case: str, words: str) -> None:
+    match = choice(case).evidence.match
+    assert match is not None
+    assert words in match.meaning
+
+
 def test_every_known_failure_is_met_by_a_log() -> None:
     met = {case.kind for case in CASES.values()} | {log.stem for log in INVENTED}
     by_line = {"changed_module", "unmatched_builds", "interrupted", "aborted_with_others", "ended_from_outside"}

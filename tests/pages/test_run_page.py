@@ -6,7 +6,7 @@ from signal import Signals
 import pytest
 
 from jobs import launching
-from jobs.models import Member
+from jobs.models import Attempt, Member
 from jobs.states import MemberState
 from jobs.views.cause import first_failed
 from tests.jobs.builders import ended, launched, node, processes, queued
@@ -69,12 +69,13 @@ class TestCause:
         assert f"killed by {number.name}" in text
         assert remedy in text
 
-    def test_the_rank_that_failed_first_is_the_one_the_reason_names(self, who: Principal) -> None:
+    def test_the_rank_that_failed_first_is_the_one_that_is_the_cause(self, who: Principal) -> None:
         run = failed(who)
         members = list(Member.objects.filter(attempt__run=run))
-        assert getattr(first_failed(members, run.facts), "rank", None) == 1
-        assert getattr(first_failed(members, {}), "rank", None) == 1, "a stopped rank did not fail"
-        assert first_failed([member for member in members if member.state == MemberState.STOPPED], {}) is None
+        assert getattr(first_failed(run, 1, members), "rank", None) == 1, "a stopped rank did not fail"
+        assert first_failed(run, 1, [member for member in members if member.state == MemberState.STOPPED]) is None
+        Attempt.objects.filter(run=run).update(cause={"rank": 0})
+        assert getattr(first_failed(run, 1, members), "rank", None) == 0, "where the logs told another one, that one"
 
 
 class TestTabs:

@@ -14,7 +14,7 @@ STARVED = Known(
     link="node",
 )
 KILLED = Known(
-    "killed", "Killed from outside",
+    "killed", "Killed, probably for lack of memory",
     "SIGKILL without the kernel's word for it",
     "Something ended the process with SIGKILL: probably the kernel or the container for lack of memory, else an administrator.",
     "Look at the node's memory at that time; use fewer processes a node, fewer data loader workers or a smaller batch.",

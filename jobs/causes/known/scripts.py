@@ -51,7 +51,7 @@ SCRIPTS = (
         "Paths are relative to the run's working folder, a copy of the source folder. Put the file there, or give the "
         "full path of "
         "one that every node has.",
-        r"No such file or directory: b?['\"]([^'\"]{1,300})|^FileNotFoundError: (.{1,200})|No such file or directory$",
+        r"No such file or directory: b?['\"]([^'\"]{1,300})|No such file or directory$|^FileNotFoundError: (?!.{0,200}: b?['\"])",
         unnamed="a file",
     ),
     Known(
@@ -59,7 +59,8 @@ SCRIPTS = (
         "`PermissionError`, `Permission denied`",
         "The account that runs the process may not use {name}.",
         "Write into the working folder (outputs/), or have the owner give that account the right.",
-        r"Permission denied: b?['\"]([^'\"]{1,300})|^PermissionError\b|Permission denied$|Read-only file system",
+        r"Permission denied: b?['\"]([^'\"]{1,300})|Permission denied$|^PermissionError\b(?!.{0,200}: b?['\"])"
+        r"|Read-only file system",
         unnamed="what it wanted", link="node",
     ),
     Known(
