@@ -50,7 +50,7 @@ async def claim(request: Request) -> Response:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Problem(400, "Not a claim", "Send JSON with run, attempt, nonce and ports.") from error
     try:
-        order = await doors.in_thread(claims.claim, node, run, attempt, nonce, ports, _hub_url(request))
+        order = await doors.in_turn(claims.claim, node, run, attempt, nonce, ports, _hub_url(request))
     except claims.Later as wait:
         raise Problem(503, "Not yet", str(wait), Retry_After="1") from wait
     except claims.Refused as refusal:
@@ -70,7 +70,7 @@ async def report(request: Request) -> Response:
     node = await doors.node(request)
     data = await doors.body(request, settings.MAX_REPORT_BYTES)
     try:
-        answer = await doors.in_thread(_ingest, node, data)
+        answer = await doors.in_turn(_ingest, node, data)
     except WireError as error:
         raise Problem(400, "Not a report", str(error)) from error
     return Response(answer, media_type="application/msgpack")
