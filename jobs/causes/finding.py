@@ -124,7 +124,7 @@ def _sentence(run: Run, rank: Rank) -> str:
     if run.state == RunState.FAILED and run.reason == Reason.TIMED_OUT:
         return run.sentence
     if rank.state != MemberState.FAILED:
-        last = "it has not left yet" if rank.state not in MEMBER_FINAL else "it was ended before it had left"
+        last = "it has not left yet" if rank.state not in MEMBER_FINAL else "TrainHub ended it with the others before it had left"
         return f"Rank {rank.rank} raised an error on {rank.node}; {last}."
     reason, more = reason_of(rank)
     return reason.sentence(**more)
@@ -141,7 +141,7 @@ def reason_of(rank: Rank) -> tuple[Reason, dict[str, Any]]:
 
 
 def _uncertain(run: Run, rank: Rank, others: Sequence[Evidence]) -> str:
-    silent = [item.rank for item in others if item.rank.state in (MemberState.LOST, MemberState.RUNNING)]
+    silent = [item.rank for item in others if item.rank.state == MemberState.LOST]
     unheard = ""
     if silent:
         nodes = sorted({item.node for item in silent})

@@ -27,8 +27,9 @@ def store(run_id: str, attempt: int) -> Cause | None:
     if told == row.cause:
         return cause
     with transaction.atomic():
+        before = Attempt.objects.select_for_update().only("cause").get(pk=row.pk).cause
         Attempt.objects.filter(pk=row.pk).update(cause=told)
-        if cause is not None and cause.rank is not None and cause.line != (row.cause or {}).get("line"):
+        if cause is not None and cause.rank is not None and cause.line != (before or {}).get("line"):
             lifecycle.note(run_id, f"The cause: {cause.line}", attempt=attempt)
         if cause is not None:
             _correct(row, cause)
@@ -36,8 +37,8 @@ def store(run_id: str, attempt: int) -> Cause | None:
 
 
 def store_soon(run_id: str, attempt: int) -> None:
-    """Once the transaction has committed: reading logs must not hold a lock."""
-    transaction.on_commit(lambda: store(run_id, attempt))
+    """Once the transaction has committed: reading logs must not hold a lock, and its failure is nobody else's."""
+    transaction.on_commit(lambda: store(run_id, attempt), robust=True)
 
 
 def of(run: Run, attempt: int | None = None) -> Cause | None:

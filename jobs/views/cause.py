@@ -15,13 +15,18 @@ from jobs.causes.reasons import WITHOUT_CAUSE
 from jobs.models import Attempt, Member, Run
 from jobs.states import MemberState, RunState
 
+STILL_THERE = (RunState.PREPARING, RunState.RUNNING, RunState.FINALIZING)
+
 
 @dataclass(frozen=True)
 class ShownCause:
-    """`told`: the cause. `groups`: the other ranks by why they ended. `link`: (address, word) of where the remedy is found."""
+    """`told`: the cause. `is_ending`: other ranks may still live. `groups`: the other ranks by why they ended.
+
+    `link`: (address, word) of where the remedy is found.
+    """
 
     told: Cause
-    is_over: bool
+    is_ending: bool
     groups: list[tuple[str, str]]
     link: tuple[str, str] | None
 
@@ -44,7 +49,7 @@ def shown_cause(run: Run) -> ShownCause | None:
     if found is None:
         return None
     groups = grouped([(other.rank, other.why) for other in found.others])
-    return ShownCause(found, run.state == RunState.FAILED, groups, _link(found))
+    return ShownCause(found, run.state in STILL_THERE, groups, _link(found))
 
 
 def _link(cause: Cause) -> tuple[str, str] | None:

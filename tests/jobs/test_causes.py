@@ -76,7 +76,7 @@ class TestChoice:
         stopped = ended(1, None, signal=15, at=1009.0, ended_by_us=True)
         found = cause(failed(who, {0: LOST, 1: RAISED}, ended(0, 1, at=1000.0), stopped))
         assert (found.rank, found.is_certain) == (1, True)
-        assert found.sentence == "Rank 1 raised an error on alpha; it was ended before it had left."
+        assert found.sentence == "Rank 1 raised an error on alpha; TrainHub ended it with the others before it had left."
 
     def test_where_all_only_lost_each_other_the_first_is_named_and_the_doubt_is_said(self, who: Principal) -> None:
         found = cause(failed(who, {0: LOST, 1: LOST}, ended(0, 1, at=1002.0), ended(1, 1, at=1001.0)))

@@ -9,8 +9,8 @@ from jobs import launching
 from jobs.models import Attempt, Member
 from jobs.states import MemberState
 from jobs.views.cause import first_failed
-from tests.jobs.builders import ended, launched, node, processes, queued
-from tests.pages.builders import HTMX, LOGS, completed, failed, running, text_of
+from tests.jobs.builders import alive, ended, launched, node, processes, queued
+from tests.pages.builders import HTMX, LOGS, TRACEBACK, completed, failed, running, text_of
 from tests.people import client_of, make_viewer
 from workspaces.access import Principal
 
@@ -19,6 +19,10 @@ pytestmark = pytest.mark.django_db
 
 def page(run_number: int, part: str = "", query: str = "") -> str:
     return text_of(client_of(make_viewer()), f"/runs/{run_number}/{part}{query}")
+
+
+def cause_of(text: str) -> str:
+    return text[text.index("th-cause") : text.index("th-tabs")]
 
 
 class TestHeader:
@@ -43,10 +47,41 @@ class TestCause:
     def test_the_page_of_a_failed_run_leads_with_the_rank_its_exception_and_its_traceback(self, who: Principal) -> None:
         run = failed(who)
         text = page(run.number)
-        cause = text[text.index("th-cause") : text.index("th-tabs")]
+        cause = cause_of(text)
         for words in ("ValueError: no &lt;b&gt;batch&lt;/b&gt; left", "Rank 1 exited with code 1 on alpha", "boom()"):
             assert words in cause, words
         assert f"?log={LOGS[1]}#b=7" in cause, "the link jumps to where the traceback begins"
+
+    def test_a_known_failure_comes_with_its_remedy_and_where_to_apply_it(self, who: Principal) -> None:
+        alpha, run = running(who)
+        alpha.log(run, LOGS[1], 0, b"Traceback (most recent call last):\n  File a\nModuleNotFoundError: No module named 'apex'\n")
+        alpha.tell(run, "done", ended(0), ended(1, 1))
+        cause = cause_of(page(run.number))
+        for words in ("Missing module.", "not have the module apex", "Add the package that brings apex", 'href="/environments/"'):
+            assert words in cause, words
+
+    def test_the_cascade_is_folded_and_grouped(self, who: Principal) -> None:
+        cause = cause_of(page(failed(who).number))
+        assert "1 other rank ended because of this, or with it" in cause
+        assert "<details class=\"th-cascade\"><summary>" in cause, "closed until somebody asks"
+        assert "<span>ended by TrainHub</span><span>0</span>" in cause
+
+    def test_the_cause_is_shown_while_the_others_are_still_being_ended(self, who: Principal) -> None:
+        alpha, run = running(who)
+        alpha.log(run, LOGS[1], 0, TRACEBACK)
+        alpha.tell(run, "running", alive(0), ended(1, 1))
+        cause = cause_of(page(run.number))
+        assert "the other ranks are being ended" in cause
+        assert "ValueError" in cause
+
+    def test_where_no_rank_tells_an_error_of_its_own_the_doubt_is_said(self, who: Principal) -> None:
+        alpha, run = running(who)
+        for rank in (0, 1):
+            size = 0 if rank else len(b"\x1b[32mepoch 1\x1b[0m\nepoch 2 loss=0.5\n")
+            lost = b"Traceback (most recent call last):\n  File a\nRuntimeError: Connection reset by peer\n"
+            alpha.log(run, LOGS[rank], size, lost)
+        alpha.tell(run, "done", ended(0, 1), ended(1, 1))
+        assert "Perhaps <strong>Rank 0 on alpha" in cause_of(page(run.number))
 
     def test_what_a_log_says_is_never_markup(self, who: Principal) -> None:
         assert "<b>batch</b>" not in page(failed(who).number)
