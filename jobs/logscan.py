@@ -13,6 +13,7 @@ WINDOW_BYTES = 2**20
 BEFORE_BYTES = 80
 SHOWN_BYTES = 400
 MOST_SPANS = 20
+MOST_DIFFERENT = 12
 ESCAPES = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[()*+#%].|[^\n\[\]])")
 INVISIBLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x80-\x9f]")
 
@@ -102,7 +103,7 @@ class Scan:
         """The window without escape sequences, and whether it had none."""
         if self._buffer.find(b"\x1b", 0, stop) < 0:
             return self._buffer, True
-        return ESCAPES.sub(b"", memoryview(self._buffer)[:stop]), False
+        return without_escapes(bytes(memoryview(self._buffer)[:stop])), False
 
     def _next_line(self, offset: int) -> int:
         """The first byte of the first line that begins at `offset` or later."""
@@ -113,6 +114,17 @@ class Scan:
                 return at + newline + 1
             at, step = at + len(piece), WINDOW_BYTES
         return self._size
+
+
+def without_escapes(text: bytes) -> bytes:
+    """A log mostly has a few sequences many times: taking all of one out at once is twice as fast as one by one."""
+    for _ in range(MOST_DIFFERENT):
+        at = text.find(b"\x1b")
+        found = ESCAPES.match(text, at) if at >= 0 else None
+        if found is None:
+            break
+        text = b"".join(text.split(found[0]))
+    return ESCAPES.sub(b"", text) if b"\x1b" in text else text
 
 
 def _shown(drawn: bytes | bytearray, start: int, length: int, pattern: Pattern) -> tuple[str, list[tuple[int, int]]]:

@@ -149,5 +149,11 @@ def test_lines_are_numbered_as_they_stand(tmp_path: Path, monkeypatch: pytest.Mo
     os.close(descriptor)
 
 
-def test_escapes_are_matched_in_linear_time() -> None:
-    assert logscan.ESCAPES.sub(b"", b"\x1b]" * 200_000)[:4] == b"\x1b]\x1b]"
+class TestWithoutEscapes:
+    def test_many_different_ones_and_torn_ones(self) -> None:
+        colors = b"".join(b"\x1b[38;5;%dm%d " % (number, number) for number in range(40))
+        assert logscan.without_escapes(colors + b"\x1b[") == b"".join(b"%d " % number for number in range(40)) + b"\x1b["
+        assert logscan.without_escapes(b"a\x1b[\x1b[0mb\x1b(Bc\x1bMd") == b"a\x1b[bcd"
+
+    def test_in_linear_time(self) -> None:
+        assert logscan.without_escapes(b"\x1b]" * 200_000)[:4] == b"\x1b]\x1b]"
