@@ -30,7 +30,7 @@ class TestWake:
     def test_a_bare_name_of_the_attempt_arrives_in_the_nodes_own_queue(self) -> None:
         app = app_with("memory://")
         assert wake(NODE, "a" * 32, 2)
-        with app.connection_for_read() as connection, connection.SimpleQueue("node.alpha") as queue:
+        with app.connection_for_read() as connection, connection.SimpleQueue("node.alpha.wake") as queue:
             message = queue.get(block=False)
         assert message.headers["task"] == "node.wake"
         assert message.payload[:2] == [[], {"run": "a" * 32, "attempt": 2}]

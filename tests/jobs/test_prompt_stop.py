@@ -31,3 +31,4 @@ def test_a_dead_rank_ends_the_other_nodes_at_once(valkey: str) -> None:
     alpha.tell(run, "running", ended(0, 1))
     assert messages(beta.node, wait_s=10) == 1
     assert [order.why for order in beta.report().stop] == ["gang"]
+    assert messages(alpha.node, wait_s=0.5) > 0, "the start woke it, and nothing may stay for the tests after this one"
