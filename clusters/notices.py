@@ -55,7 +55,8 @@ def _disk(node: Node) -> Notice | None:
 def _slots(node: Node, free: int) -> Notice | None:
     if free or not node.slots:
         return None
-    return Notice("waiting", "queue-list", f"All {node.slots} process slots are taken; further runs without GPUs wait.")
+    taken = "Its only process slot is taken" if node.slots == 1 else f"All {node.slots} process slots are taken"
+    return Notice("waiting", "queue-list", f"{taken}; further runs without GPUs wait.")
 
 
 def _version(node: Node) -> Notice | None:

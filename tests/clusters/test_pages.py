@@ -221,10 +221,10 @@ class TestNotices:
         assert f"version 0.0.1, the hub's is {notices.agent_version()}" in page
 
     def test_slots_that_are_all_taken_are_told(self) -> None:
-        ready_node("alpha", slots=1)
+        ready_node("alpha", slots=2)
         with transaction.atomic():
-            acquire(cluster(), slots_wanted(1), holder="a" * 32, attempt=1, label="run 1", workspace=make_workspace())
-        assert "All 1 process slots are taken" in self.page()
+            acquire(cluster(), slots_wanted(2), holder="a" * 32, attempt=1, label="run 1", workspace=make_workspace())
+        assert "All 2 process slots are taken" in self.page()
 
     def test_what_happened_is_listed_with_its_time(self) -> None:
         ready_node("alpha")

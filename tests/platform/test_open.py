@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
+import re
 import ssl
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -103,6 +107,19 @@ class TestNode:
         stranger = redis.Redis(host="127.0.0.1", port=port or 0)
         with pytest.raises(redis.AuthenticationError):
             stranger.ping()
+
+
+class TestPackage:
+    def test_is_what_the_command_says_by_name_and_hash(self, open_hub: Hub) -> None:
+        command = open_hub.manage("node", "token", "packaged").stdout.splitlines()[-1]
+        found = re.search(r"'https://[^/]+(/api/v1/node/wheel/trainhub_node-[^']+\.whl)#sha256=([0-9a-f]{64})'", command)
+        assert found, command
+        with open_hub.client("") as machine:
+            package = machine.get(found[1]).raise_for_status().content
+        assert hashlib.sha256(package).hexdigest() == found[2]
+        with zipfile.ZipFile(io.BytesIO(package)) as wheel:
+            packages = {name.split("/")[0] for name in wheel.namelist() if name.endswith(".py")}
+        assert packages == {"trainhub_launch", "trainhub_node"}
 
 
 class TestOwnCertificate:
