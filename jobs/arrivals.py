@@ -14,7 +14,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from itertools import islice
-from operator import lt
+from operator import lt, sub
 from pathlib import Path
 from typing import NamedTuple
 
@@ -141,6 +141,11 @@ class Timeline:
         silent_from = self._lasts if since_ms is None else [2 * since_ms, *self._lasts]
         pairs = zip(silent_from, self.firsts[skipped:], self._lasts[skipped:], strict=False)
         return [Gap(last >> 1, first, bool(its_last & 1)) for last, first, its_last in pairs if first - (last >> 1) >= least_ms]
+
+    def rhythm_ms(self) -> int:
+        """How long this log mostly pauses between two arrivals: the median."""
+        pauses = sorted(map(sub, self.firsts[1:], (last >> 1 for last in self._lasts)))
+        return max(0, pauses[len(pauses) // 2]) if pauses else 0
 
     def _arrival(self, index: int) -> Arrival:
         last = self._lasts[index]

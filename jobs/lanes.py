@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.utils import timezone
@@ -18,7 +18,9 @@ TAIL_BYTES = 2048
 SHORTEST_GAP_MS = 5_000
 GAPS_PER_SPAN = 80
 """A silence shorter than this part of the whole clock could not be seen on it."""
-MOST_GAPS = 40
+UNLIKE_ITSELF = 4
+"""A pause is a silence where it is so many times as long as this log's pauses mostly are."""
+MOST_GAPS = 24
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,7 @@ class Lane:
     """`name` is the log; `member` the process that writes it, where it is one's own log. Times are the hub's, in ms.
 
     `from_ms`, `to_ms`: the life of the process; None where it has not begun or ended. `written_ms`: its last byte.
+    `least_ms`: how long it must pause to be called silent.
     """
 
     name: str
@@ -36,6 +39,7 @@ class Lane:
     to_ms: int | None = None
     written_ms: int | None = None
     gaps: tuple[Gap, ...] = ()
+    least_ms: int = SHORTEST_GAP_MS
 
 
 @dataclass(frozen=True)
@@ -75,20 +79,27 @@ def lanes(run: Run, attempt: int, members: Sequence[Member], failed: Member | No
     lives = {name: (_ms(member.started_at), _ended_ms(member, over_at)) for name, member in own.items()}
     from_ms, to_ms = _span(lives.values(), now_ms)
     least_ms = max(SHORTEST_GAP_MS, (to_ms - from_ms) // GAPS_PER_SPAN)
-    ranks: list[Lane] = []
-    others: list[Lane] = []
-    for index, name in enumerate([*own, *(name for name in sizes if name not in own)]):
-        began, ended = lives.get(name, (None, None))
-        size, times, tail = sizes.get(name, 0), None, b""
-        if size and index < MOST_TAILS:
-            times = Timeline.of(run.pk, attempt, name)
-            tail = logstore.read(run.pk, attempt, name, max(0, size - TAIL_BYTES), TAIL_BYTES)
-        lane = Lane(
-            name, size, tail, own.get(name), began, ended, times.last_ms if times else None, _gaps(times, began, ended, least_ms)
-        )
-        (ranks if name in own else others).append(lane)
+    names = [*own, *(name for name in sizes if name not in own)]
+    bare = [Lane(name, sizes.get(name, 0), member=own.get(name)) for name in names]
+    found = [
+        _lane(lane, (run.pk, attempt), lives.get(lane.name), least_ms, is_read=index < MOST_TAILS)
+        for index, lane in enumerate(bare)
+    ]
+    ranks, others = found[: len(own)], found[len(own) :]
     first = next((lane for lane in ranks if failed is not None and lane.name == failed.log_name), None)
     return Lanes(tuple(ranks), tuple(others), from_ms, to_ms, now_ms, first)
+
+
+def _lane(lane: Lane, of: tuple[str, int], life: tuple[int | None, int | None] | None, least_ms: int, *, is_read: bool) -> Lane:
+    began, ended = life or (None, None)
+    if not lane.size or not is_read:
+        return replace(lane, from_ms=began, to_ms=ended, gaps=_gaps(None, began, ended, least_ms), least_ms=least_ms)
+    times = Timeline.of(*of, lane.name)
+    least_ms = max(least_ms, UNLIKE_ITSELF * times.rhythm_ms())
+    return replace(
+        lane, tail=logstore.read(*of, lane.name, max(0, lane.size - TAIL_BYTES), TAIL_BYTES), from_ms=began, to_ms=ended,
+        written_ms=times.last_ms, gaps=_gaps(times, began, ended, least_ms), least_ms=least_ms,
+    )
 
 
 def _span(lives: Iterable[tuple[int | None, int | None]], now_ms: int) -> tuple[int, int]:

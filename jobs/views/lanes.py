@@ -45,6 +45,10 @@ class ShownLane:
         return self.lane.member
 
     @property
+    def least_s(self) -> float:
+        return self.lane.least_ms / 1000
+
+    @property
     def exit(self) -> str:
         """How it ended, where that was not well: `exit 3`, or the signal's name."""
         member = self.member
@@ -113,7 +117,7 @@ def _data(shown: ShownLane) -> dict[str, Any]:
     return {
         "log": lane.name, "size": lane.size, "line": shown.last_line, "written_ms": lane.written_ms or lane.from_ms,
         "state": member.state if member else "", "tone": seen.tone if seen else "", "word": seen.word if seen else "",
-        "exit": shown.exit, "bar": shown.bar, "gaps": shown.gaps,
+        "exit": shown.exit, "least_s": shown.least_s, "bar": shown.bar, "gaps": shown.gaps,
     }
 
 

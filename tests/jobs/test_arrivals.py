@@ -174,6 +174,12 @@ class TestGaps:
         assert log.times.gaps(10_000) == [Gap(T0, T0 + 60_000, unheard=True)]
 
 
+def test_the_rhythm_of_a_log_is_how_long_it_mostly_pauses(log: Log) -> None:
+    for at in (0, 20_000, 40_000, 60_000, 180_000):
+        log.grow(at)
+    assert log.times.rhythm_ms() == 20_000
+
+
 class TestMoments:
     def test_bytes_before_a_moment_and_the_next_one(self, log: Log) -> None:
         for at in (0, 1_000, 2_000):

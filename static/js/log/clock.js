@@ -6,8 +6,6 @@ const MOST_TICKS = 4;
 const SILENT_AFTER_S = 10;
 const STUCK_AFTER_S = 20;
 const LONGER_THAN_PEERS = 4;
-const SHORTEST_GAP_S = 5; // as in jobs/lanes.py
-const GAPS_PER_SPAN = 80;
 
 /** Ticks `[second, label]` of an axis of `span` seconds that begins at `from` (milliseconds). */
 export function ticks(span, from) {
@@ -88,9 +86,9 @@ export class Clock {
   }
 
   silence(lane, seconds, isStuck) {
-    const isSilent = seconds >= SILENT_AFTER_S;
+    const isSilent = seconds >= Math.max(SILENT_AFTER_S, Number(lane.dataset.least)); // some only speak once a minute
     lane.dataset.silence = isSilent ? Math.floor(seconds) : "";
-    lane.classList.toggle("lane-stuck", isStuck);
+    lane.classList.toggle("lane-stuck", isSilent && isStuck);
     lane.querySelector(".lane-silence").textContent = isSilent ? `silent ${duration(seconds)}` : "";
     const bar = lane.querySelector(".lane-bar");
     let gap = bar.querySelector(".lane-since");
@@ -104,7 +102,7 @@ export class Clock {
   heard(lane) {
     const [begin, end] = [Number(lane.dataset.written), this.now].map((at) => (at - this.from) / 1000);
     lane.dataset.written = this.now;
-    if (lane.dataset.state !== "Running" || end - begin < Math.max(SHORTEST_GAP_S, this.span() / GAPS_PER_SPAN)) return;
+    if (lane.dataset.state !== "Running" || end - begin < Number(lane.dataset.least)) return;
     lane.querySelector(".lane-bar").append(part("lane-gap lane-silent", Math.max(0, begin), end));
     this.explain(lane);
   }

@@ -113,7 +113,7 @@ export class Lanes {
   draw(lane, told) {
     this.showSize(lane, Math.max(told.size, Number(lane.dataset.size)));
     if (!lane.dataset.rank) return;
-    lane.dataset.state = told.state;
+    Object.assign(lane.dataset, { state: told.state, least: told.least_s });
     lane.dataset.written = Math.max(told.written_ms ?? 0, Number(lane.dataset.written)) || "";
     if (told.line) this.showLine(lane, told.line);
     for (const element of lane.querySelectorAll(".th-dot, .lane-state")) element.classList.replace(`th-tone-${lane.dataset.tone}`, `th-tone-${told.tone}`);
