@@ -9,6 +9,8 @@ import re
 from pathlib import Path
 
 from jobs.causes.known import GROUPS, KNOWN, LINKS
+from jobs.causes.reasons import REMEDIES
+from jobs.states import Reason, RunState
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "failures.md"
 MARK = "<!-- below: from jobs/causes/known -->\n"
@@ -41,3 +43,9 @@ def test_every_kind_has_one_row_and_every_sentence_is_one() -> None:
         assert row.pattern or row.signals or row.kind in ("out_of_memory", "hung"), row.kind
         for sentence in (row.meaning, row.remedy):
             assert re.fullmatch(r"(?:[A-Z{`]|torch).*\.", sentence, re.DOTALL), (row.kind, sentence)
+
+
+def test_every_reason_of_a_failure_has_a_remedy() -> None:
+    waiting = {Reason.NONE, Reason.NOT_FITTING_YET}
+    failures = {reason for reason in Reason if reason.final_state is RunState.FAILED} - waiting
+    assert failures == set(REMEDIES)
