@@ -13,25 +13,34 @@ from django.conf import settings
 
 log = logging.getLogger(__name__)
 BUILDER = Path(settings.BASE_DIR) / "packaging" / "build_wheel.py"
+SOURCES = ("packaging", "trainhub_launch", "trainhub_node")
 PATTERN = "trainhub_node-*-py3-none-any.whl"
 LONGEST_BUILD_S = 120
 _building = threading.Lock()
 
 
 def wheel() -> Path | None:
-    """The file, made on first use; None where it cannot be made (the log says why)."""
-    folder = Path(settings.NODE_WHEELS)
+    """The file, made on first use of these sources; None where it cannot be made (the log says why)."""
     with _building:
-        return _newest(folder) or (_build(folder) if BUILDER.exists() else None)
+        folder = Path(settings.NODE_WHEELS) / digest_of_sources()
+        return _made(folder) or (_build(folder) if BUILDER.exists() else None)
 
 
 def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _newest(folder: Path) -> Path | None:
-    found = sorted(folder.glob(PATTERN), key=lambda path: path.stat().st_mtime)
-    return found[-1] if found else None
+def digest_of_sources() -> str:
+    """Names the sources: a hub that was upgraded hands out no package of before."""
+    content = hashlib.sha256()
+    files = (path for name in SOURCES for path in Path(settings.BASE_DIR, name).rglob("*") if path.is_file())
+    for file in sorted(file for file in files if file.suffix != ".pyc"):
+        content.update(f"{file.relative_to(settings.BASE_DIR)}\0".encode() + file.read_bytes())
+    return content.hexdigest()[:16]
+
+
+def _made(folder: Path) -> Path | None:
+    return next(folder.glob(PATTERN), None)
 
 
 def _build(folder: Path) -> Path | None:
@@ -46,4 +55,4 @@ def _build(folder: Path) -> Path | None:
         return None
     if done.returncode:
         log.error("The package for nodes could not be built:\n%s", done.stderr)
-    return _newest(folder)
+    return _made(folder)

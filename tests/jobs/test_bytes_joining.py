@@ -13,6 +13,7 @@ from pytest_django import Settings
 
 from clusters import joining
 from clusters.models import JoinToken, Node
+from clusters.wheel import digest_of_sources
 from tests.jobs.raw import bearing, enrolled, opened
 from trainhub import certificates
 from workspaces import brake
@@ -109,12 +110,23 @@ class TestPackage:
         self, client: httpx.AsyncClient, settings: Settings, tmp_path: Path, last: str
     ) -> None:
         settings.NODE_WHEELS = tmp_path
-        (tmp_path / "trainhub_node-9.9-py3-none-any.whl").write_bytes(b"PK")
+        _write_package(tmp_path / digest_of_sources())
         answer = await client.get(f"/api/v1/node/wheel/{last}")
         assert (answer.content, 'trainhub_node-9.9-py3-none-any.whl"' in answer.headers["content-disposition"]) == (b"PK", True)
 
     async def test_of_another_version_is_not_there(self, client: httpx.AsyncClient, settings: Settings, tmp_path: Path) -> None:
         settings.NODE_WHEELS = tmp_path
-        (tmp_path / "trainhub_node-9.9-py3-none-any.whl").write_bytes(b"PK")
+        _write_package(tmp_path / digest_of_sources())
         answer = await client.get("/api/v1/node/wheel/trainhub_node-1.0-py3-none-any.whl")
         assert (answer.status_code, "9.9" in answer.json()["detail"]) == (404, True)
+
+    async def test_of_other_sources_is_not_given(self, client: httpx.AsyncClient, settings: Settings, tmp_path: Path) -> None:
+        settings.NODE_WHEELS = tmp_path
+        _write_package(tmp_path / "of-an-older-hub")
+        answer = await client.get("/api/v1/node/wheel/trainhub_node-9.9-py3-none-any.whl")
+        assert answer.status_code == 404
+
+
+def _write_package(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "trainhub_node-9.9-py3-none-any.whl").write_bytes(b"PK")
