@@ -21,8 +21,13 @@ CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Browser tests last: Playwright's loop stays in its thread, where async tests want their own."""
-    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+    """What takes longest first, so that no process waits for it in the end. Browser tests last: Playwright's loop stays in
+    its thread, where async tests want their own."""
+    items.sort(key=lambda item: (item.get_closest_marker("browser") is not None, item.get_closest_marker("hosts") is None))
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            # A file's tests share what they start.
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

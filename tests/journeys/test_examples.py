@@ -1,4 +1,7 @@
-"""Every built-in example trains for real, in its own curated environment, and leaves a model."""
+"""Examples train in the curated environments that a node builds with pip, and leave a model.
+
+tests/examples/test_training.py trains every example, in an environment that is there already.
+"""
 
 from __future__ import annotations
 
@@ -19,20 +22,9 @@ def trains(runs: Runs, name: str, logs: list[str]) -> None:
     assert any("model" in path for path in runs.outputs(run)), runs.outputs(run)
 
 
-def test_a_single_script_in_the_nodes_own_interpreter(runs: Runs) -> None:
-    trains(runs, "hello", ["70_driver_log.txt"])
-
-
 @pytest.mark.frameworks
-class TestPyTorch:
-    def test_one_process(self, runs: Runs) -> None:
-        trains(runs, "digits-single", ["70_driver_log.txt"])
-
-    def test_two_processes_started_by_us(self, runs: Runs) -> None:
-        trains(runs, "digits-ddp", ["70_driver_log_0.txt", "70_driver_log_1.txt"])
-
-    def test_two_processes_started_by_torchrun(self, runs: Runs) -> None:
-        trains(runs, "digits-torchrun", ["70_driver_log.txt"])
+def test_two_pytorch_processes(runs: Runs) -> None:
+    trains(runs, "digits-ddp", ["70_driver_log_0.txt", "70_driver_log_1.txt"])
 
 
 @pytest.mark.mpi
