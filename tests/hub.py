@@ -53,7 +53,7 @@ class Hub:
         self.data_dir = data_dir
         self.port = free_port()
         self.url = f"{'https' if 'OPEN' in settings else 'http'}://127.0.0.1:{self.port}"
-        self.settings = settings
+        self.settings = {**settings, **({"BROKER_BIND": f"127.0.0.1:{free_port()}"} if "OPEN" in settings else {})}
         self.password = ""
         self.token = ""
         self.process: subprocess.Popen[str] | None = None

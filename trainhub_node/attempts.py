@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from trainhub_node import proc, records
+from trainhub_node import ports, proc, records
+from trainhub_node.portlocks import PortLocks
 from trainhub_node.rundir import RunDir
 from trainhub_node.settings import NodeSettings
 
@@ -32,6 +33,8 @@ class Attempts:
         self._lock = threading.RLock()
         self._held: dict[Key, RunDir] = {}
         self._ports: dict[Key, set[int]] = {}
+        self._offered: set[int] = set()
+        self._locks = PortLocks()
 
     def scan(self) -> list[RunDir]:
         """Take up what is on the disk; returns the folders whose claim has not been answered yet."""
@@ -58,6 +61,7 @@ class Attempts:
         with self._lock:
             self._held[folder.key] = folder
             self._ports[folder.key] = set(claim.get("held", ()))
+        self.give_back()
 
     def keep_ports(self, folder: RunDir, claim: Mapping[str, Any]) -> None:
         """`claim` is written, and what it says is held is nobody else's from here on."""
@@ -65,6 +69,7 @@ class Attempts:
         with self._lock:
             if folder.key in self._held:
                 self._ports[folder.key] = set(claim["held"])
+        self.give_back()
 
     def holds(self, key: Key) -> bool:
         with self._lock:
@@ -77,6 +82,26 @@ class Attempts:
     def all(self) -> list[RunDir]:
         with self._lock:
             return list(self._held.values())
+
+    def free_ports(self) -> list[int]:
+        """Free ones, ours until `give_back`; one asker at a time."""
+        found = ports.free(self.ports(), take=self._locks.take)
+        with self._lock:
+            self._offered = set(found)
+        return found
+
+    def give_back(self) -> None:
+        """Of the free ports that were offered, those that no attempt keeps are for other agents of this machine."""
+        with self._lock:
+            self._offered = set()
+        self._share()
+
+    def _share(self) -> None:
+        with self._lock:
+            kept = self.ports()
+            self._locks.keep_only(kept | self._offered)
+        for port in kept:
+            self._locks.take(port)
 
     def ports(self) -> set[int]:
         """Ports that living attempts were given."""
@@ -92,6 +117,7 @@ class Attempts:
         with self._lock:
             self._held.pop(key, None)
             self._ports.pop(key, None)
+        self._share()
 
     def discard_old(self, *, now: float, keep_s: float) -> list[str]:
         """Delete the folders of attempts that were settled longer ago than that."""

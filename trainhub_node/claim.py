@@ -131,7 +131,7 @@ class Starter:
         with self._claiming:
             claim = records.read(folder.claim)
             if READY_PORTS not in claim:
-                found = ports.free(self._attempts.ports())
+                found = self._attempts.free_ports()
                 self._attempts.keep_ports(folder, {**claim, READY_PORTS: found, "held": found})
 
     def _claim_final(self, folder: RunDir) -> None:
@@ -157,7 +157,7 @@ class Starter:
         nonce = (records.read(folder.claim) or {}).get("nonce") or secrets.token_hex(16)
         with self._claiming:
             # One claim at a time: the next one must not be offered the ports that this one is about to get.
-            offered = ports.free(self._attempts.ports())
+            offered = self._attempts.free_ports()
             records.write(folder.claim, {"nonce": nonce, "ports": offered})
             try:
                 order = self._ask(folder, nonce, offered)
@@ -165,6 +165,7 @@ class Starter:
                 log.warning("Run %s, attempt %d is not ours: %s", folder.run, folder.attempt, error)
                 if not isinstance(error, Away):
                     _forget(folder)
+                self._attempts.give_back()
                 return False
             told = order.to_json()
             held = sorted(ports.named_in(told["command"], offered)) if order.go else []

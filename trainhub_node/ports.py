@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 FIRST = 6105
@@ -13,11 +13,11 @@ _FAMILY = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
 _NUMBERS = re.compile(r"(?<![\w.])\d{4,5}(?![\w.])")
 
 
-def free(held: Collection[int], count: int = MOST) -> list[int]:
-    """`count` ports, ascending from 6105, that nobody listens on and no living attempt was given."""
+def free(held: Collection[int], count: int = MOST, *, take: Callable[[int], bool] = lambda _port: True) -> list[int]:
+    """`count` ports, ascending from 6105, that nobody listens on and no living attempt was given; `take` may refuse one."""
     found: list[int] = []
     for port in range(FIRST, 32768):
-        if port not in held and _bindable(port):
+        if port not in held and _bindable(port) and take(port):
             found.append(port)
             if len(found) == count:
                 break

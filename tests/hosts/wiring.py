@@ -23,7 +23,7 @@ class Bridge:
     def __init__(self, machines: int) -> None:
         self.machines = range(1, machines + 1)
         self._mark = secrets.token_hex(2)
-        self._net = self._free_net()
+        self._net = free_net()
         self.name = f"th{self._mark}br"
         self.hub_address = self.address(HUB)
 
@@ -74,9 +74,10 @@ class Bridge:
         local = ["hosts: files" if line.startswith("hosts:") else line for line in lines]
         (folder / "nsswitch.conf").write_text("\n".join(local) + "\n")
 
-    @staticmethod
-    def _free_net() -> str:
-        taken = ip("-4", "addr")
-        while f" {(net := f'10.{secrets.choice(range(64, 120))}.{secrets.choice(range(256))}')}." in taken:
-            continue
-        return net
+
+def free_net() -> str:
+    """The first three numbers of an IPv4 network that no interface of this machine is in."""
+    taken = ip("-4", "addr")
+    while f" {(net := f'10.{secrets.choice(range(64, 120))}.{secrets.choice(range(256))}')}." in taken:
+        continue
+    return net

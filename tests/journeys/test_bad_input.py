@@ -70,7 +70,7 @@ BAD = {
     "script not there": script("mian.py", "mian.py is not in the source folder; did you mean main.py?"),
     "environment": Bad(
         {"environment": {"name": "Torchy"}}, "environment", {"environment": "Torchy", "experiment": EXPERIMENT},
-        "environment.name", "environment", "o environment is called 'Torchy'; there are: TrainHub-PyTorch",
+        "environment.name", "environment", "o environment is called 'Torchy'; there are: TrainHub-",
     ),
     "no processes": processes(0, says="between 1 and 4096"),
     "fewer than none": processes(-1, says="between 1 and 4096"),

@@ -44,7 +44,7 @@ def configure(page: Any) -> None:
 def watch_both_ranks(page: Any) -> None:
     """Lines of both ranks move while the run runs."""
     for rank in (0, 1):
-        page.get_by_text(f"Rank {rank}", exact=True).first.click(timeout=MINUTES)
+        page.locator(f"a.lane[data-rank='{rank}']").click(timeout=MINUTES)
         page.locator(".log-view").get_by_text(re.compile(r"epoch +\d+/20")).first.wait_for(timeout=MINUTES)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import secrets
 import shutil
 import subprocess
 import sys
@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from tests.hosts.wiring import free_net
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ def _ip(*words: str) -> None:
 @contextmanager
 def two_spaces() -> Iterator[tuple[str, list[Space]]]:
     """(the bridge's own address, the hosts)."""
-    tag, network = f"tn{os.getpid() % 100000}", f"10.{100 + os.getpid() % 100}.{os.getpid() // 100 % 250}"
+    tag, network = f"tn{secrets.token_hex(3)}", free_net()
     with ExitStack() as stack:
         bridge = f"{tag}b"
         _ip("link", "add", bridge, "type", "bridge")

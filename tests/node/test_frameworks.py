@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 import socket
+from pathlib import Path
 
 import pytest
 
-from tests.hub import eventually
+from tests.hub import eventually, free_port
 from tests.launch.builders import make_placement, make_spec
 from tests.node.builders import order, process
 from tests.node.hub import FakeHub
@@ -17,7 +19,6 @@ from trainhub_launch.order import EnvironmentSpec
 from trainhub_launch.plan import RANK_WRAPPER
 from trainhub_launch.planner import plan
 from trainhub_launch.report import AttemptFact, StopOrder
-from trainhub_node import ports
 from trainhub_node.agent import Agent
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.slow]
@@ -48,11 +49,17 @@ import json, os
 workers = [f"127.0.0.1:{port}" for port in os.environ["PORTS"].split()]
 os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": 0}})
 import tensorflow as tf
-print("waits", flush=True)
+print("waits", os.getpid(), flush=True)
 tf.distribute.MultiWorkerMirroredStrategy()
 """
 BARRIER = "from mpi4py import MPI\nworld = MPI.COMM_WORLD\nworld.Barrier()\n"
 needs_mpirun = pytest.mark.skipif(not shutil.which("mpirun"), reason="mpirun is not installed (Debian: openmpi-bin)")
+
+
+def swallows(pid: int, number: signal.Signals) -> bool:
+    """Whether the process has a handler of its own for the signal."""
+    caught = re.search(r"SigCgt:\s*([0-9a-f]+)", Path(f"/proc/{pid}/status").read_text())
+    return caught is not None and bool(int(caught[1], 16) >> (number - 1) & 1)
 
 
 def system(python: str) -> EnvironmentSpec:
@@ -60,7 +67,7 @@ def system(python: str) -> EnvironmentSpec:
 
 
 def torch(hub: FakeHub, python: str, code: str = REDUCE) -> AttemptFact:
-    port = str(ports.free((), 1)[0])
+    port = str(free_port())
     ranks = [
         process(
             rank, ("python", "train.py"), of=2, MASTER_ADDR="127.0.0.1", MASTER_PORT=port, WORLD_SIZE="2", OMP_NUM_THREADS="1"
@@ -118,11 +125,12 @@ class TestTensorFlow:
     def test_a_worker_that_swallows_sigterm_while_it_waits_for_its_peers_is_killed(
         self, hub: FakeHub, agent: Agent, frameworks_python: str
     ) -> None:
-        mine, never = ports.free((), 2)
+        mine, never = free_port(), free_port()
         alone = process(0, ("python", "train.py"), PORTS=f"{mine} {never}")
         key = hub.give(order(hub, {"train.py": LONELY}, alone, environment=system(frameworks_python)))
         hub.wait_log(key, b"waits", timeout_s=60)
-        eventually(lambda: listens(mine), 30, "the worker's own server is up")
+        pid = eventually(lambda: next(iter(re.findall(rb"waits (\d+)\n", hub.log(key))), None), 10, "it says its number")
+        eventually(lambda: listens(mine) and swallows(int(pid), signal.SIGTERM), 60, "the worker's own server is up")
 
         hub.stops[key] = StopOrder(*key, grace_s=1, why="canceled")
         member = hub.wait_done(key).members[0]

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 
 from trainhub_node import ports
+from trainhub_node.portlocks import PortLocks
 
 
 class TestFree:
@@ -19,6 +21,23 @@ class TestFree:
         assert len(found) == 8
         assert min(found) >= ports.FIRST
         assert {first, second} & set(found) == set()
+
+
+class TestPortLocks:
+    def test_what_one_agent_takes_no_other_of_the_machine_does(self, tmp_path: Path) -> None:
+        one, other = PortLocks(tmp_path / "ports"), PortLocks(tmp_path / "ports")
+
+        assert [one.take(6105), one.take(6105), other.take(6105), other.take(6106)] == [True, True, False, True]
+        one.keep_only(())
+        assert other.take(6105)
+
+    def test_found_ports_are_taken(self, tmp_path: Path) -> None:
+        one, other = PortLocks(tmp_path), PortLocks(tmp_path)
+
+        assert not set(ports.free((), 4, take=one.take)) & set(ports.free((), 4, take=other.take))
+
+    def test_without_a_folder_every_port_may_be_taken(self, tmp_path: Path) -> None:
+        assert PortLocks(tmp_path / "not" / "there").take(6105)
 
 
 class TestNamedIn:
