@@ -9,7 +9,9 @@ import pytest
 
 from tests.node.builders import settings
 from tests.node.hub import FakeHub
+from trainhub_node import burying, records
 from trainhub_node.agent import Agent
+from trainhub_node.rundir import RunDir
 from trainhub_node.settings import NodeSettings
 
 
@@ -21,8 +23,9 @@ def hub() -> Iterator[FakeHub]:
 
 @pytest.fixture
 def start_agent(hub: FakeHub, tmp_path: Path) -> Iterator[Callable[..., Agent]]:
-    """Starts an agent in this process; every one is closed at the end."""
+    """Starts an agent in this process; every one is closed at the end, and what it started is ended."""
     with ExitStack() as stack:
+        stack.callback(end_children, tmp_path)
 
         def start(given: NodeSettings | None = None) -> Agent:
             agent = Agent(given or settings(hub, tmp_path / "node"))
@@ -38,3 +41,9 @@ def start_agent(hub: FakeHub, tmp_path: Path) -> Iterator[Callable[..., Agent]]:
 @pytest.fixture
 def agent(start_agent: Callable[..., Agent]) -> Agent:
     return start_agent()
+
+
+def end_children(folder: Path) -> None:
+    """Children outlive their agent, and those that wait for a final order would wait for ever."""
+    for record in folder.rglob("child.json"):
+        burying.end_all(RunDir.at(str(record.parent)), records.read(str(record))["pid"])
