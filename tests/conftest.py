@@ -20,7 +20,7 @@ from trainhub.up import valkey as embedded
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What takes longest first, so that no process waits for it in the end. Browser tests last: Playwright's loop stays in
     its thread, where async tests want their own."""
     items.sort(key=lambda item: (item.get_closest_marker("browser") is not None, item.get_closest_marker("hosts") is None))
@@ -28,6 +28,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.get_closest_marker("xdist_group") is None:
             # A file's tests share what they start.
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+    if os.environ.get("TRAINHUB_TEST_DATABASE_URL"):
+        # Another database concerns those alone that use one.
+        others = [item for item in items if not _uses_database(item)]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if _uses_database(item)]
+
+
+def _uses_database(item: pytest.Item) -> bool:
+    fixtures = getattr(item, "fixturenames", ())
+    return item.get_closest_marker("django_db") is not None or bool({"db", "transactional_db"} & set(fixtures))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -59,17 +59,13 @@ PARAMETER_SERVER = {
 WORKERS = {
     f"70_driver_log_worker_{index}.txt": (f"worker {index}: 2 replicas in step", "epoch  2/2") for index in range(2)
 }
+# Not repeated here: what tests/journeys/test_examples.py trains in its curated environment, and second users of one launcher.
 ONE_MACHINE = (
     Training("hello", {ALONE: ("step 10/10",)}, "model.json", {"arguments": ["--seconds", "0.1"]}),
     Training("digits-single", {ALONE: ("epoch  2/2",)}, "model.pt", {"arguments": QUICK}),
-    Training("digits-ddp", ranks(2, "rank {rank} of 2 on cpu, gloo"), "model.pt", {"arguments": QUICK}),
     Training(
         "digits-torchrun", {ALONE: ("rank 0 of 2 on cpu, gloo", "rank 1 of 2 on cpu, gloo")}, "model.pt",
         launched(TORCHRUN, 1, 2, *QUICK),
-    ),
-    Training(
-        "digits-launch", {ALONE: ("rank 0 of 2 on cpu, gloo", "rank 1 of 2 on cpu, gloo")}, "model.pt",
-        launched(LAUNCH, 1, 2, *QUICK),
     ),
     Training(
         "lightning-digits", {ALONE: ("rank 0 of 2 on cpu", "rank 1 of 2 on cpu", "epoch 2/2")}, "model.ckpt",
@@ -79,15 +75,9 @@ ONE_MACHINE = (
         "transformers-tiny", ranks(2, "rank {rank} of 2 on cpu:0, distributed"), "model/model.safetensors",
         {"arguments": [*BERT, "--local_rank", "$LOCAL_RANK"]},
     ),
-    Training(
-        "transformers-torchrun", {ALONE: ("rank 0 of 2 on cpu:0", "rank 1 of 2 on cpu:0")}, "model/model.safetensors",
-        launched(TORCHRUN, 1, 2, *BERT),
-    ),
-    Training("mpi-digits", ranks(4, "rank {rank} of 4 on"), "model.npz", {"arguments": ["--epochs", "5"]}),
     Training("horovod-digits", ranks(2, "rank {rank} of 2, {rank} on its node, cpu"), "model.pt", {"arguments": QUICK}),
     Training("horovod-tensorflow", ranks(2, "rank {rank} of 2, {rank} on its node"), "model.keras", {"arguments": QUICK}),
     Training("deepspeed-digits", ranks(2, "rank {rank} of 2, {rank} on its node, gloo"), "model.pt", {"arguments": QUICK}),
-    Training("tf-multiworker", WORKERS, "model.keras", {"arguments": QUICK}),
     Training("tf-parameter-server", PARAMETER_SERVER, "model.npz", {"arguments": QUICK}),
 )
 BY_PROCESS = {"process_count": 2, "node_count": 2}

@@ -54,7 +54,7 @@ def test_the_same_script_trains_per_process_and_per_node() -> None:
 
 
 def test_every_one_of_them_is_trained_by_a_test() -> None:
-    assert {training.example for training in ONE_MACHINE} == set(NAMES)
+    assert {training.example for training in (*ONE_MACHINE, *TWO_HOSTS)} == set(NAMES)
     distributed = {name for name in NAMES if described(name)["framework"] != "single"}
     assert {training.example for training in TWO_HOSTS} == distributed
 

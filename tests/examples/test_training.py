@@ -1,4 +1,4 @@
-"""Every built-in example trains for real on one machine: right world size, a log for each rank, a model in the end."""
+"""The built-in examples train for real on one machine: right world size, a log for each rank, a model in the end."""
 
 from __future__ import annotations
 

@@ -13,17 +13,29 @@ from trainhub_launch.plan import BASE_ENVIRONMENT, Reference, env_from_json
 
 pytestmark = [pytest.mark.hosts, pytest.mark.xdist_group("hosts"), pytest.mark.mpi, pytest.mark.slow]
 TELLING = """
-import json, os, time
+import json, os, socket, time
 os.makedirs("outputs", exist_ok=True)
 name = os.environ.get("OMPI_COMM_WORLD_RANK") or os.environ.get("RANK")
+cluster, own = {}, ""
 if name is None:
-    task = json.loads(os.environ["TF_CONFIG"])["task"]
-    name = f"{task['type']}_{task['index']}"
+    config = json.loads(os.environ["TF_CONFIG"])
+    cluster, task = config["cluster"], config["task"]
+    name, own = f"{task['type']}_{task['index']}", cluster[task["type"]][task["index"]]
 with open(f"outputs/{name}.json", "w") as file:
     json.dump(dict(os.environ), file)
 print("told", flush=True)
-if name.startswith("ps"):
+if "ps" in cluster and name != "chief_0":
+    server = socket.create_server(("", int(own.rpartition(":")[2])))
     time.sleep(600)
+# The chief's end is everybody's: it waits until all others have told.
+for address in (address for role in ("worker", "ps") if "ps" in cluster for address in cluster[role]):
+    host, _, port = address.rpartition(":")
+    while True:
+        try:
+            socket.create_connection((host, int(port)), 1).close()
+            break
+        except OSError:
+            time.sleep(0.1)
 """
 KINDS: dict[str, dict[str, Any]] = {
     "pytorch per process": {"type": "pytorch", "communication_backend": "gloo", "process_count": 4, "node_count": 2},

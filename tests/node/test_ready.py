@@ -60,6 +60,12 @@ class TestReady:
         assert list(fact.phase_at) == ["accepted", "preparing", "ready", "running", "uploading", "done"]
         assert fact.ports == (port,)
 
+    @staticmethod
+    def _two_reports_later(hub: FakeHub) -> None:
+        """Whatever a wake-up leads to has happened by then."""
+        reports = hub.reports
+        hub.wait(lambda: hub.reports > reports + 1)
+
     def test_wake_ups_before_and_after_it_change_nothing(self, hub: FakeHub, agent: Agent) -> None:
         key = give(hub, "import time\nprint('up', flush=True)\nwhile not __import__('os').path.exists('go'): time.sleep(0.01)\n")
         port = hub.wait_phase(key, "ready").ports[0]
@@ -71,10 +77,10 @@ class TestReady:
         for _ in range(5):
             agent.wake(*key)
         hub.wait_log(key, b"up")
+        self._two_reports_later(hub)
         claims = len(hub.claims)
         agent.wake(*key)
-        reports = hub.reports
-        hub.wait(lambda: hub.reports > reports + 1)
+        self._two_reports_later(hub)
 
         assert len(hub.claims) == claims
         assert len({claim["nonce"] for claim in hub.claims}) == 1
