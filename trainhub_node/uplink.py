@@ -55,6 +55,7 @@ class Uplink(threading.Thread):
         self._sequence = 0
         self._held: dict[Key, Held] = {}
         self._interval_s = LIVE_S
+        self._interval_is_for_live = False
         self._last_sent = 0.0
         self._last_beat = float("-inf")
         self._told: Heartbeat | None = None
@@ -151,6 +152,7 @@ class Uplink(threading.Thread):
             raise
         self._budget = LOG_BYTES_PER_REPORT
         self._interval_s = min(60.0, max(0.05, ack.interval_s))
+        self._interval_is_for_live = bool(report.living)
         if self._trouble:
             log.info("The hub answers again, after %.0f s", time.monotonic() - self._cut_off_at)
             self._trouble = ""
@@ -173,7 +175,8 @@ class Uplink(threading.Thread):
             self._handlers.settle(key)
 
     def _pace(self) -> float:
-        return min(LIVE_S, self._interval_s) if self._held else self._interval_s
+        """The hub's word, which is longer where many nodes talk to it; but one for an idle node does not hold for a busy one."""
+        return min(LIVE_S, self._interval_s) if self._held and not self._interval_is_for_live else self._interval_s
 
     def _rest(self, report: Report | None) -> None:
         if report is not None and sum(len(chunk.data) for chunk in report.logs) >= MAX_CHUNK_BYTES:

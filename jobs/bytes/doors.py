@@ -83,6 +83,11 @@ async def in_turn(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -
     return await anyio.to_thread.run_sync(partial(_with_connections, partial(function, *args, **kwargs)), limiter=_few)
 
 
+def waiting_in_turn() -> int:
+    """How many wait for `in_turn` now."""
+    return _few.statistics().tasks_waiting
+
+
 def _with_connections(work: Callable[[], T]) -> T:
     close_old_connections()
     try:

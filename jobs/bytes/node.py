@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 import msgpack
@@ -21,6 +22,8 @@ from trainhub_launch.errors import WireError
 from trainhub_launch.report import Report
 
 MAX_CLAIM_BYTES = 64 * 1024
+UNHURRIED_FROM = 8
+"""As many reports waiting for their turn double the time to the next."""
 
 
 @door
@@ -70,17 +73,23 @@ async def report(request: Request) -> Response:
     node = await doors.node(request)
     data = await doors.body(request, settings.MAX_REPORT_BYTES)
     try:
-        answer = await doors.in_turn(_ingest, node, data)
+        answer = await doors.in_turn(_ingest, node, data, doors.waiting_in_turn())
     except WireError as error:
         raise Problem(400, "Not a report", str(error)) from error
     return Response(answer, media_type="application/msgpack")
 
 
-def _ingest(node: Node, data: bytes) -> bytes:
+def _ingest(node: Node, data: bytes, waiting: int) -> bytes:
     try:
         told = msgpack.unpackb(data)
     except (ValueError, msgpack.UnpackException) as error:
         raise WireError(f"the body is not msgpack: {error}") from error
     ack = reports.ingest(node, Report.from_wire(told))
-    packed: bytes = msgpack.packb(ack.to_wire())
+    packed: bytes = msgpack.packb(replace(ack, interval_s=unhurried(ack.interval_s, waiting)).to_wire())
     return packed
+
+
+def unhurried(interval_s: float, waiting: int) -> float:
+    """Time to a node's next sign of life, longer the more reports `waiting` find the hub busy. Logs and facts come at once
+    all the same; and a node that lives is heard twice within the hub's patience."""
+    return max(interval_s, min(interval_s * (1 + waiting / UNHURRIED_FROM), settings.NODE_UNREACHABLE_AFTER / 2))

@@ -9,12 +9,24 @@ from asgiref.sync import sync_to_async
 from pytest_django import Settings
 
 from clusters import enrolment
+from jobs.bytes.node import unhurried
 from tests.jobs.builders import alive
 from tests.jobs.raw import LOG, claimed, contributor, enrolled, packed, placed
 from trainhub_launch.report import Ack, AttemptFact, LogChunk
 
 # The routes work in threads of their own, which only see what is committed.
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]
+
+
+class TestUnhurried:
+    @pytest.mark.parametrize(
+        ("interval_s", "waiting", "expected"), [(1.0, 0, 1.0), (1.0, 8, 2.0), (1.0, 200, 5.0), (5.0, 200, 5.0), (8.0, 0, 8.0)]
+    )
+    def test_a_busy_hub_asks_for_fewer_signs_of_life_within_its_patience(
+        self, settings: Settings, interval_s: float, waiting: int, expected: float
+    ) -> None:
+        settings.NODE_UNREACHABLE_AFTER = 10
+        assert unhurried(interval_s, waiting) == expected
 
 
 class TestDoors:
