@@ -45,6 +45,7 @@ class SimulatedNode:
         self._client, self._tally = client, tally
         self._headers = {"Authorization": f"Bearer {token}"}
         self._agent, self._sequence = secrets.token_hex(16), 0
+        self._interval_s, self._interval_is_for_live = IDLE_S, False
         self._parts: dict[Key, Part] = {}
         self._news = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -69,11 +70,15 @@ class SimulatedNode:
             self._news.clear()
             begun = time.monotonic()
             await self._report()
-            pause = (LIVE_S if self._parts else IDLE_S) - (time.monotonic() - begun)
+            pause = self._pace() - (time.monotonic() - begun)
             try:
                 await asyncio.wait_for(self._news.wait(), max(0.05, pause))
             except TimeoutError:
                 continue
+
+    def _pace(self) -> float:
+        """As the real one's: the hub's word, but not one for an idle node where it is busy now."""
+        return min(LIVE_S, self._interval_s) if self._parts and not self._interval_is_for_live else self._interval_s
 
     async def _report(self) -> None:
         self._sequence += 1
@@ -97,7 +102,9 @@ class SimulatedNode:
         if answer.is_error:
             self._note(f"report {answer.status_code}")
             return
-        self._obey(Ack.from_wire(msgpack.unpackb(answer.content)))
+        ack = Ack.from_wire(msgpack.unpackb(answer.content))
+        self._interval_s, self._interval_is_for_live = ack.interval_s, bool(told.living)
+        self._obey(ack)
 
     def _obey(self, ack: Ack) -> None:
         for run, attempt, name, offset in ack.offsets:
