@@ -76,9 +76,7 @@ ONE_MACHINE = (
         {"arguments": [*BERT, "--local_rank", "$LOCAL_RANK"]},
     ),
     Training("horovod-digits", ranks(2, "rank {rank} of 2, {rank} on its node, cpu"), "model.pt", {"arguments": QUICK}),
-    Training("horovod-tensorflow", ranks(2, "rank {rank} of 2, {rank} on its node"), "model.keras", {"arguments": QUICK}),
     Training("deepspeed-digits", ranks(2, "rank {rank} of 2, {rank} on its node, gloo"), "model.pt", {"arguments": QUICK}),
-    Training("tf-parameter-server", PARAMETER_SERVER, "model.npz", {"arguments": QUICK}),
 )
 BY_PROCESS = {"process_count": 2, "node_count": 2}
 ONE_EACH = {"process_count_per_node": 1, "node_count": 2}

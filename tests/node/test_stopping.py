@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import os
 import signal
 import time
 from dataclasses import replace
 
 import pytest
 
+from tests.journeys.runs import alive
 from tests.node.builders import order, process, script
 from tests.node.hub import FakeHub, Key
 from tests.node.processes import left, wait_gone
@@ -156,7 +156,7 @@ class TestGang:
 
         assert (fact.members[0].exit_code, fact.members[0].ended_by_us, fact.stopping) == (0, False, "")
         assert left(key) == set()
-        assert not os.path.exists(f"/proc/{int(hub.log(key).split()[1])}")  # noqa: PTH110
+        assert not alive(int(hub.log(key).split()[1]))
 
 
 class TestTimeLimit:

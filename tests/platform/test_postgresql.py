@@ -15,7 +15,7 @@ import pytest
 from tests.hub import PROJECT, Hub, eventually, free_port
 
 pytestmark = pytest.mark.slow
-AREAS = ("workspaces", "clusters", "jobs", "registry", "api", "pages", "wizard")
+AREAS = ("workspaces", "clusters", "jobs", "registry", "api")
 
 
 def binary(name: str) -> str:
