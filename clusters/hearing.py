@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections import Counter
+from collections.abc import AsyncIterator, Collection, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -19,6 +20,7 @@ log = logging.getLogger(__name__)
 PULSE_S = 5.0
 GAP = timedelta(seconds=3 * PULSE_S)
 _PROCESS_STARTED = timezone.now()
+_talking: Counter[int] = Counter()
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,22 @@ def heard(now: datetime) -> Heard:
     return Heard(row.since, row.until if now - row.until > GAP else None)
 
 
-def pulse(now: datetime) -> None:
-    """Say that reports can be taken now. A gap since the last pulse begins a new span."""
+@contextmanager
+def talking(node: Node) -> Iterator[None]:
+    """While the node's report is here and waits for its turn: a hub that is behind has heard it all the same."""
+    _talking[node.pk] += 1
+    try:
+        yield
+    finally:
+        _talking[node.pk] -= 1
+        if not _talking[node.pk]:
+            del _talking[node.pk]
+
+
+def pulse(now: datetime, heard_now: Collection[int] = ()) -> None:
+    """Say that reports can be taken now, and that these nodes are being heard. A gap since the last pulse begins a new span."""
+    if heard_now:
+        Node.objects.filter(pk__in=heard_now, last_report_at__lt=now).update(last_report_at=now)
     if not Hearing.objects.filter(pk=1, until__gte=now - GAP).update(until=now):
         Hearing.objects.update_or_create(pk=1, defaults={"since": now, "until": now})
 
@@ -62,13 +78,13 @@ async def listening(_: object) -> AsyncIterator[None]:
 
 async def _keep_pulsing() -> None:
     while True:
-        await sync_to_async(_pulse_once)()
+        await sync_to_async(_pulse_once)(tuple(_talking))
         await asyncio.sleep(PULSE_S)
 
 
-def _pulse_once() -> None:
+def _pulse_once(heard_now: Collection[int]) -> None:
     try:
-        pulse(timezone.now())
+        pulse(timezone.now(), heard_now)
     except DatabaseError:
         log.exception("The hub could not note that it listens; the next try is in %s s", PULSE_S)
     finally:

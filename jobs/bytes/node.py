@@ -12,7 +12,7 @@ from django.utils import timezone
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from clusters import brokers, waking
+from clusters import brokers, hearing, waking
 from clusters.brokers.errors import BrokerAway
 from clusters.models import Node
 from jobs import claims, reports
@@ -73,7 +73,8 @@ async def report(request: Request) -> Response:
     node = await doors.node(request)
     data = await doors.body(request, settings.MAX_REPORT_BYTES)
     try:
-        answer = await doors.in_turn(_ingest, node, data, doors.waiting_in_turn())
+        with hearing.talking(node):
+            answer = await doors.in_turn(_ingest, node, data, doors.waiting_in_turn())
     except WireError as error:
         raise Problem(400, "Not a report", str(error)) from error
     return Response(answer, media_type="application/msgpack")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from clusters import heartbeat
+from clusters import hearing, heartbeat
 from clusters.enrolment import enrol, revoke
 from clusters.hearing import GAP, PULSE_S, listening, pulse
 from clusters.models import Gpu, Hearing, Node
@@ -148,3 +148,17 @@ class TestPulse:
         pulse(after(3600))
         row = Hearing.objects.get()
         assert (row.since, row.until) == (after(3600), after(3600))
+
+    def test_who_waits_for_its_turn_is_heard_all_the_same(self) -> None:
+        waiting, silent = (enrol("local", name)[0] for name in ("waiting", "silent"))
+        Node.objects.update(last_report_at=NOW)
+        pulse(after(8), [waiting.pk])
+        waiting.refresh_from_db()
+        silent.refresh_from_db()
+        assert (waiting.last_report_at, silent.last_report_at) == (after(8), NOW)
+
+    def test_a_report_waits_from_its_arrival_to_its_answer(self) -> None:
+        node, _ = enrol("local", "talking")
+        with hearing.talking(node), hearing.talking(node):
+            assert node.pk in hearing._talking
+        assert node.pk not in hearing._talking
