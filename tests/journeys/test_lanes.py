@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -40,10 +41,13 @@ def lane(page: Any, rank: int) -> Any:
 
 
 @pytest.fixture(scope="module")
-def run(hub: Hub) -> str:
+def run(hub: Hub) -> Iterator[str]:
     made = submit(hub, SCRIPT, distribution=FOUR)
     wait_for(hub, made, "Running")
-    return made
+    yield made
+    # Its places are for the tests that follow.
+    with hub.client() as client:
+        client.post(f"/api/v1/runs/{made}/cancel/")
 
 
 @pytest.fixture
