@@ -82,5 +82,7 @@ class NodeOrder:
             run=data["run"], attempt=data["attempt"], command=command_from_json(data["command"]),
             environment=EnvironmentSpec.from_json(data["environment"]), snapshot=data["snapshot"],
             snapshot_size=data["snapshot_size"], values=dict(data["values"]), masked=tuple(data["masked"]),
-            timeout_s=data["timeout_s"], grace_s=data["grace_s"], head=data["head"], go=data["go"],
+            timeout_s=data["timeout_s"], grace_s=data["grace_s"], head=data["head"],
+            # A node that is upgraded takes up what an agent before this word was told.
+            go=data.get("go", True),
         )

@@ -8,7 +8,8 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ class Attempts:
         with self._lock:
             self._held[folder.key] = folder
             self._ports[folder.key] = set(claim.get("held", ()))
-        self.give_back()
+        self._share()
 
     def keep_ports(self, folder: RunDir, claim: Mapping[str, Any]) -> None:
         """`claim` is written, and what it says is held is nobody else's from here on."""
@@ -69,7 +70,7 @@ class Attempts:
         with self._lock:
             if folder.key in self._held:
                 self._ports[folder.key] = set(claim["held"])
-        self.give_back()
+        self._share()
 
     def holds(self, key: Key) -> bool:
         with self._lock:
@@ -83,18 +84,19 @@ class Attempts:
         with self._lock:
             return list(self._held.values())
 
-    def free_ports(self) -> list[int]:
-        """Free ones, ours until `give_back`; one asker at a time."""
+    @contextmanager
+    def free_ports(self) -> Iterator[list[int]]:
+        """Free ones, nobody else's meanwhile; afterwards those that no attempt keeps are for other agents of this machine.
+        One asker at a time."""
         found = ports.free(self.ports(), take=self._locks.take)
         with self._lock:
             self._offered = set(found)
-        return found
-
-    def give_back(self) -> None:
-        """Of the free ports that were offered, those that no attempt keeps are for other agents of this machine."""
-        with self._lock:
-            self._offered = set()
-        self._share()
+        try:
+            yield found
+        finally:
+            with self._lock:
+                self._offered = set()
+            self._share()
 
     def _share(self) -> None:
         with self._lock:

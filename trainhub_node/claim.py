@@ -131,8 +131,8 @@ class Starter:
         with self._claiming:
             claim = records.read(folder.claim)
             if READY_PORTS not in claim:
-                found = self._attempts.free_ports()
-                self._attempts.keep_ports(folder, {**claim, READY_PORTS: found, "held": found})
+                with self._attempts.free_ports() as found:
+                    self._attempts.keep_ports(folder, {**claim, READY_PORTS: found, "held": found})
 
     def _claim_final(self, folder: RunDir) -> None:
         """Ask for the order with which the processes may start. While there is none, the hub offers it again."""
@@ -155,9 +155,8 @@ class Starter:
         """Ask for the order; False when the hub has none for us."""
         self._make(folder.path)
         nonce = (records.read(folder.claim) or {}).get("nonce") or secrets.token_hex(16)
-        with self._claiming:
-            # One claim at a time: the next one must not be offered the ports that this one is about to get.
-            offered = self._attempts.free_ports()
+        # One claim at a time: the next one must not be offered the ports that this one is about to get.
+        with self._claiming, self._attempts.free_ports() as offered:
             records.write(folder.claim, {"nonce": nonce, "ports": offered})
             try:
                 order = self._ask(folder, nonce, offered)
@@ -165,7 +164,6 @@ class Starter:
                 log.warning("Run %s, attempt %d is not ours: %s", folder.run, folder.attempt, error)
                 if not isinstance(error, Away):
                     _forget(folder)
-                self._attempts.give_back()
                 return False
             told = order.to_json()
             held = sorted(ports.named_in(told["command"], offered)) if order.go else []
