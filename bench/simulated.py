@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 import httpx
 import msgpack
 
+from trainhub_launch.machine import GpuFact, Heartbeat, Interpreter
 from trainhub_launch.order import NodeOrder
-from trainhub_launch.report import Ack, AttemptFact, GpuFact, Heartbeat, Interpreter, LogChunk, MemberFact, Report
+from trainhub_launch.report import Ack, AttemptFact, LogChunk, MemberFact, Report
 
 Key = tuple[str, int]
 GIB = 1024**3
@@ -56,8 +57,8 @@ class SimulatedNode:
             cores=64, slots=64, memory_bytes=512 * GIB, memory_used_bytes=40 * GIB, cpu_pct=3.0, disk_free_bytes=900 * GIB,
             gpus=tuple(
                 GpuFact(
-                    uuid=f"GPU-{name}-{index}", index=index, name="Simulated", memory_bytes=80 * GIB, memory_used_bytes=GIB,
-                    utilization_pct=0.0, power_w=70.0, temperature_c=35.0,
+                    uuid=f"GPU-{name}-{index}", index=index, name="Simulated", memory_bytes=80 * GIB,
+                    numbers={"memory_used_bytes": GIB, "utilization_pct": 0.0, "power_w": 70.0, "temperature_c": 35.0},
                 )
                 for index in range(gpus)
             ),

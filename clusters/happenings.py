@@ -7,7 +7,7 @@ from typing import Any
 
 from clusters import clocks
 from clusters.models import Node
-from trainhub_launch.report import Heartbeat
+from trainhub_launch.machine import Heartbeat
 
 GIB = 1024**3
 LOW_DISK_BYTES = 2 * GIB
@@ -36,11 +36,14 @@ def of(
         yield from _disk(node, beat, changed["vitals"])
 
 
+def disk_sentence(free_bytes: int) -> str:
+    return f"Only {free_bytes / GIB:.1f} GiB are free where it keeps runs; logs and outputs may be cut short. Free space there."
+
+
 def _disk(node: Node, beat: Heartbeat, vitals: dict[str, Any]) -> Iterator[tuple[str, str]]:
     was_low = bool(node.vitals.get("disk_low"))
     if beat.disk_free_bytes >= (ENOUGH_DISK_BYTES if was_low else LOW_DISK_BYTES):
         return
     vitals["disk_low"] = True
     if not was_low:
-        free = beat.disk_free_bytes / GIB
-        yield "disk", f"Only {free:.1f} GiB are free where it keeps runs; logs and outputs may be cut short. Free space there."
+        yield "disk", disk_sentence(beat.disk_free_bytes)

@@ -16,7 +16,7 @@ from clusters.models import Gpu, Node
 from clusters.states import NodeStatus
 from live.publish import publish_on_commit
 from live.topics import node_topic
-from trainhub_launch.report import Heartbeat
+from trainhub_launch.machine import Heartbeat
 
 log = logging.getLogger(__name__)
 WRITE_AT_MOST_EVERY = timedelta(seconds=1)

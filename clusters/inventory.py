@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
+from clusters.models import Node
 from trainhub_launch.errors import WireError
-from trainhub_launch.report import GpuFact, Heartbeat
+from trainhub_launch.machine import GpuFact, Heartbeat, Interpreter, NetworkPort
+from trainhub_launch.metrics import COUNTERS, GPU_KEYS, HOST_KEYS
+from trainhub_launch.telemetry import GpuProcess
 
 MOST_GPUS = 64
 MOST_SLOTS = 100_000
 MOST_BYTES = 2**62
-VITALS_OF_GPU = ("memory_used_bytes", "utilization_pct", "power_w", "temperature_c")
+MOST_DEVICES = 512
+"""With the MIG devices of its GPUs."""
+MOST_PROCESSES = 256
+MOST_PORTS = 64
 
 
 def facts(beat: Heartbeat) -> dict[str, Any]:
@@ -28,6 +35,9 @@ def facts(beat: Heartbeat) -> dict[str, Any]:
         "infiniband": bool(beat.infiniband),
         "mpi": _text("mpi", beat.mpi, 64),
         "run_as": _text("run_as", beat.run_as, 64),
+        "driver": _text("driver", beat.driver, 64),
+        "cuda": _text("cuda", beat.cuda, 32),
+        "nvml": _text("nvml", beat.nvml, 500),
         **({"boot_id": _text("boot_id", beat.boot_id, 64)} if beat.boot_id else {}),
         "interpreters": [
             {"path": _text("interpreters", item.path, 1000), "version": _text("interpreters", item.version, 64)}
@@ -38,13 +48,21 @@ def facts(beat: Heartbeat) -> dict[str, Any]:
 
 def devices(beat: Heartbeat) -> dict[str, dict[str, Any]]:
     """UUID -> the fields of Gpu."""
-    if len(beat.gpus) > MOST_GPUS:
-        raise WireError(f"a node cannot have {len(beat.gpus)} GPUs; {MOST_GPUS} is the most")
+    whole = sum(not gpu.parent for gpu in beat.gpus)
+    if whole > MOST_GPUS:
+        raise WireError(f"a node cannot have {whole} GPUs; {MOST_GPUS} is the most")
+    if len(beat.gpus) > MOST_DEVICES:
+        raise WireError(f"a node cannot have {len(beat.gpus)} GPUs and MIG devices; {MOST_DEVICES} is the most")
     return {
         _text("gpu uuid", gpu.uuid, 96): {
             "index": _whole("gpu index", gpu.index, 1024),
             "name": _text("gpu name", gpu.name, 100),
-            "memory_bytes": None if gpu.memory_bytes is None else _whole("gpu memory_bytes", gpu.memory_bytes, MOST_BYTES),
+            "memory_bytes": _bytes_or_none(gpu.memory_bytes),
+            "state": gpu.state,
+            "error": _text("gpu error", gpu.error, 1000),
+            "parent": _text("gpu parent", gpu.parent, 96),
+            "profile": _text("gpu profile", gpu.profile, 32),
+            "mig": gpu.mig,
         }
         for gpu in beat.gpus
     }
@@ -57,13 +75,46 @@ def vitals(beat: Heartbeat, at: datetime) -> dict[str, Any]:
         "cpu_pct": _number("cpu_pct", beat.cpu_pct),
         "memory_used_bytes": _whole("memory_used_bytes", beat.memory_used_bytes, MOST_BYTES),
         "disk_free_bytes": _whole("disk_free_bytes", beat.disk_free_bytes, MOST_BYTES),
-        "gpus": {gpu.uuid: _gpu_vitals(gpu) for gpu in beat.gpus},
+        "host": _numbers(beat.numbers, HOST_KEYS),
+        "gpus": {gpu.uuid: _numbers(gpu.numbers, GPU_KEYS) for gpu in beat.gpus},
+        "counters": {gpu.uuid: _counters(gpu) for gpu in beat.gpus if gpu.counters},
+        "processes": {gpu.uuid: _processes(gpu) for gpu in beat.gpus if gpu.processes},
+        "network_ports": [_port(port) for port in beat.network_ports[:MOST_PORTS]],
     }
 
 
-def _gpu_vitals(gpu: GpuFact) -> dict[str, float]:
-    told = {name: _number(name, getattr(gpu, name)) for name in VITALS_OF_GPU}
-    return {name: value for name, value in told.items() if value is not None}
+def _numbers(told: Mapping[str, float], known: Collection[str]) -> dict[str, float]:
+    numbers = {name: _number(name, value) for name, value in told.items() if name in known}
+    return {name: value for name, value in numbers.items() if value is not None}
+
+
+def _counters(gpu: GpuFact) -> dict[str, int]:
+    return {name: _whole(name, value, MOST_BYTES) for name, value in gpu.counters.items() if name in COUNTERS}
+
+
+def _processes(gpu: GpuFact) -> list[dict[str, Any]]:
+    return [_process(item) for item in gpu.processes[:MOST_PROCESSES]]
+
+
+def _process(process: GpuProcess) -> dict[str, Any]:
+    return {
+        "pid": _whole("pid", process.pid, 2**31), "name": _text("process name", process.name, 200),
+        "user": _text("process user", process.user, 64), "memory_bytes": _bytes_or_none(process.memory_bytes),
+        "sm_pct": _number("sm_pct", process.sm_pct), "run": _text("process run", process.run, 32),
+        "attempt": _whole("process attempt", process.attempt, 2**31), "rank": process.rank,
+    }
+
+
+def _port(port: NetworkPort) -> dict[str, Any]:
+    return {
+        "device": _text("port device", port.device, 64), "port": _whole("port", port.port, 1024),
+        "state": _text("port state", port.state, 32), "rate": _text("port rate", port.rate, 64),
+        "link_layer": _text("port link_layer", port.link_layer, 32),
+    }
+
+
+def _bytes_or_none(value: int | None) -> int | None:
+    return None if value is None else _whole("gpu memory_bytes", value, MOST_BYTES)
 
 
 def _text(field: str, value: Any, most: int) -> str:
@@ -85,3 +136,7 @@ def _number(field: str, value: Any) -> float | None:
         raise WireError(f"{field} must be a number")
     # NaN and infinity are not JSON, and mean no more than "not known" here.
     return value if math.isfinite(value) else None
+
+
+def interpreters_of(node: Node) -> tuple[Interpreter, ...]:
+    return tuple(Interpreter(path=item["path"], version=item["version"]) for item in node.interpreters)

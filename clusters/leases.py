@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from clusters.hearing import heard
 from clusters.heartbeat import silence_s, status
+from clusters.inventory import interpreters_of
 from clusters.models import Cluster, Gpu, Lease, Node
 from clusters.states import NodeStatus
 from clusters.visibility import may_use
@@ -19,7 +20,6 @@ from live.topics import node_topic
 from trainhub_launch.offers import Demand, FreeNode, Hold
 from trainhub_launch.placement import PlacedNode, Placement, place
 from trainhub_launch.refusals import Refusal
-from trainhub_launch.report import Interpreter
 from workspaces.models import Workspace
 
 Key = tuple[str, int]
@@ -135,7 +135,7 @@ def _offer(node: Node, gpus: list[str], leases: list[Lease], taken: set[str]) ->
         name=node.name, address=node.address, gpus=tuple(uuid for uuid in gpus if uuid not in taken), gpus_total=len(gpus),
         slots=max(0, node.slots - sum(lease.slots for lease in leases)), slots_total=node.slots, cores=node.cores,
         interface=node.interface, infiniband=node.infiniband, mpi=bool(node.mpi), mpi_version=node.mpi, hostname=node.hostname,
-        interpreters=tuple(Interpreter(path=item["path"], version=item["version"]) for item in node.interpreters),
+        interpreters=interpreters_of(node),
     )
 
 

@@ -14,6 +14,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from clusters.inventory import interpreters_of
 from clusters.models import Node
 from jobs import environments, lifecycle, planning
 from jobs.ending import end
@@ -23,11 +24,10 @@ from jobs.tokens import token_of
 from trainhub_launch.errors import SpecError
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.plan import LaunchPlan
-from trainhub_launch.report import Interpreter
+from trainhub_launch.report import READY
 from trainhub_launch.spec import RunSpec
 
 NONCE = re.compile(r"[0-9a-f]{32}\Z")
-READY = "ready"
 CLAIMABLE = (RunState.PROVISIONING, RunState.PREPARING, RunState.RUNNING)
 
 
@@ -93,10 +93,6 @@ def _claim_first(run: Run, part: AttemptNode, nonce: str, ports: list[int]) -> N
     part.nonce, part.claimed_at = nonce, timezone.now()
     part.save(update_fields=["nonce", "claimed_at", "ports"])
     lifecycle.advance(run.pk, RunState.PREPARING, actor=f"node {part.node.name}", attempt=part.attempt.number)
-
-
-def interpreters_of(node: Node) -> tuple[Interpreter, ...]:
-    return tuple(Interpreter(path=item["path"], version=item["version"]) for item in node.interpreters)
 
 
 def _order(part: AttemptNode, hub_url: str) -> NodeOrder:

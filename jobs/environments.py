@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from trainhub_launch.errors import SpecError
+from trainhub_launch.machine import Interpreter
 from trainhub_launch.order import EnvironmentSpec
-from trainhub_launch.report import Interpreter
 from trainhub_launch.spec import EnvironmentRef
 
 SYSTEM = "system"

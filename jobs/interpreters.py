@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from jobs import environments
 from trainhub_launch.errors import SpecError
 from trainhub_launch.findings import Finding
+from trainhub_launch.machine import Interpreter
 from trainhub_launch.offers import FreeNode
 from trainhub_launch.placement import Placement, Refusal
-from trainhub_launch.report import Interpreter
 from trainhub_launch.spec import RunSpec
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 
-from trainhub_launch.report import Interpreter
+from trainhub_launch.addresses import is_loopback
+from trainhub_launch.machine import Interpreter
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,7 @@ class FreeNode:
     @property
     def is_alone(self) -> bool:
         """No other machine reaches it at the address it tells."""
-        try:
-            return ipaddress.ip_address(self.address).is_loopback
-        except ValueError:
-            return self.address in ("", "localhost")
+        return not self.address or is_loopback(self.address)
 
 
 @dataclass(frozen=True)

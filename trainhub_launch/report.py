@@ -7,63 +7,19 @@ nothing. `to_wire()` gives plain lists, dicts, numbers, str and bytes, for msgpa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from itertools import chain
-from typing import Any, TypeVar, cast
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from trainhub_launch.errors import WireError
+from trainhub_launch.machine import Heartbeat, heartbeat_of
+from trainhub_launch.telemetry import EVENT_KINDS, Block, GpuEvent, block_of
+from trainhub_launch.wire import read
 
-_T = TypeVar("_T")
-
-VERSION = 2
+VERSION = 3
 MAX_CHUNK_BYTES = 4 * 1024 * 1024
 """Most bytes of one log in one report."""
 MAX_REPORT_BYTES = 32 * 1024 * 1024
 """Most bytes of a whole encoded report; the hub refuses larger ones."""
-
-
-@dataclass(frozen=True)
-class GpuFact:
-    """One device, by UUID; None = not supported by this device, never 0 for unknown."""
-
-    uuid: str
-    index: int
-    name: str
-    memory_bytes: int | None = None
-    memory_used_bytes: int | None = None
-    utilization_pct: float | None = None
-    power_w: float | None = None
-    temperature_c: float | None = None
-
-
-@dataclass(frozen=True)
-class Interpreter:
-    """A Python that runs can use as environment `system`."""
-
-    path: str
-    version: str
-
-
-@dataclass(frozen=True)
-class Heartbeat:
-    """What the node is and how it does. `cores`, `slots`: see FreeNode. Bytes and percent."""
-
-    agent_version: str
-    hostname: str
-    address: str
-    interface: str
-    cores: int
-    slots: int
-    memory_bytes: int
-    memory_used_bytes: int
-    cpu_pct: float
-    disk_free_bytes: int
-    gpus: tuple[GpuFact, ...] = ()
-    interpreters: tuple[Interpreter, ...] = ()
-    mpi: str = ""
-    run_as: str = ""
-    infiniband: bool = False
-    boot_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -108,6 +64,7 @@ class OutputFile:
 
 
 PHASES = ("accepted", "preparing", "ready", "running", "uploading", "done")
+READY = "ready"
 
 
 @dataclass(frozen=True)
@@ -152,6 +109,8 @@ class Report:
     """`agent`: random id of this agent process; `sequence` counts its reports from 1.
 
     `living`: (run, attempt) of every attempt this node holds that is not settled, each report.
+    `samples`: every second's numbers since the last report; lost ones are not sent again. `buckets` and `events`: those
+    that no Ack has confirmed yet, a bounded number of the oldest.
     """
 
     agent: str
@@ -161,6 +120,9 @@ class Report:
     heartbeat: Heartbeat | None = None
     attempts: tuple[AttemptFact, ...] = ()
     logs: tuple[LogChunk, ...] = ()
+    samples: tuple[Block, ...] = ()
+    buckets: tuple[Block, ...] = ()
+    events: tuple[GpuEvent, ...] = ()
 
     def to_wire(self) -> dict[str, Any]:
         return {"version": VERSION, **asdict(self)}
@@ -177,9 +139,12 @@ class Report:
                 sequence=int(data["sequence"]),
                 sent_at=float(data["sent_at"]),
                 living=tuple((str(run), int(attempt)) for run, attempt in data["living"]),
-                heartbeat=None if beat is None else _heartbeat(beat),
+                heartbeat=None if beat is None else heartbeat_of(beat),
                 attempts=tuple(_attempt(item) for item in data["attempts"]),
-                logs=tuple(_read(LogChunk, item) for item in data["logs"]),
+                logs=tuple(read(LogChunk, item) for item in data["logs"]),
+                samples=tuple(block_of(item) for item in data["samples"]),
+                buckets=tuple(block_of(item) for item in data["buckets"]),
+                events=tuple(_event(item) for item in data["events"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise WireError(f"not a report: {error!r}") from error
@@ -205,6 +170,9 @@ class Ack:
     `daemons`: (run, attempt, argv) of each MPI daemon that is to be started here.
     `settled`: attempts the hub knows the whole outcome of; the node may forget and later delete them.
     `interval_s`: time to the next report when nothing happens.
+    `buckets_until`: every bucket that ends at or before this moment (Unix seconds by the node's clock) is stored, and
+    need not be sent again; `events_until`: so is every event up to this serial.
+    `is_watched`: somebody looks at this node now.
     """
 
     offsets: tuple[tuple[str, int, str, int], ...] = ()
@@ -213,6 +181,9 @@ class Ack:
     settled: tuple[tuple[str, int], ...] = ()
     daemons: tuple[tuple[str, int, tuple[str, ...]], ...] = ()
     interval_s: float = 5.0
+    buckets_until: int = 0
+    events_until: int = 0
+    is_watched: bool = False
 
     def to_wire(self) -> dict[str, Any]:
         return {"version": VERSION, **asdict(self)}
@@ -223,37 +194,29 @@ class Ack:
             return cls(
                 offsets=tuple((r, int(a), n, int(o)) for r, a, n, o in data["offsets"]),
                 start=tuple((r, int(a)) for r, a in data["start"]),
-                stop=tuple(_read(StopOrder, item) for item in data["stop"]),
+                stop=tuple(read(StopOrder, item) for item in data["stop"]),
                 settled=tuple((r, int(a)) for r, a in data["settled"]),
                 daemons=tuple((r, int(a), tuple(str(item) for item in argv)) for r, a, argv in data["daemons"]),
                 interval_s=float(data["interval_s"]),
+                buckets_until=int(data["buckets_until"]),
+                events_until=int(data["events_until"]),
+                is_watched=bool(data["is_watched"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise WireError(f"not an ack: {error!r}") from error
 
 
-def _heartbeat(data: Mapping[str, Any]) -> Heartbeat:
-    return _read(
-        Heartbeat,
-        {
-            **data,
-            "gpus": tuple(_read(GpuFact, gpu) for gpu in data["gpus"]),
-            "interpreters": tuple(_read(Interpreter, item) for item in data["interpreters"]),
-        }
-    )
-
-
 def _attempt(data: Mapping[str, Any]) -> AttemptFact:
     if data["phase"] not in PHASES:
         raise WireError(f"unknown phase {data['phase']!r}")
-    return _read(
+    return read(
         AttemptFact,
         {
             **data,
             "phase_at": {str(phase): float(at) for phase, at in data["phase_at"].items()},
             "logs": {str(name): int(size) for name, size in data["logs"].items()},
-            "members": tuple(_read(MemberFact, item) for item in data["members"]),
-            "outputs": tuple(_read(OutputFile, item) for item in data["outputs"]),
+            "members": tuple(read(MemberFact, item) for item in data["members"]),
+            "outputs": tuple(read(OutputFile, item) for item in data["outputs"]),
             "warnings": tuple(str(warning) for warning in data["warnings"]),
             "ports": tuple(int(port) for port in data["ports"]),
             "versions": {str(name): str(version) for name, version in data["versions"].items()},
@@ -264,17 +227,8 @@ def _attempt(data: Mapping[str, Any]) -> AttemptFact:
     )
 
 
-_PLAIN: dict[str, tuple[type, ...]] = {
-    "str": (str,), "int": (int,), "float": (int, float), "bytes": (bytes,), "bool": (bool,), "None": (type(None),),
-}
-
-
-def _read(kind: type[_T], data: Mapping[str, Any]) -> _T:
-    """Build `kind`, refusing a plain field of another type: what follows puts these into paths, files and rows."""
-    made = kind(**data)
-    for spot in fields(cast("Any", kind)):
-        allowed = [_PLAIN[name] for name in str(spot.type).split(" | ") if name in _PLAIN]
-        value = getattr(made, spot.name)
-        if allowed and not isinstance(value, tuple(chain(*allowed))):
-            raise WireError(f"{kind.__name__}.{spot.name} is {type(value).__name__}, not {spot.type}")
-    return made
+def _event(data: Mapping[str, Any]) -> GpuEvent:
+    event = read(GpuEvent, data)
+    if event.kind not in EVENT_KINDS:
+        raise WireError(f"unknown event {event.kind!r}")
+    return event

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import pynvml
 
-from trainhub_launch.report import GpuFact
+from trainhub_launch.machine import GpuFact
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -38,13 +38,19 @@ class Gpus:
         memory = self._ask(uuid, "memory", lambda: _memory(handle))
         return GpuFact(
             uuid=uuid, index=index, name=self._ask(uuid, "name", lambda: _text(pynvml.nvmlDeviceGetName(handle))) or "GPU",
-            memory_bytes=memory[0] if memory else None, memory_used_bytes=memory[1] if memory else None,
-            utilization_pct=self._ask(uuid, "utilization", lambda: float(pynvml.nvmlDeviceGetUtilizationRates(handle).gpu)),
-            power_w=self._ask(uuid, "power", lambda: pynvml.nvmlDeviceGetPowerUsage(handle) / 1000),
-            temperature_c=self._ask(
+            memory_bytes=memory[0] if memory else None,
+            numbers={key: value for key, value in self._numbers(uuid, handle, memory).items() if value is not None},
+        )
+
+    def _numbers(self, uuid: str, handle: Any, memory: tuple[int, int] | None) -> dict[str, float | None]:
+        return {
+            "memory_used_bytes": memory[1] if memory else None,
+            "utilization_pct": self._ask(uuid, "utilization", lambda: float(pynvml.nvmlDeviceGetUtilizationRates(handle).gpu)),
+            "power_w": self._ask(uuid, "power", lambda: pynvml.nvmlDeviceGetPowerUsage(handle) / 1000),
+            "temperature_c": self._ask(
                 uuid, "temperature", lambda: float(pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU))
             ),
-        )
+        }
 
     def _ask(self, uuid: str, what: str, call: Callable[[], T]) -> T | None:
         if (uuid, what) in self._unsupported:

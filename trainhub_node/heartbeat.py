@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from trainhub_launch.report import GpuFact, Heartbeat, Interpreter
+from trainhub_launch.machine import GpuFact, Heartbeat, Interpreter
 from trainhub_node import __version__, addresses, interpreters
 from trainhub_node.gpu import Gpus
 from trainhub_node.settings import NodeSettings

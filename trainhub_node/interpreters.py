@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from trainhub_launch.report import Interpreter
+from trainhub_launch.machine import Interpreter
 from trainhub_node.settings import Account
 
 ASK = "import sys; print('.'.join(map(str, sys.version_info[:3])))"

@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from trainhub_launch.report import MAX_CHUNK_BYTES, Ack, AttemptFact, Heartbeat, LogChunk, Report, StopOrder
+from trainhub_launch.machine import Heartbeat
+from trainhub_launch.report import MAX_CHUNK_BYTES, READY, Ack, AttemptFact, LogChunk, Report, StopOrder
 from trainhub_node.attempts import Attempts, Key
 from trainhub_node.backoff import Backoff
 from trainhub_node.holding import Held
@@ -127,7 +128,7 @@ class Uplink(threading.Thread):
             return False
         now = time.monotonic()
         self._news_since = self._news_since or now
-        return now - self._news_since >= FACTS_WAIT_S or any(fact.phase in ("ready", "done") or fact.daemons for fact in facts)
+        return now - self._news_since >= FACTS_WAIT_S or any(fact.phase in (READY, "done") or fact.daemons for fact in facts)
 
     def _current(self) -> list[Held]:
         """The attempts held now, the one served last time last."""

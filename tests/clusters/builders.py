@@ -8,8 +8,8 @@ from django.utils import timezone
 from clusters import heartbeat
 from clusters.enrolment import enrol
 from clusters.models import Cluster, Node
+from trainhub_launch.machine import GpuFact, Heartbeat, Interpreter
 from trainhub_launch.placement import Demand, Placement
-from trainhub_launch.report import GpuFact, Heartbeat, Interpreter
 from workspaces.models import Workspace
 
 GIB = 1024**3
@@ -20,7 +20,8 @@ def workspace(slug: str = "vision") -> Workspace:
 
 
 def gpu(uuid: str, index: int = 0, **numbers: Any) -> GpuFact:
-    return GpuFact(uuid=uuid, index=index, name="NVIDIA H200", memory_bytes=140 * GIB, **numbers)
+    known = {name: value for name, value in numbers.items() if value is not None}
+    return GpuFact(uuid=uuid, index=index, name="NVIDIA H200", memory_bytes=140 * GIB, numbers=known)
 
 
 def beat(*gpus: GpuFact, **changed: Any) -> Heartbeat:

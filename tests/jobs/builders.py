@@ -15,18 +15,9 @@ from clusters import enrolment, heartbeat
 from clusters.models import Cluster, Node
 from jobs import claims, launching, reports, snapshots
 from jobs.models import Run, Snapshot
+from trainhub_launch.machine import GpuFact, Heartbeat, Interpreter
 from trainhub_launch.order import NodeOrder
-from trainhub_launch.report import (
-    Ack,
-    AttemptFact,
-    GpuFact,
-    Heartbeat,
-    Interpreter,
-    LogChunk,
-    MemberFact,
-    OutputFile,
-    Report,
-)
+from trainhub_launch.report import Ack, AttemptFact, LogChunk, MemberFact, OutputFile, Report
 from trainhub_launch.spec import RunSpec
 from workspaces.access import Principal
 

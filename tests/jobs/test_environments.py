@@ -4,7 +4,7 @@ import pytest
 
 from jobs import environments
 from trainhub_launch.errors import SpecError
-from trainhub_launch.report import Interpreter
+from trainhub_launch.machine import Interpreter
 from trainhub_launch.spec import EnvironmentRef
 
 HERE = (Interpreter("/usr/bin/python3", "3.11.7"), Interpreter("/opt/python3.12/bin/python", "3.12.1"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from jobs.interpreters import interpreters
 from tests.launch.builders import make_node, make_spec, pytorch
 from trainhub_launch.findings import Finding
+from trainhub_launch.machine import Interpreter
 from trainhub_launch.placement import FreeNode, demand, provisional
-from trainhub_launch.report import Interpreter
 from trainhub_launch.spec import EnvironmentRef
 
 

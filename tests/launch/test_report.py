@@ -9,19 +9,9 @@ from hypothesis import strategies as st
 
 from tests.launch.builders import make_placement, make_plan, make_spec, mpi
 from trainhub_launch.errors import WireError
+from trainhub_launch.machine import GpuFact, Heartbeat, Interpreter
 from trainhub_launch.order import EnvironmentSpec, NodeOrder
-from trainhub_launch.report import (
-    Ack,
-    AttemptFact,
-    GpuFact,
-    Heartbeat,
-    Interpreter,
-    LogChunk,
-    MemberFact,
-    OutputFile,
-    Report,
-    StopOrder,
-)
+from trainhub_launch.report import Ack, AttemptFact, LogChunk, MemberFact, OutputFile, Report, StopOrder
 
 BEAT = Heartbeat(
     agent_version="0.1", hostname="gpu-1", address="10.0.0.1", interface="eth0", cores=8, slots=32, memory_bytes=1 << 36,

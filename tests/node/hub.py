@@ -14,8 +14,9 @@ from typing import Any
 
 import msgpack
 
+from trainhub_launch.machine import Heartbeat
 from trainhub_launch.order import NodeOrder
-from trainhub_launch.report import Ack, AttemptFact, Heartbeat, Report, StopOrder
+from trainhub_launch.report import Ack, AttemptFact, Report, StopOrder
 
 TOKEN = "node-token-of-the-tests"
 Key = tuple[str, int]

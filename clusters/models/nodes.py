@@ -1,4 +1,4 @@
-"""Compute targets: clusters, their nodes and GPUs, and who holds what."""
+"""Clusters, their nodes and GPUs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,26 @@ from workspaces.models import User, Workspace
 
 
 class Cluster(models.Model):
-    """A named compute target. No workspace listed = open to all of them."""
+    """A named compute target. No workspace listed = open to all of them.
+
+    With a `provider` it grows and shrinks by itself between `min_nodes` and `max_nodes`: a node that has held nothing for
+    `idle_s` goes. `node_gpus`, `node_gpu_model` and `node_slots` say what a node that comes will offer. `low_priority`: its
+    nodes may vanish at any time, and their runs begin anew. A cluster that drains takes no new runs.
+    """
 
     name = models.SlugField(unique=True)
     kind = models.CharField(max_length=16, default="agent")
     workspaces = models.ManyToManyField(Workspace, blank=True, related_name="clusters")
+    description = models.CharField(max_length=200, blank=True)
+    provider = models.SlugField(blank=True, help_text="The folder of NODE_PROVIDERS whose executables make and release nodes.")
+    min_nodes = models.PositiveIntegerField(default=0)
+    max_nodes = models.PositiveIntegerField(default=0)
+    idle_s = models.PositiveIntegerField(default=600)
+    node_gpus = models.PositiveIntegerField(default=0)
+    node_gpu_model = models.CharField(max_length=64, blank=True)
+    node_slots = models.PositiveIntegerField(default=8)
+    low_priority = models.BooleanField(default=False)
+    drained_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:
@@ -21,7 +36,11 @@ class Cluster(models.Model):
 
 
 class Node(models.Model):
-    """A machine with a stable name. `interpreters`: [{path, version}]; `vitals`: the last heartbeat as JSON."""
+    """A machine with a stable name. `interpreters`: [{path, version}]; `vitals`: the last heartbeat as JSON
+    (`inventory.vitals`).
+
+    `drained_at`: takes no new runs since then; those that run go on. `monitor_only`: is watched and never takes a run.
+    """
 
     cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="nodes")
     name = models.SlugField(unique=True)
@@ -43,6 +62,12 @@ class Node(models.Model):
     boot_id = models.CharField(max_length=64, blank=True, help_text="Of the machine; another one means that it was restarted.")
     agent_id = models.CharField(max_length=32, blank=True, help_text="Of the agent process that reported last.")
     clock_offset_s = models.FloatField(default=0.0, help_text="The hub's clock less the node's.")
+    driver = models.CharField(max_length=64, blank=True)
+    cuda = models.CharField(max_length=32, blank=True)
+    nvml = models.CharField(max_length=500, blank=True, help_text="Why its GPUs cannot be read.")
+    monitor_only = models.BooleanField(default=False)
+    low_priority = models.BooleanField(default=False)
+    drained_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
 
     def __str__(self) -> str:
@@ -50,15 +75,23 @@ class Node(models.Model):
 
 
 class NodeEvent(models.Model):
-    """Append-only journal of a node: joined, restarted, renamed, cut off and back, full."""
+    """Append-only journal of a node: joined, restarted, renamed, cut off and back, full; and of its GPUs.
+
+    `gpu`: the UUID, where it befell one. `key` makes a message that may arrive twice one event.
+    """
 
     node = models.ForeignKey(Node, models.CASCADE, related_name="events")
     at = models.DateTimeField(default=timezone.now)
     kind = models.CharField(max_length=32)
     message = models.TextField()
+    gpu = models.CharField(max_length=96, blank=True)
+    code = models.IntegerField(default=0, help_text="Of an XID error its number.")
+    key = models.CharField(max_length=80, null=True, blank=True)
 
     class Meta:
         ordering = ["id"]
+        constraints = [models.UniqueConstraint(fields=["node", "key"], name="one_event_per_key")]
+        indexes = [models.Index(fields=["gpu", "at"], condition=~models.Q(gpu=""), name="event_of_gpu")]
 
 
 class JoinToken(models.Model):
@@ -70,12 +103,17 @@ class JoinToken(models.Model):
     created_by = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()
+    monitor_only = models.BooleanField(default=False)
     used_at = models.DateTimeField(null=True, blank=True)
     node = models.ForeignKey(Node, models.SET_NULL, null=True, blank=True, related_name="+", help_text="Who used it.")
 
 
 class Gpu(models.Model):
-    """A device, known by its UUID; `present` False once its node no longer reports it."""
+    """A device, known by its UUID; `present` False once its node no longer reports it.
+
+    `state`: ok or lost (`trainhub_launch.machine`), `error` how. `parent`: of a MIG device the UUID of its GPU; a GPU in MIG
+    mode (`mig`) is not offered itself.
+    """
 
     uuid = models.CharField(primary_key=True, max_length=96)
     node = models.ForeignKey(Node, models.CASCADE, related_name="gpus")
@@ -83,34 +121,11 @@ class Gpu(models.Model):
     name = models.CharField(max_length=100)
     memory_bytes = models.BigIntegerField(null=True)
     present = models.BooleanField(default=True)
+    state = models.CharField(max_length=16, default="ok")
+    error = models.TextField(blank=True)
+    parent = models.CharField(max_length=96, blank=True)
+    profile = models.CharField(max_length=32, blank=True)
+    mig = models.BooleanField(default=False)
 
     class Meta:
         ordering = ["node", "index"]
-
-
-class Lease(models.Model):
-    """GPUs (UUIDs) or process slots of one node held for one attempt of a run, until released.
-
-    `holder` is the run's id: this floor knows no runs. People of another `workspace` see only that something is busy.
-    """
-
-    node = models.ForeignKey(Node, models.CASCADE, related_name="leases")
-    holder = models.CharField(max_length=32, db_index=True)
-    attempt = models.PositiveIntegerField()
-    workspace = models.ForeignKey(Workspace, models.SET_NULL, null=True, related_name="+")
-    label = models.CharField(max_length=200, help_text="What a waiting run's message calls the holder, e.g. 'run 41'.")
-    gpus = models.JSONField(default=list)
-    slots = models.PositiveIntegerField(default=0)
-    created_at = models.DateTimeField(auto_now_add=True)
-    released_at = models.DateTimeField(null=True, blank=True)
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["node", "holder", "attempt"], name="one_lease_per_node_and_attempt")]
-        indexes = [models.Index(fields=["node"], condition=models.Q(released_at=None), name="lease_held")]
-
-
-class Hearing(models.Model):
-    """One row: the time in which the hub could hear its nodes. Outside of it silence proves nothing."""
-
-    since = models.DateTimeField()
-    until = models.DateTimeField()

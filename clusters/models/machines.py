@@ -1,0 +1,41 @@
+"""Machines that a provider makes and releases."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.utils import timezone
+
+from clusters.models.nodes import Cluster, JoinToken, Node
+
+
+class ProvidedMachine(models.Model):
+    """A machine asked of a cluster's provider, from the asking until it is gone.
+
+    `state`: wanted, provisioning, joining, up, releasing, gone, failed. `provider_id` is the provider's own word for it.
+    """
+
+    cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="machines")
+    name = models.SlugField(unique=True)
+    state = models.CharField(max_length=16)
+    provider_id = models.CharField(max_length=200, blank=True)
+    node = models.OneToOneField(Node, models.SET_NULL, null=True, blank=True, related_name="machine")
+    token = models.ForeignKey(JoinToken, models.SET_NULL, null=True, blank=True, related_name="+")
+    error = models.TextField(blank=True)
+    tries = models.PositiveIntegerField(default=0)
+    asked_at = models.DateTimeField(default=timezone.now)
+    changed_at = models.DateTimeField(default=timezone.now)
+    try_again_at = models.DateTimeField(null=True, blank=True)
+    gone_at = models.DateTimeField(null=True, blank=True)
+
+
+class ClusterEvent(models.Model):
+    """Append-only journal of a cluster: made, changed, drained, grown, shrunk, a provider that failed."""
+
+    cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="events")
+    at = models.DateTimeField(default=timezone.now)
+    kind = models.CharField(max_length=32)
+    message = models.TextField()
+    actor = models.CharField(max_length=150, blank=True)
+
+    class Meta:
+        ordering = ["id"]

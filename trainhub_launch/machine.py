@@ -1,0 +1,117 @@
+"""What a machine is and how it does, as its node tells the hub."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from trainhub_launch.errors import WireError
+from trainhub_launch.telemetry import GpuProcess
+from trainhub_launch.wire import numbers_of, read
+
+GPU_OK, GPU_LOST = "ok", "lost"
+GPU_STATES = (GPU_OK, GPU_LOST)
+
+
+@dataclass(frozen=True)
+class GpuFact:
+    """One device, by UUID.
+
+    `numbers`: the latest value of each metric (`trainhub_launch.metrics.GPU_KEYS`) and `counters` of each counter; what the
+    device does not support is absent, never 0. `state`: ok, or lost: it was there and does not answer any more, and `error`
+    says how. `parent`: of a MIG device, the UUID of the GPU that it is a part of, whose own numbers stand there; `profile`
+    its size, such as "1g.10gb". A GPU in MIG mode is not offered to runs, its MIG devices are.
+    """
+
+    uuid: str
+    index: int
+    name: str
+    memory_bytes: int | None = None
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    counters: Mapping[str, int] = field(default_factory=dict)
+    processes: tuple[GpuProcess, ...] = ()
+    state: str = GPU_OK
+    error: str = ""
+    parent: str = ""
+    profile: str = ""
+    mig: bool = False
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """A Python that runs can use as environment `system`."""
+
+    path: str
+    version: str
+
+
+@dataclass(frozen=True)
+class NetworkPort:
+    """An InfiniBand or RoCE port as the kernel tells it. `state`: ACTIVE, DOWN, INIT …; `rate`: "400 Gb/sec (4X NDR)"."""
+
+    device: str
+    port: int
+    state: str
+    rate: str = ""
+    link_layer: str = ""
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """What the node is and how it does. `cores`, `slots`: see FreeNode. Bytes and percent.
+
+    `numbers`: the machine's latest (`trainhub_launch.metrics.HOST_KEYS`). `nvml`: why GPUs cannot be read, a sentence; "" where
+    they can or where there is no driver at all.
+    """
+
+    agent_version: str
+    hostname: str
+    address: str
+    interface: str
+    cores: int
+    slots: int
+    memory_bytes: int
+    memory_used_bytes: int
+    cpu_pct: float
+    disk_free_bytes: int
+    gpus: tuple[GpuFact, ...] = ()
+    interpreters: tuple[Interpreter, ...] = ()
+    mpi: str = ""
+    run_as: str = ""
+    infiniband: bool = False
+    boot_id: str = ""
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    network_ports: tuple[NetworkPort, ...] = ()
+    driver: str = ""
+    cuda: str = ""
+    nvml: str = ""
+
+
+def heartbeat_of(data: Mapping[str, Any]) -> Heartbeat:
+    """Raises WireError, KeyError or TypeError for anything else."""
+    return read(
+        Heartbeat,
+        {
+            **data,
+            "gpus": tuple(_gpu(gpu) for gpu in data["gpus"]),
+            "interpreters": tuple(read(Interpreter, item) for item in data["interpreters"]),
+            "network_ports": tuple(read(NetworkPort, item) for item in data["network_ports"]),
+            "numbers": numbers_of(data["numbers"], "numbers"),
+        },
+    )
+
+
+def _gpu(data: Mapping[str, Any]) -> GpuFact:
+    if data["state"] not in GPU_STATES:
+        raise WireError(f"unknown state {data['state']!r} of a GPU")
+    counters = numbers_of(data["counters"], "counters")
+    return read(
+        GpuFact,
+        {
+            **data,
+            "numbers": numbers_of(data["numbers"], "numbers"),
+            "counters": {name: int(value) for name, value in counters.items()},
+            "processes": tuple(read(GpuProcess, item) for item in data["processes"]),
+        },
+    )

@@ -1,0 +1,135 @@
+"""Numbers over time on the wire: blocks of samples and of buckets, processes on GPUs, and what befell a GPU."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trainhub_launch.errors import WireError
+from trainhub_launch.metrics import GPU_KEYS, HOST_KEYS
+
+SAMPLE_S = 1
+BUCKET_S = 10
+HOST = ""
+"""The subject of a machine's own numbers; every other subject is a GPU's UUID."""
+MOST_SUBJECTS = 512
+"""GPUs of one node, with their MIG devices."""
+MOST_STEPS = 3600
+ITEM_BYTES = 4
+UNKNOWN = float("nan")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Numbers of `subjects` at `steps` moments, `step_s` apart, from `start` on (Unix seconds by the node's clock; a
+    multiple of `step_s`).
+
+    `values` is a matrix [step][subject][metric] of little-endian float32; NaN = not known, never 0 for it. In a block of
+    buckets a value is the mean over its bucket and `peaks`, of the same shape, the maximum; samples have no peaks.
+    The host's metrics and the GPUs' differ, so they travel in blocks of their own: subjects are (HOST,) or GPUs' UUIDs.
+    """
+
+    start: int
+    step_s: int
+    subjects: tuple[str, ...]
+    metrics: tuple[str, ...]
+    values: bytes
+    peaks: bytes = b""
+
+    @property
+    def steps(self) -> int:
+        return len(self.values) // (ITEM_BYTES * len(self.subjects) * len(self.metrics))
+
+    @property
+    def end(self) -> int:
+        """The moment from which the next block goes on."""
+        return self.start + self.steps * self.step_s
+
+    @property
+    def is_host(self) -> bool:
+        return self.subjects == (HOST,)
+
+
+@dataclass(frozen=True)
+class GpuProcess:
+    """A process that has memory or work on a GPU. `run`, `attempt`, `rank`: of ours, where it is; rank None = a launcher
+    or a helper of the run. None = the device cannot tell."""
+
+    pid: int
+    name: str
+    user: str = ""
+    memory_bytes: int | None = None
+    sm_pct: float | None = None
+    run: str = ""
+    attempt: int = 0
+    rank: int | None = None
+
+
+@dataclass(frozen=True)
+class GpuEvent:
+    """What befell a GPU, once. `kind`: xid, lost, back, ecc, nvml_lost or nvml_back. `serial` counts an agent's events from 1.
+    `gpu` is "" where it befell the library as a whole; `code` the XID's number, else 0."""
+
+    serial: int
+    at: float
+    kind: str
+    gpu: str
+    code: int = 0
+    detail: str = ""
+
+
+EVENT_KINDS = ("xid", "lost", "back", "ecc", "nvml_lost", "nvml_back")
+
+
+def pack(rows: Sequence[Sequence[Mapping[str, float]]], metrics: Sequence[str]) -> bytes:
+    """The matrix of a block from rows[step][subject][metric]; what is absent is NaN."""
+    return array("f", [row.get(metric, UNKNOWN) for step in rows for row in step for metric in metrics]).tobytes()
+
+
+def unpack(values: bytes) -> array[float]:
+    """All numbers of a matrix, in order."""
+    numbers = array("f")
+    numbers.frombytes(values)
+    return numbers
+
+
+def check(block: Block) -> None:
+    """Raises WireError for a block that is not what it says."""
+    if not 1 <= len(block.subjects) <= MOST_SUBJECTS or len(set(block.subjects)) != len(block.subjects):
+        raise WireError(f"a block must have 1 to {MOST_SUBJECTS} different subjects, not {len(block.subjects)}")
+    known = HOST_KEYS if block.is_host else GPU_KEYS
+    if not block.metrics or len(set(block.metrics)) != len(block.metrics) or not set(block.metrics) <= known.keys():
+        raise WireError("a block's metrics must be different ones that the hub knows")
+    if any(len(subject) > 96 or "\0" in subject for subject in block.subjects) or HOST in block.subjects[1:]:
+        raise WireError("a block's subjects must be UUIDs of GPUs, or the host alone")
+    if block.step_s not in (SAMPLE_S, BUCKET_S) or block.start < 0 or block.start % block.step_s:
+        raise WireError(f"a block must begin at a multiple of its step, which is {SAMPLE_S} or {BUCKET_S} s")
+    row = ITEM_BYTES * len(block.subjects) * len(block.metrics)
+    if not block.values or len(block.values) % row or block.steps > MOST_STEPS:
+        raise WireError(f"a block of {len(block.values)} bytes is no matrix of 1 to {MOST_STEPS} rows of {row} bytes")
+    if len(block.peaks) != (len(block.values) if block.step_s == BUCKET_S else 0):
+        raise WireError("buckets must have as many peaks as values, and samples none")
+
+
+def block_of(data: Mapping[str, Any]) -> Block:
+    """From the wire, checked."""
+    block = Block(
+        start=_whole(data["start"]), step_s=_whole(data["step_s"]), subjects=tuple(str(item) for item in data["subjects"]),
+        metrics=tuple(str(item) for item in data["metrics"]), values=_bytes(data["values"]), peaks=_bytes(data["peaks"]),
+    )
+    check(block)
+    return block
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**40:
+        raise WireError("a block's start and step must be whole numbers")
+    return value
+
+
+def _bytes(value: Any) -> bytes:
+    if not isinstance(value, bytes):
+        raise WireError("a block's numbers must be bytes")
+    return value
