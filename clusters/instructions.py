@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from django.conf import settings
 
 from clusters.wheel import sha256, wheel
+from trainhub_launch.addresses import is_loopback
 
 FOLDER = "trainhub-node"
 
@@ -42,11 +42,7 @@ def instructions(token: str) -> Instructions:
 
 
 def reaches_only_this_machine() -> bool:
-    host = urlsplit(settings.PUBLIC_URL).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return is_loopback(urlsplit(settings.PUBLIC_URL).hostname or "")
 
 
 def _install() -> tuple[str, ...]:

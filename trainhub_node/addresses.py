@@ -47,14 +47,6 @@ def towards(url: str) -> str:
         return ""
 
 
-def is_loopback(host: str) -> bool:
-    """Whether a host, as a URL names it, is this machine itself."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
-
-
 def _normal(address: str) -> str:
     try:
         return str(ipaddress.ip_address(address))

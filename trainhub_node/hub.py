@@ -12,11 +12,11 @@ from typing import Any
 import httpx
 import msgpack
 
+from trainhub_launch.addresses import is_loopback
 from trainhub_launch.errors import WireError
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.report import Ack, Report
 from trainhub_node import __version__
-from trainhub_node.addresses import is_loopback
 
 TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 # Shorter than the 5 s after which web servers close an idle connection, perhaps just as it is used again.

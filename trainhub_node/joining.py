@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from trainhub_launch.addresses import is_loopback
 from trainhub_node import clock, configuration, interpreters, settings
-from trainhub_node.addresses import is_loopback
 from trainhub_node.hub import Hub, HubError, Refused, Unwelcome, client, why
 from trainhub_node.settings import NodeSettings, SettingsError
 

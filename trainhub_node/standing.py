@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from trainhub_launch.addresses import is_loopback
 from trainhub_node import app, clock, heartbeat, interpreters
-from trainhub_node.addresses import is_loopback
 from trainhub_node.gpu import Gpus
 from trainhub_node.hub import Hub, HubError, Unwelcome
 from trainhub_node.settings import NodeSettings

@@ -6,7 +6,6 @@ and a new token or a revocation ends the old one.
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,12 +19,15 @@ from clusters.brokers.errors import BrokerAway, NotAllowed
 from clusters.brokers.rabbitmq import RabbitMq
 from clusters.brokers.valkey import Valkey
 from clusters.models import Node
+from trainhub_launch.addresses import is_loopback
 from workspaces.tokens import digest
 
 log = logging.getLogger(__name__)
 REDIS = ("redis", "rediss", "redis+socket")
 RABBITMQ = ("amqp", "amqps")
 ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared with, never bound
+UNNAMED = "localhost"
+"""What a broker's URL means that names no host."""
 SOCKET_OPTIONS = {"socket_timeout": 30, "socket_connect_timeout": 5, "socket_keepalive": True}
 _told: set[str] = set()
 
@@ -110,7 +112,8 @@ def _base(node: Node, asked_host: str) -> SplitResult | None:
         seen = urlsplit(settings.NODE_BROKER_URL)
         host = asked_host if seen.hostname in ANY_ADDRESS else seen.hostname or asked_host
         return seen._replace(netloc=_netloc(host, seen.port), path=own.path if own.scheme != "redis+socket" else seen.path)
-    if (own.scheme == "redis+socket" or _is_loopback(own.hostname or "")) and not _is_loopback(asked_host):
+    is_here_alone = own.scheme == "redis+socket" or is_loopback(own.hostname or UNNAMED)
+    if is_here_alone and not is_loopback(asked_host or UNNAMED):
         _tell_once(
             "Nodes on other machines get no wake-ups, only work with the answers to their reports: the broker listens on "
             "this machine alone. Set OPEN=1, or NODE_BROKER_URL to how they reach the broker."
@@ -141,13 +144,6 @@ def _options(node: Node) -> dict[str, Any]:
 def _netloc(host: str, port: int | None) -> str:
     shown = f"[{host}]" if ":" in host else host
     return shown if port is None else f"{shown}:{port}"
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host in ("localhost", "")
 
 
 def _tell_once(sentence: str) -> None:

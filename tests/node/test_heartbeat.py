@@ -42,16 +42,6 @@ class TestAddresses:
         assert addresses.towards("https://localhost") in ("127.0.0.1", "::1")
         assert addresses.towards(NOWHERE) == ""
 
-    @pytest.mark.parametrize(
-        ("host", "is_it"),
-        [
-            ("127.0.0.1", True), ("127.8.8.8", True), ("::1", True), ("localhost", True), ("10.0.0.1", False),
-            ("hub.example.org", False),
-        ],
-    )
-    def test_know_this_machine_itself(self, host: str, is_it: bool) -> None:
-        assert addresses.is_loopback(host) is is_it
-
 
 class TestPlace:
     def test_is_on_the_way_to_the_hub(self, settings: NodeSettings) -> None:
