@@ -218,8 +218,6 @@ def _enrol(hub: Hub, secret: str, wish: Wish, url: str) -> dict[str, str]:
 def _write(wish: Wish, url: str, told: Mapping[str, str], ca: str) -> None:
     values = {name: value for name, variable in configuration.NAMES.items() if (value := wish.environment.get(variable))}
     own = {"hub_url": url, "token": told["token"], "name": told["name"], "cluster": told["cluster"]}
-    if wish.insecure_http:
-        own["insecure_http"] = "yes"
     try:
         configuration.write(wish.folder, {**values, **own}, ca)
     except OSError as error:
