@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import shutil
 import subprocess
 import sys
 import threading
@@ -55,4 +56,17 @@ def _build(folder: Path) -> Path | None:
         return None
     if done.returncode:
         log.error("The package for nodes could not be built:\n%s", done.stderr)
+        return None
+    _discard_others(folder)
     return _made(folder)
+
+
+def _discard_others(folder: Path) -> None:
+    """Packages of other sources: this hub hands out none of them any more, and every upgrade leaves one behind."""
+    for other in folder.parent.iterdir():
+        if other == folder:
+            continue
+        if other.is_dir() and not other.is_symlink():
+            shutil.rmtree(other, ignore_errors=True)
+        else:
+            other.unlink(missing_ok=True)

@@ -125,6 +125,7 @@ class TestPackage:
         _write_package(tmp_path / "of-an-older-hub")
         answer = await client.get("/api/v1/node/wheel/trainhub_node-9.9-py3-none-any.whl")
         assert answer.status_code == 404
+        assert [folder.name for folder in tmp_path.iterdir()] == [digest_of_sources()]
 
 
 def _write_package(folder: Path) -> None:

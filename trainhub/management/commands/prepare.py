@@ -22,8 +22,6 @@ class Command(BaseCommand):
         shown = places.certificate()
         if shown is not None and shown.ca is not None:
             _make_certificate()
-        for stale in places.NODE_WHEELS.glob("*.whl"):
-            stale.unlink()  # built from sources that may have changed since
         call_command("migrate", interactive=False, verbosity=0)
         password = ensure_owner()
         node = _enrol_this_machine()
