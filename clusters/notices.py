@@ -9,7 +9,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from clusters import clocks
+from clusters import clocks, happenings
 from clusters.models import Node
 
 VERSION = re.compile(r'^__version__ = "([^"]+)"', re.MULTILINE)
@@ -45,11 +45,7 @@ def _clock(node: Node) -> Notice | None:
 def _disk(node: Node) -> Notice | None:
     if not node.vitals.get("disk_low"):
         return None
-    free = node.vitals.get("disk_free_bytes", 0) / 1024**3
-    return Notice(
-        "failed", "circle-stack",
-        f"Only {free:.1f} GiB are free where it keeps runs; logs and outputs may be cut short. Free space there.",
-    )
+    return Notice("failed", "circle-stack", happenings.disk_sentence(node.vitals.get("disk_free_bytes", 0)))
 
 
 def _slots(node: Node, free: int) -> Notice | None:
