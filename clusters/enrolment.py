@@ -8,8 +8,8 @@ from functools import partial
 from django.db import transaction
 from django.utils import timezone
 
-from clusters import brokers
-from clusters.models import Cluster, Node, NodeEvent
+from clusters import brokers, journal
+from clusters.models import Cluster, Node
 from live.publish import publish_on_commit
 from live.topics import node_topic
 from trainhub_launch.errors import SpecError
@@ -59,7 +59,7 @@ def revoke(node: Node, by: User | str = "command line") -> None:
     """Refuse the node from now on, here and at the broker. What it runs becomes lost in time; its history stays."""
     node.revoked_at = timezone.now()
     node.save(update_fields=["revoked_at"])
-    NodeEvent.objects.create(node=node, kind="revoked", message=f"Revoked by {by}; the hub does not listen to it any more.")
+    journal.add(node, "revoked", f"Revoked by {by}; the hub does not listen to it any more.")
     audit.record(by, "node.revoked", node.name, cluster=node.cluster.name)
     _leave_broker(node)
     _announce(node)

@@ -12,9 +12,10 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from clusters import journal
 from clusters.enrolment import EnrolmentError, check_name, enrol, name_of_host
 from clusters.heartbeat import status
-from clusters.models import Cluster, JoinToken, Node, NodeEvent
+from clusters.models import Cluster, JoinToken, Node
 from clusters.states import NodeStatus
 from workspaces import audit
 from workspaces.models import User
@@ -72,7 +73,7 @@ def join(text: str, name: str, hostname: str, *, replace: bool = False, address:
     inviter = token.created_by.get_username() if token.created_by else "command line"
     did = "joined" if known is None else "took the node's place in"
     message = f"The machine {hostname or 'without a name'} at {address or 'an unknown address'} {did} cluster {token.cluster}."
-    NodeEvent.objects.create(node=node, kind="joined", message=f"{message} Invited by {inviter}.")
+    journal.add(node, "joined", f"{message} Invited by {inviter}.")
     audit.record(
         f"node {wanted}", "node.joined", wanted, cluster=token.cluster, hostname=hostname, address=address, invited_by=inviter
     )

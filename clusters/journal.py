@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from django.utils import timezone
+
 from clusters.models import Node, NodeEvent
 
 AGAIN_AFTER = timedelta(minutes=10)
@@ -12,7 +14,12 @@ AGAIN_AFTER = timedelta(minutes=10)
 def note(node: Node, kind: str, message: str, at: datetime) -> None:
     """`kind`: heard, silent, lost, back, restarted, agent, renamed, clock or disk."""
     if not NodeEvent.objects.filter(node=node, kind=kind, message=message, at__gt=at - AGAIN_AFTER).exists():
-        NodeEvent.objects.create(node=node, kind=kind, message=message, at=at)
+        add(node, kind, message, at)
+
+
+def add(node: Node, kind: str, message: str, at: datetime | None = None) -> None:
+    """What happens once, and counts each time: `kind` is joined or revoked. `at` None: now."""
+    NodeEvent.objects.create(node=node, kind=kind, message=message, at=at or timezone.now())
 
 
 def recent_events(node: Node, most: int = 20) -> list[NodeEvent]:
