@@ -30,7 +30,10 @@ CLAIMED = (RunState.PREPARING, RunState.RUNNING, RunState.FINALIZING)
 
 
 def watch(now: datetime | None = None) -> None:
-    """Look at every node that is silent or cut off, and at what runs there. Often: it costs next to nothing."""
+    """Look at every node that is silent or cut off, and at what runs there. Often: it costs next to nothing.
+
+    Nothing triggers this, so it needs no twin: time alone makes a node silent, and a revoked one is found here too.
+    """
     now = now or timezone.now()
     span = heard(now)
     silence.note(now, span)
@@ -39,14 +42,14 @@ def watch(now: datetime | None = None) -> None:
     parts = AttemptNode.objects.filter(away, settled_at=None, attempt__ended_at=None, claimed_at__isnull=False)
     for run in Run.objects.filter(pk__in=parts.values("attempt__run"), state__in=CLAIMED).order_by("pk"):
         try:
-            look_at(run, now, span)
+            _look_at(run, now, span)
         except DatabaseError:
             raise
         except Exception:
             log.exception("Run %s could not be looked after; the others go on", run.pk)
 
 
-def look_at(run: Run, now: datetime, span: Heard) -> None:
+def _look_at(run: Run, now: datetime, span: Heard) -> None:
     """What the silence of its nodes means for this run."""
     rows = list(
         AttemptNode.objects.select_related("node", "attempt")

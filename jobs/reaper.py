@@ -48,7 +48,6 @@ def _look_at(run: Run, now: datetime, span: Heard) -> None:
     if run.state == RunState.CANCEL_REQUESTED:
         _overdue_cancel(run, parts, now, span)
         return
-    losing.look_at(run, now, span)
     if any(part.claimed_at is None for part in parts):
         _never_started(run, parts, now)
     elif len(parts) > 1 and run.state in (RunState.PREPARING, RunState.RUNNING):

@@ -7,7 +7,7 @@ import pytest
 from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
 
 from clusters import enrolment
-from jobs import claims, launching, logstore, losing, reaper
+from jobs import claims, launching, logstore, losing
 from jobs.models import Run
 from jobs.states import MemberState, Reason, RunState
 from tests.jobs.builders import Played, alive, both_running, ended, node, running
@@ -102,13 +102,6 @@ class TestLoss:
         cut_off(61)
         assert state_of(second)[0] == RunState.FAILED
         assert state_of(run)[0] == RunState.COMPLETED
-
-    def test_the_tick_does_the_same(self, who: Principal) -> None:
-        _, _, run = both_running(who)
-        then = later(61)
-        heard_at(then, "alpha")
-        reaper.tick(then)
-        assert (state_of(run)[0], members(run)[1]) == (RunState.FAILED, MemberState.LOST)
 
 
 class TestBlame:

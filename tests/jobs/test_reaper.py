@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from clusters import hearing
 from clusters.models import Hearing, Lease, Node
-from jobs import launching, logstore, reaper
+from jobs import launching, logstore, losing, reaper
 from jobs.models import Draft, Run
 from jobs.states import RunState
 from tests.jobs.builders import launched, node, queued, running
@@ -55,13 +55,13 @@ class TestSilence:
     def test_is_shown_first_and_only_once(self, who: Principal) -> None:
         _, run = running(who)
         for seconds in (15, 20, 25):
-            reaper.tick(later(seconds))
+            losing.watch(later(seconds))
         assert state_of(run)[0] == RunState.RUNNING
         assert run.events.filter(message__startswith="Node alpha does not report").count() == 1
 
     def test_then_fails_the_run_and_keeps_its_gpus_reserved(self, who: Principal) -> None:
         _, run = running(who)
-        reaper.tick(later(61))
+        losing.watch(later(61))
         state, sentence = state_of(run)
         assert state == RunState.FAILED
         assert sentence.startswith("Node alpha has not reported for 61 s")
@@ -70,7 +70,7 @@ class TestSilence:
 
     def test_a_run_with_retries_goes_on_elsewhere(self, who: Principal) -> None:
         _, run = running(who, limits={"retries": 1})
-        reaper.tick(later(61))
+        losing.watch(later(61))
         assert state_of(run)[0] == RunState.QUEUED
         Node.objects.update(slots=1)
         node("beta")
@@ -84,7 +84,7 @@ class TestSilence:
         Node.objects.update(last_report_at=timezone.now() - timedelta(hours=1))
         Hearing.objects.all().delete()
         hearing.pulse(timezone.now())
-        reaper.tick()
+        losing.watch()
         assert state_of(run)[0] == RunState.RUNNING
 
 
