@@ -14,13 +14,13 @@ from pathlib import PurePosixPath
 from jobs.models import AttemptNode, Run
 from jobs.queueing import wake_soon
 from jobs.states import RunState
-from trainhub_launch.report import AttemptFact, DaemonCall
+from trainhub_launch.report import READY, AttemptFact, DaemonCall
 
 log = logging.getLogger(__name__)
 PROGRAMS = frozenset({"orted", "prted"})
 MOST_WORDS = 256
 MOST_CHARACTERS = 64 * 1024
-LAUNCHING = ("ready", "running")
+LAUNCHING = (READY, "running")
 
 
 def note_calls(run: Run, part: AttemptNode, fact: AttemptFact) -> None:
@@ -32,7 +32,7 @@ def note_calls(run: Run, part: AttemptNode, fact: AttemptFact) -> None:
         wanted = _named(part, parts, call)
         if wanted is None:
             log.warning("Run %s: a call for an MPI daemon on %r is not heeded", run.pk, call.host[:100])
-        elif not wanted.daemon and wanted.phase == "ready":
+        elif not wanted.daemon and wanted.phase == READY:
             wanted.daemon = list(call.argv)
             AttemptNode.objects.filter(pk=wanted.pk).update(daemon=wanted.daemon)
             wake_soon(wanted.node, run.pk, part.attempt.number)

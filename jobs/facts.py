@@ -17,7 +17,7 @@ from jobs.queueing import launch_soon
 from jobs.states import MEMBER_FINAL, MemberState
 from live.publish import publish_on_commit
 from live.topics import run_topic
-from trainhub_launch.report import PHASES, AttemptFact, OutputFile
+from trainhub_launch.report import PHASES, READY, AttemptFact, OutputFile
 from workspaces import blobs
 
 log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ def apply(node: Node, part_id: int, fact: AttemptFact, now: datetime) -> bool:
         if fact.phase == "done" and part.attempt.ended_at is not None and leases.release(run.pk, fact.attempt, node):
             launch_soon()
         daemons.note_calls(run, part, fact)
-        if fact.phase != readiness.READY or not readiness.look(run, part, news=entered):
+        if fact.phase != READY or not readiness.look(run, part, news=entered):
             moving.move(run, part.attempt, node, now)
     return whole
 
@@ -50,7 +50,7 @@ def _store(part: AttemptNode, fact: AttemptFact) -> None:
     if stored == part.fact:
         return
     part.fact, part.phase = stored, fact.phase
-    if fact.phase == readiness.READY:
+    if fact.phase == READY:
         part.ports = planning.usable(fact.ports)
     AttemptNode.objects.filter(pk=part.pk).update(fact=stored, phase=part.phase, ports=part.ports)
 

@@ -11,7 +11,7 @@ from django.db.models import BooleanField, ExpressionWrapper, Q
 
 from jobs.models import AttemptNode, Member
 from jobs.states import RunState
-from trainhub_launch.report import StopOrder
+from trainhub_launch.report import READY, StopOrder
 
 Key = tuple[str, int]
 REMEMBERED_S = 0.2
@@ -63,7 +63,7 @@ class Holding:
 
     @property
     def _may_go(self) -> bool:
-        return self.phase == "ready" and self.planned and self.run_state in (RunState.PREPARING, RunState.RUNNING)
+        return self.phase == READY and self.planned and self.run_state in (RunState.PREPARING, RunState.RUNNING)
 
     def stop(self) -> StopOrder | None:
         if self.phase == "done":

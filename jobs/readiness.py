@@ -12,8 +12,8 @@ from jobs.states import Reason, RunState
 from trainhub_launch.environment import MASTER_PORT
 from trainhub_launch.errors import SpecError
 from trainhub_launch.plan import LaunchPlan
+from trainhub_launch.report import READY
 
-READY = "ready"
 BEFORE_READY = {
     "": "starting to prepare",
     "accepted": "fetching the source",

@@ -17,6 +17,7 @@ from jobs import launching, lifecycle, logstore, losing, readiness
 from jobs.ending import end
 from jobs.models import AttemptNode, Draft, Run
 from jobs.states import Reason, RunState
+from trainhub_launch.report import READY
 
 log = logging.getLogger(__name__)
 CANCEL_PATIENCE_S = 30
@@ -72,8 +73,8 @@ def _never_ready(run: Run, parts: list[AttemptNode], now: datetime) -> None:
             facts = {"node": part.node.name, "seconds": round(settings.NEVER_READY_AFTER), "detail": detail}
             end(run.pk, run.attempt, Reason.NEVER_READY, facts)
             return
-    all_ready_at = max((part.fact.get("phase_at", {}).get(readiness.READY, 0.0) for part in parts), default=0.0)
-    idle = [part for part in parts if part.phase == readiness.READY]
+    all_ready_at = max((part.fact.get("phase_at", {}).get(READY, 0.0) for part in parts), default=0.0)
+    idle = [part for part in parts if part.phase == READY]
     if idle and parts[0].attempt.plan is not None and now.timestamp() - all_ready_at >= settings.NEVER_STARTED_AFTER:
         facts = {"node": idle[0].node.name, "seconds": round(settings.NEVER_STARTED_AFTER)}
         end(run.pk, run.attempt, Reason.NEVER_STARTED, facts)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from trainhub_launch.report import PHASES, AttemptFact, DaemonCall, MemberFact, OutputFile
+from trainhub_launch.report import PHASES, READY, AttemptFact, DaemonCall, MemberFact, OutputFile
 from trainhub_node import attempts as book
 from trainhub_node import records
 from trainhub_node.rundir import DAEMON_CALL, RunDir
@@ -27,7 +27,7 @@ class Folder:
         outputs = self._read(self.rundir.outputs_record) or {}
         reached = {**state.get("phase_at", {}), **agent["phase_at"]}
         if book.READY_PORTS not in claim:
-            reached.pop("ready", None)
+            reached.pop(READY, None)
         phase_at = {phase: reached[phase] for phase in PHASES if phase in reached}
         warnings = (*state.get("warnings", ()), *agent["warnings"], *outputs.get("warnings", ()), *extra_warnings)
         return AttemptFact(
@@ -37,13 +37,13 @@ class Folder:
             logs=dict(logs), outputs=tuple(OutputFile(**file) for file in outputs.get("files", ())),
             error=state.get("error") or agent["error"], error_kind=state.get("error_kind") or agent["error_kind"],
             stopping=state.get("stopping") or agent["stopping"], warnings=warnings,
-            ports=tuple(claim.get("held", ())) if "ready" in phase_at else (),
-            versions=state.get("versions", {}) if "ready" in phase_at else {}, daemons=tuple(self._daemons()),
+            ports=tuple(claim.get("held", ())) if READY in phase_at else (),
+            versions=state.get("versions", {}) if READY in phase_at else {}, daemons=tuple(self._daemons()),
         )
 
     @property
     def is_ready(self) -> bool:
-        return "ready" in self.state().get("phase_at", {})
+        return READY in self.state().get("phase_at", {})
 
     @property
     def may_say_ready(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trainhub_launch.report import READY
 from trainhub_node import child, launcher, versions
 
 TYPE_CHECKING = False
@@ -17,6 +18,6 @@ def reach(gang: Gang) -> None:
         launcher.program(gang, env, *launcher.programs_wanted(gang))
     gang.state["versions"] = versions.of(gang, env)
     gang.check_stop()
-    gang.enter("ready")
+    gang.enter(READY)
     gang.note("Ready; waiting until every node of the run is.")
     gang.order = child.awaited(gang, gang.folder.go)
