@@ -75,6 +75,7 @@ class Agent:
         self._sampler.close()
         self._starter.close()
         self._uploads.close()
+        self._attempts.close()
 
     def wake(self, run: str, attempt: int) -> None:
         self._starter.wake(run, attempt)

@@ -110,6 +110,10 @@ class Attempts:
         with self._lock:
             return set().union(*self._ports.values())
 
+    def close(self) -> None:
+        """This agent keeps no port any more. What the attempts hold stands in their folders, for the next one."""
+        self._locks.close()
+
     def settle(self, key: Key) -> None:
         """The hub knows all about it: nothing is to be told any more."""
         folder = self.get(key)

@@ -22,16 +22,18 @@ class PortLocks:
         self._folder = folder or Path(tempfile.gettempdir()) / "trainhub-ports"
         self._guard = threading.Lock()
         self._files: dict[int, int] = {}
+        self._is_closed = False
+        self._folder_fd: int | None = None
         try:
             self._folder.mkdir()
-            self._folder.chmod(EVERYBODY_MAY_MAKE_FILES)
+            os.fchmod(self._opened(), EVERYBODY_MAY_MAKE_FILES)
         except OSError:
             return  # it is there already, or will be missed: see `take`
 
     def take(self, port: int) -> bool:
         """Whether the port is ours now. Where files cannot be had nobody can be asked, and it is."""
         with self._guard:
-            if port in self._files:
+            if self._is_closed or port in self._files:
                 return True
             try:
                 fd = self._open(port)
@@ -51,12 +53,30 @@ class PortLocks:
             for port in self._files.keys() - set(ports):
                 os.close(self._files.pop(port))
 
+    def close(self) -> None:
+        """Let all go, and lock nothing any more: a step of an attempt that still runs would keep its port for nobody."""
+        with self._guard:
+            self._is_closed = True
+            for fd in self._files.values():
+                os.close(fd)
+            self._files.clear()
+            if self._folder_fd is not None:
+                os.close(self._folder_fd)
+                self._folder_fd = None
+
     def _open(self, port: int) -> int:
-        path = self._folder / str(port)
+        folder, name = self._opened(), str(port)
         try:
             # Without O_CREAT where it exists: in a folder that all may write to the kernel refuses others' files then.
-            return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            return os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder)
         except FileNotFoundError:
-            fd = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, EVERYBODY_MAY_READ)
+            fd = os.open(name, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW, EVERYBODY_MAY_READ, dir_fd=folder)
             os.fchmod(fd, EVERYBODY_MAY_READ)
             return fd
+
+    def _opened(self) -> int:
+        """The folder itself: a link in its place, which anybody may put there before us, would have us make files
+        elsewhere. Asked for until it is had, because whoever makes it opens it to others a moment later."""
+        if self._folder_fd is None:
+            self._folder_fd = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        return self._folder_fd

@@ -40,6 +40,22 @@ class TestPortLocks:
         assert PortLocks(tmp_path / "not" / "there").take(6105)
 
 
+    def test_a_link_in_place_of_the_folder_is_not_followed(self, tmp_path: Path) -> None:
+        (tmp_path / "elsewhere").mkdir()
+        (tmp_path / "ports").symlink_to(tmp_path / "elsewhere")
+
+        assert PortLocks(tmp_path / "ports").take(6105)
+        assert list((tmp_path / "elsewhere").iterdir()) == []
+
+    def test_an_agent_that_closes_keeps_none_and_takes_none_again(self, tmp_path: Path) -> None:
+        one, other = PortLocks(tmp_path), PortLocks(tmp_path)
+        one.take(6105)
+
+        one.close()
+
+        assert [one.take(6106), other.take(6105), other.take(6106)] == [True, True, True]
+
+
 class TestNamedIn:
     def test_finds_the_offered_ones_in_any_variable(self) -> None:
         config = '{"cluster": {"worker": ["127.0.0.1:6106", "127.0.0.1:6107"]}}'
