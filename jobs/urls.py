@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
+from jobs.exposition.page import MetricsPage
 from jobs.views import actions, catalog, dashboard, lanes, listing, run, search
 
 urlpatterns = [
@@ -16,6 +17,7 @@ urlpatterns = [
     path("runs/<int:number>/lanes/", lanes.live, name="run-lanes"),
     path("runs/<int:number>/<slug:tab>/", run.run, name="run-tab"),
     path("runs/id/<str:run_id>/", run.by_id, name="run-by-id"),
+    path("metrics", MetricsPage.as_view(), name="metrics"),
     path("experiments/", catalog.experiments, name="experiments"),
     path("environments/", catalog.environments, name="environments"),
 ]

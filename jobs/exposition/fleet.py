@@ -1,0 +1,72 @@
+"""Nodes, runs and alerts as metric families."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from django.db.models import Count, Min, QuerySet
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from clusters.models import Alert, Node
+from clusters.states import NodeStatus
+from jobs.models import Run
+from jobs.states import ACTIVE, RunState
+from trainhub_launch.metrics import HOST_METRICS
+
+NODE = ("instance", "cluster", "Hostname")
+_UNIT = {"%": "percent", "B": "bytes", "B/s": "bytes_per_second"}
+Standing = Sequence[tuple[Node, NodeStatus]]
+
+
+def nodes(standing: Standing, now: datetime) -> Iterator[Metric]:
+    up = GaugeMetricFamily("trainhub_node_up", "1 while the node reports, 0 while it is silent, lost or revoked.", labels=NODE)
+    drained = GaugeMetricFamily("trainhub_node_drained", "1 while the node takes no new runs.", labels=NODE)
+    age = GaugeMetricFamily("trainhub_node_report_age_seconds", "Time since the node's last report.", labels=NODE)
+    for node, how in standing:
+        labels = _labels(node)
+        up.add_metric(labels, float(how is NodeStatus.READY))
+        drained.add_metric(labels, float(node.drained_at is not None))
+        if node.last_report_at is not None:
+            age.add_metric(labels, max(0.0, (now - node.last_report_at).total_seconds()))
+    yield from (up, drained, age)
+    spoken = [(_labels(node), node.vitals.get("host", {})) for node, how in standing if how is NodeStatus.READY]
+    for metric in HOST_METRICS:
+        gauge = GaugeMetricFamily(_host_name(metric.key, metric.unit), f"{metric.label} of the machine.", labels=NODE)
+        for labels, told in spoken:
+            if metric.key in told:
+                gauge.add_metric(labels, told[metric.key])
+        yield gauge
+
+
+def runs(seen: QuerySet[Run], now: datetime) -> Iterator[Metric]:
+    """`seen`: the runs that whoever asks may see."""
+    active = GaugeMetricFamily("trainhub_runs", "Runs that are not over, by state.", labels=("workspace", "state"))
+    for name, state, count in seen.filter(state__in=ACTIVE).values_list("workspace__name", "state").annotate(Count("pk")):
+        active.add_metric((name, state), count)
+    yield active
+    waiting = GaugeMetricFamily(
+        "trainhub_queue_oldest_seconds", "How long the run that has waited longest has waited.", labels=("workspace",)
+    )
+    for name, since in seen.filter(state=RunState.QUEUED).values_list("workspace__name").annotate(Min("created_at")):
+        waiting.add_metric((name,), max(0.0, (now - since).total_seconds()))
+    yield waiting
+
+
+def alerts(open_alerts: Sequence[Alert]) -> Iterator[Metric]:
+    firing = GaugeMetricFamily("trainhub_alerts_firing", "Alerts that fire now.", labels=("kind", "severity", "instance"))
+    counted = Counter((alert.kind, alert.severity, alert.node.name if alert.node else "") for alert in open_alerts)
+    for labels, count in counted.items():
+        firing.add_metric(labels, count)
+    yield firing
+
+
+def _labels(node: Node) -> tuple[str, ...]:
+    return node.name, node.cluster.name, node.hostname
+
+
+def _host_name(key: str, unit: str) -> str:
+    """cpu_pct -> trainhub_host_cpu_percent: Prometheus spells units out."""
+    stem = key.removesuffix("_pct").removesuffix("_bytes_s").removesuffix("_bytes")
+    return "_".join(["trainhub_host", stem, *([_UNIT[unit]] if unit else [])])
