@@ -15,5 +15,10 @@ class InvitationForm(forms.Form):
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
 
+    monitor_only = forms.BooleanField(
+        required=False, label="Only watch it",
+        help_text="Its GPUs and numbers are shown here, and no run is ever placed on it.",
+    )
+
     def cluster_names(self) -> list[str]:
         return cluster_names()

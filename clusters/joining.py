@@ -45,16 +45,18 @@ class Joined:
     token: str
 
 
-def invite(cluster: str, name: str, by: User | None) -> tuple[JoinToken, str]:
-    """A new join token and its text, which exists nowhere else. `name` empty: the machine names itself."""
+def invite(cluster: str, name: str, by: User | None, *, monitor_only: bool = False) -> tuple[JoinToken, str]:
+    """A new join token and its text, which exists nowhere else. `name` empty: the machine names itself. `monitor_only`: the
+    machine is to be watched, and takes no runs."""
     check_name("cluster", cluster)
     if name:
         check_name("name", name)
     text = new_token(PREFIX)
     made = JoinToken.objects.create(
-        cluster=cluster, name=name, digest=digest(text), created_by=by, expires_at=timezone.now() + LIVES
+        cluster=cluster, name=name, digest=digest(text), created_by=by, expires_at=timezone.now() + LIVES, monitor_only=monitor_only
     )
-    audit.record(by or "command line", "node.invited", name or "any name", cluster=cluster)
+    purpose = {"monitor_only": True} if monitor_only else {}
+    audit.record(by or "command line", "node.invited", name or "any name", cluster=cluster, **purpose)
     fingerprint = ca_fingerprint()
     return made, f"{text}.{fingerprint}" if fingerprint else text
 
@@ -68,12 +70,16 @@ def join(text: str, name: str, hostname: str, *, replace: bool = False, address:
     if known is not None:
         _give_way(known, replace)
     node, own = enrol(token.cluster, wanted)
+    if node.monitor_only != token.monitor_only:
+        node.monitor_only = token.monitor_only
+        node.save(update_fields=["monitor_only"])
     token.used_at, token.node = timezone.now(), node
     token.save(update_fields=["used_at", "node"])
     inviter = token.created_by.get_username() if token.created_by else "command line"
     did = "joined" if known is None else "took the node's place in"
     message = f"The machine {hostname or 'without a name'} at {address or 'an unknown address'} {did} cluster {token.cluster}."
-    journal.add(node, "joined", f"{message} Invited by {inviter}.")
+    watched = " It is only watched, and takes no runs." if node.monitor_only else ""
+    journal.add(node, "joined", f"{message} Invited by {inviter}.{watched}")
     audit.record(
         f"node {wanted}", "node.joined", wanted, cluster=token.cluster, hostname=hostname, address=address, invited_by=inviter
     )

@@ -48,6 +48,7 @@ class NodeSerializer(serializers.Serializer[Any]):
     cpu_pct = serializers.FloatField(allow_null=True)
     disk_free_bytes = serializers.IntegerField(allow_null=True)
     infiniband = serializers.BooleanField(source="node.infiniband")
+    monitor_only = serializers.BooleanField(source="node.monitor_only", help_text="It is watched, and takes no runs.")
     mpi = serializers.CharField(source="node.mpi")
     run_as = serializers.CharField(source="node.run_as")
     interpreters = serializers.ListField(source="node.interpreters", child=serializers.DictField(child=serializers.CharField()))
@@ -71,6 +72,7 @@ class ClusterSerializer(serializers.Serializer[Any]):
 class InvitationSerializer(serializers.Serializer[Any]):
     cluster = serializers.CharField(max_length=50, default="local", help_text="Made when the machine joins, where there is none.")
     name = serializers.CharField(max_length=50, default="", allow_blank=True, help_text="Empty: the machine names itself.")
+    monitor_only = serializers.BooleanField(default=False, help_text="It is watched, and takes no runs.")
 
 
 class InvitedSerializer(serializers.Serializer[Any]):

@@ -69,9 +69,10 @@ class Invitations(_OperatorView):
         who = self.operator(request)
         asked = InvitationSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
-        made, text = invite(asked.validated_data["cluster"], asked.validated_data["name"], who)
-        told = {"token": text, "command": instructions(text).whole, "cluster": made.cluster, "name": made.name}
-        return Response(InvitedSerializer({**told, "expires_at": made.expires_at}).data, status=201)
+        told = asked.validated_data
+        made, text = invite(told["cluster"], told["name"], who, monitor_only=told["monitor_only"])
+        answer = {"token": text, "command": instructions(text).whole, "cluster": made.cluster, "name": made.name}
+        return Response(InvitedSerializer({**answer, "expires_at": made.expires_at}).data, status=201)
 
 
 class NodeRevoke(_OperatorView):

@@ -47,6 +47,13 @@ class TestInvite:
         token_for(cluster="later")
         assert not Cluster.objects.filter(name="later").exists()
 
+    def test_may_ask_for_a_machine_that_is_only_watched(self) -> None:
+        joined = join(invite("gang", "alpha", None, monitor_only=True)[1], "", "box.lan")
+        assert joined.node.monitor_only
+        assert "takes no runs" in NodeEvent.objects.get(node=joined.node).message
+        Node.objects.filter(pk=joined.node.pk).update(revoked_at=timezone.now())
+        assert not join(invite("gang", "alpha", None)[1], "", "box.lan").node.monitor_only
+
     @pytest.mark.parametrize(("cluster", "name", "field"), [("", "a", "cluster"), ("a b", "", "cluster"), ("gang", "a/", "name")])
     def test_refuses_names_that_cannot_be_used(self, cluster: str, name: str, field: str) -> None:
         with pytest.raises(EnrolmentError) as caught:

@@ -232,6 +232,12 @@ class TestNotices:
 
 
 class TestOperatorsApi:
+    def test_a_machine_may_be_invited_only_to_be_watched(self) -> None:
+        asked = {"cluster": "gang", "name": "watched", "monitor_only": True}
+        assert api_client(make_operator()).post("/api/v1/nodes/invitations/", asked, "application/json").status_code == 201
+        client_of(make_operator()).post("/clusters/add/", {"cluster": "gang", "name": "too", "monitor_only": "on"})
+        assert list(JoinToken.objects.values_list("name", "monitor_only")) == [("watched", True), ("too", True)]
+
     def test_invites_with_a_token_and_a_command(self) -> None:
         told = api_client(make_operator()).post("/api/v1/nodes/invitations/", {"cluster": "gang"}, "application/json")
         assert told.status_code == 201
