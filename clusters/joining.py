@@ -53,7 +53,8 @@ def invite(cluster: str, name: str, by: User | None, *, monitor_only: bool = Fal
         check_name("name", name)
     text = new_token(PREFIX)
     made = JoinToken.objects.create(
-        cluster=cluster, name=name, digest=digest(text), created_by=by, expires_at=timezone.now() + LIVES, monitor_only=monitor_only
+        cluster=cluster, name=name, digest=digest(text), created_by=by, expires_at=timezone.now() + LIVES,
+        monitor_only=monitor_only,
     )
     purpose = {"monitor_only": True} if monitor_only else {}
     audit.record(by or "command line", "node.invited", name or "any name", cluster=cluster, **purpose)

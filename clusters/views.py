@@ -46,9 +46,8 @@ def add_machine(request: WorkspaceRequest) -> HttpResponse:
     context = {"form": form, "only_here": reaches_only_this_machine()}
     if form.is_valid():
         try:
-            invitation, text = invite(
-                form.cleaned_data["cluster"], form.cleaned_data["name"], request.user, monitor_only=form.cleaned_data["monitor_only"]
-            )
+            asked = form.cleaned_data
+            invitation, text = invite(asked["cluster"], asked["name"], request.user, monitor_only=asked["monitor_only"])
         except EnrolmentError as error:
             form.add_error(error.field, error.message)
         else:
