@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clusters import leases
+from clusters.devices import gpu_names
 from clusters.models import Cluster
 from clusters.visibility import clusters_of
 from jobs import environments, examples
@@ -15,6 +16,7 @@ from jobs.quarantine import unproven
 from trainhub_launch.errors import SpecError
 from trainhub_launch.findings import Finding, findings
 from trainhub_launch.findings.finding import LEVELS
+from trainhub_launch.findings.scaling_up import scaling_up
 from trainhub_launch.placement import PlacedNode, Placement, Refusal, demand, provisional
 from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.planner import plan
@@ -47,6 +49,7 @@ def preview(spec: RunSpec, principal: Principal) -> Preview:
     found += _priority(spec, principal)
     found += _secrets(spec)
     found += interpreters(spec, placement, nodes)
+    found += _scaling_up(spec, principal)
     found += [
         item for item in findings(spec, paths=paths, nodes=nodes, environments=environments.names())
         # That a cluster which is not there has no ready nodes need not be said too.
@@ -98,6 +101,14 @@ def _cluster(spec: RunSpec, cluster: Cluster | None, principal: Principal) -> It
     if cluster is None:
         known = ", ".join(clusters_of(principal.workspace).values_list("name", flat=True)) or "none yet"
         yield Finding("error", "resources.cluster", f"there is no cluster {spec.resources.cluster!r} here; there are: {known}")
+
+
+def _scaling_up(spec: RunSpec, principal: Principal) -> Iterator[Finding]:
+    wanted = demand(spec)
+    if wanted.nodes < 2 or not wanted.gpus:
+        return
+    clusters = {cluster.name: leases.nodes_of(cluster, principal.workspace) for cluster in clusters_of(principal.workspace)}
+    yield from scaling_up(spec, clusters, gpu_names(node.name for nodes in clusters.values() for node in nodes))
 
 
 def _secrets(spec: RunSpec) -> Iterator[Finding]:

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from clusters.devices import stock
 from clusters.overview import ClusterCard
 
 
@@ -56,6 +58,23 @@ class NodeSerializer(serializers.Serializer[Any]):
     leases = LeaseSerializer(many=True)
 
 
+class StockSerializer(serializers.Serializer[Any]):
+    """GPUs of one model."""
+
+    name = serializers.CharField(help_text="As the devices tell it.")
+    count = serializers.IntegerField()
+    memory_bytes = serializers.IntegerField(allow_null=True)
+    model = serializers.CharField(source="model.name", default=None, allow_null=True, help_text="In /api/v1/gpu-models/.")
+
+
+class GpuModelSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    memory_gib = serializers.IntegerField()
+    peak_tflops = serializers.FloatField(help_text="Dense 16-bit matrix products, as the data sheet promises; for ordering.")
+    nvlink = serializers.BooleanField()
+    azure = serializers.CharField(help_text="The cloud's machine series that has it; empty where there is none.")
+
+
 class ClusterSerializer(serializers.Serializer[Any]):
     name = serializers.CharField(source="cluster.name")
     kind = serializers.CharField(source="cluster.kind")
@@ -63,7 +82,12 @@ class ClusterSerializer(serializers.Serializer[Any]):
     gpus_free = serializers.IntegerField()
     slots = serializers.IntegerField()
     slots_free = serializers.IntegerField()
+    gpu_models = serializers.SerializerMethodField(help_text="What its nodes have, the slowest model first.")
     nodes = serializers.SerializerMethodField(help_text="Their names.")
+
+    @extend_schema_field(StockSerializer(many=True))
+    def get_gpu_models(self, card: ClusterCard) -> list[dict[str, Any]]:
+        return [dict(item) for item in StockSerializer(stock(node.node for node in card.nodes), many=True).data]
 
     def get_nodes(self, card: ClusterCard) -> list[str]:
         return [node.node.name for node in card.nodes]

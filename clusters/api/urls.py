@@ -6,6 +6,7 @@ from clusters.api import views
 
 urlpatterns = [
     path("clusters/", views.ClusterList.as_view()),
+    path("gpu-models/", views.GpuModels.as_view()),
     path("nodes/", views.NodeList.as_view()),
     path("nodes/invitations/", views.Invitations.as_view()),
     path("nodes/<slug:name>/", views.NodeDetail.as_view()),

@@ -8,13 +8,20 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from clusters.api.serializers import ClusterSerializer, InvitationSerializer, InvitedSerializer, NodeSerializer
+from clusters.api.serializers import (
+    ClusterSerializer,
+    GpuModelSerializer,
+    InvitationSerializer,
+    InvitedSerializer,
+    NodeSerializer,
+)
 from clusters.enrolment import revoke
 from clusters.instructions import instructions
 from clusters.joining import invite
 from clusters.models import Node
 from clusters.overview import cluster_cards, node_cards
 from clusters.visibility import must_operate, visible_nodes
+from trainhub_launch.catalogue import CATALOGUE
 from workspaces.api.permissions import AtLeast, PrincipalRequest
 from workspaces.models import User, Workspace
 from workspaces.states import Role
@@ -32,6 +39,13 @@ class ClusterList(_ReadView):
     def get(self, request: Request) -> Response:
         """The clusters that the workspace may use."""
         return Response(ClusterSerializer(cluster_cards(self.workspace(request)), many=True).data)
+
+
+class GpuModels(_ReadView):
+    @extend_schema(responses=GpuModelSerializer(many=True))
+    def get(self, request: Request) -> Response:  # noqa: ARG002 - DRF's signature
+        """The GPU models that are known by name, from the slowest to the fastest."""
+        return Response(GpuModelSerializer(CATALOGUE, many=True).data)
 
 
 class NodeList(_ReadView):

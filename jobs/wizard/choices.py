@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from clusters.devices import Stock, stock
 from clusters.leases import nodes_of
 from clusters.models import Cluster, Node
 from clusters.visibility import clusters_of
@@ -27,10 +28,11 @@ class ClusterChoice:
 
     name: str
     nodes: tuple[FreeNode, ...]
+    stock: tuple[Stock, ...] = ()
 
     @property
     def ready(self) -> tuple[FreeNode, ...]:
-        return tuple(node for node in self.nodes if node.silent_s is None)
+        return tuple(node for node in self.nodes if node.takes_runs)
 
     @property
     def away(self) -> str:
@@ -55,7 +57,7 @@ class ClusterChoice:
 
     @property
     def most_gpus(self) -> int:
-        return max((node.gpus_total for node in self.ready), default=0)
+        return max((node.gpus_total for node in self.nodes if node.takes_runs or node.is_coming), default=0)
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,10 @@ class SourceFacts:
 
 
 def clusters(workspace: Workspace) -> tuple[ClusterChoice, ...]:
-    return tuple(ClusterChoice(cluster.name, nodes_of(cluster, workspace)) for cluster in clusters_of(workspace))
+    return tuple(
+        ClusterChoice(cluster.name, nodes_of(cluster, workspace), stock(cluster.nodes.filter(revoked_at=None)))
+        for cluster in clusters_of(workspace)
+    )
 
 
 def environment_choices(workspace: Workspace) -> tuple[EnvironmentChoice, ...]:

@@ -261,3 +261,14 @@ class TestOperatorsApi:
         ready_node("alpha")
         assert api_client(make_owner()).post(address).status_code == 403
         assert Client().post(address).status_code == 401
+
+
+class TestGpuModels:
+    def test_a_cluster_tells_what_its_nodes_have_and_the_api_what_is_known_of_it(self) -> None:
+        ready_node("alpha", "GPU-a", "GPU-b")
+        client = api_client(make_viewer())
+        (found,) = client.get("/api/v1/clusters/").json()
+        assert found["gpu_models"] == [{"name": "NVIDIA H200", "count": 2, "memory_bytes": 140 * GIB, "model": "H200"}]
+        known = {model["name"]: model for model in client.get("/api/v1/gpu-models/").json()}
+        assert known["H200"]["memory_gib"] == 141
+        assert known["K80"]["peak_tflops"] < known["H200"]["peak_tflops"]
