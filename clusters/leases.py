@@ -12,11 +12,13 @@ from django.utils import timezone
 from clusters.hearing import heard
 from clusters.heartbeat import silence_s, status
 from clusters.inventory import interpreters_of
-from clusters.models import Cluster, Gpu, Lease, Node
+from clusters.life.states import LEAVING
+from clusters.models import Cluster, Gpu, Lease, Node, ProvidedMachine
 from clusters.states import NodeStatus
 from clusters.visibility import may_use
 from live.publish import publish_on_commit
 from live.topics import node_topic
+from trainhub_launch.machine import GPU_LOST
 from trainhub_launch.offers import Demand, FreeNode, Hold
 from trainhub_launch.placement import PlacedNode, Placement, place
 from trainhub_launch.refusals import Refusal
@@ -37,28 +39,47 @@ def nodes_of(cluster: Cluster, workspace: Workspace, over: Collection[Key] = ())
 def offers(
     cluster: Cluster, viewer: Workspace | None = None, over: Collection[Key] = (), names: Collection[str] | None = None
 ) -> tuple[FreeNode, ...]:
-    """The same for the hub itself; holders are named only to a `viewer`. `names`: of these nodes alone."""
+    """The same for the hub itself; holders are named only to a `viewer`. `names`: of these nodes alone, and none that the
+    cluster's provider could still make."""
     now = timezone.now()
     span = heard(now)
-    chosen = cluster.nodes.filter(revoked_at=None) if names is None else cluster.nodes.filter(revoked_at=None, name__in=names)
+    chosen = cluster.nodes.filter(revoked_at=None, monitor_only=False).exclude(machine__state__in=LEAVING)
+    if names is not None:
+        chosen = chosen.filter(name__in=names)
     nodes = [(node, status(node, now, span)) for node in chosen.defer("vitals").order_by("name")]
     present = [(node, how) for node, how in nodes if how in PRESENT]
-    devices: dict[int, list[str]] = defaultdict(list)
-    for node_id, uuid in Gpu.objects.filter(node__in=chosen.values("pk"), present=True).values_list("node_id", "uuid"):
-        devices[node_id].append(uuid)
+    devices: dict[int, list[Gpu]] = defaultdict(list)
+    # A GPU in MIG mode is its MIG devices.
+    for gpu in Gpu.objects.filter(node__in=chosen.values("pk"), present=True, mig=False).only("uuid", "node_id", "state"):
+        devices[gpu.node_id].append(gpu)
     leases: dict[int, list[Lease]] = defaultdict(list)
     taken: set[str] = set()
     for lease in Lease.objects.filter(released_at=None).order_by("pk"):
         leases[lease.node_id].append(lease)
         # A GPU counts as taken wherever its lease was made.
         taken.update(lease.gpus)
-    return tuple(
+    there = tuple(
         replace(
             _offer(node, devices[node.pk], leases[node.pk], taken), is_lost=how is NodeStatus.LOST,
             silent_s=None if how is NodeStatus.READY else silence_s(node, now, span),
-            holds=() if viewer is None else _holds(leases[node.pk], viewer, over),
+            holds=() if viewer is None else _holds(leases[node.pk], viewer, over), closed=_closed(cluster, node),
         )
         for node, how in present
+    )
+    return there if names is not None else there + to_come(cluster, present=[node for node, _ in present])
+
+
+def to_come(cluster: Cluster, present: Collection[Node]) -> tuple[FreeNode, ...]:
+    """What the cluster's provider can still add to the nodes that are `present`, as nodes without a name of their own."""
+    if not cluster.provider or cluster.drained_at is not None:
+        return ()
+    made = ProvidedMachine.objects.filter(cluster=cluster, node__in=[node.pk for node in present]).count()
+    return tuple(
+        FreeNode(
+            name=f"<new node {number}>", address=f"<address of new node {number}>", gpus=(), gpus_total=cluster.node_gpus,
+            slots=0, slots_total=cluster.node_slots, cores=cluster.node_slots or 1, interface="<interface>", is_coming=True,
+        )
+        for number in range(1, cluster.max_nodes - made + 1)
     )
 
 
@@ -123,16 +144,24 @@ def _take(chosen: Placement, holder: str, attempt: int, label: str, workspace: W
 
 def _still(seen: tuple[FreeNode, ...], nodes: tuple[FreeNode, ...]) -> bool:
     """Whether each node still offers what it did. Less than that, and a run in front may need what is left."""
-    now = {node.name: node for node in nodes if node.silent_s is None}
+    now = {node.name: node for node in nodes if node.takes_runs}
     return all(
         before.name in now and set(before.gpus) <= set(now[before.name].gpus) and before.slots <= now[before.name].slots
         for before in seen
     )
 
 
-def _offer(node: Node, gpus: list[str], leases: list[Lease], taken: set[str]) -> FreeNode:
+def _closed(cluster: Cluster, node: Node) -> str:
+    if node.drained_at is not None:
+        return "is drained"
+    return "" if cluster.drained_at is None else f"belongs to the cluster {cluster.name}, which is drained"
+
+
+def _offer(node: Node, gpus: list[Gpu], leases: list[Lease], taken: set[str]) -> FreeNode:
+    able = [gpu.uuid for gpu in gpus if gpu.state != GPU_LOST]
     return FreeNode(
-        name=node.name, address=node.address, gpus=tuple(uuid for uuid in gpus if uuid not in taken), gpus_total=len(gpus),
+        name=node.name, address=node.address, gpus=tuple(uuid for uuid in able if uuid not in taken), gpus_total=len(gpus),
+        gpus_lost=len(gpus) - len(able),
         slots=max(0, node.slots - sum(lease.slots for lease in leases)), slots_total=node.slots, cores=node.cores,
         interface=node.interface, infiniband=node.infiniband, mpi=bool(node.mpi), mpi_version=node.mpi, hostname=node.hostname,
         interpreters=interpreters_of(node),

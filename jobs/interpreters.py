@@ -19,7 +19,7 @@ def interpreters(spec: RunSpec, placement: Placement | Refusal, nodes: tuple[Fre
     if reference.name not in environments.names():
         return
     names = [] if isinstance(placement, Refusal) else [node.name for node in placement.nodes]
-    chosen = [node for name in names for node in nodes if node.name == name]
+    chosen = [node for name in names for node in nodes if node.name == name and not node.is_coming]
     versions: dict[str, str] = {}
     for node in chosen:
         try:

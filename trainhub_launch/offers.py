@@ -29,6 +29,8 @@ class FreeNode:
     `mpi`: the node itself has mpirun (an environment may bring its own), of `mpi_version`, "" = not known.
     `silent_s`: None = it reports; a number = for so long it has not, and nothing is started there.
     `is_lost`: silent for so long that what it ran counts as lost.
+    `closed`: why it takes no new runs ("is drained"), "" = it takes them. `gpus_lost`: how many of its GPUs do not answer.
+    `is_coming`: not there yet; the cluster's provider can make it.
     """
 
     name: str
@@ -47,13 +49,24 @@ class FreeNode:
     silent_s: float | None = None
     is_lost: bool = False
     holds: tuple[Hold, ...] = ()
+    closed: str = ""
+    gpus_lost: int = 0
+    is_coming: bool = False
 
     def can_ever(self, wanted: Demand) -> bool:
         """Whether the node is large enough, whatever it holds at present."""
         return self.gpus_total >= wanted.gpus and self.slots_total >= wanted.slots
 
     def can_now(self, wanted: Demand) -> bool:
-        return self.silent_s is None and len(self.gpus) >= wanted.gpus and self.slots >= wanted.slots
+        return self.takes_runs and len(self.gpus) >= wanted.gpus and self.slots >= wanted.slots
+
+    def could_soon(self, wanted: Demand) -> bool:
+        """Whether it is enough that runs end there, or that it comes: nobody has to mend or reopen it first."""
+        return not (self.is_lost or self.closed) and self.can_ever(wanted) and self.gpus_total - self.gpus_lost >= wanted.gpus
+
+    @property
+    def takes_runs(self) -> bool:
+        return self.silent_s is None and not self.closed and not self.is_coming
 
     @property
     def is_alone(self) -> bool:

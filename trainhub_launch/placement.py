@@ -57,7 +57,8 @@ def demand(spec: RunSpec) -> Demand:
 
 
 def place(wanted: Demand, nodes: tuple[FreeNode, ...]) -> Placement | Refusal:
-    """Choose nodes for `wanted`, in the order of their names. A node that is silent counts as there, and gets nothing.
+    """Choose nodes for `wanted`, in the order of their names. A node that is silent, closed or on its way counts as
+    there, and gets nothing.
 
     The fullest fitting nodes are taken, so that large free ones stay whole. Several nodes are all
     with InfiniBand where enough of those are free; a run on one node leaves them to others.
@@ -77,7 +78,7 @@ def place(wanted: Demand, nodes: tuple[FreeNode, ...]) -> Placement | Refusal:
 
 def provisional(wanted: Demand, nodes: tuple[FreeNode, ...]) -> Placement | Refusal:
     """A placement for a preview: as if everything on the nodes were free, and those were chosen first that report."""
-    here = tuple(node for node in nodes if node.silent_s is None)
+    here = tuple(node for node in nodes if node.takes_runs)
     found = place(wanted, tuple(_idle(node) for node in here))
     return place(wanted, tuple(_idle(node) for node in nodes)) if isinstance(found, Refusal) else found
 
@@ -91,7 +92,7 @@ def _preference(wanted: Demand, node: FreeNode) -> tuple[object, ...]:
 
 def _idle(node: FreeNode) -> FreeNode:
     gpus = tuple(f"<GPU {index} of {node.name}>" for index in range(node.gpus_total))
-    return replace(node, gpus=gpus, slots=node.slots_total, silent_s=None, is_lost=False, holds=())
+    return replace(node, gpus=gpus, slots=node.slots_total, silent_s=None, is_lost=False, holds=(), closed="", is_coming=False)
 
 
 def _placed(node: FreeNode, wanted: Demand) -> PlacedNode:

@@ -27,7 +27,8 @@ def never(wanted: Demand, nodes: Sequence[FreeNode]) -> Refusal:
     if not able and len(nodes) >= wanted.nodes:
         return Refusal(f"The run needs {_each(wanted)}, {_too_small(wanted, nodes)}.", _field(wanted), permanent=True)
     if len(able) == len(nodes):
-        there = f"and the cluster has {counted(len(nodes), 'node')}; ask for at most {counted(len(nodes), 'node')}"
+        has = "grows to" if any(node.is_coming for node in nodes) else "has"
+        there = f"and the cluster {has} {counted(len(nodes), 'node')}; ask for at most {counted(len(nodes), 'node')}"
     elif able:
         have = "1 node has" if len(able) == 1 else f"{len(able)} nodes have"
         more = f" and {len(able) - MOST_NAMED} more" if len(able) > MOST_NAMED else ""
@@ -39,6 +40,7 @@ def never(wanted: Demand, nodes: Sequence[FreeNode]) -> Refusal:
 
 def not_now(wanted: Demand, nodes: Sequence[FreeNode]) -> Refusal:
     """The cluster is large enough, or has no node yet: who has what the run waits for, nearest node first."""
+    nodes = [node for node in nodes if not node.is_coming]
     if not nodes:
         return Refusal("The cluster has no node that is ready.", "resources.cluster", permanent=False)
     able = [node for node in nodes if node.can_ever(wanted)]
@@ -67,7 +69,8 @@ def _too_small(wanted: Demand, nodes: Sequence[FreeNode]) -> str:
         nodes, key=lambda node: (min(node.gpus_total, wanted.gpus), min(node.slots_total, wanted.slots), node.gpus_total)
     )
     has = _amount(nearest.gpus_total if wanted.gpus else 0, nearest.slots_total if wanted.slots else 0)
-    sentence = f"and no node has that many; {nearest.name} comes nearest with {has}"
+    name = "one that can be added" if nearest.is_coming else nearest.name
+    sentence = f"and no node has that many; {name} comes nearest with {has}"
     smaller = _of_the_nth(wanted, nodes)
     if smaller and not (wanted.gpus and wanted.slots):
         sentence += f": ask for at most {_of_kind(wanted, smaller)} per node"
@@ -96,12 +99,14 @@ def _of_the_nth(wanted: Demand, nodes: Sequence[FreeNode]) -> int:
 
 def _distance(wanted: Demand, node: FreeNode) -> tuple[bool, int, int, list[tuple[int, str]]]:
     lacking = (max(0, wanted.gpus - len(node.gpus)), max(0, wanted.slots - node.slots))
-    return (node.silent_s is not None, *lacking, natural(node.name))
+    return (not node.takes_runs, *lacking, natural(node.name))
 
 
 def _standing(wanted: Demand, node: FreeNode) -> str:
     if node.silent_s is not None:
         return f"{node.name} has not reported for {span(node.silent_s)}"
+    if node.closed:
+        return f"{node.name} {node.closed}"
     if len(node.gpus) < wanted.gpus:
         return _short(node, "GPU", len(node.gpus), node.gpus_total, [(hold, hold.gpus) for hold in node.holds])
     if node.slots < wanted.slots:
@@ -115,6 +120,9 @@ def _short(node: FreeNode, noun: str, free: int, total: int, holds: list[tuple[H
     if holders:
         whose = "the others are" if free else "they are" if total > 1 else "it is"
         sentence += f"; {whose} held by {words(holders)}"
+    if noun == "GPU" and node.gpus_lost:
+        fallen = "has fallen" if node.gpus_lost == 1 else "have fallen"
+        sentence += f"; {node.gpus_lost} of {counted(total, noun)} of {node.name} {fallen} off the bus"
     for hold, amount in holds:
         if amount and hold.is_over:
             stay = "stays" if amount == 1 else "stay"

@@ -55,7 +55,8 @@ class Line(Generic[Who]):
             self._slots[placed.name] -= placed.slots
 
     def wait(self, wanted: Demand, who: Who) -> None:
-        """One that only a lost node could let start claims nothing: it would keep the others waiting as long as that is away."""
+        """One that only a lost or closed node could let start claims nothing: it would keep the others waiting as long as that
+        is away."""
         able = self._able(wanted)
         if len(able) < wanted.nodes:
             return
@@ -75,7 +76,7 @@ class Line(Generic[Who]):
 
     def _able(self, wanted: Demand) -> frozenset[str]:
         if wanted not in self._large_enough:
-            able = (node.name for node in self._nodes.values() if not node.is_lost and node.can_ever(wanted))
+            able = (node.name for node in self._nodes.values() if node.could_soon(wanted))
             self._large_enough[wanted] = frozenset(able)
         return self._large_enough[wanted]
 

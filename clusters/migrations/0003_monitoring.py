@@ -68,9 +68,12 @@ class Migration(migrations.Migration):
                 ('provider_id', models.CharField(blank=True, max_length=200)),
                 ('error', models.TextField(blank=True)),
                 ('tries', models.PositiveIntegerField(default=0)),
+                ('failures', models.PositiveIntegerField(default=0)),
+                ('calling_until', models.DateTimeField(blank=True, null=True)),
                 ('asked_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('changed_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('try_again_at', models.DateTimeField(blank=True, null=True)),
+                ('released_at', models.DateTimeField(blank=True, null=True)),
                 ('gone_at', models.DateTimeField(blank=True, null=True)),
             ],
         ),
@@ -203,6 +206,11 @@ class Migration(migrations.Migration):
             field=models.CharField(blank=True, help_text='Why its GPUs cannot be read.', max_length=500),
         ),
         migrations.AddField(
+            model_name='node',
+            name='removed_at',
+            field=models.DateTimeField(blank=True, null=True),
+        ),
+        migrations.AddField(
             model_name='nodeevent',
             name='code',
             field=models.IntegerField(default=0, help_text='Of an XID error its number.'),
@@ -267,6 +275,18 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='alert',
             index=models.Index(condition=models.Q(('state', 'cleared'), _negated=True), fields=['state'], name='alert_open'),
+        ),
+        migrations.AddIndex(
+            model_name='alert',
+            index=models.Index(condition=models.Q(('holder', ''), _negated=True), fields=['holder'], name='alert_of_run'),
+        ),
+        migrations.CreateModel(
+            name='Baseline',
+            fields=[
+                ('node', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='baseline', serialize=False, to='clusters.node')),
+                ('ports', models.JSONField(default=dict)),
+                ('ecc', models.JSONField(default=dict)),
+            ],
         ),
         migrations.AddConstraint(
             model_name='alert',

@@ -11,7 +11,9 @@ from clusters.models.nodes import Cluster, JoinToken, Node
 class ProvidedMachine(models.Model):
     """A machine asked of a cluster's provider, from the asking until it is gone.
 
-    `state`: wanted, provisioning, joining, up, releasing, gone, failed. `provider_id` is the provider's own word for it.
+    `state`: see `clusters.life.states`. `provider_id` is the provider's own word for it. `tries`: how often what is done at
+    present was tried; `failures`: how often it was made in vain. `calling_until`: while the provider is being asked, until
+    when the answer is waited for. `released_at`: when the provider said that it is released.
     """
 
     cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="machines")
@@ -22,9 +24,12 @@ class ProvidedMachine(models.Model):
     token = models.ForeignKey(JoinToken, models.SET_NULL, null=True, blank=True, related_name="+")
     error = models.TextField(blank=True)
     tries = models.PositiveIntegerField(default=0)
+    failures = models.PositiveIntegerField(default=0)
+    calling_until = models.DateTimeField(null=True, blank=True)
     asked_at = models.DateTimeField(default=timezone.now)
     changed_at = models.DateTimeField(default=timezone.now)
     try_again_at = models.DateTimeField(null=True, blank=True)
+    released_at = models.DateTimeField(null=True, blank=True)
     gone_at = models.DateTimeField(null=True, blank=True)
 
 

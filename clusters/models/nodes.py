@@ -40,6 +40,7 @@ class Node(models.Model):
     (`inventory.vitals`).
 
     `drained_at`: takes no new runs since then; those that run go on. `monitor_only`: is watched and never takes a run.
+    `removed_at`: revoked and gone for good, so no list shows it; its history stays, and its name may join again.
     """
 
     cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="nodes")
@@ -69,6 +70,7 @@ class Node(models.Model):
     low_priority = models.BooleanField(default=False)
     drained_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
+    removed_at = models.DateTimeField(null=True, blank=True)
 
     def __str__(self) -> str:
         return self.name

@@ -22,7 +22,7 @@ def fit(spec: RunSpec, nodes: tuple[FreeNode, ...]) -> Iterator[Finding]:
         return
     now = place(wanted, nodes)
     names = [node.name for node in (idle if isinstance(now, Refusal) else now).nodes]
-    yield from hosts(spec, [node for name in names for node in nodes if node.name == name])
+    yield from hosts(spec, [node for name in names for node in nodes if node.name == name and not node.is_coming])
     if isinstance(now, Refusal):
         yield Finding("hint", now.field, f"{now.sentence} The run will wait in the queue.")
 
