@@ -7,6 +7,7 @@ import ssl
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -56,7 +57,7 @@ def invite(cluster: str, name: str, by: User | None, *, monitor_only: bool = Fal
         cluster=cluster, name=name, digest=digest(text), created_by=by, expires_at=timezone.now() + LIVES,
         monitor_only=monitor_only,
     )
-    purpose = {"monitor_only": True} if monitor_only else {}
+    purpose: dict[str, Any] = {"monitor_only": True} if monitor_only else {}
     audit.record(by or "command line", "node.invited", name or "any name", cluster=cluster, **purpose)
     fingerprint = ca_fingerprint()
     return made, f"{text}.{fingerprint}" if fingerprint else text
