@@ -35,6 +35,10 @@ MAX_UPLOAD_BYTES = env.integer("MAX_UPLOAD_BYTES", 200 * 2**30, least=1)
 MAX_REPORT_BYTES = env.integer("MAX_REPORT_BYTES", 32 * 2**20, least=2**20)
 MAX_LOG_BYTES = env.integer("MAX_LOG_BYTES", 20 * 2**30, least=2**20)
 
+TELEMETRY_KEEP_10S = env.number("TELEMETRY_KEEP_10S", 2, least=1)
+TELEMETRY_KEEP_60S = env.number("TELEMETRY_KEEP_60S", 30, least=1)
+TELEMETRY_KEEP_600S = env.number("TELEMETRY_KEEP_600S", 400, least=1)
+
 INSTALLED_APPS = [
     "trainhub",
     "workspaces",
@@ -129,6 +133,8 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "watch": {"task": "jobs.tasks.watch", "schedule": 2.0, "options": {"ignore_result": True}},
     "reap": {"task": "jobs.tasks.reap", "schedule": 5.0, "options": {"ignore_result": True}},
     "mend-brokers": {"task": "clusters.tasks.mend_brokers", "schedule": 20.0, "options": {"ignore_result": True}},
+    "fold-telemetry": {"task": "clusters.tasks.fold_telemetry", "schedule": 30.0, "options": {"ignore_result": True}},
+    "expire-telemetry": {"task": "clusters.tasks.expire_telemetry", "schedule": 3600.0, "options": {"ignore_result": True}},
     "sweep-blobs": {"task": "trainhub.tasks.sweep_blobs", "schedule": 86400.0, "options": {"ignore_result": True}},
     "clear-sessions": {"task": "trainhub.tasks.clear_sessions", "schedule": 86400.0, "options": {"ignore_result": True}},
 }

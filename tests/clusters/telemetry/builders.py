@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from clusters.models import Node, TelemetrySlice
+from clusters.telemetry.packing import slice_bytes
 from trainhub_launch.telemetry import BUCKET_S, HOST, Block, pack
 
 Bucket = Mapping[str, Mapping[str, tuple[float, float]]]
@@ -31,3 +33,10 @@ def gpu_block(start: int, uuid: str, means: Sequence[float], metric: str = "util
 
 def host_block(start: int, means: Sequence[float], metric: str = "cpu_pct") -> Block:
     return gpu_block(start, HOST, means, metric)
+
+
+def stored(node: Node, *blocks: Block) -> None:
+    """As the hub has it once the node has told them."""
+    TelemetrySlice.objects.bulk_create(
+        TelemetrySlice(node=node, start=start, data=data) for start, data in slice_bytes(blocks).items()
+    )

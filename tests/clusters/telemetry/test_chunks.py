@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from clusters.telemetry.chunks import Chunk, chunk_bytes, empty, likely_needed, needed, read_chunk, span_s
+from clusters.telemetry.packing import PackingError
+from trainhub_launch.metrics import GPU_METRICS
+
+START = 1_800_000_000
+METRICS = tuple(metric.key for metric in GPU_METRICS)
+
+
+def noisy(step_s: int = 60, points: int = 180) -> Chunk:
+    numbers = np.random.default_rng(7)
+    chunk = empty(START, step_s, points, METRICS)
+    chunk.mean[:] = numbers.normal(50, 20, chunk.mean.shape)
+    chunk.max[:] = chunk.mean + 1
+    chunk.count[:] = step_s // 10
+    chunk.mean[:, 5:9], chunk.max[:, 5:9], chunk.count[:, 5:9] = np.nan, np.nan, 0
+    return chunk
+
+
+class TestChunks:
+    @pytest.mark.parametrize("step_s", [10, 60, 600])
+    def test_what_is_read_is_what_was_stored_number_by_number(self, step_s: int) -> None:
+        stored = noisy(step_s)
+        read = read_chunk(chunk_bytes(stored), START)
+        assert (read.start, read.step_s, read.points, read.metrics) == (START, step_s, 180, METRICS)
+        np.testing.assert_array_equal(read.mean, stored.mean)
+        np.testing.assert_array_equal(read.max, stored.max)
+        np.testing.assert_array_equal(read.count, stored.count)
+
+    def test_only_the_metrics_that_are_asked_for_are_unpacked(self) -> None:
+        read = read_chunk(chunk_bytes(noisy()), START, ["power_w", "no_such"])
+        assert read.metrics == ("power_w",)
+        np.testing.assert_array_equal(read.mean[0], noisy().mean[METRICS.index("power_w")])
+
+    def test_a_metric_of_which_nothing_is_known_takes_no_room(self) -> None:
+        chunk = noisy()
+        chunk.count[METRICS.index("fan_pct")] = 0
+        assert "fan_pct" not in read_chunk(chunk_bytes(chunk), START).metrics
+        assert read_chunk(chunk_bytes(empty(START, 10, 360, METRICS)), START).metrics == ()
+
+    @pytest.mark.parametrize("metric", METRICS)
+    def test_the_beginning_of_a_chunk_is_enough_for_one_metric(self, metric: str) -> None:
+        data = chunk_bytes(noisy())
+        enough = needed(data[: likely_needed(metric)], metric)
+        assert enough <= likely_needed(metric)
+        assert read_chunk(data[:enough], START, [metric]).metrics == (metric,)
+
+    def test_longer_steps_hold_whole_shorter_spans(self) -> None:
+        assert [span_s(step) for step in (10, 60, 600)] == [3600, 10800, 86400]
+
+    @pytest.mark.parametrize("data", [b"", b"\x09", b"\x01\x00", b"\x01" + bytes(30), chunk_bytes(noisy())[:-40]])
+    def test_bytes_that_are_no_chunk_are_refused(self, data: bytes) -> None:
+        with pytest.raises(PackingError, match="chunk"):
+            read_chunk(data, START)
