@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,9 +15,12 @@ from clusters.heartbeat import silence_s, status
 from clusters.journal import recent_events
 from clusters.models import Cluster, Gpu, Lease, Node, NodeEvent
 from clusters.notices import Notice, notices
-from clusters.states import NodeStatus
+from clusters.states import GpuStanding, NodeStatus
 from clusters.visibility import clusters_of, visible_nodes
+from trainhub_launch.machine import GPU_OK
 from workspaces.models import Workspace
+
+IDLE_BELOW_PCT = 5.0
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ class LeaseLine:
 
 @dataclass(frozen=True)
 class GpuCell:
-    """A device with its latest numbers; `held` None = free, a number None = not known."""
+    """A device with its latest numbers; `held` None = free, a number None = not known. `is_used`: a process is on it."""
 
     gpu: Gpu
     held: LeaseLine | None
@@ -41,10 +45,20 @@ class GpuCell:
     memory_used_bytes: float | None
     power_w: float | None
     temperature_c: float | None
+    is_used: bool = False
 
     @property
     def memory_pct(self) -> float | None:
         return _share(self.memory_used_bytes, self.gpu.memory_bytes)
+
+    @property
+    def standing(self) -> GpuStanding:
+        if self.gpu.state != GPU_OK:
+            return GpuStanding.LOST
+        if self.held is None:
+            return GpuStanding.FOREIGN if self.is_used else GpuStanding.FREE
+        is_idle = self.utilization_pct is not None and self.utilization_pct < IDLE_BELOW_PCT
+        return GpuStanding.IDLE if is_idle else GpuStanding.BUSY
 
 
 @dataclass(frozen=True)
@@ -59,12 +73,17 @@ class NodeCard:
     disk_free_bytes: int | None
 
     @property
+    def offered(self) -> tuple[GpuCell, ...]:
+        """Those that runs can get: not a GPU in MIG mode, whose devices they get instead."""
+        return tuple(cell for cell in self.gpus if not cell.gpu.mig)
+
+    @property
     def gpus_busy(self) -> int:
-        return sum(cell.held is not None for cell in self.gpus)
+        return sum(cell.held is not None for cell in self.offered)
 
     @property
     def gpus_free(self) -> int:
-        return len(self.gpus) - self.gpus_busy
+        return sum(cell.held is None and cell.gpu.state == GPU_OK for cell in self.offered)
 
     @property
     def slots_busy(self) -> int:
@@ -107,7 +126,12 @@ class ClusterCard:
 
     @property
     def gpus(self) -> int:
-        return sum(len(card.gpus) for card in self.ready)
+        return sum(len(card.offered) for card in self.ready)
+
+    @property
+    def standings(self) -> dict[str, int]:
+        """How many GPUs stand how."""
+        return Counter(str(cell.standing) for card in self.ready for cell in card.offered)
 
     @property
     def gpus_free(self) -> int:
@@ -131,6 +155,12 @@ def cluster_cards(workspace: Workspace) -> tuple[ClusterCard, ...]:
     )
 
 
+def cluster_card(cluster: Cluster, workspace: Workspace) -> ClusterCard:
+    """One that the workspace may use."""
+    nodes = Node.objects.filter(cluster=cluster, revoked_at=None).select_related("cluster").order_by("name")
+    return ClusterCard(cluster, node_cards(nodes, workspace))
+
+
 def node_cards(nodes: Iterable[Node], workspace: Workspace) -> tuple[NodeCard, ...]:
     nodes = list(nodes)
     now = timezone.now()
@@ -148,9 +178,12 @@ def node_cards(nodes: Iterable[Node], workspace: Workspace) -> tuple[NodeCard, .
 def _node_card(node: Node, lines: tuple[LeaseLine, ...], devices: list[Gpu], now: datetime, span: Heard) -> NodeCard:
     holders = {uuid: line for line in lines for uuid in line.gpus}
     vitals: dict[str, Any] = node.vitals
+    numbers, processes = vitals.get("gpus", {}), vitals.get("processes", {})
     return NodeCard(
         node=node, status=status(node, now, span), silence_s=silence_s(node, now, span), leases=lines,
-        gpus=tuple(_cell(gpu, holders.get(gpu.uuid), vitals.get("gpus", {}).get(gpu.uuid, {})) for gpu in devices),
+        gpus=tuple(
+            _cell(gpu, holders.get(gpu.uuid), numbers.get(gpu.uuid, {}), is_used=bool(processes.get(gpu.uuid))) for gpu in devices
+        ),
         cpu_pct=vitals.get("cpu_pct"), memory_used_bytes=vitals.get("memory_used_bytes"),
         disk_free_bytes=vitals.get("disk_free_bytes"),
     )
@@ -164,10 +197,10 @@ def _line(lease: Lease, workspace: Workspace) -> LeaseLine:
     )
 
 
-def _cell(gpu: Gpu, held: LeaseLine | None, numbers: dict[str, float]) -> GpuCell:
+def _cell(gpu: Gpu, held: LeaseLine | None, numbers: dict[str, float], *, is_used: bool) -> GpuCell:
     return GpuCell(
         gpu=gpu, held=held, utilization_pct=numbers.get("utilization_pct"), memory_used_bytes=numbers.get("memory_used_bytes"),
-        power_w=numbers.get("power_w"), temperature_c=numbers.get("temperature_c"),
+        power_w=numbers.get("power_w"), temperature_c=numbers.get("temperature_c"), is_used=is_used,
     )
 
 

@@ -7,16 +7,20 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST
 
+from clusters.devices import stock
 from clusters.enrolment import EnrolmentError, revoke
 from clusters.forms import InvitationForm
 from clusters.instructions import instructions, reaches_only_this_machine
 from clusters.joining import invite
 from clusters.models import JoinToken, Node
-from clusters.overview import cluster_cards, node_cards
-from clusters.visibility import must_operate, visible_nodes
+from clusters.overview import cluster_card, cluster_cards, node_cards
+from clusters.visibility import clusters_of, must_operate, visible_nodes
 from clusters.wheel import wheel
+from trainhub_launch.metrics import GPU_KEYS
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
+
+HEAT_METRICS = [GPU_KEYS[key] for key in ("utilization_pct", "memory_used_bytes", "power_w", "temperature_c", "sm_active_pct")]
 
 
 @needs(Role.VIEWER)
@@ -25,6 +29,15 @@ def clusters(request: WorkspaceRequest) -> HttpResponse:
     cards = cluster_cards(request.principal.workspace)
     has_gpus = any(node.gpus for card in cards for node in card.nodes)
     return render(request, page, {"cards": cards, "has_gpus": has_gpus})
+
+
+@needs(Role.VIEWER)
+def cluster(request: WorkspaceRequest, name: str) -> HttpResponse:
+    """One that the workspace may not use is not there."""
+    workspace = request.principal.workspace
+    card = cluster_card(get_object_or_404(clusters_of(workspace), name=name), workspace)
+    page = "clusters/_cluster.html" if request.headers.get("HX-Request") else "clusters/cluster.html"
+    return render(request, page, {"card": card, "stock": stock(node.node for node in card.nodes), "metrics": HEAT_METRICS})
 
 
 @needs(Role.VIEWER)

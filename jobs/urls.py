@@ -3,11 +3,12 @@ from __future__ import annotations
 from django.urls import path
 
 from jobs.exposition.page import MetricsPage
-from jobs.views import actions, catalog, dashboard, lanes, listing, run, search
+from jobs.views import actions, catalog, dashboard, lanes, listing, queue, run, search
 
 urlpatterns = [
     path("", dashboard.dashboard, name="dashboard"),
     path("search/", search.search, name="search"),
+    path("clusters/<slug:name>/queue/", queue.cluster_queue, name="cluster-queue"),
     path("runs/", listing.runs, name="runs"),
     path("runs/<int:number>/", run.run, name="run"),
     path("runs/<int:number>/header/", run.header, name="run-header"),

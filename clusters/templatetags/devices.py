@@ -3,6 +3,7 @@ from __future__ import annotations
 from django import template
 
 from clusters.overview import GpuCell
+from clusters.states import GpuStanding
 
 register = template.Library()
 STEPS = 10
@@ -25,9 +26,18 @@ def shown(value: float | None, unit: str = "") -> str:
 @register.filter
 def told(cell: GpuCell) -> str:
     """A device in one line, for a heat cell's title."""
-    parts = [f"GPU {cell.gpu.index} {cell.gpu.name}", cell.held.label if cell.held else "free"]
+    parts = [f"GPU {cell.gpu.index} {cell.gpu.name}", *_standing(cell)]
     if cell.utilization_pct is not None:
         parts.append(f"{cell.utilization_pct:.0f} % load")
     if cell.memory_pct is not None:
         parts.append(f"{cell.memory_pct:.0f} % of its memory used")
     return ", ".join(parts)
+
+
+def _standing(cell: GpuCell) -> list[str]:
+    holder = [cell.held.label] if cell.held else []
+    return {
+        GpuStanding.FREE: ["free"], GpuStanding.BUSY: holder, GpuStanding.IDLE: [*holder, "held but idle"],
+        GpuStanding.FOREIGN: ["held by no run, but used by another process"],
+        GpuStanding.LOST: [*holder, "does not answer any more"],
+    }[cell.standing]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -15,7 +16,7 @@ from clusters import heartbeat, notices
 from clusters.enrolment import enrol, revoke
 from clusters.joining import join
 from clusters.leases import acquire
-from clusters.models import Hearing, JoinToken, Node
+from clusters.models import Hearing, JoinToken, Lease, Node
 from tests.clusters.builders import GIB, beat, cluster, gpu, gpus_wanted, ready_node, slots_wanted
 from tests.people import (
     api_client,
@@ -27,6 +28,8 @@ from tests.people import (
     make_viewer,
     make_workspace,
 )
+from trainhub_launch.machine import GPU_LOST
+from trainhub_launch.telemetry import GpuProcess
 from workspaces.models import AuditEvent, User
 
 pytestmark = pytest.mark.django_db
@@ -272,3 +275,38 @@ class TestGpuModels:
         known = {model["name"]: model for model in client.get("/api/v1/gpu-models/").json()}
         assert known["H200"]["memory_gib"] == 141
         assert known["K80"]["peak_tflops"] < known["H200"]["peak_tflops"]
+
+
+class TestClusterPage:
+    def told(self, gpus: dict[str, dict[str, Any]]) -> str:
+        node = ready_node("alpha", *gpus)
+        devices = [replace(gpu(uuid), **told) for uuid, told in gpus.items()]
+        heartbeat.apply(node, beat(*devices), timezone.now() + timedelta(seconds=2))
+        return text_of(client_of(make_viewer()), "/clusters/local/")
+
+    def test_tells_how_each_gpu_stands(self) -> None:
+        ready_node("alpha", "GPU-a", "GPU-b")
+        lease("4141")
+        held = Lease.objects.get().gpus[0]
+        free = ({"GPU-a", "GPU-b"} - {held}).pop()
+        page = self.told({held: {"numbers": {"utilization_pct": 2.0}}, free: {"processes": (GpuProcess(7, "python"),)}})
+        assert "th-gpu-idle th-held" in page
+        assert "held but idle" in page
+        assert "th-gpu-foreign" in page
+        assert "used by another process" in page
+
+    def test_a_lost_gpu_is_neither_free_nor_at_work(self) -> None:
+        page = self.told({"GPU-a": {}, "GPU-b": {"state": GPU_LOST, "error": "It has fallen off the bus."}})
+        assert "th-gpu-lost" in page
+        assert "does not answer any more" in page
+        assert "1<small> of 2" in page
+
+    def test_of_a_gpu_whose_load_is_not_known_nobody_says_that_it_is_idle(self) -> None:
+        ready_node("alpha", "GPU-a")
+        lease("4141")
+        assert "th-gpu-busy" in self.told({"GPU-a": {}})
+
+    def test_one_that_the_workspace_may_not_use_is_not_there(self) -> None:
+        closed = cluster("closed")
+        closed.workspaces.add(make_workspace("other"))
+        assert client_of(make_viewer()).get("/clusters/closed/").status_code == 404
