@@ -60,6 +60,11 @@ class TestContrast:
         values = tokens(theme)
         assert contrast(rgb(values[f"ansi-{index}"]), rgb(values["log-ground"])) >= TEXT
 
+    @pytest.mark.parametrize("index", range(1, 9))
+    def test_the_lines_of_charts_stand_out(self, theme: str, index: int) -> None:
+        values = tokens(theme)
+        assert contrast(rgb(values[f"chart-{index}"]), rgb(values["surface"])) >= GRAPHIC
+
     def test_buttons_marks_and_field_borders(self, theme: str) -> None:
         values = tokens(theme)
         assert contrast(rgb(values["on-accent"]), rgb(values["accent"])) >= TEXT

@@ -1,0 +1,34 @@
+"""The span of time that a page shows, as its address says it; static/js/charts/range.js reads and writes the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+SPANS_S = {"15m": 900, "1h": 3600, "6h": 21_600, "24h": 86_400, "7d": 604_800, "30d": 2_592_000}
+PRESETS = (("15m", "15 minutes"), ("1h", "hour"), ("6h", "6 hours"), ("24h", "24 hours"), ("7d", "7 days"), ("30d", "30 days"))
+USUAL = "1h"
+
+
+@dataclass(frozen=True)
+class Span:
+    """Unix seconds."""
+
+    start: float
+    end: float
+
+
+def span_of(asked: Mapping[str, str], now: float) -> Span:
+    """`?from=…&to=…`, or `?range=6h` up to now; the usual one for anything else."""
+    start, end = _seconds(asked.get("from", "")), _seconds(asked.get("to", ""))
+    if start is not None and end is not None and start < end:
+        return Span(start, end)
+    return Span(now - SPANS_S.get(asked.get("range", USUAL), SPANS_S[USUAL]), now)
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if 0 <= value < 2**40 else None
