@@ -33,7 +33,7 @@ _NUMBER_BYTES = 8
 _COUNT_BYTES = 2
 _FAST = 1
 _LONGEST_HEAD, _LONGEST_SEGMENT = 1024, 2048
-_ORDER = {metric.key: place for place, metric in enumerate((*GPU_METRICS, *HOST_METRICS))}
+_ORDER = {metric.key: place for table in (HOST_METRICS, GPU_METRICS) for place, metric in enumerate(table)}
 
 
 @dataclass(frozen=True)
