@@ -16,6 +16,7 @@ from jobs.states import ACTIVE, WAITING, RunState
 from jobs.views.lanes import TAIL_BYTES, last_line
 from jobs.views.machines import machines
 from jobs.views.partials import render_part
+from jobs.views.sparklines import Sparkline, sparklines
 from jobs.views.timeline import Phase, phases
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.models import Workspace
@@ -30,6 +31,7 @@ class ActiveRun:
     run: Run
     phases: tuple[Phase, ...]
     last_line: str
+    sparkline: Sparkline | None
 
 
 @needs(Role.VIEWER)
@@ -61,7 +63,13 @@ def _counts(workspace: Workspace) -> dict[str, int]:
 def _active(runs: list[Run]) -> list[ActiveRun]:
     logs = _logs(runs)
     now = timezone.now()
-    return [ActiveRun(run, phases(run.created_at, run.events.all(), now), _last_line(run, logs.get(run.pk, ""))) for run in runs]
+    lines = sparklines([run.pk for run in runs], now.timestamp())
+    return [
+        ActiveRun(
+            run, phases(run.created_at, run.events.all(), now), _last_line(run, logs.get(run.pk, "")), lines.get(run.pk),
+        )
+        for run in runs
+    ]
 
 
 def _logs(runs: list[Run]) -> dict[str, str]:

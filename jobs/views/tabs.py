@@ -12,7 +12,7 @@ from django.urls import NoReverseMatch, reverse
 
 from jobs.models import Artifact, Attempt, Member, Run
 from jobs.states import FINAL
-from jobs.views import lanes, planned
+from jobs.views import devices, lanes, planned
 from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.printing import show, shown_argv
 
@@ -96,6 +96,7 @@ def _members(run: Run, attempt: int) -> list[Member]:
 
 TABS: dict[str, Tab] = {
     "logs": Tab("Logs", _logs),
+    "gpus": Tab("GPUs", devices.context),
     "members": Tab("Members", _member_rows),
     "plan": Tab("Plan", _plan),
     "outputs": Tab("Outputs", _outputs),

@@ -6,8 +6,8 @@ from signal import Signals
 import pytest
 
 from jobs import launching
-from jobs.models import Attempt, Member
-from jobs.states import MemberState
+from jobs.models import Attempt, Member, Run
+from jobs.states import MemberState, RunState
 from jobs.views.cause import first_failed
 from tests.jobs.builders import alive, ended, launched, node, processes, queued
 from tests.pages.builders import HTMX, LOGS, TRACEBACK, completed, failed, running, text_of
@@ -165,3 +165,33 @@ class TestTabs:
         assert "<html" not in part
         back = {**HTMX, "HX-History-Restore-Request": "true"}
         assert "</html>" in text_of(client, f"/runs/{run.number}/members/", **back)
+
+
+class TestGpus:
+    def gpu_run(self, who: Principal) -> Run:
+        node("alpha", gpus=4)
+        return launched(who, distribution=processes(2), resources={"gpus_per_node": 2})
+
+    def test_shows_the_runs_own_gpus_rank_by_rank_or_all_of_its_nodes(self, who: Principal) -> None:
+        run = self.gpu_run(who)
+        own, everything = page(run.number, "gpus/"), page(run.number, "gpus/", "?gpus=all")
+        for words in ("rank 0 · alpha GPU", "rank 1 · alpha GPU", f"/api/v1/runs/{run.pk}/series/?attempt=1&amp;all_gpus=0"):
+            assert words in own, words
+        assert "not its own" not in own
+        assert everything.count("not its own") == 2
+        assert "all_gpus=1" in everything
+
+    def test_follows_the_nodes_while_it_is_not_over(self, who: Principal) -> None:
+        run = self.gpu_run(who)
+        assert 'data-nodes="alpha"' in page(run.number, "gpus/")
+        Run.objects.filter(pk=run.pk).update(state=RunState.COMPLETED)
+        assert 'data-nodes=""' in page(run.number, "gpus/")
+
+    def test_of_a_run_without_gpus_its_machines_are_shown(self, who: Principal) -> None:
+        _, run = running(who)
+        text = page(run.number, "gpus/")
+        assert "holds no GPU" in text
+        assert "Utilisation" not in text
+
+    def test_before_it_has_nodes_it_says_what_will_be_here(self, who: Principal) -> None:
+        assert "No node yet" in page(queued(who).number, "gpus/")

@@ -1,0 +1,84 @@
+"""The GPUs and machines of an attempt over time, rank by rank."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest
+
+from clusters.charts import GPU, HOST, config
+from clusters.models import Gpu, Node
+from jobs.models import AttemptNode, Member, Run
+from jobs.states import FINAL
+
+ALL = "all"
+SHOWN = ("utilization_pct", "memory_used_bytes", "power_w", "temperature_c")
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A GPU and the ranks that have it; none: it is another's, or free. `numbers`: its latest, of SHOWN."""
+
+    gpu: Gpu
+    node: Node
+    ranks: tuple[int, ...]
+    numbers: dict[str, float | None]
+
+    @property
+    def label(self) -> str:
+        words = f"rank{'s' if len(self.ranks) > 1 else ''} {', '.join(str(rank) for rank in self.ranks)}"
+        return f"{words} · {self.where}" if self.ranks else self.where
+
+    @property
+    def where(self) -> str:
+        return f"{self.node.name} GPU {self.gpu.index}"
+
+
+def context(run: Run, attempt: int, request: HttpRequest) -> dict[str, Any]:
+    """`placed` are the GPUs that are drawn, the run's own first; `is_live` while something is still measured of it."""
+    parts = AttemptNode.objects.filter(attempt__run=run, attempt__number=attempt).select_related("node").order_by("node_rank")
+    nodes = [part.node for part in parts]
+    shows_all = request.GET.get("gpus") == ALL
+    is_live = run.state not in FINAL and attempt == run.attempt
+    owned = placed(run, attempt, nodes)
+    shown = [item for item in owned if item.ranks or shows_all]
+    return {
+        "placed": shown, "nodes_of_run": nodes, "has_gpus": any(item.ranks for item in owned), "shows_all": shows_all,
+        "is_live": is_live,
+        "charts": config(
+            [item.gpu for item in shown], nodes={node.name: node.memory_bytes for node in nodes},
+            scopes=(GPU, HOST) if shown else (HOST,), labels={item.gpu.uuid: item.label for item in shown},
+        ),
+        "series": f"/api/v1/runs/{run.pk}/series/?{urlencode({'attempt': attempt, 'all_gpus': int(shows_all)})}",
+        "followed": ",".join(node.name for node in nodes) if is_live else "",
+    }
+
+
+def placed(run: Run, attempt: int, nodes: Iterable[Node]) -> list[Placed]:
+    """Every GPU of the nodes; those of ranks first, in the order of the ranks."""
+    by_id = {node.pk: node for node in nodes}
+    ranks = ranks_of(run, attempt)
+    found = [
+        Placed(gpu, by_id[gpu.node_id], ranks.get(gpu.uuid, ()), _latest(gpu, by_id[gpu.node_id]))
+        for gpu in Gpu.objects.filter(node__in=by_id, mig=False)
+    ]
+    return sorted(found, key=lambda item: (not item.ranks, item.ranks, item.node.name, item.gpu.index))
+
+
+def ranks_of(run: Run, attempt: int) -> dict[str, tuple[int, ...]]:
+    """GPU's UUID -> the ranks that were given it."""
+    found: dict[str, list[int]] = defaultdict(list)
+    members = Member.objects.filter(attempt__run=run, attempt__number=attempt).order_by("rank")
+    for rank, gpus in members.values_list("rank", "gpus"):
+        for uuid in gpus:
+            found[uuid].append(rank)
+    return {uuid: tuple(ranks) for uuid, ranks in found.items()}
+
+
+def _latest(gpu: Gpu, node: Node) -> dict[str, float | None]:
+    told = node.vitals.get("gpus", {}).get(gpu.uuid, {})
+    return {key: told.get(key) for key in SHOWN}
