@@ -32,12 +32,22 @@ def of(
     before_s = node.clock_offset_s - clock_moved_s
     if clock_moved_s and max(abs(before_s), abs(node.clock_offset_s)) > clocks.TOLD_S:
         yield "clock", clocks.sentence(node.clock_offset_s)
+    if node.driver and changed.get("driver"):
+        yield "driver", f"Its NVIDIA driver is {changed['driver']} now; before it was {node.driver}."
+    if "nvml" in changed:
+        yield _nvml(changed["nvml"])
     if beat is not None:
         yield from _disk(node, beat, changed["vitals"])
 
 
 def disk_sentence(free_bytes: int) -> str:
     return f"Only {free_bytes / GIB:.1f} GiB are free where it keeps runs; logs and outputs may be cut short. Free space there."
+
+
+def _nvml(trouble: str) -> tuple[str, str]:
+    if not trouble:
+        return "nvml_back", "Its GPUs can be read again."
+    return "nvml_lost", f"Its GPUs cannot be read: {trouble.rstrip('.')}."
 
 
 def _disk(node: Node, beat: Heartbeat, vitals: dict[str, Any]) -> Iterator[tuple[str, str]]:

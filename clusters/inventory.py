@@ -84,12 +84,15 @@ def vitals(beat: Heartbeat, at: datetime) -> dict[str, Any]:
 
 
 def _numbers(told: Mapping[str, float], known: Collection[str]) -> dict[str, float]:
-    numbers = {name: _number(name, value) for name, value in told.items() if name in known}
-    return {name: value for name, value in numbers.items() if value is not None}
+    # Of the right types already (`numbers_of`); NaN and infinity are not JSON, and mean no more than "not known" here.
+    return {name: value for name, value in told.items() if name in known and math.isfinite(value)}
 
 
 def _counters(gpu: GpuFact) -> dict[str, int]:
-    return {name: _whole(name, value, MOST_BYTES) for name, value in gpu.counters.items() if name in COUNTERS}
+    told = gpu.counters
+    if told and not (min(told.values()) >= 0 and max(told.values()) <= MOST_BYTES):
+        raise WireError(f"counters of a GPU must be whole numbers between 0 and {MOST_BYTES}")
+    return {name: value for name, value in told.items() if name in COUNTERS}
 
 
 def _processes(gpu: GpuFact) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ AGAIN_AFTER = timedelta(minutes=10)
 
 
 def note(node: Node, kind: str, message: str, at: datetime) -> None:
-    """`kind`: heard, silent, lost, back, restarted, agent, renamed, clock or disk."""
+    """`kind`: heard, silent, lost, back, restarted, agent, renamed, clock, disk, driver, nvml_lost or nvml_back."""
     if not NodeEvent.objects.filter(node=node, kind=kind, message=message, at__gt=at - AGAIN_AFTER).exists():
         add(node, kind, message, at)
 
@@ -20,6 +20,15 @@ def note(node: Node, kind: str, message: str, at: datetime) -> None:
 def add(node: Node, kind: str, message: str, at: datetime | None = None) -> None:
     """What happens once, and counts each time: `kind` is joined or revoked. `at` None: now."""
     NodeEvent.objects.create(node=node, kind=kind, message=message, at=at or timezone.now())
+
+
+def add_once(
+    node: Node, kind: str, message: str, at: datetime, *, key: str, gpu: str = "", code: int = 0
+) -> None:
+    """What a node may tell again: kept once for each `key`. `kind`: xid (`code`: its number), ecc, gpu_lost, gpu_back,
+    nvml_lost or nvml_back; `gpu`: the UUID, where it befell one."""
+    event = NodeEvent(node=node, kind=kind, message=message, at=at, gpu=gpu, code=code, key=key)
+    NodeEvent.objects.bulk_create([event], ignore_conflicts=True)
 
 
 def recent_events(node: Node, most: int = 20) -> list[NodeEvent]:

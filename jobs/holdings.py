@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import BooleanField, ExpressionWrapper, Q
+from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 
 from jobs.models import AttemptNode, Member
 from jobs.states import RunState
@@ -16,6 +17,8 @@ from trainhub_launch.report import READY, StopOrder
 Key = tuple[str, int]
 REMEMBERED_S = 0.2
 """How long a busy node's reports are judged by what was read before: a flood of log bytes costs no query each."""
+LOOK_HOLDS_S = 4.0
+"""The same of a look at all nodes, for a node that reports when it was expected to: one that has been woken reports sooner."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,8 @@ class Holding:
 
 _lock = threading.Lock()
 _known: dict[int, tuple[float, dict[Key, Holding]]] = {}
+_looked: tuple[float, dict[int, dict[Key, Holding]]] = (float("-inf"), {})
+_forgotten: dict[int, float] = {}
 
 
 def of(node_id: int, *, fresh: bool) -> dict[Key, Holding]:
@@ -102,33 +107,65 @@ def of(node_id: int, *, fresh: bool) -> dict[Key, Holding]:
         read_at, known = _known.get(node_id, (0.0, {}))
     if not fresh and now - read_at < REMEMBERED_S:
         return known
-    found = {holding.key: holding for holding in _read(node_id, known)}
+    found = _by_node(AttemptNode.objects.filter(node_id=node_id), {node_id: known}).get(node_id, {})
     with _lock:
         _known[node_id] = (now, found)
     return found
+
+
+def of_late(node_id: int) -> dict[Key, Holding] | None:
+    """The same as it was within the last seconds, without asking; None where this process does not know."""
+    with _lock:
+        looked_at, all_of_them = _looked
+        read_at, known = _known.get(node_id, (0.0, {}))
+        since = max(read_at, looked_at)
+        if time.monotonic() - since > LOOK_HOLDS_S or _forgotten.get(node_id, 0.0) >= since:
+            return None
+        return known if read_at >= looked_at else all_of_them.get(node_id, {})
+
+
+def look() -> None:
+    """A round: what all nodes hold, in one query."""
+    global _looked  # noqa: PLW0603 - guarded by the lock
+    now = time.monotonic()
+    with _lock:
+        known = {**_looked[1], **{node_id: held for node_id, (_, held) in _known.items()}}
+    found = _by_node(AttemptNode.objects.all(), known)
+    with _lock:
+        _looked = (now, found)
+        for gone in [node_id for node_id, at in _forgotten.items() if at < now]:
+            del _forgotten[gone]
 
 
 def forget(node_id: int) -> None:
     """What was read of this node is no longer so."""
     with _lock:
         _known.pop(node_id, None)
+        _forgotten[node_id] = time.monotonic()
 
 
 def restart() -> None:
     """Remember nothing, as a process does that has just begun."""
+    global _looked  # noqa: PLW0603 - guarded by the lock
     with _lock:
         _known.clear()
+        _forgotten.clear()
+        _looked = (float("-inf"), {})
 
 
-def _read(node_id: int, known: dict[Key, Holding]) -> list[Holding]:
-    parts = (
-        AttemptNode.objects.filter(node_id=node_id, settled_at=None)
+def _by_node(parts: QuerySet[AttemptNode], known: Mapping[int, dict[Key, Holding]]) -> dict[int, dict[Key, Holding]]:
+    unsettled = (
+        parts.filter(settled_at=None)
         .select_related("attempt__run")
         # A plan of many ranks is long, and read at every report of a busy node.
         .defer("attempt__plan", "attempt__run__preview")
         .annotate(planned=ExpressionWrapper(Q(attempt__plan__isnull=False), BooleanField()))
     )
-    return [_holding(part, part.planned, known) for part in parts]
+    found: dict[int, dict[Key, Holding]] = {}
+    for part in unsettled:
+        holding = _holding(part, part.planned, known.get(part.node_id, {}))
+        found.setdefault(part.node_id, {})[holding.key] = holding
+    return found
 
 
 def _holding(part: AttemptNode, planned: bool, known: dict[Key, Holding]) -> Holding:

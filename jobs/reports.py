@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from clusters import clocks, heartbeat
 from clusters.models import Node
-from jobs import arrivals, causes, facts, holdings, lateness, lifecycle, logstore
+from jobs import answering, arrivals, causes, facts, holdings, lateness, lifecycle, logstore
 from jobs.ending import end
 from jobs.holdings import Holding, Key
 from jobs.models import AttemptNode
@@ -29,8 +29,6 @@ from live.topics import run_topic
 from trainhub_launch.report import Ack, AttemptFact, LogChunk, Report, StopOrder
 
 log = logging.getLogger(__name__)
-LIVELY_S = 1.0
-IDLE_S = 5.0
 ORPHANED_AFTER = timedelta(seconds=20)
 """A claim's answer and a report may cross: only a part claimed this long ago can be missed."""
 
@@ -54,21 +52,29 @@ def ingest(node: Node, report: Report, now: datetime | None = None) -> Ack:
     if any(taken):
         held = holdings.of(node.pk, fresh=True)
     settled = _settle(node, report, held, now)
-    return Ack(
+    ack = Ack(
         offsets=offsets,
         start=tuple(holding.key for holding in held.values() if holding.to_start),
         stop=_stops(report, held, settled),
         settled=settled,
         daemons=tuple((*holding.key, holding.daemon) for holding in held.values() if holding.daemon_wanted),
-        # However little patience the hub has, a node that lives is heard twice within it.
-        interval_s=min(LIVELY_S if held else IDLE_S, settings.NODE_UNREACHABLE_AFTER / 2),
+        interval_s=answering.pace(node, held),
     )
+    return answering.answer(node, report, ack, now)
+
+
+def ingest_numbers(node: Node, report: Report, now: datetime | None = None) -> Ack | None:
+    """The same, without asking the database, for a report that tells nothing else and asks for nothing; None for any other."""
+    if not all(fact.phase != "done" and _is_known(node, fact) for fact in report.attempts):
+        return None
+    return answering.at_once(node, report, now or timezone.now())
 
 
 def restart() -> None:
     """Remember nothing, as a process does that has just begun."""
     with _seen_lock:
         _seen.clear()
+    answering.restart()
     arrivals.restart()
     lateness.restart()
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
+from collections import Counter
 from weakref import WeakKeyDictionary
 
 from channels.layers import get_channel_layer
@@ -36,7 +38,10 @@ class Fanout:
 
     async def join(self, listener: Listener, topic: str) -> None:
         """Once this returns, every message published to `topic` is offered to `listener`."""
-        self._listeners.setdefault(topic, set()).add(listener)
+        listeners = self._listeners.setdefault(topic, set())
+        if listener not in listeners:
+            listeners.add(listener)
+            _count(topic, 1)
         try:
             await self._subscribe(topic)
         except BaseException:
@@ -45,7 +50,9 @@ class Fanout:
 
     async def leave(self, listener: Listener, topic: str) -> None:
         listeners = self._listeners.get(topic, set())
-        listeners.discard(listener)
+        if listener in listeners:
+            listeners.discard(listener)
+            _count(topic, -1)
         if not listeners:
             self._listeners.pop(topic, None)
             await self._unsubscribe(topic)
@@ -78,9 +85,11 @@ class Fanout:
             if message["type"] == "live.probe":
                 self._probe_answered.set()
                 continue
-            text = message["text"]
-            for listener in self._listeners.get(message["topic"], ()):
-                listener.offer(text)
+            self.offer(message["topic"], message["text"])
+
+    def offer(self, topic: str, text: str) -> None:
+        for listener in self._listeners.get(topic, ()):
+            listener.offer(text)
 
     async def _probe(self) -> None:
         """The layer reconnects silently and forgets what passed meanwhile; a probe notices that it was away."""
@@ -108,12 +117,43 @@ class Fanout:
 
 
 _fanouts: WeakKeyDictionary[asyncio.AbstractEventLoop, Fanout] = WeakKeyDictionary()
+_lock = threading.Lock()
+_watching: Counter[str] = Counter()
+
+
+def is_watched(topic: str) -> bool:
+    """Whether anybody of this process listens to the topic; from any thread."""
+    return topic in _watching
+
+
+def tell_here(topic: str, text: str) -> None:
+    """Offer an encoded message to this process's own listeners, without the channel layer: for what only a process that
+    is watched asks for (`is_watched`). From any thread."""
+    try:
+        here: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+    except RuntimeError:
+        here = None
+    with _lock:
+        known = list(_fanouts.items())
+    for loop, found in known:
+        if loop is here:
+            found.offer(topic, text)
+        elif not loop.is_closed():
+            loop.call_soon_threadsafe(found.offer, topic, text)
+
+
+def _count(topic: str, change: int) -> None:
+    with _lock:
+        _watching[topic] += change
+        if not _watching[topic]:
+            del _watching[topic]
 
 
 def fanout() -> Fanout:
     """The running loop's own."""
     loop = asyncio.get_running_loop()
-    found = _fanouts.get(loop)
-    if found is None:
-        found = _fanouts[loop] = Fanout()
+    with _lock:
+        found = _fanouts.get(loop)
+        if found is None:
+            found = _fanouts[loop] = Fanout()
     return found

@@ -47,6 +47,40 @@ class NodeChanged(TypedDict):
     node: str
 
 
+class HostSamples(TypedDict):
+    """`values`: per step the number of each metric, None = not known."""
+
+    metrics: list[str]
+    values: list[list[float | None]]
+
+
+class GpuSamples(TypedDict):
+    """`subjects`: UUIDs. `values`: per step, per subject, the number of each metric, None = not known."""
+
+    subjects: list[str]
+    metrics: list[str]
+    values: list[list[list[float | None]]]
+
+
+class TelemetrySampled(TypedDict):
+    """What a node measured from `start` on (Unix seconds by the hub's clock), every `step_s`. Only while somebody looks, never
+    kept as it is, and not sent again: what was missed is read over HTTP."""
+
+    type: Literal["telemetry.sampled"]
+    node: str
+    start: int
+    step_s: int
+    host: NotRequired[HostSamples]
+    gpus: NotRequired[GpuSamples]
+
+
+class AlertChanged(TypedDict):
+    """An alert of this node has fired or cleared."""
+
+    type: Literal["alert.changed"]
+    node: str
+
+
 class Hint(TypedDict):
     """You missed something: fetch what you show."""
 
@@ -59,4 +93,6 @@ class AccessChanged(TypedDict):
     type: Literal["access.changed"]
 
 
-Message = AccessChanged | RunChanged | LogAppended | MemberChanged | EventAdded | NodeChanged | Hint
+Message = (
+    AccessChanged | AlertChanged | RunChanged | LogAppended | MemberChanged | EventAdded | NodeChanged | TelemetrySampled | Hint
+)

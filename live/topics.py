@@ -15,6 +15,11 @@ def node_topic(node_id: int) -> str:
     return f"node.{node_id}"
 
 
+def telemetry_topic(node_id: int) -> str:
+    """A node's numbers, second by second, while somebody looks."""
+    return f"telemetry.{node_id}"
+
+
 def access_topic(user_id: int) -> str:
     """What a person may see has changed: every socket of theirs asks again."""
     return f"access.{user_id}"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import cast
 
 from django.core.asgi import get_asgi_application
@@ -18,8 +20,11 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "trainhub.settings")
 django_application = get_asgi_application()
 
 # What follows needs the apps loaded.
+from clusters import familiar, gpu_rows, rounds, signs  # noqa: E402
 from clusters.consumers import routes as cluster_sockets  # noqa: E402
 from clusters.hearing import listening  # noqa: E402
+from clusters.telemetry import storing  # noqa: E402
+from jobs import holdings  # noqa: E402
 from jobs.bytes import routes as job_bytes  # noqa: E402
 from jobs.consumers import routes as job_sockets  # noqa: E402
 from live.middleware import stack  # noqa: E402
@@ -43,7 +48,16 @@ async def refused(_: Request, error: Exception) -> Response:
 
 
 doors = [Route("/healthz", healthz), Mount("/static", HubStatic()), *job_bytes, *model_bytes]
-front = Starlette(routes=doors, lifespan=listening, exception_handlers={HTTPException: refused})
+
+
+@asynccontextmanager
+async def lifespan(app: object) -> AsyncIterator[None]:
+    work = (signs.write, storing.write, holdings.look, familiar.look, gpu_rows.look)
+    async with listening(app), rounds.going(*work):
+        yield
+
+
+front = Starlette(routes=doors, lifespan=lifespan, exception_handlers={HTTPException: refused})
 front.router.redirect_slashes = False
 front.router.default = LargeBodies(cast("ASGIApp", django_application))
 sockets = cast("ASGIApp", stack([*job_sockets, *cluster_sockets], principal_of_scope))

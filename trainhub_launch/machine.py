@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 from trainhub_launch.errors import WireError
@@ -105,13 +106,13 @@ def heartbeat_of(data: Mapping[str, Any]) -> Heartbeat:
 def _gpu(data: Mapping[str, Any]) -> GpuFact:
     if data["state"] not in GPU_STATES:
         raise WireError(f"unknown state {data['state']!r} of a GPU")
-    counters = numbers_of(data["counters"], "counters")
     return read(
         GpuFact,
         {
             **data,
             "numbers": numbers_of(data["numbers"], "numbers"),
-            "counters": {name: int(value) for name, value in counters.items()},
+            # NaN and infinity are no whole numbers: not known.
+            "counters": {name: int(value) for name, value in numbers_of(data["counters"], "counters").items() if isfinite(value)},
             "processes": tuple(read(GpuProcess, item) for item in data["processes"]),
         },
     )

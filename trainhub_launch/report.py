@@ -146,7 +146,7 @@ class Report:
                 buckets=tuple(block_of(item) for item in data["buckets"]),
                 events=tuple(_event(item) for item in data["events"]),
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise WireError(f"not a report: {error!r}") from error
 
 

@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-from clusters import journal, xids
+from clusters import journal
+from clusters.alerts.xid import xid
 from clusters.models import Gpu, Node
 from trainhub_launch.telemetry import GpuEvent
 
-KINDS = {
-    "xid": "xid", "lost": "gpu_lost", "back": "gpu_back", "ecc": "gpu_ecc", "nvml_lost": "nvml_lost", "nvml_back": "nvml_back",
-}
+KINDS = {"xid": "xid", "lost": "gpu_lost", "back": "gpu_back", "ecc": "ecc"}
+"""Of an event -> of the journal. That the library is lost or back, the heartbeat tells (`clusters.happenings`)."""
 OLDEST = timedelta(days=30)
 MOST_DETAIL = 1000
 MOST_CODE = 2**31 - 1
@@ -25,7 +25,7 @@ def take(node: Node, agent: str, events: Iterable[GpuEvent], now: datetime) -> i
     names = {uuid: f"GPU {index}" for uuid, node_id, index in rows if node_id == node.pk}
     elsewhere = {uuid for uuid, node_id, _ in rows if node_id != node.pk}
     for event in events:
-        if event.gpu not in elsewhere:
+        if event.kind in KINDS and event.gpu not in elsewhere:
             journal.add_once(
                 node, KINDS[event.kind], _sentence(event, names.get(event.gpu, "A GPU")), _moment(node, event.at, now),
                 key=f"{agent}:{event.serial}"[:80].replace("\0", ""), gpu=_clean(event.gpu, 96),
@@ -37,16 +37,13 @@ def take(node: Node, agent: str, events: Iterable[GpuEvent], now: datetime) -> i
 def _sentence(event: GpuEvent, name: str) -> str:
     detail = _clean(event.detail, MOST_DETAIL).strip().rstrip(".")
     if event.kind == "xid":
-        return xids.sentence(event.code, name)
+        known = xid(event.code)
+        return f"{name} reported XID {event.code}: {known.meaning}. {known.remedy}"
     if event.kind == "lost":
         return f"{name} does not answer any more{_because(detail)}. Runs on it will fail; reset it, or restart the machine."
     if event.kind == "back":
         return f"{name} answers again."
-    if event.kind == "ecc":
-        return f"{name} met memory errors{_because(detail)}."
-    if event.kind == "nvml_lost":
-        return f"Its GPUs cannot be read any more{_because(detail)}."
-    return "Its GPUs can be read again."
+    return f"{name} met memory errors{_because(detail)}."
 
 
 def _because(detail: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from datetime import datetime
 
@@ -49,7 +49,7 @@ def restart() -> None:
 
 def _take_buckets(node: Node, blocks: list[Block], own: Collection[str], now: float) -> int:
     """The end, by the node's clock, up to which every bucket of the report is stored or refused for good."""
-    done, wanted = storing.stored(node.pk), set()
+    done, wanted = set(storing.stored(node.pk)), set()
     ends: dict[int, int] = {}
     for block in blocks:
         for moment in range(block.start, block.end, BUCKET_S):
@@ -59,10 +59,9 @@ def _take_buckets(node: Node, blocks: list[Block], own: Collection[str], now: fl
     if wanted:
         parts = [part for block in blocks for part in _owned(node, block, own)]
         slices = slice_bytes(parts, node.clock_offset_s)
-        storing.put(node.pk, {start: data for start, data in slices.items() if start in wanted})
-        # What is not there in the end holds nothing that is the node's to tell.
+        done.update(storing.put(node.pk, {start: data for start, data in slices.items() if start in wanted}))
+        # What is in none of them holds nothing that is the node's to tell.
         wanted.intersection_update(slices)
-        done = storing.stored(node.pk)
     until = 0
     for end in sorted(ends):
         start = ends[end]

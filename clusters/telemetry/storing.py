@@ -11,7 +11,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 
-from django.db import DatabaseError, IntegrityError
+from django.db import IntegrityError
 
 from clusters import rounds
 from clusters.models import Node, TelemetrySlice
@@ -40,23 +40,24 @@ def is_waiting(node_id: int, start: int) -> bool:
     return (node_id, start) in _waiting
 
 
-def put(node_id: int, slices: Mapping[int, bytes]) -> None:
-    """Have them stored; at once where no rounds are going."""
+def put(node_id: int, slices: Mapping[int, bytes]) -> Collection[int]:
+    """Have them stored; the starts of those that are now: all of them where no rounds are going."""
     global _waiting_bytes, _is_full  # noqa: PLW0603 - guarded by the lock
     if not rounds.are_going():
         _write({(node_id, start): data for start, data in slices.items()})
-        return
+        return slices.keys()
     with _lock:
         for start, data in slices.items():
             if (node_id, start) in _waiting:
                 continue
             if _waiting_bytes + len(data) > MOST_WAITING_BYTES:
                 if not _is_full:
-                    log.error("Numbers of nodes wait for the database; no more are taken until it stores those. Nodes keep an hour.")
+                    log.error("Numbers wait for the database, and no more are taken until it stores those; nodes keep an hour.")
                 _is_full = True
-                return
+                break
             _waiting[node_id, start] = data
             _waiting_bytes += len(data)
+    return ()
 
 
 def write() -> None:
@@ -71,12 +72,16 @@ def write() -> None:
         for key, data in taken.items():
             if _waiting.pop(key, None) is not None:
                 _waiting_bytes -= len(data)
+            known = _stored[key[0]]
+            known[key[1]] = None
+            if len(known) > REMEMBERED:
+                del known[next(iter(known))]
         _is_full = False
 
 
 def restart() -> None:
     """Remember nothing, as a process does that has just begun."""
-    global _waiting_bytes, _is_full  # noqa: PLW0603 - guarded by the lock
+    global _waiting_bytes, _is_full
     with _lock:
         _waiting.clear()
         _stored.clear()
@@ -90,14 +95,6 @@ def _write(slices: Mapping[Key, bytes]) -> None:
         # A node that was removed meanwhile must not keep back what the others told.
         there = set(Node.objects.filter(pk__in={node for node, _ in slices}).values_list("pk", flat=True))
         _insert({key: data for key, data in slices.items() if key[0] in there})
-    except DatabaseError:
-        raise
-    with _lock:
-        for node, start in slices:
-            known = _stored[node]
-            known[start] = None
-            if len(known) > REMEMBERED:
-                del known[next(iter(known))]
 
 
 def _insert(slices: Mapping[Key, bytes]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable
 from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar
@@ -13,6 +12,7 @@ from django.db import close_old_connections
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from clusters import familiar
 from clusters.enrolment import node_of_token
 from clusters.models import Node
 from workspaces.access import Principal
@@ -21,10 +21,7 @@ from workspaces.scopes import bearer, principal_of_scope
 P = ParamSpec("P")
 T = TypeVar("T")
 Handler = Callable[[Request], Awaitable[Response]]
-NODE_KNOWN_S = 1.0
-"""A busy node reports a hundred times a second: its token is not looked up each time."""
 _few = anyio.CapacityLimiter(2)
-_known_nodes: dict[str, tuple[float, Node]] = {}
 
 
 class Problem(Exception):
@@ -99,14 +96,11 @@ def _with_connections(work: Callable[[], T]) -> T:
 async def node(request: Request) -> Node:
     """The node whose token the request bears, or 401. A revoked token may work a moment longer."""
     text = bearer(request.scope) or ""
-    known = _known_nodes.get(text)
-    if known is not None and time.monotonic() - known[0] < NODE_KNOWN_S:
-        return known[1]
-    found = await in_thread(node_of_token, text) if text else None
+    found = familiar.recall(text)
+    if found is None and text:
+        found = await in_thread(familiar.look_up, text)
     if found is None:
-        _known_nodes.pop(text, None)
         raise unauthorized("A node's token is needed.")
-    _known_nodes[text] = (time.monotonic(), found)
     return found
 
 

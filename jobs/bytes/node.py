@@ -15,13 +15,15 @@ from starlette.responses import JSONResponse, Response
 from clusters import brokers, hearing, waking
 from clusters.brokers.errors import BrokerAway
 from clusters.models import Node
-from jobs import claims, reports
+from jobs import answering, claims, reports
 from jobs.bytes import doors
 from jobs.bytes.doors import Problem, door
 from trainhub_launch.errors import WireError
-from trainhub_launch.report import Report
+from trainhub_launch.report import Ack, Report
 
 MAX_CLAIM_BYTES = 64 * 1024
+LIGHT_BYTES = 128 * 1024
+"""What is larger is not decoded in the event loop, where all others wait for it."""
 UNHURRIED_FROM = 8
 """As many reports waiting for their turn double the time to the next."""
 
@@ -74,19 +76,41 @@ async def report(request: Request) -> Response:
     data = await doors.body(request, settings.MAX_REPORT_BYTES)
     try:
         with hearing.talking(node):
-            answer = await doors.in_turn(_ingest, node, data, doors.waiting_in_turn())
+            answer = await _answer(node, data, doors.waiting_in_turn())
     except WireError as error:
         raise Problem(400, "Not a report", str(error)) from error
     return Response(answer, media_type="application/msgpack")
 
 
-def _ingest(node: Node, data: bytes, waiting: int) -> bytes:
+async def _answer(node: Node, data: bytes, waiting: int) -> bytes:
+    if len(data) > LIGHT_BYTES:
+        return await doors.in_turn(_decode_and_ingest, node, data, waiting)
+    told = _decode(data)
+    ack = reports.ingest_numbers(node, told)
+    if ack is None:
+        return await doors.in_turn(_ingest, node, told, waiting)
+    return _encode(node, told, ack, waiting)
+
+
+def _decode_and_ingest(node: Node, data: bytes, waiting: int) -> bytes:
+    return _ingest(node, _decode(data), waiting)
+
+
+def _ingest(node: Node, told: Report, waiting: int) -> bytes:
+    return _encode(node, told, reports.ingest(node, told), waiting)
+
+
+def _decode(data: bytes) -> Report:
     try:
-        told = msgpack.unpackb(data)
+        return Report.from_wire(msgpack.unpackb(data))
     except (ValueError, msgpack.UnpackException) as error:
         raise WireError(f"the body is not msgpack: {error}") from error
-    ack = reports.ingest(node, Report.from_wire(told))
-    packed: bytes = msgpack.packb(replace(ack, interval_s=unhurried(ack.interval_s, waiting)).to_wire())
+
+
+def _encode(node: Node, told: Report, ack: Ack, waiting: int) -> bytes:
+    ack = replace(ack, interval_s=unhurried(ack.interval_s, waiting))
+    answering.expect(node, told, ack)
+    packed: bytes = msgpack.packb(ack.to_wire())
     return packed
 
 

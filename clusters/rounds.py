@@ -1,0 +1,70 @@
+"""What this process does for all nodes together, about once a second, in one thread: so that a report costs nobody a query.
+
+Only the web server has such a thread. Elsewhere (tests, shell, worker) whoever would leave something to it does it at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+import anyio.to_thread
+from django.db import DatabaseError, close_old_connections
+
+log = logging.getLogger(__name__)
+EVERY_S = 1.0
+END_WITHIN_S = 2.0
+Work = Callable[[], None]
+_going: list[_Rounds] = []
+
+
+class _Rounds(threading.Thread):
+    def __init__(self, work: Sequence[Work]) -> None:
+        super().__init__(name="rounds", daemon=True)
+        self._work = work
+        self._closing = threading.Event()
+
+    def run(self) -> None:
+        while not self._closing.is_set():
+            begun = time.monotonic()
+            go_round(self._work)
+            # One that took long is no reason to hurry with the next.
+            self._closing.wait(max(EVERY_S / 4, EVERY_S - (time.monotonic() - begun)))
+        go_round(self._work)
+
+    def close(self) -> None:
+        self._closing.set()
+
+
+def are_going() -> bool:
+    return bool(_going)
+
+
+@asynccontextmanager
+async def going(*work: Work) -> AsyncIterator[None]:
+    """In the lifespan of a server: `work` in turn, once a second; what is left is done at its end."""
+    rounds = _Rounds(work)
+    rounds.start()
+    _going.append(rounds)
+    try:
+        yield
+    finally:
+        _going.remove(rounds)
+        rounds.close()
+        await anyio.to_thread.run_sync(rounds.join, END_WITHIN_S)
+
+
+def go_round(work: Sequence[Work]) -> None:
+    """Each once; one that fails keeps none of the others back."""
+    for one in work:
+        try:
+            one()
+        except DatabaseError as error:
+            log.warning("The database does not do what reports need (%s); tried again within a second: %s", one.__module__, error)
+        except Exception:
+            log.exception("%s.%s failed; it is tried again within a second", one.__module__, one.__qualname__)
+        finally:
+            close_old_connections()
