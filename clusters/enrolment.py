@@ -31,6 +31,7 @@ def enrol(cluster_name: str, node_name: str) -> tuple[Node, str]:
     check_name("cluster", cluster_name)
     check_name("name", node_name)
     cluster, _ = Cluster.objects.get_or_create(name=cluster_name)
+    Cluster.objects.filter(pk=cluster.pk, deleted_at__isnull=False).update(deleted_at=None)
     token = new_token(PREFIX)
     node, made = Node.objects.select_for_update().get_or_create(
         name=node_name, defaults={"cluster": cluster, "token_digest": digest(token)}
@@ -40,8 +41,10 @@ def enrol(cluster_name: str, node_name: str) -> tuple[Node, str]:
             raise EnrolmentError("cluster", f"{node_name} is busy in cluster {node.cluster}; let its runs end or cancel them")
         node.cluster = cluster
         node.token_digest = digest(token)
+        if node.removed_at is not None:
+            node.drained_at = node.removed_at = None
         node.revoked_at = None
-        node.save(update_fields=["cluster", "token_digest", "revoked_at"])
+        node.save(update_fields=["cluster", "token_digest", "revoked_at", "removed_at", "drained_at"])
         _leave_broker(node)
     _announce(node)
     return node, token

@@ -46,7 +46,7 @@ class Turn:
 def walk() -> None:
     """Place what fits, in the order of the queue; the rest says what it waits for. Two workers may walk at the same time."""
     for _ in range(MOST_WALKS):
-        clusters = {cluster.name: cluster for cluster in Cluster.objects.all()}
+        clusters = {cluster.name: cluster for cluster in Cluster.objects.filter(deleted_at=None)}
         queues: dict[str, list[Turn]] = {}
         for turn in _turns():
             queues.setdefault(turn.spec.resources.cluster, []).append(turn)

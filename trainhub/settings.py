@@ -29,6 +29,14 @@ NODE_LOST_AFTER = env.number("NODE_LOST_AFTER", 60, least=1)
 NEVER_STARTED_AFTER = env.number("NEVER_STARTED_AFTER", 120, least=1)
 NEVER_READY_AFTER = env.number("NEVER_READY_AFTER", 1800, least=1)
 
+NODE_PROVIDERS = env.text("NODE_PROVIDERS", "")
+PROVIDER_TIMEOUT = env.number("PROVIDER_TIMEOUT", 120, least=1)
+PROVIDER_JOIN_TIMEOUT = env.number("PROVIDER_JOIN_TIMEOUT", 900, least=1)
+PROVIDER_TRIES = env.integer("PROVIDER_TRIES", 3, least=1)
+PROVIDER_PAUSE = env.number("PROVIDER_PAUSE", 5, least=0.1)
+PROVIDER_CALLS = env.integer("PROVIDER_CALLS", 4, least=1)
+PROVIDER_ENV = env.words("PROVIDER_ENV")
+
 MAX_SNAPSHOT_BYTES = env.integer("MAX_SNAPSHOT_BYTES", 512 * 2**20, least=1)
 MAX_SNAPSHOT_FILES = env.integer("MAX_SNAPSHOT_FILES", 20_000, least=1)
 MAX_UPLOAD_BYTES = env.integer("MAX_UPLOAD_BYTES", 200 * 2**30, least=1)
@@ -164,6 +172,7 @@ REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "workspaces.api.authentication.TokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
+    "tend-machines": {"task": "clusters.tasks.tend_machines", "schedule": 2.0, "options": {"ignore_result": True}},
     ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],

@@ -107,6 +107,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name='cluster',
+            name='deleted_at',
+            field=models.DateTimeField(blank=True, null=True),
+        ),
+        migrations.AddField(
+            model_name='cluster',
             name='idle_s',
             field=models.PositiveIntegerField(default=600),
         ),

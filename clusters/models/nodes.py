@@ -13,7 +13,8 @@ class Cluster(models.Model):
 
     With a `provider` it grows and shrinks by itself between `min_nodes` and `max_nodes`: a node that has held nothing for
     `idle_s` goes. `node_gpus`, `node_gpu_model` and `node_slots` say what a node that comes will offer. `low_priority`: its
-    nodes may vanish at any time, and their runs begin anew. A cluster that drains takes no new runs.
+    nodes may vanish at any time, and their runs begin anew. A cluster that drains takes no new runs. One with a
+    history is not deleted, but hidden since `deleted_at`.
     """
 
     name = models.SlugField(unique=True)
@@ -29,6 +30,7 @@ class Cluster(models.Model):
     node_slots = models.PositiveIntegerField(default=8)
     low_priority = models.BooleanField(default=False)
     drained_at = models.DateTimeField(null=True, blank=True)
+    deleted_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:
