@@ -6,7 +6,7 @@ from typing import Any
 
 import dj_database_url
 
-from trainhub import env, places
+from trainhub import env, mail, places
 
 BASE_DIR = places.BASE_DIR
 DATA_DIR = places.DATA_DIR
@@ -46,6 +46,38 @@ MAX_LOG_BYTES = env.integer("MAX_LOG_BYTES", 20 * 2**30, least=2**20)
 TELEMETRY_KEEP_10S = env.number("TELEMETRY_KEEP_10S", 2, least=1)
 TELEMETRY_KEEP_60S = env.number("TELEMETRY_KEEP_60S", 30, least=1)
 TELEMETRY_KEEP_600S = env.number("TELEMETRY_KEEP_600S", 400, least=1)
+
+ALERT_IDLE_MINUTES = env.number("ALERT_IDLE_MINUTES", 15)
+ALERT_IDLE_PERCENT = env.number("ALERT_IDLE_PERCENT", 5)
+ALERT_HANG_MINUTES = env.number("ALERT_HANG_MINUTES", 5)
+ALERT_HANG_POWER_PERCENT = env.number("ALERT_HANG_POWER_PERCENT", 25)
+ALERT_THROTTLE_SECONDS = env.number("ALERT_THROTTLE_SECONDS", 60)
+ALERT_GPU_CELSIUS = env.number("ALERT_GPU_CELSIUS", 90)
+ALERT_GPU_MEMORY_CELSIUS = env.number("ALERT_GPU_MEMORY_CELSIUS", 100)
+ALERT_GPU_MEMORY_PERCENT = env.number("ALERT_GPU_MEMORY_PERCENT", 97)
+ALERT_ECC = env.boolean("ALERT_ECC", True)
+ALERT_XID_QUIET_MINUTES = env.number("ALERT_XID_QUIET_MINUTES", 60)
+ALERT_REMAPPED_ROWS = env.boolean("ALERT_REMAPPED_ROWS", True)
+ALERT_RETIRED_PAGES = env.boolean("ALERT_RETIRED_PAGES", True)
+ALERT_PCIE = env.boolean("ALERT_PCIE", True)
+ALERT_GPU_LOST = env.boolean("ALERT_GPU_LOST", True)
+ALERT_STRAY_MINUTES = env.number("ALERT_STRAY_MINUTES", 5)
+ALERT_NVML_SECONDS = env.number("ALERT_NVML_SECONDS", 30)
+ALERT_SILENT_SECONDS = env.number("ALERT_SILENT_SECONDS", 30)
+ALERT_DISK_FREE_BYTES = env.integer("ALERT_DISK_FREE_BYTES", 5 * 2**30)
+ALERT_HOST_MEMORY_PERCENT = env.number("ALERT_HOST_MEMORY_PERCENT", 95)
+ALERT_PORT_SECONDS = env.number("ALERT_PORT_SECONDS", 30)
+ALERT_CLOCK_SECONDS = env.number("ALERT_CLOCK_SECONDS", 5)
+ALERT_UNBALANCED_MINUTES = env.number("ALERT_UNBALANCED_MINUTES", 10)
+ALERT_KEEP_DAYS = env.integer("ALERT_KEEP_DAYS", 90, least=1)
+
+WEBHOOK_PROXY = env.secret("WEBHOOK_PROXY")
+WEBHOOK_HOSTS = env.words("WEBHOOK_HOSTS")
+EMAIL_URL = env.secret("EMAIL_URL")
+_mail = mail.server(EMAIL_URL)
+EMAIL_HOST, EMAIL_PORT, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _mail.host, _mail.port, _mail.user, _mail.password
+EMAIL_USE_SSL, EMAIL_USE_TLS, EMAIL_TIMEOUT = _mail.is_ssl, _mail.is_starttls, 5
+DEFAULT_FROM_EMAIL = env.text("EMAIL_FROM", "trainhub@localhost")
 
 INSTALLED_APPS = [
     "trainhub",
@@ -140,9 +172,14 @@ CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "run" / "beat")
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "watch": {"task": "jobs.tasks.watch", "schedule": 2.0, "options": {"ignore_result": True}},
     "reap": {"task": "jobs.tasks.reap", "schedule": 5.0, "options": {"ignore_result": True}},
+    "tend-machines": {"task": "clusters.tasks.tend_machines", "schedule": 2.0, "options": {"ignore_result": True}},
     "mend-brokers": {"task": "clusters.tasks.mend_brokers", "schedule": 20.0, "options": {"ignore_result": True}},
     "fold-telemetry": {"task": "clusters.tasks.fold_telemetry", "schedule": 30.0, "options": {"ignore_result": True}},
     "expire-telemetry": {"task": "clusters.tasks.expire_telemetry", "schedule": 3600.0, "options": {"ignore_result": True}},
+    "evaluate-alerts": {"task": "clusters.tasks.evaluate_alerts", "schedule": 10.0, "options": {"ignore_result": True}},
+    "forget-alerts": {"task": "clusters.tasks.forget_alerts", "schedule": 86400.0, "options": {"ignore_result": True}},
+    "deliver": {"task": "workspaces.tasks.deliver", "schedule": 5.0, "options": {"ignore_result": True}},
+    "forget-deliveries": {"task": "workspaces.tasks.forget_deliveries", "schedule": 86400.0, "options": {"ignore_result": True}},
     "sweep-blobs": {"task": "trainhub.tasks.sweep_blobs", "schedule": 86400.0, "options": {"ignore_result": True}},
     "clear-sessions": {"task": "trainhub.tasks.clear_sessions", "schedule": 86400.0, "options": {"ignore_result": True}},
 }
@@ -172,7 +209,6 @@ REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "workspaces.api.authentication.TokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
-    "tend-machines": {"task": "clusters.tasks.tend_machines", "schedule": 2.0, "options": {"ignore_result": True}},
     ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],

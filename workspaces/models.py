@@ -1,9 +1,10 @@
-"""Who may do what where: people, workspaces, memberships, API tokens, the audit trail."""
+"""Who may do what where: people, workspaces, memberships, API tokens, the audit trail; and whom to tell of what happens."""
 
 from __future__ import annotations
 
 from django.contrib.auth.models import AbstractUser
 from django.db import models
+from django.utils import timezone
 
 from workspaces.states import Role
 
@@ -57,3 +58,53 @@ class AuditEvent(models.Model):
     verb = models.CharField(max_length=64)
     subject = models.CharField(max_length=200)
     detail = models.JSONField(default=dict)
+
+
+class Channel(models.Model):
+    """A way to tell people outside of the pages: a webhook's URL or a mail address, in `target`.
+
+    `user` None: the workspace's own, else that person's for this workspace. `events`: words of
+    `workspaces.notifications.events.CHOICES`. `ours_only`: of alerts only those that concern a run of this workspace.
+    `secret` signs what a webhook gets. While it fails: since when, with which error, and when it is tried again; after a day
+    it is paused. `busy_until`: somebody is sending.
+    """
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="channels")
+    user = models.ForeignKey(User, models.CASCADE, null=True, blank=True, related_name="channels")
+    kind = models.CharField(max_length=16)
+    name = models.CharField(max_length=100)
+    target = models.CharField(max_length=1000)
+    secret = models.CharField(max_length=200, blank=True)
+    events = models.JSONField(default=list)
+    ours_only = models.BooleanField(default=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+    last_sent_at = models.DateTimeField(null=True, blank=True)
+    failing_since = models.DateTimeField(null=True, blank=True)
+    failures = models.PositiveIntegerField(default=0, help_text="In a row.")
+    last_error = models.CharField(max_length=300, blank=True)
+    try_at = models.DateTimeField(default=timezone.now)
+    busy_until = models.DateTimeField(null=True, blank=True)
+    paused_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["id"]
+
+
+class Delivery(models.Model):
+    """One event for one channel. `state`: waiting, sent, or failed: given up."""
+
+    channel = models.ForeignKey(Channel, models.CASCADE, related_name="deliveries")
+    key = models.CharField(max_length=100)
+    event = models.CharField(max_length=32)
+    body = models.JSONField()
+    state = models.CharField(max_length=16, default="waiting")
+    tries = models.PositiveIntegerField(default=0)
+    last_error = models.CharField(max_length=300, blank=True)
+    created_at = models.DateTimeField(default=timezone.now)
+    try_at = models.DateTimeField(default=timezone.now)
+    sent_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [models.UniqueConstraint(fields=["channel", "key"], name="told_once")]
+        indexes = [models.Index(fields=["channel", "try_at"], condition=models.Q(state="waiting"), name="delivery_waiting")]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from clusters.models.alerts import Alert
+from clusters.models.alerts import Alert, Baseline
 from clusters.models.leases import Hearing, Lease
 from clusters.models.machines import ClusterEvent, ProvidedMachine
 from clusters.models.nodes import Cluster, Gpu, JoinToken, Node, NodeEvent
 from clusters.models.telemetry import KeptSeries, TelemetryChunk, TelemetrySlice
 
 __all__ = [
-    "Alert", "Cluster", "ClusterEvent", "Gpu", "Hearing", "JoinToken", "KeptSeries", "Lease", "Node", "NodeEvent",
+    "Alert", "Baseline", "Cluster", "ClusterEvent", "Gpu", "Hearing", "JoinToken", "KeptSeries", "Lease", "Node", "NodeEvent",
     "ProvidedMachine", "TelemetryChunk", "TelemetrySlice",
 ]

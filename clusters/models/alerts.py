@@ -13,7 +13,8 @@ class Alert(models.Model):
 
     `kind` names a rule (`clusters.alerts.rules`), `subject` what it is about: a GPU's UUID, "" for the node, or for a rule
     about runs the holder. `key` is all of that in one, and unique among those that have not cleared. `state`: pending (seen,
-    not yet for long enough), firing, cleared.
+    not yet for long enough), firing, cleared. In `sentence`, "{holder}" stands for whoever holds the GPU: each workspace reads
+    there what it may know (`clusters.alerts.showing`).
     """
 
     key = models.CharField(max_length=200)
@@ -35,4 +36,16 @@ class Alert(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["key"], condition=~models.Q(state="cleared"), name="one_open_alert"),
         ]
-        indexes = [models.Index(fields=["state"], condition=~models.Q(state="cleared"), name="alert_open")]
+        indexes = [
+            models.Index(fields=["state"], condition=~models.Q(state="cleared"), name="alert_open"),
+            models.Index(fields=["holder"], condition=~models.Q(holder=""), name="alert_of_run"),
+        ]
+
+
+class Baseline(models.Model):
+    """What was seen of a node before, for rules that tell a change: `ports` {name: when it was last active}, `ecc` {UUID:
+    [errors not corrected, by how many they last grew, when]}."""
+
+    node = models.OneToOneField(Node, models.CASCADE, primary_key=True, related_name="baseline")
+    ports = models.JSONField(default=dict)
+    ecc = models.JSONField(default=dict)

@@ -1,0 +1,49 @@
+"""From where on something deserves attention: the installation's settings (docs/alerts.md). 0 switches a rule off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.conf import settings
+
+
+@dataclass(frozen=True)
+class Limits:
+    idle_minutes: float = 15
+    idle_pct: float = 5
+    hang_minutes: float = 5
+    hang_power_pct: float = 25
+    throttle_s: float = 60
+    gpu_c: float = 90
+    gpu_memory_c: float = 100
+    gpu_memory_pct: float = 97
+    ecc: bool = True
+    xid_quiet_minutes: float = 60
+    remapped_rows: bool = True
+    retired_pages: bool = True
+    pcie: bool = True
+    gpu_lost: bool = True
+    stray_minutes: float = 5
+    nvml_s: float = 30
+    silent_s: float = 30
+    disk_free_bytes: float = 5 * 2**30
+    host_memory_pct: float = 95
+    port_s: float = 30
+    clock_s: float = 5
+    unbalanced_minutes: float = 10
+
+
+def limits() -> Limits:
+    """Those in force."""
+    return Limits(
+        idle_minutes=settings.ALERT_IDLE_MINUTES, idle_pct=settings.ALERT_IDLE_PERCENT,
+        hang_minutes=settings.ALERT_HANG_MINUTES, hang_power_pct=settings.ALERT_HANG_POWER_PERCENT,
+        throttle_s=settings.ALERT_THROTTLE_SECONDS, gpu_c=settings.ALERT_GPU_CELSIUS,
+        gpu_memory_c=settings.ALERT_GPU_MEMORY_CELSIUS, gpu_memory_pct=settings.ALERT_GPU_MEMORY_PERCENT,
+        ecc=settings.ALERT_ECC, xid_quiet_minutes=settings.ALERT_XID_QUIET_MINUTES,
+        remapped_rows=settings.ALERT_REMAPPED_ROWS, retired_pages=settings.ALERT_RETIRED_PAGES, pcie=settings.ALERT_PCIE,
+        gpu_lost=settings.ALERT_GPU_LOST, stray_minutes=settings.ALERT_STRAY_MINUTES, nvml_s=settings.ALERT_NVML_SECONDS,
+        silent_s=settings.ALERT_SILENT_SECONDS, disk_free_bytes=settings.ALERT_DISK_FREE_BYTES,
+        host_memory_pct=settings.ALERT_HOST_MEMORY_PERCENT, port_s=settings.ALERT_PORT_SECONDS,
+        clock_s=settings.ALERT_CLOCK_SECONDS, unbalanced_minutes=settings.ALERT_UNBALANCED_MINUTES,
+    )

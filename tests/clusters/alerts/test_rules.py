@@ -1,0 +1,148 @@
+"""Each rule by itself: what it finds in one moment's facts, what it does not, and where it says that it does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from clusters.alerts.facts import GpuFacts, Growth, Happening, NodeFacts
+from clusters.alerts.judging import Judged, judge
+from clusters.alerts.limits import Limits
+from tests.clusters.alerts.facts import GIB, HELD, gpu, node
+
+Make = Callable[[], NodeFacts]
+STRAY = {"pid": 9, "name": "jupyter", "user": "bob", "run": "", "memory_bytes": 40 * GIB}
+
+FIRING: dict[str, tuple[Make, str]] = {
+    "gpu_idle": (lambda: node(gpu(mean={"utilization_pct": 0.0}, processes=())), "no process is on it"),
+    "gpu_hang": (lambda: node(gpu(mean={"utilization_pct": 100.0, "power_w": 110.0})), "100 % utilisation and draws only 110 W"),
+    "gpu_throttled": (lambda: node(gpu(mean={"throttled_thermal_pct": 60.0})), "is slowed by heat at 61 °C"),
+    "gpu_hot": (lambda: node(gpu(mean={"temperature_c": 93.0})), "is 93 °C hot"),
+    "gpu_memory": (lambda: node(gpu(mean={"memory_used_bytes": 139.0 * GIB})), "139.0 of 140.0 GiB"),
+    "gpu_ecc": (lambda: node(gpu(grown=Growth(2, 30.0))), "could not be corrected (2 more)"),
+    "gpu_xid": (lambda: node(gpu(happenings=[Happening("xid", 30.0, 79)])), "XID 79: the GPU has fallen off the bus"),
+    "gpu_rows": (lambda: node(gpu(counters={"remapped_rows_pending": 1})), "memory rows at its next reset"),
+    "gpu_pages": (lambda: node(gpu(counters={"retired_pages_pending": 1})), "memory pages at its next reset"),
+    "gpu_pcie": (lambda: node(gpu(counters={"pcie_width": 8, "pcie_width_max": 16})), "8 PCIe lanes instead of 16"),
+    "gpu_lost": (lambda: node(gpu(state="lost", error="GPU is lost")), "does not answer any more (GPU is lost)"),
+    "gpu_stray": (lambda: node(gpu(held=None, processes=(STRAY,))), "process 9 (jupyter of bob) takes 40.0 GiB"),
+    "node_silent": (lambda: node(gpu(), is_heard=False, silence_s=45.0, holders=(HELD,)), "1 run cannot go on without it"),
+    "node_nvml": (lambda: node(nvml="The driver and its library do not match."), "cannot be read: The driver"),
+    "node_disk": (lambda: node(disk_free_bytes=GIB), "Only 1.0 GiB are free"),
+    "node_memory": (lambda: node(memory_used_bytes=63.0 * GIB), "63 of 64 GiB"),
+    "node_port": (lambda: node(ports={"mlx5_0/1": False}), "Port mlx5_0/1 of alpha was active and is down"),
+    "node_clock": (lambda: node(clock_offset_s=3600.0), "3600 s behind"),
+    "run_unbalanced": (
+        lambda: node(gpu("GPU-a"), gpu("GPU-b", 1, mean={"utilization_pct": 20.0})), "GPU 1 of alpha (rank 1) works at 20 % while"
+    ),
+}
+UNKNOWN: dict[str, GpuFacts] = {
+    "gpu_idle": gpu(mean={"utilization_pct": None}, processes=()),
+    "gpu_hang": gpu(mean={"utilization_pct": 100.0, "power_w": None}),
+    "gpu_throttled": gpu(mean={"throttled_thermal_pct": None, "throttled_hardware_pct": None}),
+    "gpu_hot": gpu(mean={"temperature_c": None}),
+    "gpu_memory": gpu(mean={"memory_used_bytes": None}),
+    "gpu_rows": gpu(),
+    "gpu_pages": gpu(),
+    "gpu_pcie": gpu(counters={"pcie_width": 8}),
+}
+OFF = {
+    "gpu_idle": Limits(idle_minutes=0), "gpu_hang": Limits(hang_minutes=0), "gpu_throttled": Limits(throttle_s=0),
+    "gpu_hot": Limits(gpu_c=0, gpu_memory_c=0), "gpu_memory": Limits(gpu_memory_pct=0), "gpu_ecc": Limits(ecc=False),
+    "gpu_xid": Limits(xid_quiet_minutes=0), "gpu_rows": Limits(remapped_rows=False), "gpu_pages": Limits(retired_pages=False),
+    "gpu_pcie": Limits(pcie=False), "gpu_lost": Limits(gpu_lost=False), "gpu_stray": Limits(stray_minutes=0),
+    "node_silent": Limits(silent_s=0), "node_nvml": Limits(nvml_s=0), "node_disk": Limits(disk_free_bytes=0),
+    "node_memory": Limits(host_memory_pct=0), "node_port": Limits(port_s=0), "node_clock": Limits(clock_s=0),
+    "run_unbalanced": Limits(unbalanced_minutes=0),
+}
+
+
+def kinds(judged: Judged) -> list[str]:
+    return sorted({case.rule.kind for case in judged.cases.values()})
+
+
+def found(*nodes: NodeFacts, limits: Limits | None = None) -> Judged:
+    return judge(nodes, limits or Limits())
+
+
+class TestEachRule:
+    @pytest.mark.parametrize("kind", FIRING)
+    def test_finds_what_it_is_for_and_nothing_else(self, kind: str) -> None:
+        make, words = FIRING[kind]
+        judged = found(make())
+        assert kinds(judged) == [kind]
+        (case,) = judged.cases.values()
+        assert words in case.finding.sentence
+        assert "alpha" in case.finding.sentence
+
+    @pytest.mark.parametrize("kind", OFF)
+    def test_is_switched_off_by_0(self, kind: str) -> None:
+        assert kinds(found(FIRING[kind][0](), limits=OFF[kind])) == []
+
+    @pytest.mark.parametrize("kind", UNKNOWN)
+    def test_says_that_it_does_not_know_rather_than_take_it_for_0(self, kind: str) -> None:
+        judged = found(node(UNKNOWN[kind]))
+        assert kinds(judged) == []
+        assert f"{kind}:GPU-a" in judged.unknown
+
+    def test_a_healthy_node_has_no_case(self) -> None:
+        assert kinds(found(node(gpu("GPU-a"), gpu("GPU-b", 1)))) == []
+
+
+class TestNotFound:
+    @pytest.mark.parametrize(
+        "healthy",
+        [
+            node(gpu(held=None, mean={"utilization_pct": 0.0}, processes=())),
+            node(gpu(mean={"utilization_pct": 1.0}, peak={"utilization_pct": 40.0})),
+            node(gpu(mean={"throttled_power_pct": 100.0})),
+            node(gpu(grown=Growth(1, 2 * 3600.0))),
+            node(gpu(happenings=[Happening("xid", 90.0, 79), Happening("back", 30.0)])),
+            node(gpu(happenings=[Happening("xid", 90.0, 79), Happening("restarted", 30.0)])),
+            node(gpu(held=None, processes=({**STRAY, "memory_bytes": 300 * 2**20},))),
+            node(gpu(held=None, processes=({**STRAY, "run": "b" * 32},))),
+            node(gpu(held=None, processes=(STRAY,)), is_monitor_only=True),
+            node(gpu(), is_heard=False, silence_s=45.0, is_drained=True),
+            node(gpu("GPU-a", mean={"utilization_pct": 20.0}), gpu("GPU-b", 1, mean={"utilization_pct": 5.0})),
+        ],
+        ids=[
+            "free", "a burst", "power cap", "ECC long ago", "back", "restarted", "small", "a run's", "watched", "drained", "lazy",
+        ],
+    )
+    def test_is_what_only_looks_like_it(self, healthy: NodeFacts) -> None:
+        assert kinds(found(healthy)) == []
+
+
+class TestGravity:
+    def test_an_xid_is_as_grave_as_its_code(self) -> None:
+        happened = [Happening("xid", 10.0, code) for code in (13, 79, 79, 4711)]
+        cases = found(node(gpu(happenings=happened))).cases
+        grave = {case.finding.also: case.severity for case in cases.values()}
+        assert grave == {"13": "warning", "79": "critical", "4711": "warning"}
+        assert "XID 79, 2 times" in cases["gpu_xid:GPU-a:79"].finding.sentence
+
+    def test_rows_that_could_not_be_remapped_are_critical_and_a_case_of_their_own(self) -> None:
+        pending, failed = (found(node(gpu(counters={name: 1}))) for name in ("remapped_rows_pending", "remapped_rows_failed"))
+        assert [case.severity for case in (*pending.cases.values(), *failed.cases.values())] == ["warning", "critical"]
+        assert set(pending.cases) != set(failed.cases)
+
+
+class TestUnheard:
+    def test_of_a_silent_node_only_its_silence_is_known(self) -> None:
+        judged = found(node(gpu(state="lost"), is_heard=False, silence_s=45.0, disk_free_bytes=GIB, nvml="gone"))
+        assert kinds(judged) == ["node_silent"]
+        assert judged.unheard == {1}
+
+    def test_a_run_with_a_gpu_there_is_not_called_unbalanced(self) -> None:
+        here = node(gpu("GPU-a"), gpu("GPU-b", 1, mean={"utilization_pct": 5.0}))
+        judged = found(here, node(gpu("GPU-c"), pk=2, is_heard=False))
+        assert f"run_unbalanced:{HELD.holder}" in judged.unknown
+
+    def test_a_mig_device_is_judged_by_its_processes(self) -> None:
+        device: dict[str, Any] = {"mean": {"utilization_pct": None}, "parent": "GPU-z"}
+        process = {"pid": 7, "name": "python", "run": HELD.holder, "memory_bytes": GIB}
+        assert kinds(found(node(gpu(**device, processes=({**process, "sm_pct": 0.0},))))) == ["gpu_idle"]
+        assert kinds(found(node(gpu(**device, processes=({**process, "sm_pct": 70.0},))))) == []
+        assert "gpu_idle:GPU-a" in found(node(gpu(**device, processes=({**process, "sm_pct": None},)))).unknown

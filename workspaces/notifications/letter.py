@@ -1,0 +1,35 @@
+"""The same as a mail, over the server that EMAIL_URL names."""
+
+from __future__ import annotations
+
+import asyncio
+import smtplib
+from collections.abc import Mapping
+from typing import Any
+
+from django.core.mail import EmailMessage
+
+from workspaces.notifications.errors import NotSent
+
+WITHIN_S = 15.0
+"""Several exchanges, each of which Django's EMAIL_TIMEOUT bounds."""
+LONGEST_SUBJECT = 140
+
+
+async def send(address: str, body: Mapping[str, Any]) -> None:
+    """Raises NotSent."""
+    text = str(body.get("text", ""))
+    subject = " ".join(f"TrainHub: {text}".split())
+    message = EmailMessage(
+        subject if len(subject) <= LONGEST_SUBJECT else subject[: LONGEST_SUBJECT - 1] + "…",
+        f"{text}\n\n{body.get('url', '')}\n", to=[address],
+    )
+    try:
+        async with asyncio.timeout(WITHIN_S):
+            await asyncio.to_thread(message.send)
+    except TimeoutError as error:
+        raise NotSent(f"The mail server did not take it within {WITHIN_S:.0f} s.", is_away=True) from error
+    except smtplib.SMTPRecipientsRefused as error:
+        raise NotSent(f"The mail server refuses the address {address}.") from error
+    except (smtplib.SMTPException, OSError) as error:
+        raise NotSent(f"The mail server could not be used: {str(error)[:200]}.", is_away=True) from error

@@ -1,0 +1,46 @@
+"""What is to be sent: a row for each event and channel, written in the transaction in which the event happens."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils import timezone
+
+from workspaces.models import Channel, Delivery, Membership
+from workspaces.notifications.events import TEST, Event
+
+BATCH = 200
+
+
+def post(event: Event) -> int:
+    """Have every channel that asked for it told of the event; how many will be. The same event again changes nothing."""
+    told = [
+        Delivery(channel=channel, key=event.key, event=event.name, body=dict(event.body(channel.workspace_id)), try_at=event.at)
+        for channel in listening(event.workspaces)
+        if set(event.asked_as) <= set(channel.events) and _concerns(channel, event)
+    ]
+    Delivery.objects.bulk_create(told, batch_size=BATCH, ignore_conflicts=True)
+    return len(told)
+
+
+def post_test(channel: Channel, body: dict[str, object]) -> Delivery:
+    """Whatever the channel asked for, and however it stands."""
+    now = timezone.now()
+    return Delivery.objects.create(channel=channel, key=f"test:{now.timestamp()}", event=TEST, body=body, try_at=now)
+
+
+def listening(workspaces: Collection[int]) -> QuerySet[Channel]:
+    """The channels of these workspaces that are not paused, and whose people are still members."""
+    return of_members().filter(workspace__in=workspaces, paused_at=None)
+
+
+def of_members() -> QuerySet[Channel]:
+    members = Membership.objects.filter(user=OuterRef("user"), workspace=OuterRef("workspace"), user__is_active=True)
+    return Channel.objects.filter(Q(user=None) | Exists(members))
+
+
+def _concerns(channel: Channel, event: Event) -> bool:
+    if channel.user_id is not None and event.person is not None and channel.user_id != event.person:
+        return False
+    return not channel.ours_only or event.theirs == channel.workspace_id

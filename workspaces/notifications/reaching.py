@@ -1,0 +1,73 @@
+"""Where a webhook may go: http and https, to a host that the installation allows, at an address that is looked up once."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from typing import NamedTuple
+from urllib.parse import SplitResult, urlsplit
+
+from django.conf import settings
+
+from workspaces.notifications.errors import NotSent
+
+PORTS = {"http": 80, "https": 443}
+LONGEST = 1000
+
+
+class UrlError(ValueError):
+    """Why an address cannot be a webhook's; the message is for whoever typed it."""
+
+
+class Way(NamedTuple):
+    """`url` names the address to connect to; `host` is what the certificate has to be for, `asked` what is asked for."""
+
+    url: str
+    host: str
+    asked: str
+
+
+def checked(url: str) -> SplitResult:
+    """Raises UrlError."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise UrlError("is not an address") from error
+    if parts.scheme not in PORTS or not parts.hostname or port == 0 or len(url) > LONGEST or not url.isprintable() or " " in url:
+        raise UrlError("must be an http:// or https:// address")
+    if parts.username is not None or parts.password is not None:
+        raise UrlError("must not hold a user and a password; use a token in the path, or the signing secret")
+    if settings.WEBHOOK_HOSTS and parts.hostname not in settings.WEBHOOK_HOSTS:
+        raise UrlError(f"{parts.hostname} is none of the hosts that this installation sends to; ask an operator (WEBHOOK_HOSTS)")
+    return parts
+
+
+async def way(url: str) -> Way:
+    """Connecting to the address that was checked, so that a name cannot lead elsewhere in between. Raises NotSent."""
+    try:
+        parts = checked(url)
+    except UrlError as error:
+        raise NotSent(f"The address {error}.", is_away=True) from error
+    host = parts.hostname or ""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, parts.port or PORTS[parts.scheme], type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise NotSent(f"The name {host} is not known.", is_away=True) from error
+    address = next((str(item[4][0]) for item in found if _may_reach(str(item[4][0]))), None)
+    if address is None:
+        raise NotSent(f"{host} is at an address that webhooks may not reach.", is_away=True)
+    literal = f"[{address}]" if ":" in address else address
+    netloc = literal if parts.port is None else f"{literal}:{parts.port}"
+    return Way(parts._replace(netloc=netloc, fragment="").geturl(), host, parts.netloc)
+
+
+def _may_reach(text: str) -> bool:
+    """Link-local addresses are where clouds keep a machine's own credentials."""
+    address = ipaddress.ip_address(text.partition("%")[0])
+    plain = getattr(address, "ipv4_mapped", None) or address
+    return not (plain.is_link_local or plain.is_multicast or plain.is_unspecified or plain == AWS_BY_IPV6)
+
+
+AWS_BY_IPV6 = ipaddress.ip_address("fd00:ec2::254")

@@ -1,0 +1,88 @@
+"""A POST that cannot take long: so much time in all, no redirect followed, nothing read but the status."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+import ssl
+import time
+from collections.abc import Mapping
+from functools import cache
+from http import HTTPStatus
+from typing import Any
+
+import httpx
+from django.conf import settings
+
+from workspaces.notifications.errors import NotSent
+from workspaces.notifications.reaching import UrlError, Way, checked, way
+
+WITHIN_S = 5.0
+AGENT = "TrainHub"
+
+
+async def send(url: str, secret: str, body: Mapping[str, Any], delivery: int) -> None:
+    """Raises NotSent."""
+    try:
+        async with asyncio.timeout(WITHIN_S):
+            status = await _post(url, secret, json.dumps(body).encode(), delivery)
+    except TimeoutError as error:
+        raise NotSent(f"No answer within {WITHIN_S:.0f} s.", is_away=True) from error
+    except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, OSError) as error:
+        raise NotSent(f"Could not be reached: {_shown(error)}.", is_away=True) from error
+    if 300 <= status < 400:
+        raise NotSent(f"Answered {status}, which leads to another address; give that one: redirects are not followed.")
+    if not 200 <= status < 300:
+        raise NotSent(f"Answered {status} {_phrase(status)}.".replace(" .", "."), is_gone=status == HTTPStatus.GONE)
+
+
+def signature(secret: str, at: str, body: bytes) -> str:
+    """What the receiver computes too, to know that the message is ours and of now."""
+    return "sha256=" + hmac.new(secret.encode(), f"{at}.".encode() + body, hashlib.sha256).hexdigest()
+
+
+async def _post(url: str, secret: str, body: bytes, delivery: int) -> int:
+    proxy = settings.WEBHOOK_PROXY or None
+    there = _by_proxy(url) if proxy else await way(url)
+    at = str(int(time.time()))
+    headers = {
+        "Host": there.asked, "Content-Type": "application/json", "User-Agent": AGENT,
+        "X-TrainHub-Delivery": str(delivery), "X-TrainHub-Timestamp": at,
+    }
+    if secret:
+        headers["X-TrainHub-Signature"] = signature(secret, at, body)
+    extensions = {"sni_hostname": there.host}
+    # Not the environment's proxies: where webhooks go is for this installation's settings to say.
+    async with (
+        httpx.AsyncClient(verify=_trust(), trust_env=False, proxy=proxy, timeout=WITHIN_S, follow_redirects=False) as client,
+        client.stream("POST", there.url, content=body, headers=headers, extensions=extensions) as response,
+    ):
+        return response.status_code
+
+
+def _by_proxy(url: str) -> Way:
+    """The proxy looks names up, and decides what may be reached."""
+    try:
+        parts = checked(url)
+    except UrlError as error:
+        raise NotSent(f"The address {error}.", is_away=True) from error
+    return Way(url, parts.hostname or "", parts.netloc)
+
+
+@cache
+def _trust() -> ssl.SSLContext:
+    return httpx.create_ssl_context(trust_env=False)
+
+
+def _shown(error: Exception) -> str:
+    text = str(error).rstrip(".") or type(error).__name__
+    return text[:200]
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""

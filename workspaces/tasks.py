@@ -1,0 +1,18 @@
+"""Doorways of the hub's worker: each calls one function, and may be run twice without harm."""
+
+from __future__ import annotations
+
+from celery import shared_task
+from django.utils import timezone
+
+from workspaces.notifications import sending
+
+
+@shared_task(ignore_result=True)
+def deliver() -> None:
+    sending.tick(timezone.now())
+
+
+@shared_task(ignore_result=True)
+def forget_deliveries() -> None:
+    sending.forget(timezone.now())
