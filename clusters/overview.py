@@ -62,6 +62,14 @@ class GpuCell:
 
 
 @dataclass(frozen=True)
+class Device:
+    """A GPU as a whole, with the MIG devices that it is cut into."""
+
+    cell: GpuCell
+    parts: tuple[GpuCell, ...]
+
+
+@dataclass(frozen=True)
 class NodeCard:
     node: Node
     status: NodeStatus
@@ -71,6 +79,14 @@ class NodeCard:
     cpu_pct: float | None
     memory_used_bytes: int | None
     disk_free_bytes: int | None
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        known = {cell.gpu.uuid for cell in self.gpus}
+        return tuple(
+            Device(cell, tuple(part for part in self.gpus if part.gpu.parent == cell.gpu.uuid))
+            for cell in self.gpus if cell.gpu.parent not in known
+        )
 
     @property
     def offered(self) -> tuple[GpuCell, ...]:
@@ -171,7 +187,7 @@ def node_cards(nodes: Iterable[Node], workspace: Workspace) -> tuple[NodeCard, .
     devices: dict[int, list[Gpu]] = {node.pk: [] for node in nodes}
     for gpu in Gpu.objects.filter(node__in=nodes, present=True):
         devices[gpu.node_id].append(gpu)
-    lines = {key: tuple(_line(lease, workspace) for lease in found) for key, found in leases.items()}
+    lines = {key: tuple(lease_line(lease, workspace) for lease in found) for key, found in leases.items()}
     return tuple(_node_card(node, lines[node.pk], devices[node.pk], now, span) for node in nodes)
 
 
@@ -189,7 +205,7 @@ def _node_card(node: Node, lines: tuple[LeaseLine, ...], devices: list[Gpu], now
     )
 
 
-def _line(lease: Lease, workspace: Workspace) -> LeaseLine:
+def lease_line(lease: Lease, workspace: Workspace) -> LeaseLine:
     ours = lease.workspace_id == workspace.pk
     return LeaseLine(
         holder=lease.holder if ours else "", label=lease.label if ours else "busy", gpus=tuple(lease.gpus), slots=lease.slots,

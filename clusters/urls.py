@@ -2,13 +2,16 @@ from __future__ import annotations
 
 from django.urls import path
 
-from clusters import views
+from clusters import gpu_views, views
 
 urlpatterns = [
     path("clusters/", views.clusters, name="clusters"),
     path("clusters/add/", views.add_machine, name="add-machine"),
     path("clusters/invitations/<int:pk>/", views.invitation, name="invitation"),
     path("clusters/<slug:name>/", views.cluster, name="cluster"),
+    # The UUID of a MIG device may hold slashes.
+    path("gpus/<path:uuid>/history/", gpu_views.gpu_history, name="gpu-history"),
+    path("gpus/<path:uuid>/", gpu_views.gpu, name="gpu"),
     path("nodes/<slug:name>/", views.node, name="node"),
     path("nodes/<slug:name>/revoke/", views.node_revoke, name="node-revoke"),
 ]

@@ -7,6 +7,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST
 
+from clusters.charts import GPU, HOST, config
 from clusters.devices import stock
 from clusters.enrolment import EnrolmentError, revoke
 from clusters.forms import InvitationForm
@@ -14,6 +15,7 @@ from clusters.instructions import instructions, reaches_only_this_machine
 from clusters.joining import invite
 from clusters.models import JoinToken, Node
 from clusters.overview import cluster_card, cluster_cards, node_cards
+from clusters.processes import process_lines
 from clusters.visibility import clusters_of, must_operate, visible_nodes
 from clusters.wheel import wheel
 from trainhub_launch.metrics import GPU_KEYS
@@ -47,8 +49,13 @@ def node(request: WorkspaceRequest, name: str) -> HttpResponse:
     cards = node_cards(visible_nodes(workspace).filter(name=name), workspace)
     if not cards:
         raise Http404
-    page = "clusters/_node.html" if request.headers.get("HX-Request") else "clusters/node.html"
-    return render(request, page, {"card": cards[0]})
+    card = cards[0]
+    context = {"card": card, "processes": process_lines(card, workspace)}
+    if request.headers.get("HX-Request"):
+        return render(request, "clusters/_node.html", {**context, "is_refresh": True})
+    gpus = [cell.gpu for cell in card.gpus]
+    charts = config(gpus, nodes={name: card.node.memory_bytes}, scopes=(GPU, HOST) if gpus else (HOST,))
+    return render(request, "clusters/node.html", {**context, "charts": charts, "series": f"/api/v1/nodes/{name}/series/"})
 
 
 @needs(Role.VIEWER)

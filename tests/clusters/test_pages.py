@@ -91,7 +91,7 @@ class TestNodePage:
 
     def test_a_number_that_the_device_cannot_tell_is_absent_not_zero(self) -> None:
         ready_node("alpha", "GPU-a")
-        page = text_of(client_of(make_viewer()), "/nodes/alpha/")
+        page = text_of(client_of(make_viewer()), "/nodes/alpha/", HX_Request="true")
         assert "Power" not in page
         assert "0 W" not in page
 

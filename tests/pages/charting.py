@@ -19,7 +19,6 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from clusters.charts import config
 from clusters.models import Gpu
-from clusters.ranges import PRESETS
 from tests.pages.serving import served
 from trainhub.static_files import HubStatic
 
@@ -111,7 +110,6 @@ def page(hub: FakeHub, nodes: str) -> str:
     gpus = [Gpu(uuid=f"GPU-{index}", index=index, name="NVIDIA H200", memory_bytes=140 * GIB) for index in range(hub.gpus)]
     context = {
         "charts": config(gpus, nodes={"alpha": 256 * GIB}), "series": "/api/v1/nodes/alpha/series/", "nodes": nodes,
-        "now": time.time(), "range_presets": PRESETS,
     }
     styles = "".join(f'<link rel="stylesheet" href="/static/{path}">' for path in (
         "bootstrap/css/bootstrap.min.css", "css/tokens.css", "css/base.css", "css/components.css", "css/charts.css",

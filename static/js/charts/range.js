@@ -73,7 +73,13 @@ function seconds(text) {
 
 function tell() {
   for (const listener of [...listeners]) listener(timeRange());
+  document.dispatchEvent(new CustomEvent("th:range"));
 }
+
+// Parts of the page that are about the same span fetch themselves anew (hx-trigger="th:range from:document").
+document.addEventListener("htmx:configRequest", (event) => {
+  if (event.target.closest("[data-ranged]")) Object.assign(event.detail.parameters, addressed(current ?? parse(location.search)));
+});
 
 addEventListener("popstate", () => {
   const before = JSON.stringify(current);
