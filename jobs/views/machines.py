@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.utils import timezone
-
-from clusters.hearing import heard
-from clusters.heartbeat import status
-from clusters.models import Lease, Node
+from clusters.models import Node
+from clusters.overview import GpuCell, LeaseLine, NodeCard, node_cards
+from clusters.states import GpuStanding
+from clusters.templatetags.devices import heat, told
 from clusters.visibility import visible_nodes
 from jobs.models import Run
 from workspaces.models import Workspace
@@ -18,12 +17,13 @@ MOST_CELLS = 64
 
 @dataclass(frozen=True)
 class Cell:
-    """`label` says what holds it, or is empty: free. `heat_pct` is a GPU's utilisation, where it is known."""
+    """`title` says all about it; `run_number` where it is held by a run that the reader may see. `heat`: 0 to 10, of a GPU."""
 
-    name: str
-    label: str = ""
+    title: str
+    standing: str
     run_number: int | None = None
-    heat_pct: float | None = None
+    is_held: bool = False
+    heat: int = 0
 
 
 @dataclass(frozen=True)
@@ -39,39 +39,32 @@ class Machine:
 
 def machines(workspace: Workspace) -> list[Machine]:
     """The nodes that `workspace` may use. What runs of other workspaces hold is only "busy"."""
-    nodes = list(visible_nodes(workspace).filter(revoked_at=None).prefetch_related("gpus"))
-    held: dict[int, list[Lease]] = {}
-    for lease in Lease.objects.filter(node__in=nodes, released_at=None).order_by("pk"):
-        held.setdefault(lease.node_id, []).append(lease)
-    holders = {lease.holder for leases in held.values() for lease in leases}
+    cards = node_cards(visible_nodes(workspace).filter(revoked_at=None), workspace)
+    holders = {line.holder for card in cards for line in card.leases}
     numbers = dict(Run.objects.of(workspace).filter(pk__in=holders).values_list("pk", "number"))
-    now = timezone.now()
-    span = heard(now)
-    return [_machine(node, str(status(node, now, span)), held.get(node.pk, []), numbers) for node in nodes]
+    return [_machine(card, numbers) for card in cards]
 
 
-def _machine(node: Node, state: str, leases: list[Lease], numbers: dict[str, int]) -> Machine:
-    gpus = [gpu for gpu in node.gpus.all() if gpu.present]
-    slots_busy = sum(lease.slots for lease in leases)
-    owner = {uuid: lease for lease in leases for uuid in lease.gpus}
-    if gpus:
-        vitals = node.vitals.get("gpus", {})
-        cells = tuple(
-            _cell(f"GPU {gpu.index} · {gpu.name}", owner.get(gpu.uuid), numbers, vitals.get(gpu.uuid, {}).get("utilization_pct"))
-            for gpu in gpus
-        )
-    else:
-        holding = [lease for lease in leases for _ in range(lease.slots)]
-        count = min(node.slots, MOST_CELLS)
-        cells = tuple(_cell(f"Slot {index}", holding[index] if index < len(holding) else None, numbers) for index in range(count))
+def _machine(card: NodeCard, numbers: dict[str, int]) -> Machine:
+    has_gpus = bool(card.offered)
     return Machine(
-        node=node, status=state, cells=cells, gpus_busy=sum(1 for gpu in gpus if gpu.uuid in owner), gpus_total=len(gpus),
-        slots_busy=0 if gpus else slots_busy, slots_total=0 if gpus else node.slots,
+        node=card.node, status=str(card.status), gpus_busy=card.gpus_busy, gpus_total=len(card.offered),
+        cells=tuple(_gpu(cell, numbers) for cell in card.offered) if has_gpus else _slots(card, numbers),
+        slots_busy=0 if has_gpus else card.slots_busy, slots_total=0 if has_gpus else card.node.slots,
     )
 
 
-def _cell(name: str, lease: Lease | None, numbers: dict[str, int], heat_pct: float | None = None) -> Cell:
-    if lease is None:
-        return Cell(name, heat_pct=heat_pct)
-    number = numbers.get(lease.holder)
-    return Cell(name, f"run {number}" if number else "busy", number, heat_pct)
+def _gpu(cell: GpuCell, numbers: dict[str, int]) -> Cell:
+    held = cell.held
+    return Cell(
+        told(cell), str(cell.standing), numbers.get(held.holder) if held else None, is_held=held is not None, heat=heat(cell),
+    )
+
+
+def _slots(card: NodeCard, numbers: dict[str, int]) -> tuple[Cell, ...]:
+    holding: list[LeaseLine] = [line for line in card.leases for _ in range(line.slots)]
+    return tuple(
+        Cell(f"Slot {place}: {held.label}", str(GpuStanding.BUSY), numbers.get(held.holder), is_held=True, heat=10) if held
+        else Cell(f"Slot {place}: free", str(GpuStanding.FREE))
+        for place, held in enumerate((*holding, *(None,) * card.node.slots)) if place < min(card.node.slots, MOST_CELLS)
+    )

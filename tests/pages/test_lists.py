@@ -45,7 +45,7 @@ class TestDashboard:
         node("heavy", gpus=4)
         text = seen("/")
         assert "0<small> of 4</small>" in text
-        assert "GPU 3 · H200" in text
+        assert "GPU 3 H200, free" in text
 
     def test_what_another_workspace_holds_is_only_busy(self, who: Principal) -> None:
         other = make_workspace("elsewhere")
