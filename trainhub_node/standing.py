@@ -72,7 +72,27 @@ def _place(settings: NodeSettings) -> Iterator[Finding]:
 def _machine(settings: NodeSettings) -> Iterator[Finding]:
     version = interpreters.ask(settings.python, settings.run_as)
     yield Finding(bool(version), "python", f"{settings.python} {version or 'does not start; set TRAINHUB_NODE_PYTHON'}")
-    gpus = Gpus().facts()
-    yield Finding(None if not gpus else True, "gpus", ", ".join(gpu.name for gpu in gpus) or "none; runs without GPUs come here")
+    yield from _gpus()
     mpi = heartbeat.mpi_version()
     yield Finding(True if mpi else None, "mpi", mpi or "no mpirun on the PATH, so no runs with MPI (Debian: openmpi-bin)")
+
+
+def _gpus() -> Iterator[Finding]:
+    devices = Gpus()
+    found = devices.read(time.monotonic())
+    devices.close()
+    if devices.trouble:
+        yield Finding(False, "gpus", devices.trouble)
+    elif not found:
+        yield Finding(None, "gpus", "none; runs without GPUs come here")
+    else:
+        yield Finding(True, "gpus", ", ".join(gpu.name for gpu in found))
+
+
+def _gpus() -> Finding:
+    gpus = Gpus()
+    found = gpus.read(time.monotonic())
+    gpus.close()
+    if gpus.trouble:
+        return Finding(False, "gpus", gpus.trouble)
+    return Finding(True if found else None, "gpus", ", ".join(gpu.name for gpu in found if not gpu.parent) or "none; runs without GPUs come here")
