@@ -8,6 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from clusters.models import Lease
+from clusters.telemetry import keeping
 from jobs import lifecycle, logstore, placing
 from jobs.errors import Conflict
 from jobs.models import AttemptNode, Run
@@ -76,5 +77,6 @@ def delete(run: Run, who: User) -> None:
         if held is not None:
             raise Conflict(f"Node {held.node} has not yet proved that run {run.number} is gone there; try again when it reports.")
         audit.record(who, "run.delete", str(run), run.workspace)
+        keeping.forget(run.pk)
         current.delete()
         transaction.on_commit(lambda: logstore.remove(run.pk))

@@ -131,6 +131,7 @@ class AttemptNode(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["attempt", "node"], name="one_part_per_node")]
+        indexes = [models.Index(fields=["settled_at"], name="part_settled")]
 
 
 class Member(models.Model):

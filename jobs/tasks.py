@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from jobs import launching, losing, reaper
+from jobs import curves, launching, losing, reaper
 
 
 @shared_task(ignore_result=True)
@@ -25,3 +25,8 @@ def reap() -> None:
 @shared_task(ignore_result=True)
 def watch() -> None:
     losing.watch()
+
+
+@shared_task(ignore_result=True)
+def keep_curves() -> None:
+    curves.keep_ended()

@@ -175,6 +175,7 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "tend-machines": {"task": "clusters.tasks.tend_machines", "schedule": 2.0, "options": {"ignore_result": True}},
     "mend-brokers": {"task": "clusters.tasks.mend_brokers", "schedule": 20.0, "options": {"ignore_result": True}},
     "fold-telemetry": {"task": "clusters.tasks.fold_telemetry", "schedule": 30.0, "options": {"ignore_result": True}},
+    "keep-curves": {"task": "jobs.tasks.keep_curves", "schedule": 20.0, "options": {"ignore_result": True}},
     "expire-telemetry": {"task": "clusters.tasks.expire_telemetry", "schedule": 3600.0, "options": {"ignore_result": True}},
     "evaluate-alerts": {"task": "clusters.tasks.evaluate_alerts", "schedule": 10.0, "options": {"ignore_result": True}},
     "forget-alerts": {"task": "clusters.tasks.forget_alerts", "schedule": 86400.0, "options": {"ignore_result": True}},

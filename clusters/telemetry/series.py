@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from django.db.models import QuerySet
 
-from clusters.models import Node, TelemetryChunk, TelemetrySlice
+from clusters.models import Gpu, Node, TelemetryChunk, TelemetrySlice
 from clusters.telemetry.bins import Bins, Grid, grid
 from clusters.telemetry.chunks import POINTS, read_chunk, span_s
 from clusters.telemetry.expiry import kept_s
@@ -60,15 +60,16 @@ def read(
 
 
 def of_gpu(
-    uuid: str, nodes: Collection[int], *, gpu_metrics: Sequence[str], start: float, end: float, points: int,
+    gpu: Gpu, nodes: QuerySet[Node], *, gpu_metrics: Sequence[str], start: float, end: float, points: int,
     now: float | None = None,
 ) -> NodeSeries:
-    """A GPU's curves, on whichever of these nodes it was."""
+    """A GPU's curves, on whichever of these nodes it was: a device keeps its history where it is moved to."""
     on, step = grid_and_step(start, end, points, now)
     found = _Reading(on, gpu_metrics, ())
-    chunks = TelemetryChunk.objects.filter(subject=uuid, node__in=nodes)
-    found.take_slices(nodes, [uuid])
-    found.take_chunks(chunks, step, [uuid])
+    chunks = TelemetryChunk.objects.filter(subject=gpu.uuid, node__in=nodes.values("pk"))
+    former = chunks.filter(step_s=max(POINTS), start__gt=on.start - span_s(max(POINTS))).values_list("node", flat=True)
+    found.take_slices({gpu.node_id, *former}, [gpu.uuid])
+    found.take_chunks(chunks, step, [gpu.uuid])
     return found.series()
 
 

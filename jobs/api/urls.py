@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.api import catalog, log_search, run_detail, run_list
+from jobs.api import catalog, log_search, run_detail, run_list, run_series
 
 urlpatterns = [
     path("snapshots/", catalog.SnapshotList.as_view()),
@@ -17,5 +17,6 @@ urlpatterns = [
     path("runs/<str:run>/members/", run_detail.RunMembers.as_view()),
     path("runs/<str:run>/logs/", run_detail.RunLogs.as_view()),
     path("runs/<str:run>/logs/search/", log_search.RunLogSearch.as_view()),
+    path("runs/<str:run>/series/", run_series.RunSeries.as_view()),
     path("runs/<str:run>/outputs/", run_detail.RunOutputs.as_view()),
 ]

@@ -1,0 +1,139 @@
+"""What somebody asks of numbers over time: the span, the metrics, the shape. A refusal names the parameter and what it may be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from django.utils.dateparse import parse_datetime
+from drf_spectacular.utils import OpenApiParameter
+
+from clusters.telemetry.series import MOST_POINTS
+from trainhub_launch.errors import SpecError
+from trainhub_launch.metrics import GPU_KEYS, HOST_KEYS
+
+USUAL_SPAN_S = 3600
+USUAL_POINTS = 300
+USUAL_GPU_METRICS = (
+    "utilization_pct", "memory_bandwidth_pct", "memory_used_bytes", "power_w", "temperature_c", "sm_clock_mhz",
+)
+USUAL_HOST_METRICS = (
+    "cpu_pct", "memory_used_bytes", "disk_read_bytes_s", "disk_write_bytes_s", "network_tx_bytes_s", "network_rx_bytes_s",
+)
+LAST_MOMENT = 2.0**36
+ALL = "all"
+
+_TIME = "Unix seconds or ISO 8601 (UTC where it names no zone)"
+SPAN = [
+    OpenApiParameter("from", str, description=f"{_TIME}; an hour before `to` unless named."),
+    OpenApiParameter("to", str, description=f"{_TIME}; now unless named."),
+    OpenApiParameter("points", int, description=f"At most so many points, 1 to {MOST_POINTS}; {USUAL_POINTS} unless named."),
+    OpenApiParameter("as", str, enum=["json", "csv"], description="`csv`: a file to download."),
+]
+METRICS = [
+    OpenApiParameter("metrics", str, description="Of GPUs, comma-separated (GET /api/v1/metrics/ lists them), or `all`."),
+    OpenApiParameter("host", str, description="Of the machine, in the same way."),
+]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """`start`, `end`: Unix seconds."""
+
+    start: float
+    end: float
+    points: int
+    gpu_metrics: tuple[str, ...]
+    host_metrics: tuple[str, ...]
+    as_csv: bool
+
+
+def asked_of(
+    query: Mapping[str, str], now: float, *, takes: Collection[str] = ("metrics", "host"),
+    host: tuple[str, ...] = USUAL_HOST_METRICS, span: tuple[float, float] | None = None,
+) -> Asked:
+    """`takes`: parameters of this address besides the span's. `host` and `span`: the machine's metrics, and the time, unless
+    named. Raises SpecError."""
+    known = {*(parameter.name for parameter in SPAN), *takes}
+    for name in query:
+        if name not in known:
+            raise SpecError(name, f"is not a known parameter; known here: {', '.join(sorted(known))}")
+    end = _moment("to", query.get("to", ""), span[1] if span else now)
+    start = _moment("from", query.get("from", ""), span[0] if span else end - USUAL_SPAN_S)
+    if start >= end:
+        raise SpecError("from", f"must lie before `to`, which is {iso(end)}")
+    return Asked(
+        start=start, end=end, points=_points(query.get("points", "")),
+        gpu_metrics=_metrics("metrics", query.get("metrics"), GPU_KEYS, USUAL_GPU_METRICS),
+        host_metrics=_metrics("host", query.get("host"), HOST_KEYS, host), as_csv=_as_csv(query.get("as", "")),
+    )
+
+
+def metric_of(query: Mapping[str, str]) -> str:
+    """The one metric of a heat map."""
+    return _metrics("metric", query.get("metric"), GPU_KEYS, ("utilization_pct",), most=1)[0]
+
+
+def flag(name: str, text: str) -> bool:
+    if text not in ("", "0", "1"):
+        raise SpecError(name, "must be 0 or 1")
+    return text == "1"
+
+
+def _moment(name: str, text: str, usual: float) -> float:
+    if not text:
+        return usual
+    try:
+        moment = float(text)
+    except ValueError:
+        moment = _from_iso(text)
+    if not 0 <= moment < LAST_MOMENT:
+        raise SpecError(name, f"must be {_TIME}, such as 1795300000 or 2026-11-21T18:00:00Z")
+    return moment
+
+
+def _from_iso(text: str) -> float:
+    try:
+        # A plus sign that was not escaped in an address has become a space.
+        found = parse_datetime(text.replace(" ", "+") if "T" in text else text)
+    except ValueError:
+        found = None
+    if found is None:
+        return math.nan
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
+def _points(text: str) -> int:
+    if not text:
+        return USUAL_POINTS
+    if not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= MOST_POINTS:
+        raise SpecError("points", f"must be a whole number from 1 to {MOST_POINTS}")
+    return int(text)
+
+
+def _metrics(
+    name: str, text: str | None, known: Collection[str], usual: tuple[str, ...], *, most: int | None = None
+) -> tuple[str, ...]:
+    if text is None:
+        return usual
+    if text == ALL and most is None:
+        return tuple(known)
+    wanted = tuple(dict.fromkeys(item.strip() for item in text.split(",") if item.strip()))
+    unknown = [item for item in wanted if item not in known]
+    if unknown or (most is not None and len(wanted) != most):
+        what = f"has no {unknown[0]!r}; it" if unknown else ""
+        ways = "must be one of" if most == 1 else "may be `all` or any of"
+        raise SpecError(name, f"{what} {ways} {', '.join(known)}".strip())
+    return wanted
+
+
+def _as_csv(text: str) -> bool:
+    if text not in ("", "json", "csv"):
+        raise SpecError("as", "must be json or csv")
+    return text == "csv"
+
+
+def iso(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,45 @@
+"""The shapes of the answers about numbers over time, for the OpenAPI schema: orjson writes them, no serializer does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+
+Schema = dict[str, Any]
+
+
+def object_of(**fields: Schema) -> Schema:
+    """`from_` stands for from."""
+    named = {name.rstrip("_"): field for name, field in fields.items()}
+    return {"type": "object", "properties": named, "required": list(named)}
+
+
+def list_of(item: Schema) -> Schema:
+    return {"type": "array", "items": item}
+
+
+def answers(schema: Schema) -> dict[tuple[int, str], Any]:
+    return {(200, "application/json"): schema, (200, "text/csv"): OpenApiTypes.STR}
+
+
+TEXT: Schema = {"type": "string"}
+WHOLE: Schema = {"type": "integer"}
+MOMENT: Schema = {"type": "integer", "description": "Unix seconds by the hub's clock."}
+_INDEX: Schema = {"type": "integer", "nullable": True}
+_NUMBERS: Schema = {**list_of({"type": "number", "nullable": True}), "description": "One for each time; null = not known."}
+_CURVES: Schema = {
+    "type": "object", "additionalProperties": object_of(mean=_NUMBERS, max=_NUMBERS),
+    "description": "By metric; one of which nothing is known is absent.",
+}
+_GRID = {"step_s": WHOLE, "times": list_of(MOMENT)}
+NODE = object_of(
+    node=TEXT, **_GRID, host=_CURVES, gpus=list_of(object_of(uuid=TEXT, index=_INDEX, name=TEXT, series=_CURVES))
+)
+SPAN = {"from_": MOMENT, "to": MOMENT}
+SERIES: Schema = {"allOf": [NODE, object_of(**SPAN)]}
+HEAT = object_of(
+    metric=TEXT, **SPAN, **_GRID, rows=list_of(object_of(node=TEXT, uuid=TEXT, index=_INDEX, mean=_NUMBERS))
+)
+_TABLE = list_of(object_of(key=TEXT, label=TEXT, unit=TEXT))
+METRIC_TABLES = object_of(gpu=_TABLE, host=_TABLE)

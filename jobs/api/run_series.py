@@ -1,0 +1,81 @@
+"""What the GPUs and machines of a run measured, rank by rank, beside its phases."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+
+from clusters.api.telemetry import devices_of
+from clusters.api.telemetry_answers import Told, csv_response, file_name, json_response, node_json
+from clusters.api.telemetry_asked import METRICS, SPAN, Asked, asked_of, flag
+from clusters.api.telemetry_schema import MOMENT, NODE, TEXT, WHOLE, answers, list_of, object_of
+from clusters.visibility import visible_nodes
+from jobs import curves
+from jobs.api.base import JobsView
+from jobs.api.run_detail import ATTEMPT
+from jobs.models import Attempt, Member, Run
+from jobs.views import timeline
+from trainhub_launch.telemetry import BUCKET_S
+
+ALL_GPUS = OpenApiParameter("all_gpus", int, enum=[0, 1], description="1: all GPUs of its nodes, not only its own.")
+RUN_SERIES = object_of(
+    attempt=WHOLE, from_=MOMENT, to=MOMENT, step_s=WHOLE, nodes=list_of(NODE),
+    ranks=list_of(object_of(rank=WHOLE, node=TEXT, gpus=list_of(TEXT))),
+    phases=list_of(object_of(name=TEXT, from_={"type": "number"}, to={"type": "number"})),
+)
+
+
+class RunSeries(JobsView):
+    @extend_schema(
+        parameters=[ATTEMPT, ALL_GPUS, *SPAN, *METRICS], responses=answers(RUN_SERIES), operation_id="runs_series_retrieve"
+    )
+    def get(self, request: Request, run: str) -> HttpResponse:
+        """The curves of an attempt, from its placement to its end; they stay for as long as the run does."""
+        found, now = self.run(request, run), datetime.now(UTC)
+        number = self.attempt(request, found)
+        attempt = Attempt.objects.filter(run=found, number=number).first()
+        # A run that waits for its first attempt has a span, and no curves.
+        whole = curves.span(attempt, now) if attempt else (found.created_at.timestamp(), now.timestamp() + BUCKET_S)
+        asked = asked_of(
+            request.query_params, now.timestamp(), takes=("metrics", "host", "attempt", "all_gpus"), span=whole
+        )
+        members = list(Member.objects.filter(attempt=attempt).select_related("node")) if attempt else []
+        told = self._told(request, attempt, members, asked) if attempt else []
+        if asked.as_csv:
+            name = file_name(f"run-{found.number}", f"attempt-{number}", "series")
+            return csv_response(name, told, asked.gpu_metrics, asked.host_metrics)
+        return json_response({
+            "attempt": number, "from": int(asked.start), "to": int(asked.end),
+            "step_s": told[0].series.grid.step_s if told else BUCKET_S, "nodes": [node_json(item) for item in told],
+            "ranks": [{"rank": member.rank, "node": member.node.name, "gpus": member.gpus} for member in members],
+            "phases": _phases(found, number, whole, now),
+        })
+
+    def _told(self, request: Request, attempt: Attempt, members: list[Member], asked: Asked) -> list[Told]:
+        wants_all = flag("all_gpus", request.query_params.get("all_gpus", ""))
+        visible = set(visible_nodes(self.principal(request).workspace).values_list("pk", flat=True)) if wants_all else set()
+        own, reader = curves.own_gpus(members), curves.Curves(attempt)
+        wanted = curves.Wanted(asked.gpu_metrics, asked.host_metrics, asked.start, asked.end, asked.points)
+        told = []
+        for node in curves.nodes_of(attempt):
+            # A workspace that may not use the cluster any more sees what was its own, not what others do there.
+            is_all = wants_all and node.pk in visible
+            gpus = None if is_all else own.get(node.pk, [])
+            found = reader.of(node, gpus, wanted)
+            told.append(Told(node.name, found, devices_of(node, found.gpus if gpus is None else gpus, present=False)))
+        return told
+
+
+def _phases(run: Run, attempt: int, whole: tuple[float, float], now: datetime) -> list[dict[str, Any]]:
+    """Those that fall into the attempt's time."""
+    found = []
+    for phase in timeline.phases(run.created_at, run.events.all(), now):
+        start = max(phase.since.timestamp(), whole[0])
+        end = min(phase.since.timestamp() + phase.seconds, whole[1])
+        if start < end and phase.attempt in (None, attempt):
+            found.append({"name": phase.word, "from": start, "to": end})
+    return found
