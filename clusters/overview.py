@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -37,15 +37,30 @@ class LeaseLine:
 
 @dataclass(frozen=True)
 class GpuCell:
-    """A device with its latest numbers; `held` None = free, a number None = not known. `is_used`: a process is on it."""
+    """A device with its latest numbers and counters, of which those that are not known are absent (a property: None).
+    `held` None = free. `is_used`: a process is on it."""
 
     gpu: Gpu
     held: LeaseLine | None
-    utilization_pct: float | None
-    memory_used_bytes: float | None
-    power_w: float | None
-    temperature_c: float | None
+    numbers: Mapping[str, float]
+    counters: Mapping[str, int]
     is_used: bool = False
+
+    @property
+    def utilization_pct(self) -> float | None:
+        return self.numbers.get("utilization_pct")
+
+    @property
+    def memory_used_bytes(self) -> float | None:
+        return self.numbers.get("memory_used_bytes")
+
+    @property
+    def power_w(self) -> float | None:
+        return self.numbers.get("power_w")
+
+    @property
+    def temperature_c(self) -> float | None:
+        return self.numbers.get("temperature_c")
 
     @property
     def memory_pct(self) -> float | None:
@@ -194,12 +209,9 @@ def node_cards(nodes: Iterable[Node], workspace: Workspace) -> tuple[NodeCard, .
 def _node_card(node: Node, lines: tuple[LeaseLine, ...], devices: list[Gpu], now: datetime, span: Heard) -> NodeCard:
     holders = {uuid: line for line in lines for uuid in line.gpus}
     vitals: dict[str, Any] = node.vitals
-    numbers, processes = vitals.get("gpus", {}), vitals.get("processes", {})
     return NodeCard(
         node=node, status=status(node, now, span), silence_s=silence_s(node, now, span), leases=lines,
-        gpus=tuple(
-            _cell(gpu, holders.get(gpu.uuid), numbers.get(gpu.uuid, {}), is_used=bool(processes.get(gpu.uuid))) for gpu in devices
-        ),
+        gpus=tuple(_cell(gpu, holders.get(gpu.uuid), vitals) for gpu in devices),
         cpu_pct=vitals.get("cpu_pct"), memory_used_bytes=vitals.get("memory_used_bytes"),
         disk_free_bytes=vitals.get("disk_free_bytes"),
     )
@@ -213,10 +225,10 @@ def lease_line(lease: Lease, workspace: Workspace) -> LeaseLine:
     )
 
 
-def _cell(gpu: Gpu, held: LeaseLine | None, numbers: dict[str, float], *, is_used: bool) -> GpuCell:
+def _cell(gpu: Gpu, held: LeaseLine | None, vitals: dict[str, Any]) -> GpuCell:
     return GpuCell(
-        gpu=gpu, held=held, utilization_pct=numbers.get("utilization_pct"), memory_used_bytes=numbers.get("memory_used_bytes"),
-        power_w=numbers.get("power_w"), temperature_c=numbers.get("temperature_c"), is_used=is_used,
+        gpu=gpu, held=held, numbers=vitals.get("gpus", {}).get(gpu.uuid, {}),
+        counters=vitals.get("counters", {}).get(gpu.uuid, {}), is_used=bool(vitals.get("processes", {}).get(gpu.uuid)),
     )
 
 

@@ -6,7 +6,8 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from clusters.devices import stock
-from clusters.overview import ClusterCard
+from clusters.overview import ClusterCard, NodeCard
+from clusters.processes import process_lines
 
 
 class LeaseSerializer(serializers.Serializer[Any]):
@@ -30,7 +31,29 @@ class GpuSerializer(serializers.Serializer[Any]):
     utilization_pct = serializers.FloatField(allow_null=True)
     power_w = serializers.FloatField(allow_null=True)
     temperature_c = serializers.FloatField(allow_null=True)
+    state = serializers.CharField(source="gpu.state", help_text="ok, or lost: it does not answer any more")
+    error = serializers.CharField(source="gpu.error")
+    part_of = serializers.CharField(source="gpu.parent", help_text="Of a MIG device the UUID of its GPU.")
+    profile = serializers.CharField(source="gpu.profile", help_text="Of a MIG device its size, like 1g.10gb.")
+    mig = serializers.BooleanField(source="gpu.mig", help_text="It is cut into MIG devices, which runs get instead.")
+    numbers = serializers.DictField(
+        child=serializers.FloatField(), help_text="Its latest values by metric (/api/v1/metrics/); what it cannot tell is absent."
+    )
+    counters = serializers.DictField(child=serializers.IntegerField(), help_text="Its counters as they stand.")
     held = LeaseSerializer(allow_null=True)
+
+
+class ProcessSerializer(serializers.Serializer[Any]):
+    """A process on a GPU; of another workspace's run neither its name nor its user nor its run is told."""
+
+    gpu = serializers.CharField(source="gpu.uuid")
+    pid = serializers.IntegerField()
+    name = serializers.CharField()
+    user = serializers.CharField()
+    memory_bytes = serializers.IntegerField(allow_null=True)
+    sm_pct = serializers.FloatField(allow_null=True)
+    run = serializers.CharField(source="held.holder", default="", help_text="The run's id; empty for what is no run of yours.")
+    rank = serializers.IntegerField(allow_null=True)
 
 
 class NodeSerializer(serializers.Serializer[Any]):
@@ -54,8 +77,20 @@ class NodeSerializer(serializers.Serializer[Any]):
     mpi = serializers.CharField(source="node.mpi")
     run_as = serializers.CharField(source="node.run_as")
     interpreters = serializers.ListField(source="node.interpreters", child=serializers.DictField(child=serializers.CharField()))
+    driver = serializers.CharField(source="node.driver")
+    cuda = serializers.CharField(source="node.cuda")
+    nvml = serializers.CharField(source="node.nvml", help_text="Why its GPUs cannot be read; empty where they can.")
+    drained_at = serializers.DateTimeField(source="node.drained_at", allow_null=True)
+    numbers = serializers.DictField(source="node.vitals.host", child=serializers.FloatField(), default=dict)
     gpus = GpuSerializer(many=True)
+    processes = serializers.SerializerMethodField(help_text="On its GPUs.")
     leases = LeaseSerializer(many=True)
+
+
+    @extend_schema_field(ProcessSerializer(many=True))
+    def get_processes(self, card: NodeCard) -> list[dict[str, Any]]:
+        lines = process_lines(card, self.context["workspace"])
+        return [dict(item) for item in ProcessSerializer(lines, many=True).data]
 
 
 class StockSerializer(serializers.Serializer[Any]):

@@ -53,7 +53,8 @@ class NodeList(_ReadView):
     def get(self, request: Request) -> Response:
         """All nodes of those clusters, with their GPUs and what is free."""
         workspace = self.workspace(request)
-        return Response(NodeSerializer(node_cards(visible_nodes(workspace), workspace), many=True).data)
+        cards = node_cards(visible_nodes(workspace), workspace)
+        return Response(NodeSerializer(cards, many=True, context={"workspace": workspace}).data)
 
 
 class NodeDetail(_ReadView):
@@ -64,7 +65,7 @@ class NodeDetail(_ReadView):
         found = node_cards(visible_nodes(workspace).filter(name=name), workspace)
         if not found:
             raise Http404
-        return Response(NodeSerializer(found[0]).data)
+        return Response(NodeSerializer(found[0], context={"workspace": workspace}).data)
 
 
 class _OperatorView(APIView):
@@ -100,4 +101,4 @@ class NodeRevoke(_OperatorView):
         if found.revoked_at is None:
             revoke(found, who)
         workspace = cast("PrincipalRequest", request).principal.workspace
-        return Response(NodeSerializer(node_cards([found], workspace)[0]).data)
+        return Response(NodeSerializer(node_cards([found], workspace)[0], context={"workspace": workspace}).data)

@@ -310,3 +310,19 @@ class TestClusterPage:
         closed = cluster("closed")
         closed.workspaces.add(make_workspace("other"))
         assert client_of(make_viewer()).get("/clusters/closed/").status_code == 404
+
+
+class TestNodeApi:
+    def test_tells_what_each_gpu_tells_and_nothing_for_what_it_does_not(self) -> None:
+        node = ready_node("alpha", "GPU-a", "GPU-b")
+        full = replace(gpu("GPU-a", utilization_pct=87.0, sm_clock_mhz=1980.0), counters={"ecc_corrected": 3})
+        process = GpuProcess(7, "python", "root", memory_bytes=GIB, sm_pct=None)
+        told = beat(replace(full, processes=(process,)), gpu("GPU-b"), numbers={"load_1": 1.5}, driver="570.1")
+        heartbeat.apply(node, told, timezone.now() + timedelta(seconds=2))
+        (found,) = api_client(make_viewer()).get("/api/v1/nodes/").json()
+        assert found["gpus"][0]["numbers"] == {"utilization_pct": 87.0, "sm_clock_mhz": 1980.0}
+        assert found["gpus"][0]["counters"] == {"ecc_corrected": 3}
+        assert (found["gpus"][1]["numbers"], found["gpus"][1]["utilization_pct"]) == ({}, None)
+        assert (found["numbers"], found["driver"]) == ({"load_1": 1.5}, "570.1")
+        (shown,) = found["processes"]
+        assert (shown["gpu"], shown["pid"], shown["name"], shown["sm_pct"], shown["run"]) == ("GPU-a", 7, "python", None, "")
