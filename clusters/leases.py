@@ -27,6 +27,7 @@ from workspaces.models import Workspace
 Key = tuple[str, int]
 """Holder and attempt."""
 STRANGER = "another workspace"
+DRAINED = "is drained"
 PRESENT = {NodeStatus.READY, NodeStatus.UNREACHABLE, NodeStatus.LOST}
 
 
@@ -153,7 +154,7 @@ def _still(seen: tuple[FreeNode, ...], nodes: tuple[FreeNode, ...]) -> bool:
 
 def _closed(cluster: Cluster, node: Node) -> str:
     if node.drained_at is not None:
-        return "is drained"
+        return DRAINED
     return "" if cluster.drained_at is None else f"belongs to the cluster {cluster.name}, which is drained"
 
 

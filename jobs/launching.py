@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from clusters.models import Lease
 from clusters.telemetry import keeping
-from jobs import lifecycle, logstore, placing
+from jobs import lifecycle, logstore, placing, scaling
 from jobs.errors import Conflict
 from jobs.models import AttemptNode, Run
 from jobs.previewing import Preview, preview
@@ -39,6 +39,9 @@ def launch_queued() -> None:
         try:
             _asked.clear()
             placing.walk()
+            if scaling.tick():
+                # Whoever waits for what was just asked for is told so.
+                placing.walk()
         finally:
             _walking.release()
 

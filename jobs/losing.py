@@ -52,7 +52,7 @@ def watch(now: datetime | None = None) -> None:
 def _look_at(run: Run, now: datetime, span: Heard) -> None:
     """What the silence of its nodes means for this run."""
     rows = list(
-        AttemptNode.objects.select_related("node", "attempt")
+        AttemptNode.objects.select_related("node__cluster", "attempt")
         .filter(attempt__run=run, attempt__number=run.attempt).order_by("node_rank")
     )
     for part in rows:
@@ -64,6 +64,14 @@ def _look_at(run: Run, now: datetime, span: Heard) -> None:
             return
         if status is NodeStatus.UNREACHABLE:
             _note_silence(run, part)
+
+
+def let_go_of_removed(now: datetime) -> None:
+    """A removed node proves nothing any more: whoever removed it, or released its machine, vouches that nothing runs there."""
+    gone = AttemptNode.objects.filter(node__removed_at__isnull=False, settled_at=None, attempt__ended_at__isnull=False)
+    for part in gone.select_related("node", "attempt"):
+        with transaction.atomic():
+            lifecycle.settle(part, part.attempt.run_id, part.attempt.number, now)
 
 
 def write_off(part: AttemptNode) -> None:
@@ -87,7 +95,7 @@ def _lose(run: Run, part: AttemptNode, rows: Sequence[AttemptNode], status: Node
     with transaction.atomic():
         if not end(run.pk, run.attempt, reason, facts):
             return
-        if status is NodeStatus.LOST and reason is not Reason.NODE_LOST:
+        if status is NodeStatus.LOST and reason not in (Reason.NODE_LOST, Reason.PREEMPTED):
             message = Reason.NODE_LOST.sentence(node=part.node.name, seconds=round(silent_s))
             lifecycle.note(run.pk, message, attempt=run.attempt)
         write_off(part)
@@ -105,6 +113,8 @@ def _why(
     if first is not None and (first.at is None or (heard_at is not None and first.at <= heard_at.timestamp())):
         return first.reason, first.facts
     facts = {"node": part.node.name, "seconds": round(silent_s)}
+    if part.node.low_priority or part.node.cluster.low_priority:
+        return Reason.PREEMPTED, {"node": part.node.name}
     return Reason.NODE_REVOKED if status is NodeStatus.REVOKED else Reason.NODE_LOST, facts
 
 

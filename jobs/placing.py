@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from django.db import DatabaseError, transaction
+from django.utils import timezone
 
 from clusters import leases
 from clusters.models import Cluster, Node
-from jobs import lifecycle
+from jobs import growing, lifecycle
 from jobs.models import Attempt, AttemptNode, Member, Run
 from jobs.quarantine import unproven
 from jobs.queueing import wake_soon
@@ -48,7 +49,7 @@ def walk() -> None:
     for _ in range(MOST_WALKS):
         clusters = {cluster.name: cluster for cluster in Cluster.objects.filter(deleted_at=None)}
         queues: dict[str, list[Turn]] = {}
-        for turn in _turns():
+        for turn in turns():
             queues.setdefault(turn.spec.resources.cluster, []).append(turn)
         try:
             for name, queue in queues.items():
@@ -58,7 +59,8 @@ def walk() -> None:
         return
 
 
-def _turns() -> Iterator[Turn]:
+def turns() -> Iterator[Turn]:
+    """Everyone in the queue, in order; one that cannot be read is failed."""
     for run in Run.objects.queued().select_related("workspace").defer("preview"):
         try:
             spec = RunSpec.from_json(run.spec)
@@ -133,9 +135,13 @@ class Queue:
     def _explain(self, turn: Turn, in_front: Run | None) -> None:
         """Whoever waits behind another names that one: it is told once, however often those in front of it change."""
         run = turn.run
-        sentence = _behind(run, in_front) if in_front else not_now(turn.wanted, self._nodes(run)).sentence
+        sentence = _behind(run, in_front) if in_front else self._why(turn)
         if run.reason != Reason.NOT_FITTING_YET or run.facts != {"detail": sentence}:
             lifecycle.wait_because(run.pk, Reason.NOT_FITTING_YET, {"detail": sentence})
+
+    def _why(self, turn: Turn) -> str:
+        nodes = self._nodes(turn.run)
+        return growing.sentence(self._cluster, turn.wanted, nodes, timezone.now()) or not_now(turn.wanted, nodes).sentence
 
     def _nodes(self, run: Run) -> tuple[FreeNode, ...]:
         if run.workspace_id not in self._seen_by:

@@ -10,6 +10,7 @@ from clusters.devices import gpu_names
 from clusters.models import Cluster
 from clusters.visibility import clusters_of
 from jobs import environments, examples
+from jobs.ending import MOST_PREEMPTIONS
 from jobs.interpreters import interpreters
 from jobs.models import Snapshot
 from jobs.quarantine import unproven
@@ -101,6 +102,12 @@ def _cluster(spec: RunSpec, cluster: Cluster | None, principal: Principal) -> It
     if cluster is None:
         known = ", ".join(clusters_of(principal.workspace).values_list("name", flat=True)) or "none yet"
         yield Finding("error", "resources.cluster", f"there is no cluster {spec.resources.cluster!r} here; there are: {known}")
+    elif cluster.low_priority or cluster.nodes.filter(revoked_at=None, low_priority=True).exists():
+        whose = "its nodes" if cluster.low_priority else "some of its nodes"
+        yield Finding(
+            "hint", "resources.cluster", f"{whose} are low-priority and may vanish at any time; the run then begins anew, up to "
+            f"{MOST_PREEMPTIONS} times without using up a retry: write checkpoints to outputs/ and go on from the last one",
+        )
 
 
 def _scaling_up(spec: RunSpec, principal: Principal) -> Iterator[Finding]:

@@ -38,6 +38,7 @@ def tick(now: datetime | None = None) -> None:
             raise
         except Exception:
             log.exception("Run %s could not be looked after; the others go on", run.pk)
+    losing.let_go_of_removed(now)
     _tidy(now)
 
 

@@ -60,6 +60,7 @@ class Reason(StrEnum):
     TIMED_OUT = "timed_out"
     NODE_LOST = "node_lost"
     NODE_REVOKED = "node_revoked"
+    PREEMPTED = "preempted"
     NEVER_STARTED = "never_started"
     NEVER_READY = "never_ready"
     MISMATCH = "mismatch"
@@ -97,6 +98,7 @@ SENTENCES: dict[Reason, str] = {
         "until the node proves that the run's processes are gone."
     ),
     Reason.NODE_REVOKED: "Node {node} was cut off: its token has been revoked.",
+    Reason.PREEMPTED: "The low-priority node {node} has vanished.",
     Reason.NEVER_STARTED: "Node {node} did not start the run within {seconds} s.",
     Reason.NEVER_READY: "Node {node} was not ready within {seconds} s: it {detail}.",
     Reason.MISMATCH: "The nodes of the run have different software: {detail}.",

@@ -80,7 +80,9 @@ def provisional(wanted: Demand, nodes: tuple[FreeNode, ...]) -> Placement | Refu
     """A placement for a preview: as if everything on the nodes were free, and those were chosen first that report."""
     here = tuple(node for node in nodes if node.takes_runs)
     found = place(wanted, tuple(_idle(node) for node in here))
-    return place(wanted, tuple(_idle(node) for node in nodes)) if isinstance(found, Refusal) else found
+    if isinstance(found, Refusal):
+        found = place(wanted, tuple(_idle(node) for node in nodes))
+    return never(wanted, nodes) if isinstance(found, Refusal) and found.permanent else found
 
 
 def _preference(wanted: Demand, node: FreeNode) -> tuple[object, ...]:

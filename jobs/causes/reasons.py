@@ -22,6 +22,7 @@ REMEDIES: dict[str, str] = {
     Reason.TIMED_OUT: "Clone the run with a longer time limit, or save checkpoints into outputs/ and continue from them.",
     Reason.NODE_LOST: "Look whether the machine and its agent run; when the node reports again, clone the run.",
     Reason.NODE_REVOKED: "Join the node again if it is to be used, then clone the run.",
+    Reason.PREEMPTED: "It began anew as often as it may; clone the run, on nodes that stay where there are such.",
     Reason.NEVER_STARTED: "Look whether the node's agent runs and reaches the broker, then clone the run.",
     Reason.NEVER_READY: "The node's build and preparation logs say how far it came; clone the run when it is able to go on.",
     Reason.MISMATCH: "Use an environment of fixed versions, or one interpreter that all nodes have alike, then clone the run.",
