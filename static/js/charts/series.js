@@ -13,7 +13,7 @@ export async function load(address, query, signal) {
   const answer = await fetch(url, { signal, headers: { Accept: "application/json" } });
   if (answer.ok) return answer.json();
   const told = await answer.json().catch(() => ({}));
-  throw new Error(told.errors?.[0]?.message ?? told.detail ?? `The hub answered ${answer.status}; reload the page.`);
+  throw new Error(told.detail ?? `The hub answered ${answer.status}; reload the page.`);
 }
 
 /** One Series per node, from the answer about a node, a GPU or a run. */
