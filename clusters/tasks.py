@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 from celery import shared_task
+from django.utils import timezone
 
 from clusters import brokers
+from clusters.alerts import book
+from clusters.life import tending
 from clusters.telemetry import expiry, folding
+
+_evaluating = threading.Lock()
 
 
 @shared_task(ignore_result=True)
 def mend_brokers() -> None:
     brokers.mend()
+
+
+@shared_task(ignore_result=True)
+def tend_machines() -> None:
+    tending.tend()
 
 
 @shared_task(ignore_result=True)
@@ -23,3 +34,18 @@ def fold_telemetry() -> None:
 @shared_task(ignore_result=True)
 def expire_telemetry() -> None:
     expiry.expire(time.time())
+
+
+@shared_task(ignore_result=True)
+def evaluate_alerts() -> None:
+    # A look that takes longer than the beat must not take one thread after another.
+    if _evaluating.acquire(blocking=False):
+        try:
+            book.evaluate(timezone.now())
+        finally:
+            _evaluating.release()
+
+
+@shared_task(ignore_result=True)
+def forget_alerts() -> None:
+    book.forget(timezone.now())

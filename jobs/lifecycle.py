@@ -11,7 +11,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from clusters import leases
-from jobs import logstore
+from jobs import logstore, telling
 from jobs.models import Attempt, AttemptNode, Member, Run, RunEvent
 from jobs.queueing import launch_soon, wake_soon
 from jobs.states import FINAL, TRANSITIONS, MemberState, Reason, RunState
@@ -50,6 +50,8 @@ def advance(
         if to in FINAL or to is RunState.QUEUED:
             _end_attempt(run, when)
             launch_soon()
+        if to in FINAL:
+            telling.ended(run, to, reason, sentence, when)
         announce(run, to, reason)
     return True
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from django.urls import path
 
 from workspaces import views
+from workspaces.notifications import views as notifications
 
 urlpatterns = [
     path("sign-in/", views.SignIn.as_view(), name="sign-in"),
@@ -11,6 +12,11 @@ urlpatterns = [
     path("settings/password/", views.password, name="password"),
     path("settings/tokens/", views.token_create, name="token-create"),
     path("settings/tokens/<int:pk>/revoke/", views.token_revoke, name="token-revoke"),
+    path("settings/notifications/", notifications.listed, name="channels"),
+    path("settings/notifications/add/<slug:scope>/", notifications.added, name="channel-add"),
+    path("settings/notifications/<int:pk>/", notifications.changed, name="channel-change"),
+    path("settings/notifications/<int:pk>/test/", notifications.tested, name="channel-test"),
+    path("settings/notifications/<int:pk>/delete/", notifications.deleted, name="channel-delete"),
     path("settings/members/", views.member_add, name="member-add"),
     path("settings/members/<int:pk>/role/", views.member_role, name="member-role"),
     path("settings/members/<int:pk>/remove/", views.member_remove, name="member-remove"),

@@ -20,6 +20,7 @@ from workspaces import audit, people, tokens
 from workspaces.access import WorkspaceRequest, access_changed, needs, principal
 from workspaces.forms import MemberForm, RoleForm, SignInForm, TokenForm
 from workspaces.models import ApiToken, Membership, User
+from workspaces.notifications import channels
 from workspaces.states import Role
 
 
@@ -143,6 +144,7 @@ def password(request: HttpRequest) -> HttpResponse:
 
 def _settings(request: WorkspaceRequest, **shown: object) -> HttpResponse:
     who = request.principal
+    found = list(channels.of(who))
     own = ApiToken.objects.filter(user=who.user, workspace=who.workspace, revoked_at=None)
     context = {
         "principal": who,
@@ -152,6 +154,8 @@ def _settings(request: WorkspaceRequest, **shown: object) -> HttpResponse:
         "may_manage": who.may(Role.OWNER),
         "member_form": MemberForm(label_suffix=""),
         "roles": list(Role),
+        "channel_count": len(found),
+        "channels_paused": sum(channel.paused_at is not None for channel in found),
         **shown,
     }
     is_wrong = any(getattr(form, "is_bound", False) for form in shown.values())

@@ -2,6 +2,11 @@ from __future__ import annotations
 
 from django.urls import path
 
-from workspaces.api import views
+from workspaces.api import channels, views
 
-urlpatterns = [path("me/", views.Me.as_view())]
+urlpatterns = [
+    path("me/", views.Me.as_view()),
+    path("notification-channels/", channels.ChannelList.as_view()),
+    path("notification-channels/<int:pk>/", channels.ChannelDetail.as_view()),
+    path("notification-channels/<int:pk>/test/", channels.ChannelTest.as_view()),
+]

@@ -1,0 +1,44 @@
+"""A run that has ended, told to the channels that asked for it: a row within the transaction that ends it, sent after it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+
+from jobs.models import Run
+from jobs.states import Reason, RunState
+from workspaces.notifications import outbox
+from workspaces.notifications.events import RUN_CANCELED, RUN_COMPLETED, RUN_FAILED, Event
+
+NAMES = {RunState.COMPLETED: RUN_COMPLETED, RunState.FAILED: RUN_FAILED, RunState.CANCELED: RUN_CANCELED}
+
+
+def ended(run: Run, state: RunState, reason: Reason, sentence: str, at: datetime) -> None:
+    """`run` as it was before it entered `state`, a final one."""
+    name = NAMES[state]
+
+    def body(_: int) -> dict[str, Any]:
+        title = f"run {run.number}" + (f" ({run.display_name})" if run.display_name else "")
+        return {
+            "event": name,
+            "at": at.isoformat(),
+            "text": f"[{state.value.lower()}] {title}: {sentence}",
+            "url": f"{settings.PUBLIC_URL}/runs/{run.number}/",
+            "alert": None,
+            "node": None,
+            "gpu": None,
+            "run": {
+                "id": run.pk, "title": f"run {run.number}", "number": run.number, "name": run.display_name,
+                "experiment": run.experiment.name, "state": state.value, "reason": reason.value, "sentence": sentence,
+                "attempt": run.attempt,
+            },
+        }
+
+    outbox.post(
+        Event(
+            name=name, key=f"run:{run.pk}", at=at, asked_as=(name,), workspaces=(run.workspace_id,), body=body,
+            theirs=run.workspace_id, person=run.created_by_id,
+        )
+    )

@@ -1,0 +1,222 @@
+"""Deliveries to a real receiver: arrives once; what fails is tried later and later; what hangs holds up nobody else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+import pytest
+from django.core import mail
+from django.utils import timezone
+from pytest_django import Settings
+
+from tests.people import make_contributor, make_workspace
+from tests.workspaces.notifications.receiver import Answer, Receiver, close, flood, hang, status, trickle
+from workspaces.models import Channel, Delivery, Membership
+from workspaces.notifications import outbox, sending, webhook
+from workspaces.notifications.events import Event
+
+pytestmark = pytest.mark.django_db
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def receivers() -> Iterator[list[Receiver]]:
+    found: list[Receiver] = []
+    yield found
+    for receiver in found:
+        receiver.stop()
+
+
+def channel(target: str, *events: str, kind: str = "webhook", **changed: object) -> Channel:
+    fields = {"workspace": make_workspace(), "kind": kind, "name": "ops", "target": target, "events": events or ["run.failed"]}
+    return Channel.objects.create(**{**fields, **changed})
+
+
+def event(key: str = "run:1", name: str = "run.failed", at: datetime | None = None) -> Event:
+    body = {"event": name, "text": f"[failed] {key}", "url": "http://hub/runs/1/"}
+    return Event(name, key, at or timezone.now(), (name,), (make_workspace().pk,), lambda _: body, theirs=make_workspace().pk)
+
+
+def send_later(step: timedelta = timedelta(seconds=1)) -> datetime:
+    """The moment of the next try, and a little more."""
+    now = Channel.objects.latest("try_at").try_at + step
+    sending.tick(max(now, timezone.now()))
+    return now
+
+
+class TestArrival:
+    def test_a_webhook_gets_the_json_once(self, receivers: list[Receiver]) -> None:
+        receivers.append(Receiver())
+        channel(receivers[0].url)
+        for _ in range(2):
+            outbox.post(event())
+            sending.tick(timezone.now())
+        (got,) = receivers[0].got
+        assert got.body == {"event": "run.failed", "text": "[failed] run:1", "url": "http://hub/runs/1/"}
+        assert got.headers["x-trainhub-delivery"] == str(Delivery.objects.get().pk)
+        assert Delivery.objects.get().state == "sent"
+
+    def test_it_is_signed_where_there_is_a_secret(self, receivers: list[Receiver]) -> None:
+        receivers.append(Receiver())
+        channel(receivers[0].url, secret="s3cret")
+        outbox.post(event())
+        sending.tick(timezone.now())
+        (got,) = receivers[0].got
+        assert got.headers["x-trainhub-signature"] == webhook.signature("s3cret", got.headers["x-trainhub-timestamp"], got.raw)
+
+    def test_a_mail_has_the_sentence_and_the_link(self) -> None:
+        channel("ann@example.org", kind="mail")
+        outbox.post(event())
+        sending.tick(timezone.now())
+        (letter,) = mail.outbox
+        assert (letter.to, letter.subject) == (["ann@example.org"], "TrainHub: [failed] run:1")
+        assert "http://hub/runs/1/" in str(letter.body)
+
+    def test_two_channels_each_get_it(self, receivers: list[Receiver]) -> None:
+        receivers += [Receiver(), Receiver()]
+        for receiver in receivers:
+            channel(receiver.url)
+        outbox.post(event())
+        assert sending.tick(timezone.now()) == 2
+        assert [len(receiver.got) for receiver in receivers] == [1, 1]
+
+
+class TestFailure:
+    @pytest.mark.parametrize(
+        ("answer", "words"),
+        [
+            (status(500), "Answered 500 Internal Server Error."),
+            (status(404), "Answered 404 Not Found."),
+            (status(302, Location="http://127.0.0.1:1/"), "redirects are not followed"),
+            (close, "Could not be reached"),
+            (hang, "No answer within"),
+            (trickle, "No answer within"),
+        ],
+        ids=["500", "404", "redirect", "closes", "hangs", "trickles"],
+    )
+    def test_is_told_and_tried_again(
+        self, receivers: list[Receiver], monkeypatch: pytest.MonkeyPatch, answer: Answer, words: str
+    ) -> None:
+        monkeypatch.setattr(webhook, "WITHIN_S", 1.0)
+        receivers.append(Receiver(answer))
+        channel(receivers[0].url)
+        outbox.post(event())
+        sending.tick(timezone.now())
+        found = Channel.objects.get()
+        assert words in found.last_error
+        assert (found.failures, found.paused_at, found.busy_until) == (1, None, None)
+        assert sending.tick(timezone.now()) == 0
+        assert len(receivers[0].got) == 1
+        receivers[0].answer = status(204)
+        send_later()
+        found.refresh_from_db()
+        assert (found.failures, found.failing_since, found.last_error) == (0, None, "")
+        assert Delivery.objects.get().state == "sent"
+
+    def test_nobody_at_the_address_is_told(self) -> None:
+        channel("http://127.0.0.1:9/hook")
+        outbox.post(event())
+        sending.tick(timezone.now())
+        assert "Could not be reached" in Channel.objects.get().last_error
+
+    def test_a_body_without_end_is_not_read(self, receivers: list[Receiver]) -> None:
+        receivers.append(Receiver(flood))
+        channel(receivers[0].url)
+        outbox.post(event())
+        assert sending.tick(timezone.now()) == 1
+
+    def test_pauses_grow_up_to_an_hour_and_after_a_day_the_channel_is_paused(self) -> None:
+        channel("http://127.0.0.1:9/hook")
+        outbox.post(event())
+        start = now = timezone.now()
+        pauses = []
+        while Channel.objects.get().paused_at is None:
+            sending.tick(now)
+            then = Channel.objects.get().try_at
+            pauses.append(round((then - now).total_seconds()))
+            now = then
+        assert pauses[:8] == [30, 60, 120, 240, 480, 960, 1920, 3600]
+        assert max(pauses) == 3600
+        assert DAY <= Channel.objects.get().paused_at - start < DAY + timedelta(hours=2)  # type: ignore[operator]
+        assert Delivery.objects.get().state == "failed"
+        assert outbox.post(event("run:2")) == 0
+
+    def test_one_that_is_gone_for_good_is_paused_at_once(self, receivers: list[Receiver]) -> None:
+        receivers.append(Receiver(status(410)))
+        channel(receivers[0].url)
+        outbox.post(event())
+        sending.tick(timezone.now())
+        assert Channel.objects.get().paused_at is not None
+
+    def test_one_message_that_is_refused_holds_up_no_other(self, receivers: list[Receiver]) -> None:
+        def picky(handler: object) -> None:
+            status(400 if len(receivers[0].got) == 1 else 200)(handler)  # type: ignore[arg-type]
+
+        receivers.append(Receiver(picky))
+        channel(receivers[0].url)
+        outbox.post(event("run:1"))
+        outbox.post(event("run:2"))
+        sending.tick(timezone.now())
+        assert list(Delivery.objects.order_by("pk").values_list("state", flat=True)) == ["waiting", "sent"]
+        assert Channel.objects.get().failures == 0
+
+
+class TestOthers:
+    def test_one_that_hangs_delays_no_other_channel(self, receivers: list[Receiver], monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(webhook, "WITHIN_S", 1.0)
+        receivers += [Receiver(hang), Receiver()]
+        for receiver in receivers:
+            channel(receiver.url)
+        for number in range(5):
+            outbox.post(event(f"run:{number}"))
+        sending.tick(timezone.now())
+        assert [len(receiver.got) for receiver in receivers] == [1, 5]
+
+    def test_another_worker_leaves_a_channel_alone_that_is_being_served(self, receivers: list[Receiver]) -> None:
+        receivers.append(Receiver())
+        now = timezone.now()
+        channel(receivers[0].url, busy_until=now + timedelta(seconds=30))
+        outbox.post(event(at=now))
+        assert sending.tick(now) == 0
+        assert sending.tick(now + timedelta(seconds=31)) == 1
+
+    def test_who_is_no_member_any_more_is_told_nothing(self, receivers: list[Receiver]) -> None:
+        receivers.append(Receiver())
+        person = make_contributor()
+        channel(receivers[0].url, user=person)
+        outbox.post(event())
+        Membership.objects.filter(user=person).delete()
+        assert sending.tick(timezone.now()) == 0
+        assert outbox.post(event("run:2")) == 0
+
+
+class TestReach:
+    @pytest.mark.parametrize("host", ["169.254.169.254", "[fe80::1]", "0", "[::ffff:169.254.169.254]", "[fd00:ec2::254]"])
+    def test_where_clouds_keep_credentials_no_webhook_goes(self, host: str) -> None:
+        channel(f"http://{host}/latest/")
+        outbox.post(event())
+        sending.tick(timezone.now())
+        assert "may not reach" in Channel.objects.get().last_error
+
+    def test_only_the_hosts_that_the_installation_allows(self, receivers: list[Receiver], settings: Settings) -> None:
+        receivers.append(Receiver())
+        settings.WEBHOOK_HOSTS = ["hooks.example.org"]
+        channel(receivers[0].url)
+        outbox.post(event())
+        assert sending.tick(timezone.now()) == 0
+        assert "none of the hosts" in Channel.objects.get().last_error
+
+    def test_a_name_that_nobody_knows_is_told(self) -> None:
+        channel("http://nowhere.invalid/hook")
+        outbox.post(event())
+        sending.tick(timezone.now())
+        assert "nowhere.invalid is not known" in Channel.objects.get().last_error
+
+    def test_its_own_name_is_asked_for_at_the_address_that_was_checked(self, receivers: list[Receiver]) -> None:
+        receivers.append(Receiver())
+        channel(receivers[0].url.replace("127.0.0.1", "localhost"))
+        outbox.post(event())
+        sending.tick(timezone.now())
+        (got,) = receivers[0].got
+        assert got.headers["host"].startswith("localhost:")

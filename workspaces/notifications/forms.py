@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from django import forms
+
+from workspaces.models import Channel
+from workspaces.notifications.channels import KINDS, MAIL, WEBHOOK, has_mail, shown_target
+from workspaces.notifications.events import CHOICES, USUAL
+
+KIND_WORDS = {WEBHOOK: "Webhook (Slack, Mattermost, your own)", MAIL: "Mail"}
+
+
+class ChannelForm(forms.Form):
+    """For a new channel, or (with `channel`) for one that is there, whose kind stays and whose secrets are not shown."""
+
+    kind = forms.ChoiceField(choices=[(kind, KIND_WORDS[kind]) for kind in KINDS])
+    name = forms.CharField(max_length=100, help_text="For example: ops in Slack.")
+    target = forms.CharField(max_length=1000, label="Address", help_text="The webhook's URL, or a mail address.")
+    secret = forms.CharField(
+        max_length=200, required=False, label="Signing secret", widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+        help_text="Webhooks only, optional: each message is signed with it, so that its receiver can trust it.",
+    )
+    events = forms.MultipleChoiceField(
+        choices=list(CHOICES.items()), widget=forms.CheckboxSelectMultiple, initial=USUAL, label="Tell it when",
+    )
+    ours_only = forms.BooleanField(
+        required=False, label="Of alerts, only those about GPUs that a run of this workspace holds",
+    )
+
+    def __init__(self, *args: object, channel: Channel | None = None, **kwargs: object) -> None:
+        super().__init__(*args, label_suffix="", **kwargs)  # type: ignore[arg-type]
+        if not has_mail():
+            self.fields["kind"].choices = [(WEBHOOK, KIND_WORDS[WEBHOOK])]  # type: ignore[attr-defined]
+            self.fields["kind"].help_text = "For mail, an operator has to name a mail server (EMAIL_URL)."
+        if channel is not None:
+            del self.fields["kind"]
+            self.fields["target"].required = False
+            self.fields["target"].help_text = f"Empty: it stays {shown_target(channel)}."
+            self.fields["secret"].help_text = "Empty: it stays as it is." if channel.secret else "Optional."
+            self.initial = {"name": channel.name, "events": channel.events, "ours_only": channel.ours_only}
