@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import transaction
+from django.utils import timezone
+
+from clusters import heartbeat, journal
+from clusters.enrolment import enrol
+from clusters.leases import acquire, release
+from clusters.models import Lease, Node
+from tests.clusters.builders import GIB, beat, cluster, gpu, gpus_wanted, ready_node
+from tests.clusters.test_pages import text_of
+from tests.people import client_of, make_stranger, make_viewer, make_workspace
+from trainhub_launch.machine import GPU_LOST, GpuFact, NetworkPort
+from trainhub_launch.telemetry import GpuProcess
+
+pytestmark = pytest.mark.django_db
+
+
+def told(*gpus: GpuFact, **changed: Any) -> Node:
+    node, _ = enrol("local", "alpha")
+    heartbeat.apply(node, beat(*gpus, **changed), timezone.now())
+    return node
+
+
+def hold(holder: str, slug: str = "default") -> None:
+    with transaction.atomic():
+        workspace = make_workspace(slug)
+        acquire(cluster(), gpus_wanted(1), holder=holder, attempt=1, label=f"run {holder[:2]}", workspace=workspace)
+
+
+def page(address: str, **headers: str) -> str:
+    return text_of(client_of(make_viewer()), address, **headers)
+
+
+def script(text: str, name: str) -> Any:
+    found = re.search(rf'<script id="{name}" type="application/json">(.*?)</script>', text, re.S)
+    assert found
+    return json.loads(found[1])
+
+
+def shape(config: Mapping[str, Any]) -> dict[str, str]:
+    return {panel["label"]: panel["unit"] for group in config["groups"] for panel in group["panels"]}
+
+
+class TestNodePage:
+    def test_tells_the_charts_which_gpus_and_metrics_there_are(self) -> None:
+        told(gpu("GPU-a"), gpu("GPU-b", 1))
+        config = script(page("/nodes/alpha/"), "charts")
+        assert [config["subjects"][uuid]["label"] for uuid in ("GPU-a", "GPU-b")] == ["GPU 0", "GPU 1"]
+        assert shape(config)["Utilisation"] == "%"
+        assert shape(config)["Network"] == "B/s"
+
+    def test_a_machine_without_gpus_has_its_own_charts_alone(self) -> None:
+        told()
+        assert "Utilisation" not in shape(script(page("/nodes/alpha/"), "charts"))
+
+    def test_a_lost_gpu_says_what_befell_it(self) -> None:
+        told(replace(gpu("GPU-a"), state=GPU_LOST, error="It fell off the bus; reset the machine."))
+        text = page("/nodes/alpha/")
+        assert "It fell off the bus" in text
+        assert "0 of 1 free" in text
+
+    def test_mig_devices_stand_under_their_gpu(self) -> None:
+        part = replace(gpu("MIG-1"), parent="GPU-a", profile="1g.10gb", memory_bytes=10 * GIB)
+        told(replace(gpu("GPU-a"), mig=True), part)
+        text = page("/nodes/alpha/")
+        assert text.count('class="th-device-head"') == 1
+        assert "1g.10gb" in text
+        assert "1 of 1 free" in text, "the GPU itself is not offered"
+
+    def test_a_trouble_of_the_driver_is_told(self) -> None:
+        told(nvml="The driver is not loaded; run modprobe nvidia.")
+        assert "modprobe nvidia" in page("/nodes/alpha/")
+
+    def test_drained_and_watched_nodes_are_marked(self) -> None:
+        node = told()
+        Node.objects.filter(pk=node.pk).update(drained_at=timezone.now(), monitor_only=True)
+        text = page("/nodes/alpha/")
+        assert "drained" in text
+        assert "only watched" in text
+
+    def test_network_ports_are_listed(self) -> None:
+        told(network_ports=(NetworkPort("mlx5_0", 1, "ACTIVE", "400 Gb/sec (4X NDR)", "InfiniBand"),))
+        assert "400 Gb/sec (4X NDR)" in page("/nodes/alpha/")
+
+    def test_a_refresh_brings_what_stands_below_the_charts_along(self) -> None:
+        told(gpu("GPU-a"))
+        part = page("/nodes/alpha/", HX_Request="true")
+        assert 'id="node-rest" hx-swap-oob' in part
+        assert 'data-mount="charts"' not in part
+
+
+class TestProcesses:
+    def test_are_listed_with_their_run_and_rank(self) -> None:
+        process = GpuProcess(
+            pid=4711, name="python train.py", user="ada", memory_bytes=3 * GIB, sm_pct=88.0, run="41" * 16, attempt=1, rank=2
+        )
+        told(replace(gpu("GPU-a"), processes=(process,)))
+        hold("41" * 16)
+        text = page("/nodes/alpha/")
+        for words in ("4711", "python train.py", "ada", "3.0 GiB", "88 %", "run 41", "rank 2"):
+            assert words in text, words
+
+    def test_of_another_workspace_s_run_only_that_it_is_busy(self) -> None:
+        process = GpuProcess(pid=4711, name="python secret.py", user="eve", run="42" * 16, attempt=1, rank=0)
+        told(replace(gpu("GPU-a"), processes=(process,)))
+        hold("42" * 16, slug="speech")
+        for address in ("/nodes/alpha/", "/gpus/GPU-a/"):
+            text = page(address)
+            assert "4711" in text
+            assert "busy" in text
+            assert not {"secret.py", "eve", "run 42", "42" * 16} & set(re.findall(r"[\w. ]+", text))
+
+    def test_what_a_device_cannot_tell_is_a_dash(self) -> None:
+        told(replace(gpu("GPU-a"), processes=(GpuProcess(pid=4711, name="", user=""),)))
+        row = re.search(r"4711.*?</tr>", page("/nodes/alpha/"), re.S)
+        assert row
+        assert row[0].count("–") == 4
+        assert "0 B" not in row[0]
+
+
+class TestGpuPage:
+    def test_shows_what_it_is_and_how_it_does(self) -> None:
+        counters = {"pcie_generation": 4, "pcie_width": 8, "pcie_generation_max": 5, "pcie_width_max": 16, "ecc_uncorrected": 3}
+        told(replace(gpu("GPU-a", power_w=512.0), counters=counters), driver="580.65", cuda="13.0")
+        text = page("/gpus/GPU-a/")
+        for words in ("NVIDIA H200", "alpha", "580.65", "PCIe 4 ×8 of 5 ×16", "ECC errors not corrected", "512 W"):
+            assert words in text, words
+        assert re.search(r'th-grave">.*?3</dd>', text, re.S)
+        assert "Pages retired" not in text, "what it does not tell is not 0"
+
+    def test_its_troubles_are_on_record(self) -> None:
+        node = told(gpu("GPU-a"))
+        journal.add_once(node, "xid", "XID 79: the GPU has fallen off the bus.", timezone.now(), key="k", gpu="GPU-a", code=79)
+        assert "XID 79" in page("/gpus/GPU-a/")
+
+    @pytest.mark.parametrize("address", ["/gpus/GPU-a/", "/gpus/GPU-a/history/"])
+    def test_of_another_workspace_s_cluster_it_is_not_there(self, address: str) -> None:
+        ready_node("beta", "GPU-a", cluster="private")
+        cluster("private").workspaces.add(make_workspace("speech"))
+        assert client_of(make_viewer()).get(address).status_code == 404
+        assert client_of(make_stranger()).get(address).status_code == 404
+
+    def test_a_mig_device_of_an_old_driver_has_slashes_in_its_name(self) -> None:
+        told(replace(gpu("MIG-GPU-a/1/0"), parent="GPU-a", profile="1g.10gb"), replace(gpu("GPU-a"), mig=True))
+        assert "a part of" in page("/gpus/MIG-GPU-a/1/0/")
+        assert "No run held it" in page("/gpus/MIG-GPU-a/1/0/history/")
+
+
+class TestHistory:
+    def used(self, holder: str, began_h: float, ended_h: float | None, slug: str = "default") -> None:
+        """By a run that held it from so many hours ago on."""
+        now = timezone.now()
+        hold(holder, slug)
+        if ended_h is not None:
+            release(holder, 1)
+        ended = None if ended_h is None else now - timedelta(hours=ended_h)
+        Lease.objects.filter(holder=holder).update(created_at=now - timedelta(hours=began_h), released_at=ended)
+
+    def test_lists_the_runs_that_held_it_with_their_hours(self) -> None:
+        ready_node("alpha", "GPU-a")
+        self.used("41" * 16, 3, 2)
+        self.used("42" * 16, 0.5, None)
+        text = page("/gpus/GPU-a/history/?range=6h")
+        assert "held 1.5 of 6.0 GPU hours" in text
+        assert "holds it now" in text
+        assert text.index("run 42") < text.index("run 41")
+
+    def test_only_the_span_that_is_shown_counts(self) -> None:
+        ready_node("alpha", "GPU-a")
+        self.used("41" * 16, 3, 0.5)
+        text = page("/gpus/GPU-a/history/?range=1h")
+        assert "held 0.5 of 1.0 GPU hours, 50 %" in text
+
+    def test_nothing_is_claimed_of_a_load_that_nobody_measured(self) -> None:
+        ready_node("alpha", "GPU-a")
+        self.used("41" * 16, 0.9, 0.2)
+        assert '<td class="th-num">–</td>' in page("/gpus/GPU-a/history/")
+
+    def test_bands_name_our_runs_and_only_busy_for_others(self) -> None:
+        ready_node("alpha", "GPU-a")
+        self.used("41" * 16, 0.9, 0.6)
+        self.used("42" * 16, 0.5, 0.1, slug="speech")
+        strange, ours = script(page("/gpus/GPU-a/"), "bands-now")
+        assert (ours["label"], "41" * 16 in ours["url"]) == ("run 41", True)
+        assert (strange["label"], strange["url"]) == ("busy", "")
+        assert 1000 < ours["to"] - ours["from"] < 1200
+
+    @pytest.mark.parametrize("query", ["?range=constructor", "?from=x&to=y", "?from=9&to=1", "?from=1e400&to=nan"])
+    def test_an_address_that_means_nothing_shows_the_usual_span(self, query: str) -> None:
+        ready_node("alpha", "GPU-a")
+        assert "No run held it" in page(f"/gpus/GPU-a/history/{query}")
