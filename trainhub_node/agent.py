@@ -16,12 +16,16 @@ from trainhub_launch.report import StopOrder
 from trainhub_node import app, burying, cache, proc, records, wrapping
 from trainhub_node import attempts as book
 from trainhub_node.attempts import Attempts, Key
+from trainhub_node.buckets import Recorder
 from trainhub_node.claim import Starter
-from trainhub_node.heartbeat import Sampler
+from trainhub_node.feed import Feed
+from trainhub_node.gpu import Gpus
+from trainhub_node.gpu_processes import Owners
 from trainhub_node.holding import Held
 from trainhub_node.hub import Hub
 from trainhub_node.outputs import Uploads
 from trainhub_node.rundir import RunDir
+from trainhub_node.sampler import Sampler
 from trainhub_node.settings import NodeSettings
 from trainhub_node.uplink import Uplink
 from trainhub_node.watch import Watch
@@ -40,10 +44,14 @@ class Agent:
         owner = settings.run_as.uid if settings.run_as else None
         self._attempts = Attempts(settings)
         self._uploads = Uploads(self._hub, self._attempts, changed=self._watch.poke, owner=owner)
-        self._sampler = Sampler(settings, lambda: bool(self._attempts.all()))
+        self._gpus = Gpus(Owners(self._attempts.all).of)
+        recorder = Recorder()
+        self._feed = Feed(recorder, self._gpus.events, self._gpus.confirm)
+        self._sampler = Sampler(settings, self._gpus, recorder, ticked=self._sampled)
         self._graves = burying.Graves(settings.name, self._watch.poke)
         self._uplink = Uplink(
-            self._hub, self._attempts, self._watch, self, heartbeat=self._sampler.latest, tend=self._tend, owner=owner
+            self._hub, self._attempts, self._watch, self, heartbeat=self._sampler.latest, feed=self._feed, tend=self._tend,
+            owner=owner,
         )
         self._starter = Starter(
             settings, self._hub, self._attempts, changed=self._watch.poke, report=self._uplink.report_now
@@ -76,6 +84,7 @@ class Agent:
         self._starter.close()
         self._uploads.close()
         self._attempts.close()
+        self._gpus.close()
 
     def wake(self, run: str, attempt: int) -> None:
         self._starter.wake(run, attempt)
@@ -113,6 +122,10 @@ class Agent:
             self._starter.check(held.rundir)
         elif facts.is_ready and not facts.may_say_ready:
             self._starter.keep_ports(held.rundir)
+
+    def _sampled(self) -> None:
+        if self._feed.wakes:
+            self._watch.poke()
 
     def _keep_house(self) -> None:
         while not self._closing.wait(HOUSEKEEPING_S):

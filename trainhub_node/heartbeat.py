@@ -1,4 +1,4 @@
-"""What this machine is and how it does, sampled once a second while something runs here."""
+"""What this machine is, looked at in a thread of its own, and how it says so to the hub."""
 
 from __future__ import annotations
 
@@ -8,75 +8,102 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trainhub_launch.machine import GpuFact, Heartbeat, Interpreter
-from trainhub_node import __version__, addresses, interpreters
-from trainhub_node.gpu import Gpus
+from trainhub_launch.machine import GpuFact, Heartbeat, Interpreter, NetworkPort
+from trainhub_node import __version__, addresses, infiniband, interpreters
+from trainhub_node.host import memory_total
 from trainhub_node.settings import NodeSettings
 
 log = logging.getLogger(__name__)
-SAMPLE_S = 1.0
-IDLE_SAMPLE_S = 4.0
+LOOK_S = 5.0
 INVENTORY_S = 600.0
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
-class Sampler(threading.Thread):
-    """Samples in its own thread, because a device or a slow disk may take its time; `latest` never waits."""
+@dataclass(frozen=True)
+class Inventory:
+    """What takes processes, names or a network card's firmware to find out."""
 
-    def __init__(self, settings: NodeSettings, busy: Callable[[], bool]) -> None:
-        super().__init__(name="sampler", daemon=True)
-        self._busy = busy
+    address: str = ""
+    interface: str = ""
+    interpreters: tuple[Interpreter, ...] = ()
+    mpi: str = ""
+    ports: tuple[NetworkPort, ...] = ()
+
+
+class Looker(threading.Thread):
+    """Keeps the inventory up to date; `inventory` never waits."""
+
+    def __init__(self, settings: NodeSettings) -> None:
+        super().__init__(name="inventory", daemon=True)
         self._settings = settings
-        self._gpus = Gpus()
+        self._ports = infiniband.Ports()
         self._closing = threading.Event()
-        self._cpu = _cpu_times()
-        self._inventory_at = float("-inf")
-        self._interpreters: tuple[Interpreter, ...] = ()
-        self._mpi = ""
-        self._address = ""
-        self._boot_id = BOOT_ID.read_text().strip()
+        self._whole_at = float("-inf")
         for doubt in doubts(settings):
             log.warning("%s", doubt)
-        self._latest = self._sample(self._gpus.facts())
-
-    def latest(self) -> Heartbeat:
-        return self._latest
+        self.inventory = self._placed(Inventory())
 
     def run(self) -> None:
         while not self._closing.is_set():
             try:
-                self._look()
-                self._latest = self._sample(self._gpus.facts())
+                self.inventory = self._whole(self._placed(self.inventory))
             except Exception:
-                log.exception("A sample of this machine failed")
-            self._closing.wait(SAMPLE_S if self._busy() else IDLE_SAMPLE_S)
+                log.exception("A look at this machine failed")
+            self._closing.wait(LOOK_S)
 
     def close(self) -> None:
         self._closing.set()
 
-    def _look(self) -> None:
-        """What seldom changes and takes processes to find out."""
-        if time.monotonic() - self._inventory_at < INVENTORY_S:
-            return
-        self._interpreters = interpreters.find(self._settings.python, self._settings.run_as)
-        self._mpi = mpi_version()
-        self._inventory_at = time.monotonic()
+    def _placed(self, before: Inventory) -> Inventory:
+        address, interface = place(self._settings, before.address)
+        return replace(before, address=address, interface=interface, ports=self._ports.read())
 
-    def _sample(self, gpus: tuple[GpuFact, ...]) -> Heartbeat:
+    def _whole(self, before: Inventory) -> Inventory:
+        if time.monotonic() - self._whole_at < INVENTORY_S:
+            return before
+        found = interpreters.find(self._settings.python, self._settings.run_as)
+        self._whole_at = time.monotonic()
+        return replace(before, interpreters=found, mpi=mpi_version())
+
+
+class Beats:
+    """Makes heartbeats of what was found and measured."""
+
+    def __init__(self, settings: NodeSettings) -> None:
+        self._settings = settings
+        self._boot_id = BOOT_ID.read_text().strip()
+        self._memory_bytes = memory_total()
+
+    def make(
+        self, found: Inventory, numbers: Mapping[str, float], gpus: tuple[GpuFact, ...], *, driver: str, cuda: str, nvml: str
+    ) -> Heartbeat:
         settings = self._settings
-        self._address, interface = place(settings, self._address)
-        memory, used = _memory()
-        before, self._cpu = self._cpu, _cpu_times()
         return Heartbeat(
-            agent_version=__version__, hostname=socket.gethostname(), address=self._address, interface=interface,
-            cores=settings.cores, slots=settings.slots, memory_bytes=memory, memory_used_bytes=used,
-            cpu_pct=_busy_pct(before, self._cpu), disk_free_bytes=shutil.disk_usage(settings.folder).free, gpus=gpus,
-            interpreters=self._interpreters, mpi=self._mpi, run_as=settings.run_as.name if settings.run_as else "",
-            infiniband=_infiniband(), boot_id=self._boot_id,
+            agent_version=__version__, hostname=socket.gethostname(), address=found.address, interface=found.interface,
+            cores=settings.cores, slots=settings.slots, memory_bytes=self._memory_bytes,
+            memory_used_bytes=int(numbers.get("memory_used_bytes", 0)), cpu_pct=numbers.get("cpu_pct", 0.0),
+            disk_free_bytes=int(numbers.get("disk_free_bytes", 0)), gpus=gpus, interpreters=found.interpreters, mpi=found.mpi,
+            run_as=settings.run_as.name if settings.run_as else "", infiniband=infiniband.are_active(found.ports),
+            boot_id=self._boot_id, numbers=numbers, network_ports=found.ports, driver=driver, cuda=cuda, nvml=nvml,
         )
+
+
+def is_news(told: Heartbeat | None, beat: Heartbeat) -> bool:
+    """Whether the node is something else now than it said; how it does is no news."""
+    return told is None or any(getattr(told, name) != getattr(beat, name) for name in _INVENTORY) or [
+        _device(gpu) for gpu in told.gpus
+    ] != [_device(gpu) for gpu in beat.gpus]
+
+
+_INVENTORY = ("interpreters", "mpi", "address", "infiniband", "driver", "cuda", "nvml", "network_ports")
+
+
+def _device(gpu: GpuFact) -> tuple[object, ...]:
+    return gpu.uuid, gpu.state, gpu.parent, gpu.mig
 
 
 def mpi_version() -> str:
@@ -89,24 +116,6 @@ def mpi_version() -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return (done.stdout.strip().splitlines() or [""])[0]
-
-
-def _cpu_times() -> tuple[float, float]:
-    """(busy, all) in clock ticks since boot."""
-    fields = [float(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
-    return sum(fields) - fields[3] - fields[4], sum(fields)
-
-
-def _busy_pct(before: tuple[float, float], now: tuple[float, float]) -> float:
-    passed = now[1] - before[1]
-    return round(100 * (now[0] - before[0]) / passed, 1) if passed > 0 else 0.0
-
-
-def _memory() -> tuple[int, int]:
-    """(total, in use) in bytes."""
-    lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines() if ":" in line)
-    total, available = (int(lines[name].split()[0]) * 1024 for name in ("MemTotal", "MemAvailable"))
-    return total, total - available
 
 
 def place(settings: NodeSettings, before: str = "") -> tuple[str, str]:
@@ -128,14 +137,3 @@ def doubts(settings: NodeSettings) -> list[str]:
     if settings.interface and real != settings.interface:
         return [f"{settings.address} belongs to the interface {real}, not to {settings.interface}"]
     return []
-
-
-def _infiniband() -> bool:
-    """Whether a port is active, as the kernel says."""
-    for state in Path("/sys/class/infiniband").glob("*/ports/*/state"):
-        try:
-            if "ACTIVE" in state.read_text():
-                return True
-        except OSError:
-            continue
-    return False

@@ -13,12 +13,16 @@ from trainhub_launch.machine import Heartbeat
 from trainhub_launch.report import MAX_CHUNK_BYTES, READY, Ack, AttemptFact, LogChunk, Report, StopOrder
 from trainhub_node.attempts import Attempts, Key
 from trainhub_node.backoff import Backoff
+from trainhub_node.feed import Feed
+from trainhub_node.heartbeat import is_news
 from trainhub_node.holding import Held
 from trainhub_node.hub import Hub, HubError, Refused, Unwelcome
 from trainhub_node.watch import Watch
 
 log = logging.getLogger(__name__)
 LIVE_S = 1.0
+WATCHED_SLACK_S = 0.25
+"""While somebody looks, reports follow samples, which do not come to the millisecond."""
 MIN_GAP_S = 0.005
 SETTLE_S = 0.001
 """An unbuffered print writes its line and its newline apart, microseconds after one another: one message, not two."""
@@ -41,7 +45,7 @@ class Uplink(threading.Thread):
 
     def __init__(
         self, hub: Hub, attempts: Attempts, watch: Watch, handlers: Handlers, *,
-        heartbeat: Callable[[], Heartbeat], tend: Callable[[Held], None], owner: int | None = None,
+        heartbeat: Callable[[], Heartbeat], feed: Feed, tend: Callable[[Held], None], owner: int | None = None,
     ) -> None:
         super().__init__(name="uplink", daemon=True)
         self._hub = hub
@@ -49,6 +53,7 @@ class Uplink(threading.Thread):
         self._watch = watch
         self._handlers = handlers
         self._heartbeat = heartbeat
+        self._feed = feed
         self._tend = tend
         self._owner = owner
         self._asked = False
@@ -95,7 +100,7 @@ class Uplink(threading.Thread):
         """What is to be told now; None when there is nothing and it is not time for a sign of life."""
         beat = self._heartbeat()
         # What the node is, is told at once; how it does, with the next sign of life.
-        due = self._asked or time.monotonic() - self._last_beat >= self._pace() or _is_news(self._told, beat)
+        due = self._asked or self._is_time() or is_news(self._told, beat)
         self._asked = False
         facts: list[AttemptFact] = []
         chunks: list[LogChunk] = []
@@ -110,16 +115,16 @@ class Uplink(threading.Thread):
             # Beside its last bytes the fact says again that they are the last.
             if due or sent or fact != held.acknowledged:
                 facts.append(fact)
-        if not (due or chunks or self._worth_telling(facts)):
+        if not (due or chunks or self._worth_telling(facts) or self._feed.has_news):
             return None
         self._news_since = None
         if due:
             self._told, self._last_beat = beat, time.monotonic()
         self._sequence += 1
-        return Report(
+        return self._feed.fill(Report(
             agent=self._agent, sequence=self._sequence, sent_at=time.time(), living=tuple(self._held),
             heartbeat=beat if due else None, attempts=tuple(facts), logs=tuple(chunks),
-        )
+        ))
 
     def _worth_telling(self, facts: list[AttemptFact]) -> bool:
         """Facts alone wait a moment: a start and an end bring several within milliseconds. The last word does not, and
@@ -150,6 +155,7 @@ class Uplink(threading.Thread):
         except Refused:
             # Too large for somebody on the way, perhaps: smaller ones may pass.
             self._budget = max(SEND_UNASKED_BYTES, self._budget // 2)
+            self._feed.refused()
             raise
         self._budget = LOG_BYTES_PER_REPORT
         self._interval_s = min(60.0, max(0.05, ack.interval_s))
@@ -159,6 +165,7 @@ class Uplink(threading.Thread):
             self._trouble = ""
         for fact in report.attempts:
             self._held[fact.run, fact.attempt].acknowledged = fact
+        self._feed.taken(ack)
         self._obey(ack)
 
     def _obey(self, ack: Ack) -> None:
@@ -179,6 +186,12 @@ class Uplink(threading.Thread):
         """The hub's word, which is longer where many nodes talk to it; but one for an idle node does not hold for a busy one."""
         return min(LIVE_S, self._interval_s) if self._held and not self._interval_is_for_live else self._interval_s
 
+    def _is_time(self) -> bool:
+        since = time.monotonic() - self._last_beat
+        if not self._feed.is_watched:
+            return since >= self._pace()
+        return since >= self._pace() + (-WATCHED_SLACK_S if self._feed.has_samples else WATCHED_SLACK_S)
+
     def _rest(self, report: Report | None) -> None:
         if report is not None and sum(len(chunk.data) for chunk in report.logs) >= MAX_CHUNK_BYTES:
             return
@@ -186,7 +199,8 @@ class Uplink(threading.Thread):
         if report is not None and since < MIN_GAP_S:
             # Lines that come at the rate of a flood travel together; one alone has already left.
             time.sleep(MIN_GAP_S - since)
-        left = self._pace() - (time.monotonic() - self._last_beat)
+        slack = WATCHED_SLACK_S if self._feed.is_watched else 0.0
+        left = self._pace() + slack - (time.monotonic() - self._last_beat)
         self._watch.wait(left if self._news_since is None else min(left, FACTS_WAIT_S))
 
     def _pause(self, delay_s: float) -> None:
@@ -205,9 +219,3 @@ class Uplink(threading.Thread):
         if not self._trouble:
             self._cut_off_at = time.monotonic()
         self._trouble = kind
-
-
-def _is_news(told: Heartbeat | None, beat: Heartbeat) -> bool:
-    return told is None or any(
-        getattr(told, name) != getattr(beat, name) for name in ("interpreters", "mpi", "address", "infiniband")
-    ) or [gpu.uuid for gpu in told.gpus] != [gpu.uuid for gpu in beat.gpus]

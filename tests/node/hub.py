@@ -17,6 +17,7 @@ import msgpack
 from trainhub_launch.machine import Heartbeat
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.report import Ack, AttemptFact, Report, StopOrder
+from trainhub_launch.telemetry import Block, GpuEvent
 
 TOKEN = "node-token-of-the-tests"
 Key = tuple[str, int]
@@ -25,6 +26,7 @@ Key = tuple[str, int]
 class FakeHub:
     """`available` False: every request is answered 503, as by a proxy whose hub restarts. `finals`: the second
     answer to the claim of an order without leave to start; until it is here, a node that is ready is told to ask later.
+    `samples`, `buckets`, `events`: all that ever came, also again. `refuses`: whether a report is answered 400.
     """
 
     def __init__(self, address: str = "127.0.0.1") -> None:
@@ -51,6 +53,13 @@ class FakeHub:
         self.refused = 0
         self.heartbeats = 0
         self.heartbeat: Heartbeat | None = None
+        self.interval_s = 0.2
+        self.is_watched = False
+        self.confirms = True
+        self.refuses: Callable[[Report], bool] = lambda report: False
+        self.samples: list[Block] = []
+        self.buckets: list[Block] = []
+        self.events: list[GpuEvent] = []
         self._server = _Server((address, 0), _Handler)
         self._server.hub = self
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
@@ -129,6 +138,9 @@ class FakeHub:
         self.reports += 1
         self.heartbeat = report.heartbeat or self.heartbeat
         self.heartbeats += report.heartbeat is not None
+        self.samples += report.samples
+        self.buckets += report.buckets
+        self.events += report.events
         offsets: dict[tuple[str, int, str], int] = {}
         for chunk in report.logs:
             name = (chunk.run, chunk.attempt, chunk.name)
@@ -148,7 +160,9 @@ class FakeHub:
             start=(*(self.offered - living), *(key for key in self.finals if self.is_ready(key))),
             daemons=tuple((*key, argv) for key, argv in self.daemons.items() if self.is_ready(key)),
             stop=tuple(stop for key, stop in self.stops.items() if key in living), settled=tuple(self.settled & living),
-            interval_s=0.2,
+            interval_s=self.interval_s, is_watched=self.is_watched,
+            buckets_until=max((block.end for block in report.buckets), default=0) if self.confirms else 0,
+            events_until=max((event.serial for event in report.events), default=0) if self.confirms else 0,
         )
 
 
@@ -177,9 +191,15 @@ class _Handler(BaseHTTPRequestHandler):
                 status, answer = self.hub.claim(json.loads(body))
                 self._answer(status, json.dumps(answer).encode())
             else:
-                ack = self.hub.take(Report.from_wire(msgpack.unpackb(body)))
-                self._answer(200, msgpack.packb(ack.to_wire()))
+                self._report(Report.from_wire(msgpack.unpackb(body)))
             self.hub.changed.notify_all()
+
+    def _report(self, report: Report) -> None:
+        if self.hub.refuses(report):
+            self.hub.refused += 1
+            self._answer(400, b'{"title": "Bad request", "detail": "The hub of this test does not take it."}')
+        else:
+            self._answer(200, msgpack.packb(self.hub.take(report).to_wire()))
 
     def do_GET(self) -> None:
         if not self._welcome():

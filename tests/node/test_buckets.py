@@ -217,7 +217,7 @@ class TestAClockThatIsSet:
         assert node.starts() == [0, 10, 7220]
 
     def test_at_random_gives_blocks_that_the_hub_takes(self) -> None:
-        chance = random.Random(4)
+        chance = random.Random(4)  # noqa: S311 - a test that repeats
         node = Node()
         for _ in range(300):
             node.ahead = max(-node.steady, node.ahead + chance.choice([0, 0, 0, 0.4, -0.4, 2, -2, 7, -7, 3600, -3600, 0.01]))

@@ -5,17 +5,25 @@ from __future__ import annotations
 import socket
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.node.builders import settings as made
 from tests.node.hub import FakeHub
+from trainhub_launch.machine import GpuFact, Heartbeat, NetworkPort
 from trainhub_node import addresses, clock, heartbeat
 from trainhub_node.settings import NodeSettings
 
 NOWHERE = "http://no-such-host.invalid:8000"
 OF_DOCUMENTS = "192.0.2.77"
 """Of no machine."""
+GPU = GpuFact("GPU-a", 0, "NVIDIA H100")
+PORT = NetworkPort("mlx5_0", 1, "ACTIVE")
+BEAT = Heartbeat(
+    agent_version="1", hostname="a", address="10.0.0.1", interface="eth0", cores=1, slots=1, memory_bytes=1,
+    memory_used_bytes=1, cpu_pct=1.0, disk_free_bytes=1, gpus=(GPU,), network_ports=(PORT,),
+)
 
 
 @pytest.fixture
@@ -71,11 +79,28 @@ class TestPlace:
         assert doubt == f"127.0.0.1 belongs to the interface lo, not to {other}"
 
 
-def test_a_sample_says_which_start_of_the_machine_it_is_from(settings: NodeSettings) -> None:
-    sample = heartbeat.Sampler(settings, lambda: False).latest()
+class TestNews:
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"driver": "570.1"}, {"cuda": "12.8"}, {"nvml": "The driver does not answer."}, {"address": "10.0.0.2"},
+            {"network_ports": (replace(PORT, state="DOWN"),)}, {"gpus": ()}, {"gpus": (replace(GPU, state="lost"),)},
+            {"gpus": (replace(GPU, mig=True),)},
+        ],
+        ids=str,
+    )
+    def test_are_what_the_node_is(self, changes: dict[str, Any]) -> None:
+        assert heartbeat.is_news(BEAT, replace(BEAT, **changes))
 
-    assert sample.boot_id == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    assert (sample.address, sample.interface) == ("127.0.0.1", "lo")
+    @pytest.mark.parametrize(
+        "changes",
+        [{}, {"cpu_pct": 99.0}, {"numbers": {"load_1": 3.0}}, {"gpus": (replace(GPU, numbers={"power_w": 9.0}),)}], ids=str,
+    )
+    def test_are_not_how_it_does(self, changes: dict[str, Any]) -> None:
+        assert not heartbeat.is_news(BEAT, replace(BEAT, **changes))
+
+    def test_are_the_first_word(self) -> None:
+        assert heartbeat.is_news(None, BEAT)
 
 
 @pytest.mark.parametrize(
