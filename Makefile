@@ -1,10 +1,13 @@
-# `make up` runs TrainHub; `make test` runs everything that must hold.
+# `make up` runs TrainHub; `make demo` shows it with simulated GPUs; `make test` runs everything that must hold.
 PY := .venv/bin/python
-.PHONY: up test test-quick lint bench
+.PHONY: up demo test test-quick lint bench
 .DEFAULT_GOAL := up
 
 up: .venv/ready
 	@exec $(PY) manage.py up
+
+demo: .venv/ready
+	@exec $(PY) manage.py up --demo
 
 test: .venv/ready-dev
 	@.ci/system-packages

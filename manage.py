@@ -9,6 +9,10 @@ def main() -> int:
     if sys.version_info < (3, 11):  # noqa: UP036 - this is where an older interpreter gets its sentence
         return int(bool(sys.stderr.write(f"TrainHub needs Python 3.11 or newer; this is {sys.version.split()[0]}.\n")))
     if sys.argv[1:2] == ["up"]:
+        if sys.argv[2:] == ["--demo"]:
+            from trainhub.up.demo_folder import turn_to
+
+            turn_to()
         # The supervisor stays small: Django is loaded only in the processes that it starts.
         from trainhub.up.command import main as up
 

@@ -49,6 +49,8 @@ def free_port() -> int:
 class Hub:
     """`start`, ask with `client`, `kill` a part by name (valkey, web, worker, agent), `stop`."""
 
+    arguments: tuple[str, ...] = ("up",)
+
     def __init__(self, data_dir: Path, **settings: str) -> None:
         self.data_dir = data_dir
         self.port = free_port()
@@ -73,7 +75,7 @@ class Hub:
     def start(self) -> Hub:
         with self.console.open("w") as console:
             self.process = subprocess.Popen(
-                [sys.executable, "manage.py", "up"],
+                [sys.executable, "manage.py", *self.arguments],
                 cwd=PROJECT,
                 env=self.env,
                 stdout=console,

@@ -72,6 +72,15 @@ def test_the_hub_and_the_node_meet_only_in_the_values_of_floor_0() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_simulated_gpus_come_into_the_demo_alone() -> None:
+    """`simulator/` stands on no floor, like bench/: it may use none of ours, and only what starts the demo may use it."""
+    ours = [(path, ast.parse(path.read_text())) for path in modules(*PACKAGES)]
+    used = {shown(path) for path, tree in ours for _, name in imported(tree, "") if name == "simulator"}
+    assert used <= {"trainhub/up/demo.py"}
+    trees = [(path, ast.parse(path.read_text())) for path in modules("simulator")]
+    assert [shown(path) for path, tree in trees for _, name in imported(tree, "simulator") if name in FLOORS] == []
+
+
 def test_floor_0_needs_only_the_standard_library() -> None:
     wrong = []
     for path in modules("trainhub_launch"):
@@ -97,7 +106,8 @@ def test_modules_are_named_for_what_they_do() -> None:
 
 
 def test_files_stay_short() -> None:
-    sources = [*modules(*PACKAGES, "tests", "examples", "bench"), *sorted((PROJECT / "static" / "js").rglob("*.js"))]
+    sources = [*modules(*PACKAGES, "tests", "examples", "bench", "simulator"), *sorted((PROJECT / "simulator").glob("*.[ch]"))]
+    sources += sorted((PROJECT / "static" / "js").rglob("*.js"))
     sources += sorted((PROJECT / "templates").rglob("*.html"))
     long = [f"{shown(path)}: {lines}" for path in sources if (lines := len(path.read_text().splitlines())) > LONGEST_FILE]
     assert not long, "\n".join(long)
@@ -105,7 +115,7 @@ def test_files_stay_short() -> None:
 
 def test_functions_stay_short() -> None:
     long = []
-    for path in modules(*PACKAGES, "tests"):
+    for path in modules(*PACKAGES, "tests", "simulator"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 lines = (node.end_lineno or node.lineno) - node.lineno + 1

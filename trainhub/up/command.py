@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from trainhub import env, places
 from trainhub.files import write_secret
-from trainhub.up import preflight, stack, valkey
+from trainhub.up import demo, preflight, stack, valkey
 from trainhub.up.children import python
 from trainhub.up.console import Stop, complain, say
 from trainhub.up.supervisor import Supervisor
@@ -21,26 +21,31 @@ FIRST_ANSWER_S = 60
 
 
 USAGE = """\
-usage: manage.py up
+usage: manage.py up [--demo]
 
 Starts TrainHub on this machine and keeps it running: an embedded Valkey, the web server, the worker and a node agent.
-Settings are environment variables, for example BIND=127.0.0.1:8100 DATA_DIR=/srv/trainhub; docs/configuration.md lists them."""
+Settings are environment variables, for example BIND=127.0.0.1:8100 DATA_DIR=/srv/trainhub; docs/configuration.md lists them.
+--demo shows it with simulated GPUs instead, on data of its own (docs/demo.md)."""
+DEMO = ("--demo",)
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    if arguments:
+    as_demo = tuple(arguments) == DEMO
+    if arguments and not as_demo:
         say(USAGE)
         return 0 if arguments[0] in ("-h", "--help") else 2
     started = time.monotonic()
     try:
-        _run(started)
+        _run(started, as_demo)
     except (Stop, env.EnvError) as reason:
         complain(f"TrainHub stopped: {reason}")
         return 1
     return 0
 
 
-def _run(started: float) -> None:
+def _run(started: float, as_demo: bool) -> None:
+    if as_demo:
+        demo.check()
     preflight.prepare_folders()
     lock = preflight.lock()
     preflight.check_ports()
@@ -49,31 +54,36 @@ def _run(started: float) -> None:
     preflight.make_secret_key()
     supervisor = Supervisor()
     try:
-        _start(supervisor, lock, notice, started)
+        _start(supervisor, lock, notice, started, as_demo)
         supervisor.keep()
-        say("Stopping. Training that runs goes on.")
+        say("Stopping the demo and all that it started." if as_demo else "Stopping. Training that runs goes on.")
     finally:
         supervisor.stop()
+        if as_demo:
+            demo.end_leftovers()
         places.SERVICES_FILE.unlink(missing_ok=True)
     say("TrainHub has stopped.")
 
 
-def _start(supervisor: Supervisor, lock: int, notice: str, started: float) -> None:
+def _start(supervisor: Supervisor, lock: int, notice: str, started: float, as_demo: bool) -> None:
     own = None if places.given_redis_url() else valkey.configured(places.DATA_DIR, tcp=places.broker_bind())
     _publish_services(own)
     if own is not None:
         supervisor.start(stack.valkey_child(own, lock))
-    node = _prepare()
+    prepared = _prepare(*(demo.preparation() if as_demo else ()))
     if own is not None:
         own.wait()
     if supervisor.asked_to_stop:
         return
-    for child in stack.children(node, lock):
+    for child in (*stack.services(lock), *demo.children(prepared)) if as_demo else stack.children(prepared["node"], lock):
         supervisor.start(child)
     if not _first_answer(supervisor):
         return
     say(f"TrainHub is ready after {time.monotonic() - started:.1f} s: {places.public_url()}")
     say(notice)
+    if as_demo:
+        say(demo.notice())
+        return
     if places.is_open():
         say(f"Add a machine: {places.public_url()}/clusters/add/ or `manage.py node token NAME` tell the command to run there.")
     say(f"Data and logs are in {places.DATA_DIR}. Ctrl-C stops TrainHub and leaves training running.")
@@ -92,10 +102,11 @@ def _publish_services(own: valkey.Valkey | None) -> None:
     write_secret(places.SERVICES_FILE, json.dumps(facts))
 
 
-def _prepare() -> str:
-    """Run `manage.py prepare`, show the first password while it is known, and return this machine's node name."""
+def _prepare(*options: str) -> dict[str, str]:
+    """Run `manage.py prepare`, show the first password while it is known, and return what it tells, such as `node`: the name
+    of this machine's node."""
     process = subprocess.Popen(
-        python("manage.py", "prepare"),
+        python("manage.py", "prepare", *options),
         cwd=places.BASE_DIR,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -112,7 +123,7 @@ def _prepare() -> str:
     prepared = json.loads(out.strip().splitlines()[-1])
     if prepared["password"]:
         say(f"The first account is admin with the password {prepared['password']} (shown this one time).")
-    return str(prepared["node"])
+    return dict(prepared)
 
 
 def _first_answer(supervisor: Supervisor) -> bool:

@@ -19,7 +19,12 @@ def valkey_child(valkey: Valkey, lock: int) -> Child:
 
 def children(node: str, lock: int) -> list[Child]:
     """The hub's processes and this machine's agent, in the order in which they are started."""
-    return [_web(lock), _worker(), _agent(node)]
+    return [*services(lock), _agent(node)]
+
+
+def services(lock: int) -> list[Child]:
+    """The hub alone."""
+    return [_web(lock), _worker()]
 
 
 def _web(lock: int) -> Child:

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import json
 import socket
+from pathlib import Path
 from typing import Any
 
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from clusters.enrolment import enrol, name_of_host, node_of_token
+from jobs import snapshots
 from trainhub import certificates, places
 from trainhub.files import write_secret
-from workspaces.bootstrap import ensure_owner
+from workspaces import tokens
+from workspaces.access import membership_principal
+from workspaces.bootstrap import OWNER, ensure_owner
+from workspaces.models import ApiToken, User
+
+VISITOR = "demo visitor"
 
 
 class Command(BaseCommand):
     help = "Certificate, migrations, first owner and this machine's enrolment. Prints one line of JSON; `manage.py up` runs it."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--demo", type=Path, metavar="FACTS.json", help="a fleet to enrol instead of this machine")
 
     def handle(self, *args: Any, **options: Any) -> None:
         shown = places.certificate()
@@ -24,8 +34,8 @@ class Command(BaseCommand):
             _make_certificate()
         call_command("migrate", interactive=False, verbosity=0)
         password = ensure_owner()
-        node = _enrol_this_machine()
-        self.stdout.write(json.dumps({"password": password, "node": node}))
+        prepared = {"node": _enrol_this_machine()} if options["demo"] is None else _demo(json.loads(options["demo"].read_text()))
+        self.stdout.write(json.dumps({"password": password, **prepared}))
 
 
 def _make_certificate() -> None:
@@ -36,10 +46,27 @@ def _make_certificate() -> None:
 
 
 def _enrol_this_machine() -> str:
-    if places.NODE_TOKEN_FILE.exists():
-        known = node_of_token(places.NODE_TOKEN_FILE.read_text().strip())
+    return _enrolled("local", name_of_host(socket.gethostname()) or "local", places.NODE_TOKEN_FILE)
+
+
+def _enrolled(cluster: str, name: str, token_file: Path) -> str:
+    """Keep a token that is still good: an agent may be using it."""
+    if token_file.exists():
+        known = node_of_token(token_file.read_text().strip())
         if known is not None:
             return known.name
-    node, token = enrol("local", name_of_host(socket.gethostname()) or "local")
-    write_secret(places.NODE_TOKEN_FILE, token)
+    node, token = enrol(cluster, name)
+    write_secret(token_file, token)
     return node.name
+
+
+def _demo(fleet: dict[str, Any]) -> dict[str, str]:
+    """`nodes`: [cluster, name, token file] of each; `training`: the folder that its visitor's runs start from."""
+    for cluster, name, token_file in fleet["nodes"]:
+        _enrolled(cluster, name, Path(token_file))
+    who = membership_principal(User.objects.get(username=OWNER))
+    if who is None:
+        raise CommandError(f"{OWNER} is a member of no workspace; remove the demo's data folder to begin anew")
+    ApiToken.objects.filter(user=who.user, name=VISITOR).delete()
+    _, token = tokens.issue(who.user, who.workspace, VISITOR)
+    return {"node": "", "token": token, "snapshot": snapshots.from_folder(Path(fleet["training"]), who).sha256}

@@ -1,0 +1,154 @@
+"""Somebody who trains: starts small runs now and then, keeps the machines' troubles going, and cancels its runs when it leaves.
+
+    python -m simulator.demo.visitor FACTS.json
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from simulator.demo.fleet import A100S, FLEET, H100S, Moment
+
+FINAL = ("Completed", "Failed", "Canceled")
+AT_ONCE = 2
+PAUSE_S = (6.0, 18.0)
+LOOK_EVERY_S = 3.0
+LEAVING_S = 9.0
+
+
+@dataclass(frozen=True)
+class Facts:
+    """`scenarios`: the folder with a file for each machine. `token`: of whom the runs are submitted for."""
+
+    url: str
+    token: str
+    snapshot: str
+    scenarios: str
+    began: float
+
+    @classmethod
+    def read(cls, path: Path) -> Facts:
+        return cls(**json.loads(path.read_text()))
+
+
+@dataclass(frozen=True)
+class Work:
+    """A kind of run: `processes` on each of `nodes`, a GPU each."""
+
+    name: str
+    cluster: str
+    nodes: int
+    processes: int
+    steps: int
+    breaks_at: int = 0
+
+    def spec(self, snapshot: str) -> dict[str, Any]:
+        ranks = self.nodes * self.processes
+        each = {"type": "pytorch", "communication_backend": "gloo", "process_count": ranks, "node_count": self.nodes}
+        return {
+            "version": 1, "experiment": "demo", "display_name": self.name,
+            "source": {"type": "snapshot", "id": snapshot}, "script": "train.py",
+            "arguments": ["--steps", str(self.steps), "--breaks-at", str(self.breaks_at)],
+            "distribution": each if ranks > 1 else None,
+            "resources": {"cluster": self.cluster, "gpus_per_node": self.processes},
+            "environment": {"name": "system", "version": ""},
+            "environment_variables": {"OPENBLAS_NUM_THREADS": "1"},
+            "limits": {"timeout_s": 600}, "tags": {"demo": "simulated GPUs"},
+        }
+
+
+FIRST = Work("warm-up on one GPU", A100S, 1, 1, 30)
+KINDS = (
+    Work("classifier on 4 GPUs", H100S, 1, 4, 160),
+    Work("sweep, one GPU", A100S, 1, 1, 120),
+    Work("classifier on 2 nodes", H100S, 2, 2, 140),
+    Work("whole node", H100S, 1, 8, 140),
+    Work("fine-tune on 2 GPUs", A100S, 1, 2, 150),
+    Work("batch too large", H100S, 1, 2, 120, breaks_at=60),
+)
+
+
+class Visitor:
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.leaving = threading.Event()
+        self._worlds: dict[str, str] = {}
+        self._mine: set[str] = set()
+        self._next_at = 0.0
+        self._submitted = 0
+
+    def stay(self) -> None:
+        while not self.leaving.is_set():
+            self.tend_the_machines()
+            try:
+                self.train()
+            except OSError as error:  # the hub starts, stops, or is busy: the next look will tell
+                print(f"The hub does not answer: {error}", flush=True)
+            self.leaving.wait(LOOK_EVERY_S)
+
+    def tend_the_machines(self) -> None:
+        """Write the scenarios that have changed since."""
+        at = Moment(self.facts.began, time.time(), os.getpid())
+        for machine in FLEET:
+            world = machine.scenario(at)
+            if self._worlds.get(machine.name) != world.text():
+                self._worlds[machine.name] = world.text()
+                world.write(Path(self.facts.scenarios) / machine.name)
+
+    def train(self) -> None:
+        """Start the next run where fewer than AT_ONCE are under way and it is time."""
+        self._mine = {run for run in self._mine if self._ask("GET", f"runs/{run}/")["state"] not in FINAL}
+        if len(self._mine) >= AT_ONCE or time.monotonic() < self._next_at:
+            return
+        work = FIRST if not self._submitted else KINDS[(self._submitted - 1) % len(KINDS)]
+        made = self._ask("POST", "runs/", work.spec(self.facts.snapshot))
+        self._mine.add(made["id"])
+        self._submitted += 1
+        self._next_at = time.monotonic() + random.uniform(*PAUSE_S)
+        print(f"Started {work.name}: run {made.get('number', made['id'])}", flush=True)
+
+    def leave(self) -> None:
+        """Nothing of the demo goes on without it."""
+        deadline = time.monotonic() + LEAVING_S
+        try:
+            open_runs = [run["id"] for run in self._ask("GET", "runs/")["results"] if run["state"] not in FINAL]
+            for run in open_runs:
+                self._ask("POST", f"runs/{run}/cancel/")
+            while open_runs and time.monotonic() < deadline:
+                open_runs = [run for run in open_runs if self._ask("GET", f"runs/{run}/")["state"] not in FINAL]
+                time.sleep(0.2)
+        except OSError as error:
+            print(f"The hub does not answer any more: {error}", flush=True)
+
+    def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        headers = {"Authorization": f"Bearer {self.facts.token}", "Content-Type": "application/json"}
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{self.facts.url}/api/v1/{path}", data=data, headers=headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return dict(json.loads(answer.read() or b"{}"))
+        except urllib.error.HTTPError as error:
+            raise OSError(f"{method} {path}: {error.code} {error.read(2000).decode(errors='replace')}") from error
+
+
+def main() -> None:
+    visitor = Visitor(Facts.read(Path(sys.argv[1])))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: visitor.leaving.set())
+    visitor.stay()
+    visitor.leave()
+
+
+if __name__ == "__main__":
+    main()

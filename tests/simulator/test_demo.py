@@ -1,0 +1,123 @@
+"""`manage.py up --demo`: a fleet that is not there, and trainings that are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulator.demo.fleet import FLEET, LOST_AFTER_S, Machine, Moment
+from simulator.demo.visitor import FIRST, KINDS
+from tests.hub import Hub, eventually
+from tests.simulator.worlds import ask
+from trainhub_launch.spec import RunSpec
+
+SEE = """
+nvml.nvmlInit()
+def uuid(i):
+    h = attempt(nvml.nvmlDeviceGetHandleByIndex, i)
+    return h if isinstance(h, str) else nvml.nvmlDeviceGetUUID(h)
+tell(uuids=[uuid(i) for i in range(nvml.nvmlDeviceGetCount())])
+"""
+
+
+class Demo(Hub):
+    arguments = ("up", "--demo")
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        super().__init__(folder, DEMO_DIR=str(folder), **settings)
+
+    def asked(self, path: str) -> list[dict[str, Any]]:
+        with self.client() as client:
+            told = client.get(f"/api/v1/{path}").raise_for_status().json()
+        return list(told["results"] if isinstance(told, dict) else told)
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Iterator[Demo]:
+    made = Demo(tmp_path / "demo")
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+def inside(folder: Path) -> list[str]:
+    """Processes that still have their working folder in there."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if (process / "cwd").readlink().is_relative_to(folder):
+                found.append((process / "cmdline").read_text().replace("\0", " "))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.slow
+class TestDemo:
+    def test_machines_with_gpus_train_and_all_ends_with_it(self, demo: Demo) -> None:
+        demo.start()
+        said = demo.said()
+        assert "its 6 machines and 40 GPUs are simulated" in said
+        assert f"Its data is apart, in {demo.data_dir}" in said
+        names = {machine.name for machine in FLEET}
+        eventually(lambda: {node["name"] for node in demo.asked("nodes/") if node["gpus"]} == names, 60, "all have GPUs")
+        eventually(lambda: any(_most_used(node) > 50 for node in demo.asked("nodes/")), 90, "a GPU works")
+        done = eventually(lambda: [run for run in demo.asked("runs/") if run["state"] == "Completed"], 120, "a run is Completed")
+        with demo.client() as client:
+            log = client.get(f"/api/v1/runs/{done[0]['id']}/logs/70_driver_log.txt").raise_for_status().text
+        losses = [float(line.split("loss ")[1].split()[0]) for line in log.splitlines() if "loss " in line]
+        assert losses[-1] < losses[0] / 2
+        assert demo.stop() == 0
+        assert inside(demo.data_dir) == []
+
+    def test_a_machine_without_a_compiler_is_told_so(self, tmp_path: Path) -> None:
+        refused = Demo(tmp_path / "demo", PATH=str(tmp_path))
+        with pytest.raises(AssertionError):
+            refused.start()
+        assert refused.stop() == 1
+        assert "Simulated GPUs need a C compiler" in refused.said()
+
+    def test_a_folder_with_real_data_is_left_alone(self, tmp_path: Path) -> None:
+        (tmp_path / "real").mkdir()
+        (tmp_path / "real" / "secret-key").write_text("of a real one")
+        refused = Demo(tmp_path / "real")
+        with pytest.raises(AssertionError):
+            refused.start()
+        assert refused.stop() == 1
+        assert "holds a TrainHub that is no demo" in refused.said()
+        assert [path.name for path in (tmp_path / "real").iterdir()] == ["secret-key"]
+
+
+@pytest.mark.parametrize("machine", FLEET, ids=lambda machine: machine.name)
+class TestFleet:
+    def test_its_scenario_is_understood(self, tmp_path: Path, machine: Machine) -> None:
+        at = Moment(time.time(), time.time(), foreign_pid=1)
+        told = ask(machine.scenario(at).write(tmp_path / "scenario"), SEE)
+        assert told["uuids"] == [gpu.uuid for gpu in machine.scenario(at).gpus]
+
+    def test_it_is_the_same_until_something_happens(self, machine: Machine) -> None:
+        assert machine.scenario(Moment(1000, 1001)).text() == machine.scenario(Moment(1000, 1100)).text()
+
+
+def test_a_gpu_falls_off_the_bus_and_comes_back(tmp_path: Path) -> None:
+    machine = next(machine for machine in FLEET if machine.name == "sim-h100-4")
+    began = time.time()
+    for age, expected in ((0, 8), (LOST_AFTER_S + 1, 7), (LOST_AFTER_S + 130, 8)):
+        told = ask(machine.scenario(Moment(began, began + age)).write(tmp_path / "scenario"), SEE)
+        assert sum(uuid.startswith("GPU-") for uuid in told["uuids"]) == expected, age
+
+
+@pytest.mark.parametrize("work", [FIRST, *KINDS], ids=lambda work: work.name)
+def test_what_the_visitor_submits_is_a_spec(work: Any) -> None:
+    spec = RunSpec.from_json(work.spec("0" * 64))
+    assert spec.node_count == work.nodes
+    assert spec.resources.gpus_per_node == work.processes
+
+
+def _most_used(node: dict[str, Any]) -> float:
+    return max((gpu["numbers"].get("utilization_pct", 0) for gpu in node["gpus"]), default=0)

@@ -1,0 +1,102 @@
+"""What `up --demo` starts besides the hub: agents of machines whose GPUs are simulated, and somebody who trains on them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import simulator
+from simulator import NoCompiler
+from simulator.demo.fleet import FLEET, Machine, Moment
+from trainhub import places
+from trainhub.files import write_secret
+from trainhub.up.children import Child, python
+from trainhub.up.console import Stop
+from trainhub.up.stack import WORKING_STAGE
+
+VISITOR_STAGE = WORKING_STAGE + 1
+"""The visitor leaves first: its runs are canceled while there are still agents to end them."""
+MACHINES = places.DATA_DIR / "machines"
+SCENARIOS = places.DATA_DIR / "scenarios"
+LIBRARY = places.DATA_DIR / "simulator"
+FACTS = places.DATA_DIR / "demo.json"
+"""Also the mark of a demo's folder."""
+TRAINING = Path(simulator.__file__).parent / "demo" / "training"
+
+
+def check() -> None:
+    """Its data must be the demo's own, and the library be there; raises Stop otherwise."""
+    if places.SECRET_KEY_FILE.exists() and not FACTS.exists():
+        raise Stop(f"{places.DATA_DIR} holds a TrainHub that is no demo. Set DEMO_DIR to another folder.")
+    if not sys.platform.startswith("linux"):
+        raise Stop("The demo simulates GPUs of Linux machines, and runs on Linux only.")
+    try:
+        simulator.library(LIBRARY)
+    except NoCompiler as error:
+        raise Stop(str(error)) from error
+
+
+def preparation() -> tuple[str, ...]:
+    """The options of `manage.py prepare`."""
+    for folder in (MACHINES, SCENARIOS):
+        folder.mkdir(exist_ok=True, mode=0o700)
+    nodes = [(machine.cluster, machine.name, str(_token_file(machine))) for machine in FLEET]
+    write_secret(FACTS, json.dumps({"nodes": nodes, "training": str(TRAINING)}))
+    return ("--demo", str(FACTS))
+
+
+def children(prepared: dict[str, str]) -> list[Child]:
+    began = time.time()
+    facts = {
+        "url": places.bind().local_url, "token": prepared["token"], "snapshot": prepared["snapshot"],
+        "scenarios": str(SCENARIOS), "began": began,
+    }
+    write_secret(FACTS, json.dumps(facts))
+    for machine in FLEET:
+        machine.scenario(Moment(began, began)).write(SCENARIOS / machine.name)
+    visitor = Child("visitor", "demo visitor", python("-m", "simulator.demo.visitor", str(FACTS)), VISITOR_STAGE)
+    return [*(_agent(machine) for machine in FLEET), visitor]
+
+
+def notice() -> str:
+    gpus = sum(len(machine.scenario(Moment(0, 0)).gpus) for machine in FLEET)
+    return (
+        f"This is a demo: its {len(FLEET)} machines and {gpus} GPUs are simulated, and small trainings start by themselves.\n"
+        f"Its data is apart, in {places.DATA_DIR}; remove that folder to begin anew.\n"
+        "Ctrl-C stops the demo and ends all that it started."
+    )
+
+
+def end_leftovers() -> None:
+    """Trainings outlive their agents, but not the demo."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if (folder / "cwd").readlink().is_relative_to(MACHINES):
+                os.kill(int(folder.name), signal.SIGKILL)
+        except OSError:
+            pass  # it has ended, or is somebody else's
+
+
+def _agent(machine: Machine) -> Child:
+    given = {
+        **simulator.environment(SCENARIOS / machine.name, LIBRARY),
+        "TRAINHUB_HUB_URL": places.bind().local_url,
+        "TRAINHUB_HUB_CA": "",
+        "TRAINHUB_NODE_NAME": machine.name,
+        "TRAINHUB_NODE_TOKEN_FILE": str(_token_file(machine)),
+        "TRAINHUB_NODE_DIR": str(MACHINES / machine.name),
+        "TRAINHUB_NODE_CACHE": str(MACHINES / "cache"),
+        # The hub's own interpreter, for its numpy: nothing has to be installed for the demo's trainings.
+        "TRAINHUB_NODE_PYTHON": sys.executable,
+        "TRAINHUB_NODE_RUN_AS": "",
+    }
+    name, argv = f"agent-{machine.name}", python("-m", "trainhub_node", "run")
+    return Child(name, f"agent of {machine.name}", argv, WORKING_STAGE, env=given)
+
+
+def _token_file(machine: Machine) -> Path:
+    return MACHINES / f"{machine.name}.token"

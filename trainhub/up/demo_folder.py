@@ -1,0 +1,23 @@
+"""Turns this process's environment to the demo's own data, before anything reads where data lies."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from trainhub import env
+
+BASE_DIR = Path(__file__).resolve().parents[2]
+REAL = (
+    "DATABASE_URL", "REDIS_URL", "BROKER_URL", "NODE_BROKER_URL", "RABBITMQ_API_URL", "SECRET_KEY", "NODE_DIR", "RUN_AS", "OPEN",
+    "PUBLIC_URL", "TLS_CERT_FILE", "TLS_KEY_FILE", "NODE_PROVIDERS", "EMAIL_URL", "TRAINHUB_NODE_CACHE",
+)
+"""What would lead the demo to an installation's own data, machines and people."""
+
+
+def turn_to() -> None:
+    """From here on everything lies in DEMO_DIR, and nothing of a real installation is used."""
+    for name in REAL:
+        os.environ.pop(name, None)
+        os.environ.pop(f"{name}_FILE", None)
+    os.environ["DATA_DIR"] = str(env.folder("DEMO_DIR", BASE_DIR / "data-demo"))
