@@ -68,16 +68,22 @@ def config(
 
     `gpus` in the order of the legend; `nodes`: name -> bytes of memory; `labels`: UUID -> what a page calls a GPU instead.
     """
-    named = labels or {}
+    listed = list(gpus)
     subjects: dict[str, dict[str, Any]] = {
         gpu.uuid: {
-            "label": named.get(gpu.uuid, f"GPU {gpu.index}" + (f" {gpu.profile}" if gpu.profile else "")), "title": gpu.name,
-            "memory_bytes": gpu.memory_bytes,
+            "label": (labels or {}).get(gpu.uuid) or _name(gpu, listed), "title": " ".join(filter(None, (gpu.name, gpu.profile))),
+            "memory_bytes": gpu.memory_bytes, "is_part": bool(gpu.parent),
         }
-        for gpu in gpus
+        for gpu in listed
     }
     subjects.update({name: {"label": name, "memory_bytes": memory} for name, memory in (nodes or {}).items()})
     return {"groups": [_group(group) for group in GROUPS if group.scope in scopes], "subjects": subjects}
+
+
+def _name(gpu: Gpu, gpus: list[Gpu]) -> str:
+    """GPU 6, and its MIG devices GPU 6.0, 6.1 …"""
+    siblings = [other.uuid for other in gpus if gpu.parent and other.parent == gpu.parent]
+    return f"GPU {gpu.index}" + (f".{siblings.index(gpu.uuid)}" if siblings else "")
 
 
 def _group(group: Group) -> dict[str, Any]:

@@ -26,11 +26,22 @@ class Count:
     is_grave: bool
 
 
-def health(counters: Mapping[str, int]) -> tuple[Count, ...]:
-    """Those that the device tells; the others are unknown, not 0."""
-    return tuple(
+@dataclass(frozen=True)
+class Health:
+    """What the device tells; of what it does not, nothing is claimed."""
+
+    raised: tuple[Count, ...]
+    zero: tuple[Count, ...]
+
+
+def health(counters: Mapping[str, int]) -> Health | None:
+    """None where the device tells no such counter."""
+    counts = [
         Count(COUNTERS[key][0], counters[key], is_grave=key in GRAVE and counters[key] > 0) for key in HEALTH if key in counters
-    )
+    ]
+    if not counts:
+        return None
+    return Health(tuple(count for count in counts if count.value), tuple(count for count in counts if not count.value))
 
 
 def link(counters: Mapping[str, int]) -> str:

@@ -115,7 +115,7 @@ def page(hub: FakeHub, nodes: str) -> str:
         "bootstrap/css/bootstrap.min.css", "css/tokens.css", "css/base.css", "css/components.css", "css/charts.css",
     ))
     scripts = '<script src="/static/js/theme.js"></script><script type="module" src="/static/js/charts/mount.js"></script>'
-    body = render_to_string("clusters/_range.html", context) + render_to_string("clusters/_charts.html", context)
+    body = render_to_string("clusters/_charts.html", context)
     return f'<!doctype html><html lang="en"><head>{styles}{scripts}</head><body><main class="th-page">{body}</main></body></html>'
 
 

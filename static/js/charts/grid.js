@@ -1,9 +1,7 @@
 // Small multiples on one time axis. How to use it on a page:
 //
 //   <script type="module" src="{% static 'js/charts/mount.js' %}"></script>   and   css/charts.css
-//   {% include "clusters/_range.html" %}                                      the picker (leave it out: the span of the answer is shown)
-//   {{ charts|json_script:"charts" }}
-//   <section data-mount="charts" data-config="charts" data-series="/api/v1/nodes/alpha/series/" data-nodes="alpha"></section>
+//   {% include "clusters/_charts.html" with charts=charts series="/api/v1/nodes/alpha/series/" nodes="alpha" %}   with its picker of a span
 //
 // `charts` is made by clusters/charts.py:
 //   groups    [{key, label, open, panels: [{label, unit, scope: "gpu"|"host", metrics: [{key, label}], limit, quiet}]}]

@@ -5,7 +5,7 @@ import { HOST } from "./series.js";
 import { scale, span } from "./units.js";
 import { lastValues } from "./table.js";
 
-export const MARGIN = { l: 52, r: 10, t: 8, b: 20 };
+export const MARGIN = { l: 56, r: 10, t: 8, b: 20 };
 const HEIGHT = 150;
 const MOST_BANDS = 3; // more maxima on top of each other tell nothing
 const CONFIG = { staticPlot: true, displayModeBar: false, responsive: false };
@@ -134,7 +134,8 @@ export class Panel {
   #limit(view) {
     const { limit } = this.spec;
     if (!limit) return null;
-    const values = this.lines.map(({ source, subject, id }) => {
+    const whole = this.lines.filter(({ id }) => !view.legend.fact(id, "is_part"));
+    const values = (whole.length ? whole : this.lines).map(({ source, subject, id }) => {
       const row = source.row(subject, limit);
       return row ? Math.max(...row.mean.filter((value) => value !== null)) : view.legend.fact(id, limit);
     });

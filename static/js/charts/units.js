@@ -3,6 +3,7 @@
 const STEPS = {
   B: [1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]],
   "B/s": [1000, ["B/s", "kB/s", "MB/s", "GB/s", "TB/s"]],
+  MHz: [1000, ["MHz", "GHz"]],
 };
 export const UNKNOWN = "–";
 
@@ -22,7 +23,7 @@ export function scale(unit, most) {
 export function shown(value, unit) {
   if (value === null || value === undefined || !Number.isFinite(value)) return UNKNOWN;
   const { by, unit: scaled } = scale(unit, value);
-  return `${number(value / by, by === 1 && unit in STEPS)} ${scaled}`.trimEnd();
+  return `${number(value / by, by === 1 && unit.startsWith("B"))} ${scaled}`.trimEnd();
 }
 
 /** The lowest and the highest of some values, once: "34–97 %". */
