@@ -3,8 +3,11 @@ from __future__ import annotations
 from django.urls import path
 
 from clusters import gpu_views, views
+from clusters.alerts import views as alerts
 
 urlpatterns = [
+    path("alerts/", alerts.alerts, name="alerts"),
+    path("alerts/count/", alerts.count, name="alert-count"),
     path("clusters/", views.clusters, name="clusters"),
     path("clusters/add/", views.add_machine, name="add-machine"),
     path("clusters/invitations/<int:pk>/", views.invitation, name="invitation"),

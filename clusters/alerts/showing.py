@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from clusters.alerts.facts import HOLDER, SEVERITIES
+from clusters.alerts.facts import HOLDER
 from clusters.alerts.rules import RULES, GpuRule
 from clusters.models import Alert, Gpu, Node
 from clusters.visibility import clusters_of
@@ -17,7 +17,6 @@ from workspaces.models import Workspace
 
 STRANGER = "a run of another workspace"
 NOBODY = "nobody"
-STATES = ("firing", "pending", "cleared")
 TOLD = ("firing", "cleared")
 
 
@@ -45,10 +44,31 @@ class Line:
         return self.alert.since
 
 
-def visible(workspace: Workspace) -> QuerySet[Alert]:
-    """What was told of the nodes that the workspace may use; what is still pending is nobody's business."""
+def visible(workspace: Workspace, run: str = "") -> QuerySet[Alert]:
+    """What was told of the nodes that the workspace may use; what is still pending is nobody's business. With `run`, a run's
+    id, only what concerns that run, where it is one of theirs."""
     found = Alert.objects.filter(state__in=TOLD, node__cluster__in=clusters_of(workspace).order_by().values("pk"))
+    if run:
+        found = found.filter(holder=run, facts__holder_workspace=workspace.pk)
     return found.select_related("node", "node__cluster")
+
+
+def firing_count(workspace: Workspace) -> int:
+    return visible(workspace).filter(state="firing").count()
+
+
+def firing_of_run(run: str, workspace: Workspace) -> list[Line]:
+    return lines(visible(workspace, run).filter(state="firing").order_by("severity", "-pk"), workspace.pk)
+
+
+def firing_on(nodes: Iterable[Node], workspace: Workspace) -> list[Line]:
+    """On these nodes, the gravest first."""
+    found = visible(workspace).filter(state="firing", node__in=list(nodes))
+    return lines(found.order_by("severity", "-fired_at", "-pk"), workspace.pk)
+
+
+def all_firing(workspace: Workspace, most: int) -> list[Line]:
+    return lines(visible(workspace).filter(state="firing").order_by("severity", "-fired_at", "-pk")[:most], workspace.pk)
 
 
 def lines(alerts: Iterable[Alert], workspace_id: int) -> list[Line]:
@@ -83,4 +103,3 @@ def _gpu_of(alert: Alert) -> str:
 
 
 KINDS = {kind: rule.title for kind, rule in RULES.items()}
-__all__ = ["KINDS", "SEVERITIES", "STATES", "Line", "gpu_of", "line", "lines", "title", "visible"]

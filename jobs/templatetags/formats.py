@@ -43,6 +43,7 @@ LOOKS: dict[str, Look] = {
     "revoked": Look("canceled", "no-symbol", "Revoked"),
     "error": Look("failed", "exclamation-circle", "Error"),
     "warning": Look("preparing", "exclamation-triangle", "Warning"),
+    "critical": Look("failed", "fire", "Critical"),
     "hint": Look("waiting", "light-bulb", "Hint"),
 }
 

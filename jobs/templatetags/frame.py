@@ -16,6 +16,7 @@ ENTRIES = (
     ("runs", "Runs", "queue-list"),
     ("experiments", "Experiments", "beaker"),
     ("clusters", "Clusters", "server-stack"),
+    ("alerts", "Alerts", "bell-alert"),
     ("models", "Models", "cube"),
     ("environments", "Environments", "archive-box"),
     ("data", "Data", "circle-stack"),

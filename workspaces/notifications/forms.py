@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from django import forms
+from django.http import QueryDict
 
 from workspaces.models import Channel
 from workspaces.notifications.channels import KINDS, MAIL, WEBHOOK, has_mail, shown_target
@@ -26,8 +27,8 @@ class ChannelForm(forms.Form):
         required=False, label="Of alerts, only those about GPUs that a run of this workspace holds",
     )
 
-    def __init__(self, *args: object, channel: Channel | None = None, **kwargs: object) -> None:
-        super().__init__(*args, label_suffix="", **kwargs)  # type: ignore[arg-type]
+    def __init__(self, data: QueryDict | None, *, channel: Channel | None = None) -> None:
+        super().__init__(data, label_suffix="")
         if not has_mail():
             self.fields["kind"].choices = [(WEBHOOK, KIND_WORDS[WEBHOOK])]  # type: ignore[attr-defined]
             self.fields["kind"].help_text = "For mail, an operator has to name a mail server (EMAIL_URL)."

@@ -1,0 +1,70 @@
+"""The page of alerts: what fires first, and what has been."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.core.paginator import Paginator
+from django.db.models import QuerySet
+from django.http import HttpResponse, QueryDict
+from django.shortcuts import render
+from django.utils.cache import patch_cache_control, patch_vary_headers
+
+from clusters.alerts import book, showing
+from clusters.alerts.facts import SEVERITIES
+from clusters.models import Alert
+from workspaces.access import WorkspaceRequest, needs
+from workspaces.states import Role
+
+ON_A_PAGE = 50
+
+
+@dataclass(frozen=True)
+class AlertFilter:
+    state: str = ""
+    kind: str = ""
+    severity: str = ""
+    node: str = ""
+    run: str = ""
+
+    @classmethod
+    def read(cls, query: QueryDict) -> AlertFilter:
+        asked = {name: query.get(name, "").replace("\x00", "").strip()[:100] for name in ("kind", "severity", "node", "run")}
+        state = query.get("state", "")
+        return cls(
+            state=state if state in showing.TOLD else "",
+            kind=asked["kind"] if asked["kind"] in showing.KINDS else "",
+            severity=asked["severity"] if asked["severity"] in SEVERITIES else "", node=asked["node"], run=asked["run"],
+        )
+
+    def apply(self, alerts: QuerySet[Alert]) -> QuerySet[Alert]:
+        wanted = {"state": self.state, "kind": self.kind, "severity": self.severity, "node__name": self.node, "holder": self.run}
+        return alerts.filter(**{name: value for name, value in wanted.items() if value})
+
+    def __bool__(self) -> bool:
+        return self != AlertFilter()
+
+
+@needs(Role.VIEWER)
+def alerts(request: WorkspaceRequest) -> HttpResponse:
+    workspace = request.principal.workspace
+    chosen = AlertFilter.read(request.GET)
+    found = chosen.apply(showing.visible(workspace, chosen.run))
+    firing = showing.lines(found.filter(state=book.FIRING).order_by(*book.GRAVEST_FIRST), workspace.pk)
+    page = Paginator(found.filter(state=book.CLEARED).order_by("-cleared_at", "-pk"), ON_A_PAGE).get_page(request.GET.get("page"))
+    context: dict[str, Any] = {
+        "alerts": firing, "page": page, "history": showing.lines(page.object_list, workspace.pk), "chosen": chosen,
+        "kinds": showing.KINDS.items(), "severities": SEVERITIES,
+    }
+    wants_part = "HX-Request" in request.headers and "HX-History-Restore-Request" not in request.headers
+    response = render(request, "clusters/_alert_lists.html" if wants_part else "clusters/alerts.html", context)
+    patch_vary_headers(response, ["HX-Request"])
+    patch_cache_control(response, no_store=True)
+    return response
+
+
+@needs(Role.VIEWER)
+def count(request: WorkspaceRequest) -> HttpResponse:
+    """How many fire, for the rail of every page."""
+    return render(request, "clusters/_alert_count.html")

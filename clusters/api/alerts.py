@@ -1,0 +1,99 @@
+"""Alerts: what fires on the nodes that a workspace may use, and what has."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.pagination import CursorPagination
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from clusters.alerts import showing
+from clusters.alerts.facts import SEVERITIES
+from clusters.models import Alert
+from trainhub_launch.errors import SpecError
+from workspaces.api.permissions import AtLeast, PrincipalRequest
+from workspaces.states import Role
+
+PARAMETERS = [
+    OpenApiParameter("state", str, enum=showing.TOLD),
+    OpenApiParameter("kind", str, description="A rule.", enum=list(showing.KINDS)),
+    OpenApiParameter("severity", str, enum=SEVERITIES),
+    OpenApiParameter("node", str, description="A node's name."),
+    OpenApiParameter("run", str, description="The id of a run of this workspace."),
+]
+CHOICES = {"state": showing.TOLD, "kind": tuple(showing.KINDS), "severity": SEVERITIES}
+
+
+class AlertSerializer(serializers.Serializer[Any]):
+    """An alert as this workspace may read it: `run` is empty for a run of another one."""
+
+    id = serializers.IntegerField(source="alert.pk")
+    kind = serializers.CharField(source="alert.kind")
+    title = serializers.CharField()
+    severity = serializers.ChoiceField(source="alert.severity", choices=list(SEVERITIES))
+    state = serializers.ChoiceField(source="alert.state", choices=list(showing.TOLD))
+    sentence = serializers.CharField(help_text="What, where, who holds it, and what to do.")
+    node = serializers.CharField(source="alert.node.name")
+    cluster = serializers.CharField(source="alert.node.cluster.name")
+    gpu = serializers.SerializerMethodField(help_text="The GPU's UUID; empty for an alert about a node.")
+    gpu_index = serializers.IntegerField(source="gpu.index", allow_null=True, default=None)
+    run = serializers.CharField()
+    run_title = serializers.CharField(help_text="'run 41'.")
+    since = serializers.DateTimeField(help_text="When the condition was first seen.")
+    fired_at = serializers.DateTimeField(source="alert.fired_at")
+    cleared_at = serializers.DateTimeField(source="alert.cleared_at", allow_null=True)
+
+    def get_gpu(self, line: showing.Line) -> str:
+        return line.gpu.uuid if line.gpu is not None else str(line.alert.facts.get("gpu", ""))
+
+
+class AlertPageSerializer(serializers.Serializer[Any]):
+    next = serializers.CharField(allow_null=True)
+    previous = serializers.CharField(allow_null=True)
+    results = AlertSerializer(many=True)
+
+
+class AlertPages(CursorPagination):
+    page_size = 50
+    max_page_size = 500
+    page_size_query_param = "page_size"
+    ordering = ("-id",)
+
+
+class AlertList(APIView):
+    permission_classes = [AtLeast(Role.VIEWER)]
+
+    @extend_schema(operation_id="alerts_list", parameters=PARAMETERS, responses=AlertPageSerializer)
+    def get(self, request: Request) -> Response:
+        """What fires and what has fired, the latest first."""
+        workspace = cast("PrincipalRequest", request).principal.workspace
+        pages = AlertPages()
+        page = pages.paginate_queryset(_selected(showing.visible(workspace, _run(request)), request), request, view=self)
+        return pages.get_paginated_response(AlertSerializer(showing.lines(page or [], workspace.pk), many=True).data)
+
+
+def _run(request: Request) -> str:
+    return _asked(request, "run")
+
+
+def _selected(alerts: QuerySet[Alert], request: Request) -> QuerySet[Alert]:
+    known = {parameter.name for parameter in PARAMETERS} | {"cursor", AlertPages.page_size_query_param}
+    for name in request.query_params:
+        if name not in known:
+            raise SpecError(name, f"is not a known parameter; known here: {', '.join(sorted(known))}")
+    for name, choices in CHOICES.items():
+        value = _asked(request, name)
+        if value and value not in choices:
+            raise SpecError(name, f"must be one of {', '.join(choices)}")
+        alerts = alerts.filter(**{name: value}) if value else alerts
+    node = _asked(request, "node")
+    return alerts.filter(node__name=node) if node else alerts
+
+
+def _asked(request: Request, name: str) -> str:
+    return str(request.query_params.get(name, "")).replace("\x00", "")[:100]

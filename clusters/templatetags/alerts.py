@@ -1,0 +1,53 @@
+"""What fires, for pages that show it beside something else: as the workspace of whoever asks may know it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import template
+
+from clusters.alerts import showing
+from clusters.models import Node
+from workspaces.models import Workspace
+
+register = template.Library()
+MOST = 8
+
+
+@register.simple_tag(takes_context=True)
+def alerts_of_node(context: Mapping[str, Any], node: Node) -> list[showing.Line]:
+    workspace = _workspace(context)
+    return showing.firing_on([node], workspace) if workspace else []
+
+
+@register.simple_tag(takes_context=True)
+def alerts_of_gpu(context: Mapping[str, Any], node: Node, uuid: str) -> list[showing.Line]:
+    workspace = _workspace(context)
+    return [line for line in showing.firing_on([node], workspace) if line.gpu and line.gpu.uuid == uuid] if workspace else []
+
+
+@register.simple_tag(takes_context=True)
+def alerts_of_run(context: Mapping[str, Any], run: str) -> list[showing.Line]:
+    """Of the GPUs that the run holds or held while it fired."""
+    workspace = _workspace(context)
+    return showing.firing_of_run(run, workspace) if workspace else []
+
+
+@register.simple_tag(takes_context=True)
+def firing_alerts(context: Mapping[str, Any], most: int = MOST) -> list[showing.Line]:
+    """The gravest of all."""
+    workspace = _workspace(context)
+    return showing.all_firing(workspace, most) if workspace else []
+
+
+@register.simple_tag(takes_context=True)
+def firing_count(context: Mapping[str, Any]) -> int:
+    workspace = _workspace(context)
+    return showing.firing_count(workspace) if workspace else 0
+
+
+def _workspace(context: Mapping[str, Any]) -> Workspace | None:
+    """None where nobody is signed in, or the page is open to people with a one-time password alone."""
+    principal = getattr(context.get("request"), "principal", None)
+    return principal.workspace if principal is not None else None
