@@ -5,7 +5,7 @@ from drf_spectacular.views import SpectacularAPIView
 
 from trainhub.views import api_page
 
-PAGES = ("workspaces.urls", "clusters.urls", "jobs.wizard.urls", "jobs.urls", "registry.urls")
+PAGES = ("workspaces.urls", "clusters.life.urls", "clusters.urls", "jobs.wizard.urls", "jobs.urls", "registry.urls")
 APIS = ("workspaces.api.urls", "clusters.api.urls", "jobs.api.urls", "registry.api.urls")
 
 urlpatterns: list[URLPattern | URLResolver] = [

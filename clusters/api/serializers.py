@@ -81,6 +81,8 @@ class NodeSerializer(serializers.Serializer[Any]):
     cuda = serializers.CharField(source="node.cuda")
     nvml = serializers.CharField(source="node.nvml", help_text="Why its GPUs cannot be read; empty where they can.")
     drained_at = serializers.DateTimeField(source="node.drained_at", allow_null=True)
+    low_priority = serializers.BooleanField(source="node.low_priority", help_text="It may vanish at any time.")
+    removed_at = serializers.DateTimeField(source="node.removed_at", allow_null=True, help_text="Off the lists since then.")
     numbers = serializers.DictField(source="node.vitals.host", child=serializers.FloatField(), default=dict)
     gpus = GpuSerializer(many=True)
     processes = serializers.SerializerMethodField(help_text="On its GPUs.")

@@ -53,7 +53,7 @@ class NodeList(_ReadView):
     def get(self, request: Request) -> Response:
         """All nodes of those clusters, with their GPUs and what is free."""
         workspace = self.workspace(request)
-        cards = node_cards(visible_nodes(workspace), workspace)
+        cards = node_cards(visible_nodes(workspace).filter(removed_at=None), workspace)
         return Response(NodeSerializer(cards, many=True, context={"workspace": workspace}).data)
 
 

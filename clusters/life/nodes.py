@@ -13,7 +13,7 @@ from clusters.models import Cluster, Gpu, Lease, Node, ProvidedMachine
 from live.publish import publish_on_commit
 from live.topics import node_topic
 from trainhub_launch.errors import LaunchError
-from trainhub_launch.offers import counted, words
+from trainhub_launch.offers import counted
 from workspaces import audit
 from workspaces.models import User
 
@@ -69,8 +69,8 @@ def remove(node: Node, who: User, *, force: bool = False) -> None:
     held = list(Lease.objects.filter(node=current, released_at=None).order_by("pk").values_list("label", flat=True))
     if held and not force:
         raise NodeBusy(
-            f"{current.name} is held by {words(held[:6])}{'' if len(held) <= 6 else f' and {len(held) - 6} more'}; drain it and "
-            "wait, or remove it by force: its runs then end as lost"
+            f"{current.name} is held by {counted(len(held), 'run')}; drain it and wait, or remove it by force: what runs there "
+            "then ends as lost."
         )
     machine = ProvidedMachine.objects.select_related("cluster").filter(node=current).exclude(state__in=LEAVING).first()
     if machine is not None:
@@ -85,7 +85,8 @@ def forget(node: Node, message: str, by: User | str = "hub") -> None:
         return
     if node.revoked_at is None:
         revoke(node, by if isinstance(by, User) else f"the {by}")
-    Node.objects.filter(pk=node.pk).update(removed_at=timezone.now())
+    # Whatever reports under this name later is heard as somebody new.
+    Node.objects.filter(pk=node.pk).update(removed_at=timezone.now(), agent_id="")
     Gpu.objects.filter(node=node).update(present=False)
     journal.add(node, "removed", message)
     audit.record(by, "node.removed", node.name, cluster=node.cluster.name)

@@ -145,7 +145,7 @@ class TestApi:
         assert found["leases"][0]["run"] == "4141" * 8
 
     def test_nothing_can_be_written(self) -> None:
-        assert api_client(make_contributor()).post("/api/v1/clusters/", {}).status_code == 405
+        assert api_client(make_contributor()).post("/api/v1/nodes/", {}).status_code == 405
 
 
 class TestAddMachine:

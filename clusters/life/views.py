@@ -1,0 +1,110 @@
+"""Pages and buttons by which operators make, change, drain and remove clusters and nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_POST
+
+from clusters.life import editing, events, machines, nodes
+from clusters.life.editing import ClusterExists, ClusterInUse
+from clusters.life.forms import ClusterForm, NewClusterForm
+from clusters.life.nodes import NodeBusy
+from clusters.models import Cluster, Node
+from clusters.visibility import must_operate
+from trainhub_launch.errors import SpecError
+from workspaces.access import WorkspaceRequest, needs
+from workspaces.models import User
+from workspaces.states import Role
+
+
+@needs(Role.VIEWER)
+def add_cluster(request: WorkspaceRequest) -> HttpResponse:
+    must_operate(request.user)
+    form = NewClusterForm(request.POST or None)
+    if form.is_valid():
+        values = form.values
+        try:
+            made = editing.create(values.pop("name"), values, request.user)
+        except ClusterExists as error:
+            form.add_error("name", str(error))
+        except SpecError as error:
+            form.add_error(error.field, error.message)
+        else:
+            messages.success(request, f"Made the cluster {made.name}.")
+            return redirect("cluster-edit", made.name)
+    return render(request, "clusters/add_cluster.html", {"form": form}, status=400 if form.is_bound else 200)
+
+
+@needs(Role.VIEWER)
+def edit_cluster(request: WorkspaceRequest, name: str) -> HttpResponse:
+    """Its settings, what its provider makes for it, and its journal."""
+    must_operate(request.user)
+    cluster = _cluster(name)
+    form = ClusterForm(request.POST or None, cluster=cluster)
+    if form.is_valid():
+        try:
+            changed = editing.change(cluster, form.values, request.user)
+        except SpecError as error:
+            form.add_error(error.field, error.message)
+        else:
+            messages.success(request, f"Changed {cluster.name}." if changed else "Nothing was changed.")
+            return redirect("cluster-edit", cluster.name)
+    context = {"cluster": cluster, "form": form, "machines": machines.living(cluster), "events": events.recent(cluster)}
+    return render(request, "clusters/edit_cluster.html", context, status=400 if form.is_bound else 200)
+
+
+@needs(Role.VIEWER)
+@require_POST
+def cluster_do(request: WorkspaceRequest, name: str, verb: str) -> HttpResponse:
+    must_operate(request.user)
+    cluster = _cluster(name)
+    act, said = CLUSTER_VERBS[verb]
+    try:
+        act(cluster, request.user)
+    except ClusterInUse as refusal:
+        messages.error(request, str(refusal))
+        return redirect("cluster-edit", name)
+    messages.success(request, said.format(name))
+    return redirect("clusters") if verb == "delete" else redirect("cluster-edit", name)
+
+
+@needs(Role.VIEWER)
+@require_POST
+def node_do(request: WorkspaceRequest, name: str, verb: str) -> HttpResponse:
+    must_operate(request.user)
+    node = get_object_or_404(Node.objects.select_related("cluster"), name=name)
+    act, said = NODE_VERBS[verb]
+    try:
+        act(node, request.user)
+    except NodeBusy as refusal:
+        messages.error(request, str(refusal))
+        return redirect("node", name)
+    messages.success(request, said.format(name))
+    return redirect("clusters") if verb in ("remove", "remove-by-force") else redirect("node", name)
+
+
+def _cluster(name: str) -> Cluster:
+    return get_object_or_404(Cluster, name=name, deleted_at=None)
+
+
+CLUSTER_VERBS: dict[str, tuple[Callable[[Cluster, User], None], str]] = {
+    "drain": (editing.drain, "{} is drained: it takes no new runs."),
+    "resume": (editing.resume, "{} takes runs again."),
+    "delete": (editing.delete, "{} is deleted."),
+}
+NODE_VERBS: dict[str, tuple[Callable[[Node, User], None], str]] = {
+    "drain": (nodes.drain, "{} is drained: it takes no new runs, and those that run there go on."),
+    "resume": (nodes.resume, "{} takes runs again."),
+    "monitor-only": (lambda node, who: nodes.watch_only(node, True, who), "{} is only watched from now on."),
+    "open": (lambda node, who: nodes.watch_only(node, False, who), "{} is open to runs."),
+    "low-priority": (lambda node, who: nodes.set_low_priority(node, True, who), "{} is low-priority: it may vanish."),
+    "lasting": (lambda node, who: nodes.set_low_priority(node, False, who), "{} is no longer low-priority."),
+    "remove": (nodes.remove, "{} is removed. The history of its runs stays."),
+    "remove-by-force": (
+        lambda node, who: nodes.remove(node, who, force=True), "{} is removed; what ran there ends as lost."
+    ),
+}

@@ -1,0 +1,20 @@
+"""What pages show of a cluster's life."""
+
+from __future__ import annotations
+
+from django import template
+
+from clusters.life import events, machines
+from clusters.models import Cluster, ClusterEvent, ProvidedMachine
+
+register = template.Library()
+
+
+@register.simple_tag
+def machines_of(cluster: Cluster) -> list[ProvidedMachine]:
+    return machines.living(cluster)
+
+
+@register.simple_tag
+def events_of(cluster: Cluster) -> list[ClusterEvent]:
+    return events.recent(cluster)
