@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+from simulator import Scenario, environment
 from tests.hosts.machine import Machine
 from tests.hosts.wiring import Bridge
 from tests.hub import CACHE, PROJECT, Hub, eventually, free_port
@@ -21,6 +22,13 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 class Host(Machine):
     """A machine with a node agent, a node of the cluster `gang`. `node`: the agent's folder as seen from outside."""
+
+    world: Scenario | None = None
+
+    def show(self, world: Scenario) -> None:
+        """What its GPUs tell from now on."""
+        self.world = world
+        world.write(self.folder / "scenario")
 
     @property
     def node(self) -> Path:
@@ -41,7 +49,8 @@ class Host(Machine):
         return self.run(*TRAINHUB_NODE, verb, *arguments, "--dir", "/tmp/node", env=self.settings)
 
     def start_agent(self) -> None:
-        self.spawn(self.agent_log, *TRAINHUB_NODE, "run", "--dir", "/tmp/node", **self.settings)
+        seen = environment(Path("/tmp/scenario")) if self.world else {}
+        self.spawn(self.agent_log, *TRAINHUB_NODE, "run", "--dir", "/tmp/node", **self.settings, **seen)
 
     def kill_agent(self) -> None:
         os.kill(self.agent_pid(), 9)
@@ -65,12 +74,15 @@ class HostsHub(Hub):
 class Hosts:
     """`start` builds and joins all; `hosts[0]` is the head of runs that take all of them. `runs` speaks to the hub's API.
 
-    `python`: the interpreter of runs in the environment `system`."""
+    `python`: the interpreter of runs in the environment `system`. `worlds`: the simulated GPUs of each host, in order."""
 
-    def __init__(self, folder: Path, python: str, machines: int = 2, settings: Mapping[str, str] = NOTHING) -> None:
+    def __init__(
+        self, folder: Path, python: str, machines: int = 2, settings: Mapping[str, str] = NOTHING, worlds: Sequence[Scenario] = ()
+    ) -> None:
         self.bridge = Bridge(machines)
         self.hub = HostsHub(folder / "data", self.bridge.hub_address, settings)
         self._python = python
+        self._worlds = worlds
         pythons = [Path(python).parent.parent, Path(sys.prefix), Path(sys.base_prefix)]
         visible = [PROJECT, CACHE, *pythons, Path(sys.executable).resolve().parent.parent]
         self.hosts = [Host(self.bridge, number, folder / f"host{number}", visible) for number in self.bridge.machines]
@@ -78,8 +90,10 @@ class Hosts:
     def start(self) -> Hosts:
         self.bridge.build()
         self.hub.start()
-        for host in self.hosts:
+        for place, host in enumerate(self.hosts):
             host.boot()
+            if place < len(self._worlds):
+                host.show(self._worlds[place])
             host.join(self.hub, self._python)
             host.start_agent()
         self.runs = Runs(self.hub)

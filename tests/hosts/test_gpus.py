@@ -1,0 +1,171 @@
+"""Two hosts with simulated GPUs and two runs on them: what a scenario says is what the page, the API, the socket and
+Prometheus say, of every GPU and for every rank."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import time
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from websockets.sync.client import connect
+
+from simulator import Scenario
+from simulator.models import h100
+from tests.hosts.bench import CLUSTER, Host, Hosts
+from tests.hub import eventually
+
+pytestmark = [pytest.mark.hosts, pytest.mark.xdist_group("hosts"), pytest.mark.slow]
+GPUS = 4
+KEYS = ("utilization_pct", "memory_used_bytes", "power_w", "temperature_c", "sm_clock_mhz")
+DCGM = {
+    "utilization_pct": ("DCGM_FI_DEV_GPU_UTIL", 1.0), "memory_used_bytes": ("DCGM_FI_DEV_FB_USED", 2**-20),
+    "power_w": ("DCGM_FI_DEV_POWER_USAGE", 1.0), "temperature_c": ("DCGM_FI_DEV_GPU_TEMP", 1.0),
+    "sm_clock_mhz": ("DCGM_FI_DEV_SM_CLOCK", 1.0),
+}
+WAITING = "import time; print('here', flush=True); time.sleep(600)"
+Values = dict[tuple[str, str], float]
+"""(UUID, metric) -> value."""
+
+
+def numbers(host: int, gpu: int, shift: int = 0) -> dict[str, float]:
+    """Different for each GPU."""
+    place = GPUS * host + gpu
+    return {
+        "utilization_pct": 20 + 5 * place + shift, "memory_used_bytes": (place + 1 + shift) * 2**30,
+        "power_w": 200 + 10 * place + shift, "temperature_c": 40 + place + shift, "sm_clock_mhz": 1000 + 50 * place + shift,
+    }
+
+
+def world(host: int) -> Scenario:
+    return Scenario([h100(f"host {host} gpu {gpu}", values=numbers(host, gpu), processes="visible") for gpu in range(GPUS)])
+
+
+@pytest.fixture(scope="module")
+def gpus(tmp_path_factory: pytest.TempPathFactory, frameworks_python: str) -> Iterator[Hosts]:
+    built = Hosts(tmp_path_factory.mktemp("gpus"), frameworks_python, worlds=[world(0), world(1)])
+    try:
+        yield built.start()
+    finally:
+        built.stop()
+
+
+@pytest.fixture(scope="module")
+def two_runs(gpus: Hosts) -> Iterator[list[str]]:
+    """Each has two ranks and two GPUs on either host."""
+    processes = {"type": "pytorch", "communication_backend": "gloo", "process_count": 4, "node_count": 2}
+    eventually(lambda: len(told_by_api(gpus)) == len(shown(gpus)), 40, "both hosts tell of their GPUs")
+    runs = [gpus.script(WAITING, distribution=processes, resources={"gpus_per_node": 2}) for _ in range(2)]
+    for run in runs:
+        gpus.runs.until(run, "Running")
+    yield runs
+    gpus.hub.cancel_all()
+
+
+def shown(gpus: Hosts) -> Values:
+    """What the scenarios say."""
+    devices = [gpu for host in gpus.hosts if host.world for gpu in host.world.gpus]
+    return {(gpu.uuid, key): value for gpu in devices for key in KEYS if isinstance(value := gpu.values[key], int | float)}
+
+
+def same(told: Values, wanted: Values) -> bool:
+    """To the digits that 32 bits have."""
+    return bool(told == pytest.approx(wanted, rel=1e-6))
+
+
+def told_by_api(gpus: Hosts) -> Values:
+    nodes = [node for node in gpus.runs.get("/nodes/") if node["cluster"] == CLUSTER]
+    return {
+        (gpu["uuid"], key): value
+        for node in nodes for gpu in node["gpus"] for key, value in gpu["numbers"].items() if key in KEYS
+    }
+
+
+def scraped(gpus: Hosts) -> dict[str, list[Any]]:
+    text = gpus.runs.client.get("/metrics").raise_for_status().text
+    return {family.name: family.samples for family in text_string_to_metric_families(text)}
+
+
+def told_by_prometheus(gpus: Hosts) -> Values:
+    found = scraped(gpus)
+    return {
+        (sample.labels["UUID"], key): sample.value / scale
+        for key, (name, scale) in DCGM.items() for sample in found.get(name, [])
+    }
+
+
+def told_by_socket(gpus: Hosts, *, until: Values, seconds: float = 30) -> Values:
+    """What the last sample of either host says, once that is `until`."""
+    names = ",".join(host.name for host in gpus.hosts)
+    told: Values = {}
+    context = cast("ssl.SSLContext", gpus.hub.trusted())
+    deadline = time.monotonic() + seconds
+    address = f"{gpus.hub.url.replace('http', 'ws')}/ws/telemetry/?nodes={names}"
+    headers = {"Authorization": f"Bearer {gpus.hub.owner_token()}"}
+    with connect(address, additional_headers=headers, ssl=context, max_size=None) as socket:
+        while not same(told, until) and time.monotonic() < deadline:
+            message = json.loads(socket.recv(timeout=seconds))
+            if message["type"] != "telemetry.sampled" or "gpus" not in message:
+                continue
+            block = message["gpus"]
+            for subject, values in zip(block["subjects"], block["values"][-1], strict=True):
+                told |= {(subject, key): value for key, value in zip(block["metrics"], values, strict=True) if key in KEYS}
+    return told
+
+
+def told_by_history(gpus: Hosts, host: Host) -> Values:
+    """The newest bucket."""
+    answer = gpus.runs.get(f"/nodes/{host.name}/series/?metrics={','.join(KEYS)}&from={time.time() - 300}&to={time.time() + 10}")
+    return {(gpu["uuid"], key): last(curve["mean"]) for gpu in answer["gpus"] for key, curve in gpu["series"].items()}
+
+
+def last(values: list[float | None]) -> float:
+    """Of what is known."""
+    return next(value for value in reversed(values) if value is not None)
+
+
+class TestValues:
+    def test_are_the_same_everywhere_as_the_scenario_says(self, gpus: Hosts, two_runs: list[str]) -> None:
+        wanted = shown(gpus)
+        eventually(lambda: same(told_by_api(gpus), wanted), 30, "the API tells what the scenario says")
+        assert same(told_by_prometheus(gpus), wanted)
+        assert same(told_by_socket(gpus, until=wanted), wanted)
+        eventually(lambda: same({**told_by_history(gpus, gpus.hosts[0]), **told_by_history(gpus, gpus.hosts[1])}, wanted), 40,
+                   "history has it too")
+
+    def test_follow_the_scenario(self, gpus: Hosts, two_runs: list[str]) -> None:
+        for number, host in enumerate(gpus.hosts):
+            assert host.world is not None
+            for index, gpu in enumerate(host.world.gpus):
+                gpu.values |= numbers(number, index, shift=3)
+            host.show(host.world)
+        wanted = shown(gpus)
+        assert same(told_by_socket(gpus, until=wanted), wanted)
+        eventually(lambda: same(told_by_api(gpus), wanted), 30, "the API follows")
+        assert same(told_by_prometheus(gpus), wanted)
+
+    def test_tell_which_run_and_rank_each_gpu_works_for(self, gpus: Hosts, two_runs: list[str]) -> None:
+        held = {sample.labels["UUID"]: sample.labels for sample in scraped(gpus)["trainhub_gpu_held"] if sample.labels["run"]}
+        assert len(held) == 2 * GPUS
+        for run in two_runs:
+            answer = gpus.runs.get(f"/runs/{run}/series/")
+            for entry in answer["ranks"]:
+                for uuid in entry["gpus"]:
+                    assert (held[uuid]["run_id"], held[uuid]["rank"]) == (run, str(entry["rank"]))
+            ranks = {uuid for entry in answer["ranks"] for uuid in entry["gpus"]}
+            assert {gpu["uuid"] for node in answer["nodes"] for gpu in node["gpus"]} == ranks
+            assert len(ranks) == 4
+
+    def test_name_the_processes_of_each_run(self, gpus: Hosts, two_runs: list[str]) -> None:
+        def owners() -> dict[str, set[str]]:
+            nodes = [node for node in gpus.runs.get("/nodes/") if node["cluster"] == CLUSTER]
+            found: dict[str, set[str]] = {}
+            for item in (item for node in nodes for item in node["processes"]):
+                found.setdefault(item["gpu"], set()).add(item["run"])
+            return found
+
+        held = {sample.labels["UUID"]: {sample.labels["run_id"]} for sample in scraped(gpus)["trainhub_gpu_held"]}
+        eventually(lambda: owners() == held, 40, "each GPU's processes are those of the run that holds it")
