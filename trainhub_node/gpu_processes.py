@@ -59,11 +59,15 @@ class Processes:
         if found is None:
             return "", ""  # it has ended, or lives in another PID namespace
         key = (pid, found.start)
-        if key not in self._faces:
-            if len(self._faces) >= MOST_FACES:
-                self._faces.clear()
-            self._faces[key] = _name(pid)[:LONGEST_NAME], _account(pid)[:LONGEST_USER]
-        return self._faces[key]
+        if key in self._faces:
+            return self._faces[key]
+        command = proc.read(f"/proc/{pid}/cmdline") or b""
+        face = _name(pid, command)[:LONGEST_NAME], _account(pid)[:LONGEST_USER]
+        if len(self._faces) >= MOST_FACES:
+            self._faces.clear()
+        if command:  # empty for a moment after it has started its program
+            self._faces[key] = face
+        return face
 
 
 class Owners:
@@ -114,15 +118,13 @@ class Owners:
         if time.monotonic() - self._looked < FRESH_S:
             return
         self._looked = time.monotonic()
-        held = {folder.path: folder for folder in self._held()}
-        self._folders = {path: self._folders.get(path) or _Folder(folder) for path, folder in held.items()}
+        before = self._folders
+        self._folders = {folder.path: before.get(folder.path) or _Folder(folder) for folder in self._held()}
         looks = [folder.look() for folder in self._folders.values()]
-        if any(looks) or len(self._children) != len(held):
+        if any(looks) or before.keys() != self._folders.keys():
             self._ranks = {key: owner for folder in self._folders.values() for key, owner in folder.ranks.items()}
             self._children = {key: folder for folder in self._folders.values() for key in folder.children}
-        self._cache = {key: owner for key, owner in self._cache.items() if any(
-            folder.owner.run == owner.run and folder.owner.attempt == owner.attempt for folder in self._folders.values()
-        )}
+            self._cache.clear()
 
 
 class _Folder:
@@ -193,9 +195,9 @@ def _pair(record: Mapping[str, object], pid: str, identity: str) -> list[tuple[i
     return [(number, name)] if isinstance(number, int) and isinstance(name, str) and name else []
 
 
-def _name(pid: int) -> str:
+def _name(pid: int, command: bytes) -> str:
     """The program, and for Python the script: arguments are left out, for they may hold secrets."""
-    words = (proc.read(f"/proc/{pid}/cmdline") or b"").decode(errors="replace").split("\0")
+    words = command.decode(errors="replace").split("\0")
     program = os.path.basename(words[0]) or (proc.read(f"/proc/{pid}/comm") or b"").decode(errors="replace").strip()
     if program.startswith("python"):
         program = f"{program} {_script(words[1:])}".strip()
