@@ -12,11 +12,11 @@ from simulator.scenario import Process, SimGpu, SimMig
 GIB = 2**30
 MIB = 2**20
 
+# Since Ampere rows are remapped, and pages are not retired any more.
 COUNTERS: dict[str, Curve | float] = {
     "energy_mj": 0, "ecc_corrected": 0, "ecc_uncorrected": 0, "ecc_corrected_volatile": 0, "ecc_uncorrected_volatile": 0,
-    "retired_pages_sbe": 0, "retired_pages_dbe": 0, "retired_pages_pending": 0, "remapped_rows_corrected": 0,
-    "remapped_rows_uncorrected": 0, "remapped_rows_pending": 0, "remapped_rows_failed": 0, "pcie_replays": 0,
-    "nvlink_crc_errors": 0, "nvlink_replays": 0, "nvlink_recoveries": 0,
+    "remapped_rows_corrected": 0, "remapped_rows_uncorrected": 0, "remapped_rows_pending": 0, "remapped_rows_failed": 0,
+    "pcie_replays": 0, "nvlink_crc_errors": 0, "nvlink_replays": 0, "nvlink_recoveries": 0,
 }
 
 
