@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from simulator import Scenario, environment
+from simulator.models import h100
 from tests.hub import eventually
 from trainhub_launch.machine import GpuFact
 from trainhub_launch.telemetry import GpuEvent, GpuProcess
 
+LONG = 61.0
+"""Longer than an agent ever waits before it tries again."""
 SEEN_AFTER_S = 0.005
 """The simulator looks for a new scenario at most every 4 ms."""
 
@@ -99,8 +102,18 @@ class World:
     def __enter__(self) -> World:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def end(self) -> int:
+        """As an agent ends: its exit code."""
         self.process.communicate()
+        return self.process.returncode
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+def two_gpus() -> Scenario:
+    return Scenario([h100("first"), h100("second")])
 
 
 def _fact(data: dict[str, Any]) -> GpuFact:

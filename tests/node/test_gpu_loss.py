@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import time
 from pathlib import Path
 
 import pytest
 
-from simulator import Event, Process, Scenario, xid
+from simulator import xid
 from simulator.models import h100
-from tests.node.gpu_world import World
+from tests.node.gpu_world import LONG, World, two_gpus
 from tests.simulator.worlds import eight_h100, one_gpu, split_h100
-from trainhub_node.gpu_errors import (
-    DRIVER_NOT_LOADED,
-    GPU_IS_LOST,
-    NO_PERMISSION,
-    NOT_SUPPORTED,
-    RESET_REQUIRED,
-    UNKNOWN,
-    VERSION_MISMATCH,
-)
-
-DOUBLE_BIT_ECC = 2
-"""nvmlEventTypeDoubleBitEccError."""
-LONG = 61.0
-"""Longer than it ever waits before it tries again."""
-
-
-def two_gpus() -> Scenario:
-    return Scenario([h100("first"), h100("second")])
+from trainhub_node.gpu_errors import DRIVER_NOT_LOADED, GPU_IS_LOST, RESET_REQUIRED, UNKNOWN, VERSION_MISMATCH
 
 
 class TestLostDevice:
@@ -232,121 +213,3 @@ class TestLostLibrary:
         assert seen.gpus[gone.uuid].state == "lost"
         assert ("lost", gone.uuid) in seen.befallen
         assert ("nvml_back", "") in seen.befallen
-
-
-class TestStart:
-    def test_without_library_and_hardware_is_a_machine_without_gpus(self, tmp_path: Path) -> None:
-        with World(None, tmp_path) as world:
-            seen = world.read()
-            assert (seen.gpus, seen.trouble, seen.events) == ({}, "", ())
-            assert world.lines("WARNING") == []
-
-    @pytest.mark.parametrize(
-        ("code", "words"),
-        [
-            (DRIVER_NOT_LOADED, "modprobe nvidia"), (VERSION_MISMATCH, "reboot, or reload its modules"),
-            (NO_PERMISSION, "/dev/nvidia*"), (UNKNOWN, "dmesg"),
-        ],
-    )
-    def test_with_a_driver_that_fails_says_the_remedy_and_goes_on_trying(self, tmp_path: Path, code: int, words: str) -> None:
-        scenario = one_gpu()
-        scenario.init_error = code
-        with World(scenario, tmp_path) as world:
-            seen = world.read()
-            assert (seen.gpus, words in seen.trouble, seen.events) == ({}, True, ())
-            world.read(LONG)
-            assert len(world.lines("WARNING", "No GPU can be read")) == 1
-
-            scenario.init_error = 0
-            world.change()
-            seen = world.read(LONG)
-            assert (seen.only.state, seen.trouble, seen.events) == ("ok", "", ())
-
-    def test_of_a_machine_whose_gpus_are_all_gone_already_offers_none(self, tmp_path: Path) -> None:
-        with World(one_gpu(removed=True), tmp_path) as world:
-            assert world.read().gpus == {}
-
-
-class TestXids:
-    def test_reach_the_book_and_the_counters(self, tmp_path: Path) -> None:
-        scenario = two_gpus()
-        gpu = scenario.gpus[1]
-        with World(scenario, tmp_path) as world:
-            assert "xid_last" not in world.read().gpus[gpu.uuid].counters
-            gpu.events += [xid(31), xid(79)]
-            world.change()
-            seen = world.until(lambda seen: len(seen.events) == 2)
-            assert [(event.serial, event.kind, event.gpu, event.code) for event in seen.events] == [
-                (1, "xid", gpu.uuid, 31), (2, "xid", gpu.uuid, 79),
-            ]
-            counters = seen.gpus[gpu.uuid].counters
-            assert (counters["xid_last"], counters["xid_count"]) == (79, 2)
-            assert world.read(confirm=1).events == seen.events[1:]
-
-    def test_of_a_gpu_that_then_falls_off_the_bus_stay_known(self, tmp_path: Path) -> None:
-        scenario = two_gpus()
-        gpu = scenario.gpus[0]
-        with World(scenario, tmp_path) as world:
-            world.read()
-            gpu.events.append(xid(79))
-            world.change()
-            world.until(lambda seen: seen.events)
-            gpu.removed = True
-            world.change()
-            seen = world.read(5)
-
-        assert seen.gpus[gpu.uuid].counters == {"xid_last": 79, "xid_count": 1}
-        assert seen.befallen == [("xid", gpu.uuid), ("lost", gpu.uuid)]
-
-    def test_of_the_others_are_heard_while_one_is_lost(self, tmp_path: Path) -> None:
-        scenario = two_gpus()
-        with World(scenario, tmp_path) as world:
-            world.read()
-            scenario.gpus[0].removed = True
-            world.change()
-            world.read(5)
-            scenario.gpus[1].events.append(xid(43))
-            world.change()
-            assert world.until(lambda seen: ("xid", scenario.gpus[1].uuid) in seen.befallen)
-
-    def test_are_left_out_where_the_device_tells_none(self, tmp_path: Path) -> None:
-        silent = h100("silent", errors={"nvmlDeviceGetSupportedEventTypes": NOT_SUPPORTED})
-        scenario = Scenario([silent, h100("other")])
-        with World(scenario, tmp_path) as world:
-            world.read()
-            scenario.gpus[0].events.append(xid(31))
-            scenario.gpus[1].events.append(xid(43))
-            world.change()
-            assert world.until(lambda seen: seen.events).befallen == [("xid", scenario.gpus[1].uuid)]
-
-    def test_are_not_what_an_uncorrected_memory_error_is(self, tmp_path: Path) -> None:
-        scenario = one_gpu()
-        with World(scenario, tmp_path) as world:
-            world.read()
-            scenario.gpus[0].events.append(Event(time.time(), 0, type=DOUBLE_BIT_ECC))
-            world.change()
-            seen = world.until(lambda seen: seen.events)
-
-        assert seen.befallen == [("ecc", scenario.gpus[0].uuid)]
-        assert "xid_count" not in seen.only.counters
-
-
-class TestQuiet:
-    def test_nothing_is_logged_at_every_sample(self, tmp_path: Path) -> None:
-        scenario = one_gpu(
-            unsupported={"nvmlDeviceGetEncoderUtilization"}, processes=[Process(os.getpid())],
-            errors={"nvmlDeviceGetPowerUsage": UNKNOWN, "nvmlDeviceGetDecoderUtilization": NO_PERMISSION},
-        )
-        with World(scenario, tmp_path) as world:
-            world.read()
-            before = len(world.lines())
-            for _ in range(200):
-                world.read()
-
-            assert len(world.lines()) == before
-            assert len(world.lines("power_w")) == len(world.lines("encoder_pct")) == len(world.lines("decoder_pct")) == 1
-
-    def test_the_process_ends_at_once_when_told_to(self, tmp_path: Path) -> None:
-        with World(eight_h100(), tmp_path) as world:
-            world.read()
-        assert world.process.returncode == 0
