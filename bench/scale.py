@@ -34,7 +34,7 @@ FINAL = ("Completed", "Failed", "Canceled")
 
 def enrolled(hub: Stack, nodes: int) -> dict[str, str]:
     """Name -> token, in one process: two hundred would take longer than the measurement."""
-    env = {**os.environ, "DATA_DIR": str(hub.data), "BIND": hub.url.removeprefix("http://")}
+    env = {**os.environ, **hub.settings, "DATA_DIR": str(hub.data), "BIND": hub.url.removeprefix("http://")}
     command = [sys.executable, "manage.py", "shell", "-c", ENROL % (CLUSTER, nodes)]
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
     tokens: dict[str, str] = json.loads(done.stdout.partition("TOKENS")[2].splitlines()[0])

@@ -30,6 +30,7 @@ class Stack:
     data: Path
     supervisor: subprocess.Popen[bytes]
     started_s: float
+    settings: dict[str, str] = field(default_factory=dict)
     token: str = ""
     client: httpx.Client = field(default_factory=httpx.Client)
 
@@ -81,16 +82,16 @@ def free_port() -> int:
 
 
 @contextmanager
-def stack() -> Iterator[Stack]:
+def stack(**settings: str) -> Iterator[Stack]:
     with tempfile.TemporaryDirectory(prefix="th-bench-") as folder:
         port = free_port()
-        env = {**os.environ, "DATA_DIR": folder, "BIND": f"127.0.0.1:{port}"}
+        env = {**os.environ, **settings, "DATA_DIR": folder, "BIND": f"127.0.0.1:{port}"}
         begun = time.monotonic()
         supervisor = subprocess.Popen([sys.executable, "manage.py", "up"], cwd=ROOT, env=env, stdout=subprocess.DEVNULL)
         try:
             url = f"http://127.0.0.1:{port}"
             _await_answer(f"{url}/healthz", supervisor)
-            out = Stack(url, Path(folder), supervisor, time.monotonic() - begun)
+            out = Stack(url, Path(folder), supervisor, time.monotonic() - begun, settings)
             out.token = _token(env)
             out.client = httpx.Client(headers={"Authorization": f"Bearer {out.token}"}, timeout=60)
             _await_node(out)

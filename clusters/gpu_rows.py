@@ -19,6 +19,7 @@ from clusters.models import Gpu, Node
 
 log = logging.getLogger(__name__)
 LOOK_EVERY_S = 10.0
+FIELDS = ("index", "name", "memory_bytes", "state", "error", "parent", "profile", "mig")
 Told = dict[str, dict[str, Any]]
 """UUID -> the fields of Gpu (`inventory.devices`)."""
 
@@ -54,11 +55,12 @@ def store(node: Node, told: Told, is_alive: Callable[[Node], bool]) -> list[str]
     # One query, and none that writes, while nothing changes.
     known = {gpu.uuid: gpu for gpu in Gpu.objects.filter(Q(uuid__in=told) | Q(node=node))}
     elsewhere = []
+    Gpu.objects.bulk_create([Gpu(uuid=uuid, node=node, **fields) for uuid, fields in told.items() if uuid not in known])
     for uuid, fields in told.items():
         gpu = known.get(uuid)
         if gpu is None:
-            Gpu.objects.create(uuid=uuid, node=node, **fields)
-        elif gpu.node_id != node.pk and gpu.present and is_alive(gpu.node):
+            continue
+        if gpu.node_id != node.pk and gpu.present and is_alive(gpu.node):
             elsewhere.append(uuid)
         elif gpu.node_id != node.pk or not gpu.present or any(getattr(gpu, name) != value for name, value in fields.items()):
             Gpu.objects.filter(pk=uuid).update(node=node, present=True, **fields)
@@ -73,23 +75,25 @@ def store(node: Node, told: Told, is_alive: Callable[[Node], bool]) -> list[str]
 
 
 def look() -> None:
-    """A round, and not in each: forget every node whose rows somebody else has changed, so that its next report is compared
-    with them."""
+    """A round, and not in each: what the rows of all nodes say, whoever wrote them."""
     global _looked_at  # noqa: PLW0603 - of the one thread that goes rounds
     if time.monotonic() - _looked_at < LOOK_EVERY_S:
         return
     _looked_at = time.monotonic()
     with _lock:
-        known = dict(_stored)
-    present: dict[int, set[str]] = defaultdict(set)
-    for uuid, node_id, state in Gpu.objects.filter(present=True).values_list("uuid", "node_id", "state"):
-        present[node_id].add(f"{state} {uuid}")
-    for node_id, stored in known.items():
-        here = {f"{fields['state']} {uuid}" for uuid, fields in stored.told.items() if uuid not in stored.elsewhere}
-        if here != present[node_id]:
-            with _lock:
-                if _stored.get(node_id) is stored:
-                    del _stored[node_id]
+        before = dict(_stored)
+    told: defaultdict[int, Told] = defaultdict(dict)
+    own: defaultdict[int, set[str]] = defaultdict(set)
+    for uuid, node_id, present, *values in Gpu.objects.values_list("uuid", "node_id", "present", *FIELDS):
+        own[node_id].add(uuid)
+        if present:
+            told[node_id][uuid] = dict(zip(FIELDS, values, strict=True))
+    with _lock:
+        for node_id in own.keys() | before.keys():
+            known = before.get(node_id)
+            # What a report has changed meanwhile is newer; a dispute lasts until the node tells otherwise.
+            if _stored.get(node_id) is known and (known is None or not known.elsewhere):
+                _stored[node_id] = _Stored(told[node_id], [], frozenset(own[node_id]))
 
 
 def _remember(node_id: int, stored: _Stored) -> None:

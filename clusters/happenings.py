@@ -9,6 +9,7 @@ from clusters import clocks
 from clusters.models import Node
 from trainhub_launch.machine import Heartbeat
 
+BACK = "back"
 GIB = 1024**3
 LOW_DISK_BYTES = 2 * GIB
 ENOUGH_DISK_BYTES = 3 * GIB
@@ -22,7 +23,7 @@ def of(
     if beat is not None and node.last_report_at is None:
         yield "heard", f"Heard from for the first time: {beat.hostname} at {beat.address}."
     if silence_s:
-        yield "back", f"Reports again, after {silence_s:.0f} s of silence."
+        yield BACK, returned(silence_s)
     if node.boot_id and "boot_id" in changed:
         yield "restarted", "The machine was restarted."
     elif node.agent_id and "agent_id" in changed:
@@ -38,6 +39,10 @@ def of(
         yield _nvml(changed["nvml"])
     if beat is not None:
         yield from _disk(node, beat, changed["vitals"])
+
+
+def returned(silence_s: float) -> str:
+    return f"Reports again, after {silence_s:.0f} s of silence."
 
 
 def disk_sentence(free_bytes: int) -> str:

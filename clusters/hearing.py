@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -21,6 +22,7 @@ PULSE_S = 5.0
 GAP = timedelta(seconds=3 * PULSE_S)
 _PROCESS_STARTED = timezone.now()
 _talking: Counter[int] = Counter()
+_seen: tuple[float, Heard | None] = (float("-inf"), None)
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,18 @@ def heard(now: datetime) -> Heard:
         return Heard(_PROCESS_STARTED, None)
     # A server that stopped pulsing hears nobody: time stands still until it is back.
     return Heard(row.since, row.until if now - row.until > GAP else None)
+
+
+def heard_lately() -> Heard | None:
+    """The same as this process has last seen it, without asking; None where it has not looked for a while."""
+    seen_at, span = _seen
+    return span if time.monotonic() - seen_at < PULSE_S else None
+
+
+def look() -> None:
+    """A round."""
+    global _seen  # noqa: PLW0603 - one tuple, replaced whole
+    _seen = time.monotonic(), heard(timezone.now())
 
 
 @contextmanager

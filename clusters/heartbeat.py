@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import transaction
 
 from clusters import gpu_rows, happenings, inventory, journal, rounds, signs
-from clusters.hearing import Heard, heard
+from clusters.hearing import Heard, heard, heard_lately
 from clusters.models import Node
 from clusters.states import NodeStatus
 from live.publish import publish_on_commit
@@ -34,7 +34,8 @@ def apply(node: Node, beat: Heartbeat | None, at: datetime, *, agent: str = "", 
     silence = _silence_before(node, at)
     with transaction.atomic():
         if beat is not None:
-            elsewhere = gpu_rows.store(node, inventory.devices(beat), partial(_is_alive, at=at))
+            told = inventory.devices(beat)
+            elsewhere = [] if gpu_rows.are_stored(node, told) else gpu_rows.store(node, told, partial(_is_alive, at=at))
             changed["vitals"] = inventory.vitals(beat, at) | ({"gpus_elsewhere": elsewhere} if elsewhere else {})
         for kind, message in happenings.of(node, beat, changed, silence_s=silence, clock_moved_s=clock_moved_s):
             journal.note(node, kind, message, at)
@@ -47,16 +48,19 @@ def apply(node: Node, beat: Heartbeat | None, at: datetime, *, agent: str = "", 
 
 
 def apply_numbers(
-    node: Node, beat: Heartbeat | None, at: datetime, *, agent: str = "", clock_moved_s: float = 0.0
+    node: Node, beat: Heartbeat | None, at: datetime, *, agent: str = "", clock_moved_s: float = 0.0, has_runs: bool = True
 ) -> bool:
-    """The same for a report that tells nothing but numbers, without a query while rounds are going; False where it tells more."""
+    """The same for a report that tells nothing but numbers, without a query while rounds are going; False where it tells more.
+
+    `has_runs`: the node's return from silence concerns runs, too.
+    """
     if node.last_report_at is None or _news(node, beat, agent, clock_moved_s):
         return False
-    since = at - node.last_report_at
-    if not timedelta(0) <= since < timedelta(seconds=settings.NODE_UNREACHABLE_AFTER):
-        return False
     if not rounds.are_going():
-        return since < WRITE_AT_MOST_EVERY
+        return timedelta(0) <= at - node.last_report_at < WRITE_AT_MOST_EVERY
+    silence_s = _silence_lately(node, at)
+    if silence_s is None or (silence_s and has_runs):
+        return False
     vitals = None
     if beat is not None:
         if not gpu_rows.are_stored(node, inventory.devices(beat)):
@@ -66,8 +70,20 @@ def apply_numbers(
             return False
         node.vitals = vitals
     node.last_report_at = at
-    signs.note(node, at, vitals)
+    signs.note(node, at, vitals, returned=happenings.returned(silence_s) if silence_s else "")
     return True
+
+
+def _silence_lately(node: Node, at: datetime) -> float | None:
+    """As `_silence_before`, without asking the database: None where this process does not know."""
+    patience = timedelta(seconds=settings.NODE_UNREACHABLE_AFTER)
+    if node.last_report_at is not None and at - node.last_report_at < patience:
+        return 0.0
+    span = heard_lately()
+    if span is None:
+        return None
+    silence = span.silence(node, at)
+    return silence.total_seconds() if silence >= patience else 0.0
 
 
 def _news(node: Node, beat: Heartbeat | None, agent: str, clock_moved_s: float) -> dict[str, Any]:

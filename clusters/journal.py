@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from django.utils import timezone
@@ -20,6 +21,18 @@ def note(node: Node, kind: str, message: str, at: datetime) -> None:
 def add(node: Node, kind: str, message: str, at: datetime | None = None) -> None:
     """What happens once, and counts each time: `kind` is joined or revoked. `at` None: now."""
     NodeEvent.objects.create(node=node, kind=kind, message=message, at=at or timezone.now())
+
+
+def note_all(kind: str, told: Mapping[int, tuple[str, datetime]]) -> None:
+    """The same for many nodes: node id -> message and moment."""
+    if not told:
+        return
+    since = min(at for _, at in told.values()) - AGAIN_AFTER
+    before = set(NodeEvent.objects.filter(node__in=told, kind=kind, at__gt=since).values_list("node_id", "message"))
+    NodeEvent.objects.bulk_create(
+        NodeEvent(node_id=node_id, kind=kind, message=message, at=at)
+        for node_id, (message, at) in told.items() if (node_id, message) not in before
+    )
 
 
 def add_once(

@@ -13,7 +13,8 @@ from typing import Any
 import orjson
 from django.db import connection, transaction
 
-from clusters import rounds
+from clusters import journal
+from clusters.happenings import BACK
 from clusters.models import Node
 from live.fanout import is_watched
 from live.publish import publish
@@ -30,6 +31,7 @@ class Sign:
     name: str
     at: datetime
     vitals: dict[str, Any] | None
+    returned: str = ""
 
 
 _lock = threading.Lock()
@@ -37,17 +39,14 @@ _pending: dict[int, Sign] = {}
 _latest: dict[int, datetime] = {}
 
 
-def note(node: Node, at: datetime, vitals: dict[str, Any] | None) -> None:
-    """The node was heard, and how it does; `vitals` None: it did not say."""
-    if not rounds.are_going():
-        _write_one(node, at, vitals)
-        return
+def note(node: Node, at: datetime, vitals: dict[str, Any] | None, *, returned: str = "") -> None:
+    """The node was heard, and how it does; `vitals` None: it did not say. `returned`: what its journal says of its return."""
     with _lock:
-        before = _pending.get(node.pk)
-        if before is None or before.at <= at:
+        before = _pending.get(node.pk, Sign(node.name, at, None))
+        if before.at <= at:
             _latest[node.pk] = at
-            kept = before.vitals if before is not None and vitals is None else vitals
-            _pending[node.pk] = Sign(node.name, at, kept)
+            kept = before.vitals if vitals is None else vitals
+            _pending[node.pk] = Sign(node.name, at, kept, returned or before.returned)
 
 
 def latest(node_id: int) -> datetime | None:
@@ -69,6 +68,7 @@ def write() -> None:
         with transaction.atomic():
             for part in (sorted(first), sorted(taken.keys() - first)):
                 written |= _write(part, taken, with_vitals=part != [] and part[0] in first)
+            journal.note_all(BACK, {key: (taken[key].returned, taken[key].at) for key in written if taken[key].returned})
     finally:
         _keep_rest(taken, written, first)
     for key in written & first:
@@ -94,42 +94,39 @@ def _keep_rest(taken: dict[int, Sign], written: set[int], with_vitals: set[int])
         for key, sign in taken.items():
             left = sign.vitals is not None and key not in with_vitals
             if (left or key not in written) and newest - sign.at < FORGOTTEN_AFTER:
-                _pending[key] = sign
+                _pending[key] = replace(sign, returned="") if key in written else sign
         for key, sign in since.items():
             before = _pending.get(key)
-            kept = before.vitals if sign.vitals is None and before is not None else sign.vitals
-            _pending[key] = replace(sign, vitals=kept)
-
-
-def _write_one(node: Node, at: datetime, vitals: dict[str, Any] | None) -> None:
-    Node.objects.filter(pk=node.pk).update(last_report_at=at, **({} if vitals is None else {"vitals": vitals}))
-    publish(node_topic(node.pk), {"type": "node.changed", "node": node.name})
+            if before is not None:
+                _pending[key] = Sign(sign.name, sign.at, sign.vitals or before.vitals, sign.returned or before.returned)
+            else:
+                _pending[key] = sign
 
 
 def _write(keys: list[int], signs: dict[int, Sign], *, with_vitals: bool) -> set[int]:
     """Those of `keys` whose rows were there to be written; none is turned back by an older sign."""
     if not keys:
         return set()
-    ats = [signs[key].at for key in keys]
-    texts = [orjson.dumps(signs[key].vitals).decode() for key in keys] if with_vitals else []
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            cursor.execute(_postgresql(with_vitals=with_vitals), [keys, ats, *([texts] if with_vitals else [])])
+            # One document: lists of texts are quoted by psycopg in Python, which costs more than all else here.
+            told = [{"id": key, "at": signs[key].at, **({"vitals": signs[key].vitals} if with_vitals else {})} for key in keys]
+            cursor.execute(_postgresql(with_vitals=with_vitals), [orjson.dumps(told).decode()])
             return {row[0] for row in cursor.fetchall()}
-        told = [connection.ops.adapt_datetimefield_value(at) for at in ats]
-        rows = zip(told, *([texts] if with_vitals else []), keys, told, strict=True)
-        cursor.executemany(_others(with_vitals=with_vitals), list(rows))
+        ats = [connection.ops.adapt_datetimefield_value(signs[key].at) for key in keys]
+        texts = [[orjson.dumps(signs[key].vitals).decode() for key in keys]] if with_vitals else []
+        cursor.executemany(_others(with_vitals=with_vitals), list(zip(ats, *texts, keys, ats, strict=True)))
     return set(keys)
 
 
 def _postgresql(*, with_vitals: bool) -> str:
     # Rows that somebody else holds are left for the next round: waiting for many, one after another, ends in deadlocks.
     return f"""
-        WITH told AS (SELECT * FROM unnest(%s::bigint[], %s::timestamptz[]{", %s::text[]" if with_vitals else ""})
-                      AS told (id, at{", vitals" if with_vitals else ""})),
+        WITH told AS (SELECT * FROM json_to_recordset(%s::json)
+                      AS told (id bigint, at timestamptz{", vitals jsonb" if with_vitals else ""})),
              free AS MATERIALIZED (SELECT id FROM clusters_node WHERE id IN (SELECT id FROM told)
                                    ORDER BY id FOR NO KEY UPDATE SKIP LOCKED)
-        UPDATE clusters_node SET last_report_at = told.at{", vitals = told.vitals::jsonb" if with_vitals else ""}
+        UPDATE clusters_node SET last_report_at = told.at{", vitals = told.vitals" if with_vitals else ""}
         FROM told JOIN free USING (id)
         WHERE clusters_node.id = told.id AND (last_report_at IS NULL OR last_report_at <= told.at)
         RETURNING clusters_node.id

@@ -40,7 +40,7 @@ def at_once(node: Node, report: Report, now: datetime) -> Ack | None:
         node.clock_offset_s = before_s
         return None
     lateness.hear(node, report, held, now)
-    if not heartbeat.apply_numbers(node, report.heartbeat, now, agent=report.agent):
+    if not heartbeat.apply_numbers(node, report.heartbeat, now, agent=report.agent, has_runs=bool(held)):
         return None
     return answer(node, report, Ack(interval_s=pace(node, held)), now)
 
@@ -77,7 +77,7 @@ def restart() -> None:
 
 
 def _is_punctual(node: Node, report: Report) -> bool:
-    sent_at, pause_s = _expected.get(node.pk, (float("inf"), 0.0))
+    sent_at, pause_s = _expected.get(node.pk, (0.0, 0.0))
     return report.sent_at - sent_at >= pause_s
 
 

@@ -20,9 +20,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "trainhub.settings")
 django_application = get_asgi_application()
 
 # What follows needs the apps loaded.
-from clusters import familiar, gpu_rows, rounds, signs  # noqa: E402
+from clusters import familiar, gpu_rows, hearing, rounds, signs  # noqa: E402
 from clusters.consumers import routes as cluster_sockets  # noqa: E402
-from clusters.hearing import listening  # noqa: E402
 from clusters.telemetry import storing  # noqa: E402
 from jobs import holdings  # noqa: E402
 from jobs.bytes import routes as job_bytes  # noqa: E402
@@ -52,8 +51,8 @@ doors = [Route("/healthz", healthz), Mount("/static", HubStatic()), *job_bytes, 
 
 @asynccontextmanager
 async def lifespan(app: object) -> AsyncIterator[None]:
-    work = (signs.write, storing.write, holdings.look, familiar.look, gpu_rows.look)
-    async with listening(app), rounds.going(*work):
+    work = (signs.write, storing.write, holdings.look, hearing.look, familiar.look, gpu_rows.look)
+    async with hearing.listening(app), rounds.going(*work):
         yield
 
 
