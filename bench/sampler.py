@@ -16,7 +16,7 @@ import httpx
 
 from bench.idle import cpu_s
 from bench.stack import free_port
-from simulator import Noise, Process, Scenario, Sine, environment
+from simulator import NoCompiler, Noise, Process, Scenario, Sine, environment
 from simulator.build import CACHE
 from simulator.models import h100
 from tests.node.builders import environ
@@ -121,4 +121,7 @@ def running(argv: Sequence[str], env: Mapping[str, str] | None = None, *, stdin:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except NoCompiler as missing:
+        sys.exit(str(missing))

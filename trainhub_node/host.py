@@ -98,8 +98,13 @@ class _Physical:
         listed = list(names)
         if listed != self._seen:
             self._seen = listed
-            self._found = [name for name in listed if os.path.exists(f"{self._folder}/{name}/device")]
+            self._found = [name for name in listed if self._is_physical(name)]
         return self._found
+
+    def _is_physical(self, name: str) -> bool:
+        # A virtual function below a card that counts its traffic too, as on Azure, would count twice.
+        place = f"{self._folder}/{name}"
+        return os.path.exists(f"{place}/device") and not os.path.exists(f"{place}/master/device")
 
 
 def memory_total() -> int:

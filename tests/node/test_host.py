@@ -104,6 +104,17 @@ class TestHost:
 
         assert (told["network_tx_bytes_s"], told["network_rx_bytes_s"]) == (3000, 1000)
 
+    def test_counts_a_virtual_function_with_the_card_that_it_is_a_part_of(
+        self, machine: Machine, measure: Callable[..., dict[str, float]]
+    ) -> None:
+        (machine.sys / "class/net/enP1/device").mkdir(parents=True)
+        (machine.sys / "class/net/enP1/master").symlink_to("../eth0")
+        machine.sent["enP1"] = 0
+        measure(10)
+        machine.sent |= {"eth0": machine.sent["eth0"] + 500, "enP1": 450}
+
+        assert measure(11)["network_tx_bytes_s"] == 500
+
     def test_takes_the_nodes_interface_where_none_is_physical(
         self, machine: Machine, measure: Callable[..., dict[str, float]]
     ) -> None:
