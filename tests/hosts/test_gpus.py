@@ -169,3 +169,103 @@ class TestValues:
 
         held = {sample.labels["UUID"]: {sample.labels["run_id"]} for sample in scraped(gpus)["trainhub_gpu_held"]}
         eventually(lambda: owners() == held, 40, "each GPU's processes are those of the run that holds it")
+
+
+class TestPages:
+    @pytest.fixture
+    def tab(self, browser: Any, gpus: Hosts) -> Iterator[Any]:
+        """A page of the hub's owner."""
+        context = browser.new_context(base_url=gpus.hub.url, ignore_https_errors=True, viewport={"width": 1440, "height": 1000})
+        tab = context.new_page()
+        tab.goto("/sign-in/")
+        tab.fill("input[name=username]", "admin")
+        tab.fill("input[name=password]", gpus.hub.password)
+        tab.press("input[name=password]", "Enter")
+        tab.wait_for_url(f"{gpus.hub.url}/")
+        yield tab
+        context.close()
+
+    def test_the_charts_of_a_run_move_with_its_gpus(self, gpus: Hosts, two_runs: list[str], tab: Any) -> None:
+        run = gpus.runs.detail(two_runs[0])
+        own = {uuid for entry in gpus.runs.get(f"/runs/{two_runs[0]}/series/")["ranks"] for uuid in entry["gpus"]}
+        tab.goto(f"/runs/{run['number']}/gpus/")
+        read = tab.locator("figure", has=tab.locator(".ch-title:text-is('Temperature')")).locator(".ch-read")
+        for celsius in (61, 77):
+            for host in gpus.hosts:
+                assert host.world is not None
+                for gpu in host.world.gpus:
+                    gpu.values["temperature_c"] = celsius if gpu.uuid in own else 33
+                host.show(host.world)
+            eventually(lambda: read.inner_text() == f"{celsius} °C", 30, f"{celsius} °C on the run's chart")  # noqa: B023
+        assert tab.locator(".ch-chip").count() == len(own) + 2, "its GPUs and the two machines"
+        tab.click("text=All GPUs of its nodes")
+        eventually(lambda: read.inner_text() == "33–77 °C", 30, "the others too")
+
+    def test_the_node_s_page_tells_each_gpu_with_its_run_and_rank(self, gpus: Hosts, two_runs: list[str], tab: Any) -> None:
+        host = gpus.hosts[0]
+        tab.goto(f"/nodes/{host.name}/")
+        cards = tab.locator(".th-devices > li")
+        assert cards.count() == GPUS
+        for index, gpu in enumerate((host.world or Scenario()).gpus):
+            text = cards.nth(index).inner_text()
+            assert f"{gpu.values['utilization_pct']:.0f} %" in text
+            assert f"{gpu.values['power_w']:.0f} W" in text
+            assert "run " in text
+        eventually(lambda: tab.locator("figure:visible").count() >= 5, 20, "charts are drawn")
+
+
+class TestTrouble:
+    def device(self, gpus: Hosts, uuid: str) -> dict[str, Any]:
+        return next(gpu for node in gpus.runs.get("/nodes/") for gpu in node["gpus"] if gpu["uuid"] == uuid)
+
+    def test_what_a_gpu_does_not_support_is_absent_everywhere_and_hides_nothing(self, gpus: Hosts) -> None:
+        host = gpus.hosts[1]
+        assert host.world is not None
+        gpu = host.world.gpus[0]
+        host.kill_agent()  # what a device supports is asked once in an agent's life
+        gpu.unsupported.add("nvmlDeviceGetPowerUsage")
+        host.show(host.world)
+        host.start_agent()
+        eventually(lambda: "power_w" not in self.device(gpus, gpu.uuid)["numbers"], 40, "its power is absent")
+        found = self.device(gpus, gpu.uuid)
+        assert found["power_w"] is None
+        assert found["utilization_pct"] == gpu.values["utilization_pct"]
+        assert gpu.uuid not in {sample.labels["UUID"] for sample in scraped(gpus)["DCGM_FI_DEV_POWER_USAGE"]}
+
+    def test_one_that_falls_off_the_bus_is_lost_the_others_go_on_and_it_may_come_back(self, gpus: Hosts) -> None:
+        host = gpus.hosts[1]
+        assert host.world is not None
+        gone, other = host.world.gpus[3], host.world.gpus[2]
+        gone.removed = True
+        host.show(host.world)
+        eventually(lambda: self.device(gpus, gone.uuid)["state"] == "lost", 30, "it is lost")
+        found = self.device(gpus, gone.uuid)
+        assert found["numbers"] == {}
+        assert found["error"]
+        assert self.device(gpus, other.uuid)["utilization_pct"] == other.values["utilization_pct"]
+        healthy = {sample.labels["UUID"]: sample.value for sample in scraped(gpus)["trainhub_gpu_healthy"]}
+        assert (healthy[gone.uuid], healthy[other.uuid]) == (0.0, 1.0)
+        gone.removed = False
+        host.show(host.world)
+        eventually(lambda: self.device(gpus, gone.uuid)["state"] == "ok", 60, "it is back")
+        assert self.device(gpus, gone.uuid)["utilization_pct"] == gone.values["utilization_pct"]
+
+    def test_without_its_driver_a_node_says_so_goes_on_and_recovers(self, gpus: Hosts) -> None:
+        host = gpus.hosts[1]
+        assert host.world is not None
+        host.world.init_error, host.world.call_error = 9, 9  # DRIVER_NOT_LOADED
+        host.show(host.world)
+
+        def node() -> dict[str, Any]:
+            return dict(gpus.runs.get(f"/nodes/{host.name}/"))
+
+        eventually(lambda: node()["nvml"], 60, "it says why its GPUs cannot be read")
+        assert node()["status"] == "ready"
+        assert all(gpu["numbers"] == {} for gpu in node()["gpus"])
+        host.world.init_error = host.world.call_error = 0
+        host.show(host.world)
+        eventually(lambda: not node()["nvml"], 90, "the driver is back")
+        gpu = host.world.gpus[1]
+        wanted = gpu.values["utilization_pct"]
+        eventually(lambda: self.device(gpus, gpu.uuid)["utilization_pct"] == wanted, 30, "and its GPUs")
+
