@@ -270,12 +270,12 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='telemetrychunk',
             name='node',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='clusters.node'),
+            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='clusters.node'),
         ),
         migrations.AddField(
             model_name='telemetryslice',
             name='node',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='clusters.node'),
+            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='clusters.node'),
         ),
         migrations.AddIndex(
             model_name='alert',

@@ -10,7 +10,7 @@ from clusters.models.nodes import Node
 class TelemetrySlice(models.Model):
     """The newest buckets as they came: all subjects of one node at one moment. Folded into chunks when they are complete."""
 
-    node = models.ForeignKey(Node, models.CASCADE, related_name="+")
+    node = models.ForeignKey(Node, models.CASCADE, related_name="+", db_index=False)
     start = models.BigIntegerField(help_text="Unix seconds by the hub's clock, a multiple of the bucket's length.")
     data = models.BinaryField()
 
@@ -22,7 +22,7 @@ class TelemetrySlice(models.Model):
 class TelemetryChunk(models.Model):
     """One subject's numbers over a span, `step_s` apart. `subject`: a GPU's UUID, or "" for the node itself."""
 
-    node = models.ForeignKey(Node, models.CASCADE, related_name="+")
+    node = models.ForeignKey(Node, models.CASCADE, related_name="+", db_index=False)
     subject = models.CharField(max_length=96, blank=True)
     step_s = models.PositiveIntegerField()
     start = models.BigIntegerField()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -24,8 +24,8 @@ from trainhub_launch.telemetry import BUCKET_S
 
 Counts = npt.NDArray[np.uint16]
 
-POINTS = {BUCKET_S: 360, 60: 180, 600: 144}
-"""Step in seconds -> points of one stored chunk: an hour, three hours and a day (docs/adr/0007)."""
+POINTS = {BUCKET_S: 360, 60: 180, 600: 288}
+"""Step in seconds -> points of one stored chunk: an hour, three hours and two days (docs/adr/0007)."""
 CHUNK_VERSION = 1
 _HEAD = struct.Struct("<BIIHH")
 _LENGTH_BYTES = 4
@@ -79,34 +79,71 @@ def chunk_bytes(chunk: Chunk) -> bytes:
     return b"".join((head, names, lengths, *segments))
 
 
-def read_chunk(data: bytes, start: int, metrics: Collection[str] | None = None) -> Chunk:
-    """With `metrics`, those of them that it holds. Raises PackingError."""
+@dataclass(frozen=True)
+class Packed:
+    """A stored chunk of which no segment is inflated yet. `ends`: where each metric's begins, and the last one ends."""
+
+    data: bytes
+    start: int
+    step_s: int
+    points: int
+    metrics: tuple[str, ...]
+    ends: tuple[int, ...]
+
+
+def opened(data: bytes, start: int) -> Packed:
+    """Raises PackingError."""
     if not data or data[0] != CHUNK_VERSION:
         raise PackingError(f"a chunk of version {data[0] if data else 'none'} cannot be read")
     try:
         _, step_s, points, held, names_length = _HEAD.unpack_from(data)
-        names = _names(data[_HEAD.size : _HEAD.size + names_length])
         at = _HEAD.size + names_length
-        ends = list(accumulate(struct.unpack_from(f"<{held}I", data, at), initial=at + held * _LENGTH_BYTES))
-        wanted = [row for row in range(held) if metrics is None or names[row] in metrics]
-        found = empty(start, step_s, points, [names[row] for row in wanted])
-        for place, row in enumerate(wanted):
-            _fill(found, place, zlib.decompress(data[ends[row] : ends[row + 1]]))
-    except (struct.error, zlib.error, ValueError, IndexError) as error:
+        names = _names(data[_HEAD.size : at])[:held]
+        ends = tuple(accumulate(struct.unpack_from(f"<{held}I", data, at), initial=at + held * _LENGTH_BYTES))
+    except (struct.error, zlib.error) as error:
         raise PackingError(f"a chunk of {len(data)} bytes cannot be read: {error}") from error
+    return Packed(data, start, step_s, points, names, ends)
+
+
+def read_chunk(data: bytes, start: int) -> Chunk:
+    """Raises PackingError."""
+    packed = opened(data, start)
+    found = empty(start, packed.step_s, packed.points, packed.metrics)
+    for row, metric in enumerate(packed.metrics):
+        fill(found, row, packed, metric)
     return found
 
 
-def needed(data: bytes, metric: str) -> int:
-    """How many bytes of a chunk, of which `data` is the beginning, have to be there to read this metric; 0 where it is broken."""
+def fill(target: Chunk, row: int, packed: Packed, metric: str) -> None:
+    """Inflate one metric into a row of a chunk of the same step, as far as they overlap. Raises PackingError."""
+    if metric not in packed.metrics:
+        return
+    place, points = packed.metrics.index(metric), packed.points
     try:
-        _, _, _, held, names_length = _HEAD.unpack_from(data)
-        at = _HEAD.size + names_length
-        names = _names(data[_HEAD.size : at])
-        before = names.index(metric) + 1 if metric in names else 0
-        return at + held * _LENGTH_BYTES + sum(struct.unpack_from(f"<{before}I", data, at))
-    except (struct.error, zlib.error):
+        segment = zlib.decompress(packed.data[packed.ends[place] : packed.ends[place + 1]])
+    except zlib.error as error:
+        raise PackingError(f"a chunk's segment of {metric} cannot be read: {error}") from error
+    numbers = _NUMBER_BYTES * points
+    if len(segment) not in (numbers, numbers + _COUNT_BYTES * points) or packed.step_s != target.step_s:
+        wanted = f"{points} points in steps of {target.step_s} s"
+        raise PackingError(f"a chunk's segment of {len(segment)} bytes does not hold {wanted}")
+    planes = np.frombuffer(segment, np.uint8, numbers).reshape(4, -1)
+    mean, most = np.ascontiguousarray(planes.T).view("<f4").reshape(2, -1)
+    shift = (packed.start - target.start) // target.step_s
+    here = slice(max(0, shift), max(0, min(target.points, shift + points)))
+    there = slice(here.start - shift, here.stop - shift)
+    target.mean[row, here], target.max[row, here] = mean[there], most[there]
+    count = np.frombuffer(segment, "<u2", offset=numbers) if len(segment) > numbers else ~np.isnan(mean)
+    target.count[row, here] = count[there]
+
+
+def needed(beginning: bytes, metric: str) -> int:
+    """How many bytes of a chunk of which these are the first have to be there to read the metric; 0 where it is broken."""
+    try:
+        packed = opened(beginning, 0)
+    except PackingError:
         return 0
+    return packed.ends[packed.metrics.index(metric) + 1 if metric in packed.metrics else 0]
 
 
 def likely_needed(metric: str) -> int:
@@ -119,15 +156,6 @@ def _segment(chunk: Chunk, row: int) -> bytes:
     transposed = np.ascontiguousarray(numbers.view(np.uint8).reshape(-1, 4).T).tobytes()
     counts = b"" if chunk.step_s == BUCKET_S else chunk.count[row].astype("<u2", copy=False).tobytes()
     return zlib.compress(transposed + counts, _FAST)
-
-
-def _fill(chunk: Chunk, place: int, segment: bytes) -> None:
-    numbers = _NUMBER_BYTES * chunk.points
-    if len(segment) not in (numbers, numbers + _COUNT_BYTES * chunk.points):
-        raise ValueError(f"a segment of {len(segment)} bytes does not hold {chunk.points} points")
-    planes = np.frombuffer(segment, np.uint8, numbers).reshape(4, -1)
-    chunk.mean[place], chunk.max[place] = np.ascontiguousarray(planes.T).view("<f4").reshape(2, -1)
-    chunk.count[place] = np.frombuffer(segment, "<u2", offset=numbers) if len(segment) > numbers else ~np.isnan(chunk.mean[place])
 
 
 @lru_cache(maxsize=1024)

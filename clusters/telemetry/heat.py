@@ -10,8 +10,8 @@ from django.db.models import BinaryField, F, QuerySet
 from django.db.models.functions import Substr
 
 from clusters.models import Node, TelemetryChunk, TelemetrySlice
-from clusters.telemetry.bins import Bins, Grid
-from clusters.telemetry.chunks import likely_needed, needed, read_chunk, span_s
+from clusters.telemetry.bins import Bins, Grid, around
+from clusters.telemetry.chunks import fill, likely_needed, needed, opened, span_s
 from clusters.telemetry.gathering import gather
 from clusters.telemetry.packing import Numbers, PackingError
 from clusters.telemetry.series import grid_and_step
@@ -37,19 +37,24 @@ def heat(
 ) -> Heat:
     on, step = grid_and_step(start, end, points, now)
     ids = [node.pk for node in nodes]
-    bins: dict[Key, Bins] = {}
-    for node, slices in _slices(ids, on).items():
-        for subject, chunk in gather(slices, (metric,), ()).items():
-            bins.setdefault((node, subject), Bins(on, 1)).add(chunk, (0,))
+    fresh = {
+        (node, subject): chunk for node, slices in _slices(ids, on).items()
+        for subject, chunk in gather(slices, (metric,), ()).items()
+    }
     rows = TelemetryChunk.objects.filter(node__in=ids, step_s=step, start__gt=on.start - span_s(step), start__lt=on.end)
-    for node, subject, began, data in _chunks(rows.exclude(subject=HOST), metric):
+    folded = list(_chunks(rows.exclude(subject=HOST), metric))
+    place = {key: row for row, key in enumerate(dict.fromkeys((*fresh, *((node, subject) for node, subject, _, _ in folded))))}
+    bins, whole = Bins(on, len(place)), around(on, step, [subject for _, subject in place])
+    for key, chunk in fresh.items():
+        bins.add(chunk, (place[key],))
+    for node, subject, began, data in folded:
         try:
-            chunk = read_chunk(data, began, (metric,))
+            fill(whole, place[node, subject], opened(data, began), metric)
         except PackingError as error:
             log.error("What was stored of %r from %s on is not shown: %s", subject, began, error)
-            continue
-        bins.setdefault((node, subject), Bins(on, 1)).add(chunk, range(len(chunk.metrics)))
-    return Heat(on, {key: found.mean[0] for key, found in bins.items() if found.weight.any()})
+    bins.add(whole, range(len(place)))
+    mean = bins.mean
+    return Heat(on, {key: mean[row] for key, row in place.items() if bins.weight[row].any()})
 
 
 def _slices(nodes: Sequence[int], on: Grid) -> dict[int, list[tuple[int, bytes]]]:

@@ -3,7 +3,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clusters.telemetry.chunks import Chunk, chunk_bytes, empty, likely_needed, needed, read_chunk, span_s
+from clusters.telemetry.chunks import (
+    Chunk,
+    chunk_bytes,
+    empty,
+    fill,
+    likely_needed,
+    needed,
+    opened,
+    read_chunk,
+    span_s,
+)
 from clusters.telemetry.packing import PackingError
 from trainhub_launch.metrics import GPU_METRICS
 
@@ -31,10 +41,21 @@ class TestChunks:
         np.testing.assert_array_equal(read.max, stored.max)
         np.testing.assert_array_equal(read.count, stored.count)
 
-    def test_only_the_metrics_that_are_asked_for_are_unpacked(self) -> None:
-        read = read_chunk(chunk_bytes(noisy()), START, ["power_w", "no_such"])
-        assert read.metrics == ("power_w",)
-        np.testing.assert_array_equal(read.mean[0], noisy().mean[METRICS.index("power_w")])
+    @pytest.mark.parametrize("shift", [-200, -180, -50, 0, 20, 150, 180])
+    def test_a_metric_fills_its_place_in_a_longer_row(self, shift: int) -> None:
+        row = empty(START + shift * 60, 60, 200, ["power_w", "no_such"])
+        packed = opened(chunk_bytes(noisy()), START)
+        fill(row, 0, packed, "power_w")
+        fill(row, 1, packed, "no_such")
+        alone = noisy().mean[METRICS.index("power_w")]
+        expected = [alone[place + shift] if 0 <= place + shift < 180 else np.nan for place in range(200)]
+        np.testing.assert_array_equal(row.mean[0], np.array(expected, np.float32))
+        assert np.isnan(row.mean[1]).all()
+        assert (row.count[0] > 0).sum() == (~np.isnan(row.mean[0])).sum()
+
+    def test_a_chunk_of_another_step_is_refused(self) -> None:
+        with pytest.raises(PackingError, match="in steps of 10 s"):
+            fill(empty(START, 10, 180, ["power_w"]), 0, opened(chunk_bytes(noisy()), START), "power_w")
 
     def test_a_metric_of_which_nothing_is_known_takes_no_room(self) -> None:
         chunk = noisy()
@@ -47,10 +68,12 @@ class TestChunks:
         data = chunk_bytes(noisy())
         enough = needed(data[: likely_needed(metric)], metric)
         assert enough <= likely_needed(metric)
-        assert read_chunk(data[:enough], START, [metric]).metrics == (metric,)
+        row = empty(START, 60, 180, [metric])
+        fill(row, 0, opened(data[:enough], START), metric)
+        assert row.count[0].sum() == 176 * 6
 
     def test_longer_steps_hold_whole_shorter_spans(self) -> None:
-        assert [span_s(step) for step in (10, 60, 600)] == [3600, 10800, 86400]
+        assert [span_s(step) for step in (10, 60, 600)] == [3600, 10800, 172800]
 
     @pytest.mark.parametrize("data", [b"", b"\x09", b"\x01\x00", b"\x01" + bytes(30), chunk_bytes(noisy())[:-40]])
     def test_bytes_that_are_no_chunk_are_refused(self, data: bytes) -> None:
