@@ -188,6 +188,16 @@ class TestLive:
         eventually(lambda: traces(tab, "Utilisation")[0]["y"][-1] == 77.0, what="the sample is drawn")
         assert traces(tab, "Power")[0]["y"][-1] is None, "unknown is not 0"
 
+    def test_a_chart_that_is_fetched_later_has_the_samples_from_before(self, tab: Any, hub: FakeHub) -> None:
+        began = time.time()
+        hub.curve = lambda metric, index, at: None if at > began - 30 else usual(metric, index, at)
+        opened(tab, hub)
+        eventually(lambda: hub.sockets, what="the page listens")
+        for second in range(3):
+            hub.sample(int(began) + second * 9, utilization_pct=50.0 + second)
+        hub.say({"type": "hint"})
+        eventually(lambda: 52.0 in traces(tab, "Utilisation")[0]["y"], what="history, fetched anew, goes on with them")
+
     def test_standing_still_stops_listening_and_keeps_the_time(self, tab: Any, hub: FakeHub) -> None:
         opened(tab, hub)
         eventually(lambda: hub.sockets, what="the page listens")

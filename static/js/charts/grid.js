@@ -100,8 +100,20 @@ export class Grid {
     this.plotly ??= await plotly();
     this.#measure(shown);
     this.strip.draw(this.view);
-    for (const panel of shown) if (panel.isDue && panel.isInView) panel.draw(this.plotly, this.view);
+    // One task for each chart: whoever clicks meanwhile is heard in between. A newer drawing takes over from an older one.
+    const turn = (this.turn = {});
+    for (const panel of shown) {
+      if (!panel.isDue || !panel.isInView || panel.isEmpty) continue;
+      panel.draw(this.plotly, this.view);
+      await new Promise((resume) => setTimeout(resume));
+      if (this.turn !== turn) return;
+    }
     if (this.pointed) this.#highlight(this.pointed);
+  }
+
+  /** The newest values beside the titles: what a second changes of a chart of hours. */
+  tell() {
+    for (const panel of this.panels) if (panel.isInView) panel.tell();
   }
 
   writeTables() {

@@ -3,6 +3,7 @@
 import { mount } from "../app.js";
 import { Grid } from "./grid.js";
 import { follow } from "./live.js";
+import { MARGIN } from "./panel.js";
 import { plotly } from "./plotly.js";
 import { now, onRange, setRange, timeRange } from "./range.js";
 import { load, seriesOf } from "./series.js";
@@ -12,6 +13,7 @@ const CALM_TICK_MS = 10_000; // for those who asked for less motion
 const TABLES_EVERY_MS = 10_000;
 const LONGEST_SAMPLED_S = 21_600; // beyond six hours a second is less than a pixel
 const AGAIN_MS = 60_000;
+const REMEMBERED_S = 180; // samples that may be newer than the history that is on its way
 const [LEAST_POINTS, MOST_POINTS] = [120, 800];
 
 class Charts {
@@ -27,6 +29,7 @@ class Charts {
     this.wanted = wantedBy(config.groups);
     this.isFixed = "fixed" in element.dataset;
     this.asked = new Map();
+    this.samples = [];
     this.undo = [
       this.isFixed ? () => {} : onRange(() => this.restart()),
       this.#watchAttributes(),
@@ -64,7 +67,9 @@ class Charts {
       if (this.asked.get(group) !== asked) return;
       if (this.isFixed) this.#span(answer);
       this.#label(answer);
-      this.grid.show(group, seriesOf(answer));
+      const sources = seriesOf(answer);
+      for (const message of this.samples) this.#append(sources, message);
+      this.grid.show(group, sources);
       note.textContent = group.panels.every((panel) => panel.isEmpty) ? "Nothing was measured in this time." : "";
     } catch (error) {
       if (error.name !== "AbortError") note.textContent = error.message;
@@ -104,7 +109,7 @@ class Charts {
 
   /** As many points as a panel has pixels. */
   #points() {
-    const width = this.grid.view.width || this.element.querySelector(".ch-panels")?.clientWidth / 3 || 400;
+    const width = (this.grid.view.width || this.element.querySelector(".ch-panels")?.clientWidth / 3 || 400) - MARGIN.l - MARGIN.r;
     return Math.round(Math.min(MOST_POINTS, Math.max(LEAST_POINTS, width)));
   }
 
@@ -123,19 +128,20 @@ class Charts {
   }
 
   #heard(message) {
-    const bin = this.#bin();
-    for (const group of this.grid.groups) {
-      const source = group.sources.find(({ node }) => node === message.node);
-      if (!source) continue;
-      source.append(message, bin, this.wanted);
-      this.isFresh = true;
-    }
+    this.samples = [...this.samples.filter(({ start }) => start > message.start - REMEMBERED_S), message];
+    for (const group of this.grid.groups) this.#append(group.sources, message);
+    this.isFresh = true;
+  }
+
+  #append(sources, message) {
+    sources.find(({ node }) => node === message.node)?.append(message, this.#bin(), this.wanted);
   }
 
   #tick() {
     if (document.hidden || !this.range || !this.isLive || document.querySelector(".ch-plot:active")) return;
     const beat = this.calm.matches ? CALM_TICK_MS : TICK_MS;
     const step = Math.max(beat, (this.range.span * 1000) / 2000);
+    if (this.isFresh) this.grid.tell();
     if (Date.now() - (this.drawnAt ?? 0) < step - TICK_MS / 2) return;
     this.drawnAt = Date.now();
     if (Date.now() - this.fetchedAt > Math.max(AGAIN_MS, (this.range.span * 1000) / this.#points())) this.refetch();

@@ -3,7 +3,7 @@
 import { faded } from "./palette.js";
 import { HOST } from "./series.js";
 import { scale, span } from "./units.js";
-import { lastValues } from "./table.js";
+import { newest } from "./table.js";
 
 export const MARGIN = { l: 56, r: 10, t: 8, b: 20 };
 const HEIGHT = 150;
@@ -75,11 +75,16 @@ export class Panel {
     if (this.limit !== null) traces.push(limitTrace(view, this.limit / by));
     Plotly.react(this.drawing, traces, this.#layout(view, range.map((value) => value / by), unit), CONFIG);
     this.plot.setAttribute("aria-label", `${this.spec.label}: ${this.lines.length} line${this.lines.length === 1 ? "" : "s"}, now ${this.now()}`);
-    if (!this.at) this.read.textContent = this.now();
+    this.tell();
   }
 
   now() {
-    return span(lastValues(this.lines).map(({ now }) => now), this.spec.unit);
+    return span(this.lines.map(({ row }) => newest(row)), this.spec.unit);
+  }
+
+  /** The newest values, unless the cross-hair tells others. */
+  tell() {
+    if (!this.at && !this.isEmpty) this.read.textContent = this.now();
   }
 
   /** Shows the cross-hair at `at`, or without it the newest values. */

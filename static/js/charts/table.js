@@ -8,12 +8,16 @@ export function lastValues(lines) {
     const known = row.mean.filter((value) => value !== null);
     return {
       label,
-      // The newest value stands only while it is new: a GPU that fell silent has none.
-      now: row.mean.slice(-3).findLast((value) => value !== null) ?? null,
+      now: newest(row),
       mean: known.length ? known.reduce((sum, value) => sum + value, 0) / known.length : null,
       max: known.length ? row.max.reduce((most, value) => (value === null ? most : Math.max(most, value)), -Infinity) : null,
     };
   });
+}
+
+/** It stands only while it is new: a GPU that fell silent has none. */
+export function newest(row) {
+  return row.mean.slice(-3).findLast((value) => value !== null) ?? null;
 }
 
 export function writeTable(panel) {
