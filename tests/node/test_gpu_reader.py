@@ -1,0 +1,191 @@
+"""What one device tells by several calls, at moments that the test chooses; and questions that take long."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from tests.hub import eventually
+from trainhub_node.gpu_errors import NOT_SUPPORTED, UNKNOWN, Unanswered, sorted_out
+from trainhub_node.gpu_library import Field, Found, Plain
+from trainhub_node.gpu_reader import LINK_COUNT, PCIE_RECEIVED, PCIE_SENT, Reader
+from trainhub_node.gpu_slow import SlowReader
+
+KIB, MIB = 2**10, 2**20
+SENT, RECEIVED = 138, 139
+
+
+class Driver:
+    """A library of one device: `told` by field, `profile` by GPM metric, `samples` those not freed."""
+
+    def __init__(self) -> None:
+        self.told: dict[Field, float] = {}
+        self.profile: dict[int, float] | None = None
+        self.slow: dict[str, float] | Unanswered = {}
+        self.samples: list[object] = []
+        self.fails = False
+
+    def plain(self, _: Found) -> Sequence[Plain]:
+        return ()
+
+    def fields(self, _: Any, wanted: Sequence[Field], *, wide: bool = False) -> Mapping[Field, float]:
+        answers = {field: self.told[field] for field in wanted if field in self.told}
+        if not answers:
+            raise sorted_out(NOT_SUPPORTED, f"Not Supported, wide={wide}")
+        return answers
+
+    def throughput(self, _: Any) -> Mapping[str, float]:
+        if isinstance(self.slow, Unanswered):
+            raise self.slow
+        return self.slow
+
+    def has_gpm(self, _: Found) -> bool:
+        return self.profile is not None
+
+    def sample(self, _: Found) -> object:
+        if self.fails:
+            raise sorted_out(UNKNOWN, "Unknown Error")
+        made = object()
+        self.samples.append(made)
+        return made
+
+    def between(self, before: object, after: object, metrics: Sequence[int]) -> Mapping[int, float]:
+        assert {id(before), id(after)} <= {id(sample) for sample in self.samples}
+        return {metric: value for metric, value in (self.profile or {}).items() if metric in metrics}
+
+    def free(self, sample: object) -> None:
+        self.samples.remove(sample)
+
+
+@pytest.fixture
+def driver() -> Driver:
+    return Driver()
+
+
+@pytest.fixture
+def reader(driver: Driver) -> Reader:
+    found = Found(uuid="GPU-1", index=0, name="GPU", handle=None, handle_id=1)
+    return Reader(found, driver, SlowReader(5))  # type: ignore[arg-type]  # what is asked of it here is there
+
+
+class TestNvlink:
+    def links(self, driver: Driver, *sent_and_received: tuple[int, int]) -> None:
+        driver.told = {LINK_COUNT: len(sent_and_received)}
+        for link, (sent, received) in enumerate(sent_and_received):
+            driver.told |= {(SENT, link): sent, (RECEIVED, link): received}
+
+    def test_is_the_growth_of_all_links_in_bytes_a_second(self, driver: Driver, reader: Reader) -> None:
+        self.links(driver, (0, 1000), (0, 1000))
+        assert reader.nvlink(100) == {}
+        self.links(driver, (500, 1000), (2000, 1250))
+
+        assert reader.nvlink(105) == {"nvlink_tx_bytes_s": 500 * KIB, "nvlink_rx_bytes_s": 50 * KIB}
+
+    def test_is_absent_once_after_a_reset(self, driver: Driver, reader: Reader) -> None:
+        self.links(driver, (9000, 9000))
+        reader.nvlink(0)
+        self.links(driver, (10, 9000))
+        assert reader.nvlink(5) == {"nvlink_rx_bytes_s": 0}
+        self.links(driver, (60, 9000))
+
+        assert reader.nvlink(10)["nvlink_tx_bytes_s"] == 10 * KIB
+
+    def test_leaves_links_out_that_are_down(self, driver: Driver, reader: Reader) -> None:
+        self.links(driver, (0, 0), (0, 0))
+        del driver.told[SENT, 1], driver.told[RECEIVED, 1]
+        reader.nvlink(0)
+        driver.told |= {(SENT, 0): 50, (RECEIVED, 0): 100}
+
+        assert reader.nvlink(5) == {"nvlink_tx_bytes_s": 10 * KIB, "nvlink_rx_bytes_s": 20 * KIB}
+
+
+class TestPcie:
+    def test_is_the_growth_of_counters(self, driver: Driver, reader: Reader) -> None:
+        driver.told = {PCIE_SENT: 0, PCIE_RECEIVED: 0}
+        reader.pcie(0)
+        driver.told = {PCIE_SENT: 5000, PCIE_RECEIVED: 500}
+
+        assert reader.pcie(5) == {"pcie_tx_bytes_s": 1000, "pcie_rx_bytes_s": 100}
+
+    def test_is_absent_once_after_a_counter_wrapped(self, driver: Driver, reader: Reader) -> None:
+        driver.told = {PCIE_SENT: 2**64 - 1, PCIE_RECEIVED: 0}
+        reader.pcie(0)
+        driver.told = {PCIE_SENT: 7, PCIE_RECEIVED: 5}
+
+        assert reader.pcie(5) == {"pcie_rx_bytes_s": 1}
+
+    def test_waits_for_the_profile_before_it_takes_the_slow_call(self, driver: Driver, reader: Reader) -> None:
+        driver.profile, driver.slow = {20: 7, 21: 3}, {"pcie_tx_bytes_s": 1}
+        reader.profile(0)
+        assert reader.pcie(0) == {}
+        reader.profile(5)
+
+        assert reader.pcie(5) == {"pcie_tx_bytes_s": 7 * MIB, "pcie_rx_bytes_s": 3 * MIB}
+
+    def test_comes_by_the_slow_call_where_the_profile_has_none(self, driver: Driver, reader: Reader) -> None:
+        driver.profile, driver.slow = {1: 50}, {"pcie_tx_bytes_s": 1}
+        reader.profile(0)
+        reader.profile(5)
+
+        assert eventually(lambda: reader.pcie(5)) == {"pcie_tx_bytes_s": 1}
+
+
+class TestProfile:
+    def test_frees_every_sample(self, driver: Driver, reader: Reader) -> None:
+        driver.profile = {1: 50}
+        for second in range(0, 50, 5):
+            reader.profile(second)
+        assert len(driver.samples) == 1
+        reader.close()
+
+        assert driver.samples == []
+
+    def test_goes_on_after_a_sample_that_failed(self, driver: Driver, reader: Reader) -> None:
+        driver.profile = {1: 50}
+        reader.profile(0)
+        driver.fails = True
+        with pytest.raises(Unanswered):
+            reader.profile(5)
+        driver.fails = False
+
+        assert reader.profile(10) == {"engine_active_pct": 50}
+        reader.close()
+        assert driver.samples == []
+
+
+class TestSlowReader:
+    def test_never_keeps_the_asker_waiting(self) -> None:
+        slow, begun, go_on = SlowReader(0.01), threading.Event(), threading.Event()
+
+        def hangs() -> Mapping[str, float]:
+            begun.set()
+            go_on.wait(20)
+            return {"pcie_tx_bytes_s": 1}
+
+        assert slow.latest("GPU-1", hangs) == {}
+        assert begun.wait(20)
+        assert slow.latest("GPU-1", hangs) == {}
+        go_on.set()
+        assert eventually(lambda: slow.latest("GPU-1", hangs)) == {"pcie_tx_bytes_s": 1}
+        assert slow.close()
+
+    def test_tells_the_asker_what_went_wrong_once_and_asks_again(self) -> None:
+        slow, answers = SlowReader(0.01), iter([sorted_out(UNKNOWN, "Unknown Error")])
+
+        def fails_first() -> Mapping[str, float]:
+            for error in answers:
+                raise error
+            return {"pcie_tx_bytes_s": 1}
+
+        def told() -> Mapping[str, float] | str:
+            try:
+                return slow.latest("GPU-1", fails_first)
+            except Unanswered as error:
+                return error.said
+
+        assert eventually(told) in ("Unknown Error", {"pcie_tx_bytes_s": 1})
+        assert eventually(lambda: told() == {"pcie_tx_bytes_s": 1})
+        assert slow.close()
