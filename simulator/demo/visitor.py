@@ -93,8 +93,8 @@ class Visitor:
             self.tend_the_machines()
             try:
                 self.train()
-            except OSError as error:  # the hub starts, stops, or is busy: the next look will tell
-                print(f"The hub does not answer: {error}", flush=True)
+            except OSError as error:  # the hub starts, stops, or refuses: the next look will tell
+                print(f"Not now: {error}", flush=True)
             self.leaving.wait(LOOK_EVERY_S)
 
     def tend_the_machines(self) -> None:
@@ -108,28 +108,32 @@ class Visitor:
 
     def train(self) -> None:
         """Start the next run where fewer than AT_ONCE are under way and it is time."""
-        self._mine = {run for run in self._mine if self._ask("GET", f"runs/{run}/")["state"] not in FINAL}
-        if len(self._mine) >= AT_ONCE or time.monotonic() < self._next_at:
+        if time.monotonic() < self._next_at:
             return
+        self._mine &= set(self._under_way())
+        if len(self._mine) >= AT_ONCE:
+            return
+        self._next_at = time.monotonic() + random.uniform(*PAUSE_S)
         work = FIRST if not self._submitted else KINDS[(self._submitted - 1) % len(KINDS)]
         made = self._ask("POST", "runs/", work.spec(self.facts.snapshot))
         self._mine.add(made["id"])
         self._submitted += 1
-        self._next_at = time.monotonic() + random.uniform(*PAUSE_S)
         print(f"Started {work.name}: run {made.get('number', made['id'])}", flush=True)
 
     def leave(self) -> None:
         """Nothing of the demo goes on without it."""
         deadline = time.monotonic() + LEAVING_S
         try:
-            open_runs = [run["id"] for run in self._ask("GET", "runs/")["results"] if run["state"] not in FINAL]
-            for run in open_runs:
+            for run in self._under_way():
                 self._ask("POST", f"runs/{run}/cancel/")
-            while open_runs and time.monotonic() < deadline:
-                open_runs = [run for run in open_runs if self._ask("GET", f"runs/{run}/")["state"] not in FINAL]
+            while self._under_way() and time.monotonic() < deadline:
                 time.sleep(0.2)
         except OSError as error:
             print(f"The hub does not answer any more: {error}", flush=True)
+
+    def _under_way(self) -> list[str]:
+        """Runs of the demo that have not ended, of whoever submitted them."""
+        return [run["id"] for run in self._ask("GET", "runs/")["results"] if run["state"] not in FINAL]
 
     def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         headers = {"Authorization": f"Bearer {self.facts.token}", "Content-Type": "application/json"}

@@ -25,6 +25,7 @@ SCENARIOS = places.DATA_DIR / "scenarios"
 LIBRARY = places.DATA_DIR / "simulator"
 FACTS = places.DATA_DIR / "demo.json"
 """Also the mark of a demo's folder."""
+PASSWORD = places.DATA_DIR / "demo-password"
 TRAINING = Path(simulator.__file__).parent / "demo" / "training"
 
 
@@ -50,6 +51,8 @@ def preparation() -> tuple[str, ...]:
 
 
 def children(prepared: dict[str, str]) -> list[Child]:
+    if prepared["password"]:
+        write_secret(PASSWORD, prepared["password"])
     began = time.time()
     facts = {
         "url": places.bind().local_url, "token": prepared["token"], "snapshot": prepared["snapshot"],
@@ -66,6 +69,7 @@ def notice() -> str:
     gpus = sum(len(machine.scenario(Moment(0, 0)).gpus) for machine in FLEET)
     return (
         f"This is a demo: its {len(FLEET)} machines and {gpus} GPUs are simulated, and small trainings start by themselves.\n"
+        f"Sign in as admin{_password()}.\n"
         f"Its data is apart, in {places.DATA_DIR}; remove that folder to begin anew.\n"
         "Ctrl-C stops the demo and ends all that it started."
     )
@@ -79,6 +83,11 @@ def end_leftovers() -> None:
                 os.kill(int(folder.name), signal.SIGKILL)
         except OSError:
             pass  # it has ended, or is somebody else's
+
+
+def _password() -> str:
+    """Of the demo it is kept: who comes back to it should not have to begin anew."""
+    return f" with the password {PASSWORD.read_text().strip()}" if PASSWORD.exists() else ""
 
 
 def _agent(machine: Machine) -> Child:
