@@ -31,6 +31,7 @@ class _Stored:
     own: frozenset[str]
 
 
+_NONE = _Stored({}, [], frozenset())
 _lock = threading.Lock()
 _stored: dict[int, _Stored] = {}
 _looked_at = 0.0
@@ -38,13 +39,13 @@ _looked_at = 0.0
 
 def are_stored(node: Node, told: Told) -> bool:
     """Whether the rows say just this, as far as this process knows without asking. GPUs in dispute are looked at each time."""
-    known = _stored.get(node.pk)
+    known = _known(node)
     return known is not None and not known.elsewhere and known.told == told and rounds.are_going()
 
 
 def own(node: Node) -> frozenset[str]:
     """The UUIDs, those of absent devices too, whose numbers are this node's to tell."""
-    known = _stored.get(node.pk)
+    known = _known(node)
     if known is not None and rounds.are_going():
         return known.own
     return frozenset(Gpu.objects.filter(node=node).values_list("uuid", flat=True))
@@ -77,9 +78,9 @@ def store(node: Node, told: Told, is_alive: Callable[[Node], bool]) -> list[str]
 def look() -> None:
     """A round, and not in each: what the rows of all nodes say, whoever wrote them."""
     global _looked_at  # noqa: PLW0603 - of the one thread that goes rounds
-    if time.monotonic() - _looked_at < LOOK_EVERY_S:
+    begun = time.monotonic()
+    if _looked_at and begun - _looked_at < LOOK_EVERY_S:
         return
-    _looked_at = time.monotonic()
     with _lock:
         before = dict(_stored)
     told: defaultdict[int, Told] = defaultdict(dict)
@@ -94,6 +95,12 @@ def look() -> None:
             # What a report has changed meanwhile is newer; a dispute lasts until the node tells otherwise.
             if _stored.get(node_id) is known and (known is None or not known.elsewhere):
                 _stored[node_id] = _Stored(told[node_id], [], frozenset(own[node_id]))
+    _looked_at = begun
+
+
+def _known(node: Node) -> _Stored | None:
+    """Whoever was not seen among all rows has none."""
+    return _stored.get(node.pk, _NONE if _looked_at else None)
 
 
 def _remember(node_id: int, stored: _Stored) -> None:
@@ -103,5 +110,7 @@ def _remember(node_id: int, stored: _Stored) -> None:
 
 def restart() -> None:
     """Remember nothing, as a process does that has just begun."""
+    global _looked_at  # noqa: PLW0603 - guarded by the lock
     with _lock:
         _stored.clear()
+        _looked_at = 0.0

@@ -8,10 +8,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
-import anyio.to_thread
 from django.db import DatabaseError, close_old_connections
 
 log = logging.getLogger(__name__)
@@ -43,8 +42,8 @@ def are_going() -> bool:
     return bool(_going)
 
 
-@asynccontextmanager
-async def going(*work: Work) -> AsyncIterator[None]:
+@contextmanager
+def going(*work: Work) -> Iterator[None]:
     """In the lifespan of a server: `work` in turn, once a second; what is left is done at its end."""
     rounds = _Rounds(work)
     rounds.start()
@@ -54,7 +53,7 @@ async def going(*work: Work) -> AsyncIterator[None]:
     finally:
         _going.remove(rounds)
         rounds.close()
-        await anyio.to_thread.run_sync(rounds.join, END_WITHIN_S)
+        rounds.join(END_WITHIN_S)
 
 
 def go_round(work: Sequence[Work]) -> None:

@@ -52,8 +52,9 @@ doors = [Route("/healthz", healthz), Mount("/static", HubStatic()), *job_bytes, 
 @asynccontextmanager
 async def lifespan(app: object) -> AsyncIterator[None]:
     work = (signs.write, storing.write, holdings.look, hearing.look, familiar.look, gpu_rows.look)
-    async with hearing.listening(app), rounds.going(*work):
-        yield
+    async with hearing.listening(app):
+        with rounds.going(*work):
+            yield
 
 
 front = Starlette(routes=doors, lifespan=lifespan, exception_handlers={HTTPException: refused})

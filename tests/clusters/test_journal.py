@@ -100,6 +100,23 @@ class TestTold:
         ]
 
 
+class TestDriver:
+    def test_another_driver_is_told_and_the_first_one_is_not(self) -> None:
+        node = joined()
+        for seconds, driver in ((2, "550.54"), (4, "550.54"), (6, "560.10")):
+            report(node, seconds, driver=driver)
+        assert kinds(node) == ["heard", "driver"]
+        assert latest(node) == "Its NVIDIA driver is 560.10 now; before it was 550.54."
+
+    def test_gpus_that_cannot_be_read_and_that_can_be_again(self) -> None:
+        node = joined()
+        for seconds, trouble in ((2, "Driver and library differ; restart the machine."), (4, "")):
+            report(node, seconds, nvml=trouble)
+        assert [event.message for event in reversed(recent_events(node, 2))] == [
+            "Its GPUs cannot be read: Driver and library differ; restart the machine.", "Its GPUs can be read again.",
+        ]
+
+
 class TestNote:
     def test_the_same_again_within_minutes_is_told_once(self) -> None:
         node = joined()

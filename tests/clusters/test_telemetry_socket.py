@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+from channels.db import database_sync_to_async
+from django.utils import timezone
+
+from clusters import consumers
+from clusters.models import Node
+from clusters.telemetry import intake, showing
+from live.middleware import stack
+from tests.clusters.builders import ready_node
+from tests.live.sockets import Watcher, with_token
+from tests.people import make_viewer, make_workspace, token_of
+from trainhub_launch.report import Report
+from trainhub_launch.telemetry import Block, pack
+from workspaces.scopes import principal_of_scope
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]
+
+
+@pytest.fixture
+def alpha() -> Node:
+    showing.restart()
+    return ready_node("alpha", "GPU-a")
+
+
+async def watching(names: str) -> Watcher:
+    def made() -> Watcher:
+        user = make_viewer()
+        app = stack(consumers.routes, principal_of_scope)
+        return Watcher(app, "/ws/telemetry/", with_token(token_of(user, user.workspaces.first())), f"nodes={names}")
+
+    return await database_sync_to_async(made)()
+
+
+def sample(node: Node) -> None:
+    block = Block(int(time.time()), 1, ("GPU-a",), ("power_w",), pack([[{"power_w": 700.0}]], ("power_w",)))
+    intake.take(node, Report("agent", 1, time.time(), samples=(block,)), timezone.now())
+
+
+class TestTelemetrySocket:
+    async def test_brings_every_second_of_the_nodes_named(self, alpha: Node) -> None:
+        beta = await database_sync_to_async(ready_node)("beta", "GPU-b")
+        socket = await watching("alpha")
+        assert await socket.opens()
+        for node in (beta, alpha):
+            await database_sync_to_async(sample)(node)
+        message = await socket.hears()
+        assert (message["type"], message["node"], message["gpus"]["values"]) == ("telemetry.sampled", "alpha", [[[700.0]]])
+        assert await socket.hears_nothing()
+        await socket.closes()
+
+    async def test_tells_the_node_that_somebody_looks_and_for_a_moment_after(self, alpha: Node) -> None:
+        assert not showing.is_wanted(alpha.pk)
+        socket = await watching("alpha")
+        assert await socket.opens()
+        assert showing.is_wanted(alpha.pk)
+        await socket.closes()
+        assert showing.is_wanted(alpha.pk)
+        showing.restart()
+        assert not showing.is_wanted(alpha.pk)
+
+    @pytest.mark.parametrize("names", ["", ",", "nobody", "alpha,nobody", ",".join(f"n{number}" for number in range(65))])
+    async def test_for_nodes_that_are_not_there_is_refused(self, names: str, alpha: Node) -> None:
+        assert not await (await watching(names)).opens()
+
+    async def test_for_a_node_of_other_workspaces_is_refused(self, alpha: Node) -> None:
+        await database_sync_to_async(lambda: alpha.cluster.workspaces.add(make_workspace("speech")))()
+        assert not await (await watching("alpha")).opens()
