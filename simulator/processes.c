@@ -29,10 +29,25 @@ static ssize_t read_file(const char *path, char *into, size_t size) {
     return (ssize_t)length;
 }
 
-static const char *given_gpus(const char *environ, ssize_t length) {
+static const char *variable(const char *environ, ssize_t length, const char *name) {
     for (const char *entry = environ; entry < environ + length; entry += strlen(entry) + 1)
-        if (!strncmp(entry, VISIBLE, sizeof VISIBLE - 1)) return entry + sizeof VISIBLE - 1;
+        if (!strncmp(entry, name, strlen(name))) return entry + strlen(name);
     return NULL;
+}
+
+/* The GPUs that a process was given; of several only its own, where it is told its place among the processes of its node. */
+static const char *given_gpus(char *environ, ssize_t length) {
+    char *gpus = (char *)variable(environ, length, VISIBLE);
+    const char *place = variable(environ, length, "LOCAL_RANK=");
+    if (!place) place = variable(environ, length, "OMPI_COMM_WORLD_LOCAL_RANK=");
+    char *own = gpus;
+    for (long skip = place ? strtol(place, NULL, 10) : 0; own && skip > 0; skip--) {
+        own = strchr(own, ',');
+        if (own) own++;
+    }
+    if (!gpus || !place || !own) return gpus;
+    own[strcspn(own, ",")] = 0;
+    return own;
 }
 
 /* The agent's own wrappers hand the GPUs on and never open them. */

@@ -64,7 +64,7 @@ class TestDemo:
         said = demo.said()
         assert "its 6 machines and 40 GPUs are simulated" in said
         assert f"Its data is apart, in {demo.data_dir}" in said
-        assert f"Sign in as admin with the password {demo.password}." in said
+        assert f"Sign in as admin with the password {demo.password}\n" in said
         names = {machine.name for machine in FLEET}
         eventually(lambda: {node["name"] for node in demo.asked("nodes/") if node["gpus"]} == names, 60, "all have GPUs")
         eventually(lambda: any(_most_used(node) > 50 for node in demo.asked("nodes/")), 90, "a GPU works")

@@ -63,6 +63,16 @@ class TestVisible:
             trainer.communicate(b"\n")
         assert ask(path, code)["on"] == [[], []]
 
+    def test_of_several_gpus_a_rank_is_on_the_one_at_its_place(self, tmp_path: Path) -> None:
+        gpus = [h100(f"{tmp_path} {index}", processes="visible") for index in range(3)]
+        path = Scenario(gpus).write(tmp_path / "scenario")
+        code = LIST + "first(); tell(on=[len(processes(nvml.nvmlDeviceGetHandleByIndex(i))) for i in range(3)])"
+        given = ",".join(gpu.uuid for gpu in gpus)
+        assert ask(path, code, CUDA_VISIBLE_DEVICES=given, LOCAL_RANK="1") == {"on": [0, 1, 0]}
+        assert ask(path, code, CUDA_VISIBLE_DEVICES=given, OMPI_COMM_WORLD_LOCAL_RANK="2") == {"on": [0, 0, 1]}
+        assert ask(path, code, CUDA_VISIBLE_DEVICES=given, LOCAL_RANK="7") == {"on": [1, 1, 1]}
+        assert ask(path, code, CUDA_VISIBLE_DEVICES=given) == {"on": [1, 1, 1]}
+
     def test_a_gpu_works_only_while_it_is_held(self, tmp_path: Path) -> None:
         values = {"utilization_pct": WhileHeld(93, 0), "memory_used_bytes": WhileHeld(5000, 1000)}
         gpu = h100(str(tmp_path), processes="visible", values=values)

@@ -121,7 +121,7 @@ def _prepare(*options: str) -> dict[str, str]:
         write_secret(places.LOGS / "prepare.log", err)
         raise Stop(f"What TrainHub keeps could not be made ready: {last[0]} (see {places.LOGS / 'prepare.log'}).")
     prepared = json.loads(out.strip().splitlines()[-1])
-    if prepared["password"]:
+    if prepared["password"] and not options:  # a demo tells it each time
         say(f"The first account is admin with the password {prepared['password']} (shown this one time).")
     return dict(prepared)
 

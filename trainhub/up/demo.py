@@ -69,7 +69,7 @@ def notice() -> str:
     gpus = sum(len(machine.scenario(Moment(0, 0)).gpus) for machine in FLEET)
     return (
         f"This is a demo: its {len(FLEET)} machines and {gpus} GPUs are simulated, and small trainings start by themselves.\n"
-        f"Sign in as admin{_password()}.\n"
+        f"Sign in as admin{_password()}\n"
         f"Its data is apart, in {places.DATA_DIR}; remove that folder to begin anew.\n"
         "Ctrl-C stops the demo and ends all that it started."
     )
