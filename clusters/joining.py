@@ -16,7 +16,7 @@ from django.utils import timezone
 from clusters import journal
 from clusters.enrolment import EnrolmentError, check_name, enrol, name_of_host
 from clusters.heartbeat import status
-from clusters.models import Cluster, JoinToken, Node
+from clusters.models import Cluster, JoinToken, Node, ProvidedMachine
 from clusters.states import NodeStatus
 from workspaces import audit
 from workspaces.models import User
@@ -46,9 +46,11 @@ class Joined:
     token: str
 
 
-def invite(cluster: str, name: str, by: User | None, *, monitor_only: bool = False) -> tuple[JoinToken, str]:
+def invite(
+    cluster: str, name: str, by: User | None, *, monitor_only: bool = False, actor: str = "command line"
+) -> tuple[JoinToken, str]:
     """A new join token and its text, which exists nowhere else. `name` empty: the machine names itself. `monitor_only`: the
-    machine is to be watched, and takes no runs."""
+    machine is to be watched, and takes no runs. `actor`: who invites where it is nobody."""
     check_name("cluster", cluster)
     if name:
         check_name("name", name)
@@ -58,7 +60,7 @@ def invite(cluster: str, name: str, by: User | None, *, monitor_only: bool = Fal
         monitor_only=monitor_only,
     )
     purpose: dict[str, Any] = {"monitor_only": True} if monitor_only else {}
-    audit.record(by or "command line", "node.invited", name or "any name", cluster=cluster, **purpose)
+    audit.record(by or actor, "node.invited", name or "any name", cluster=cluster, **purpose)
     fingerprint = ca_fingerprint()
     return made, f"{text}.{fingerprint}" if fingerprint else text
 
@@ -77,7 +79,7 @@ def join(text: str, name: str, hostname: str, *, replace: bool = False, address:
         node.save(update_fields=["monitor_only"])
     token.used_at, token.node = timezone.now(), node
     token.save(update_fields=["used_at", "node"])
-    inviter = token.created_by.get_username() if token.created_by else "command line"
+    inviter = _inviter(token)
     did = "joined" if known is None else "took the node's place in"
     message = f"The machine {hostname or 'without a name'} at {address or 'an unknown address'} {did} cluster {token.cluster}."
     watched = " It is only watched, and takes no runs." if node.monitor_only else ""
@@ -101,6 +103,13 @@ def ca_fingerprint() -> str:
 
 def cluster_names() -> list[str]:
     return list(Cluster.objects.order_by("name").values_list("name", flat=True))
+
+
+def _inviter(token: JoinToken) -> str:
+    if token.created_by is not None:
+        return token.created_by.get_username()
+    is_made = ProvidedMachine.objects.filter(name=token.name, cluster__name=token.cluster).exists()
+    return f"the provider of cluster {token.cluster}" if is_made else "command line"
 
 
 def _usable(text: str) -> JoinToken:

@@ -12,7 +12,7 @@ from django.utils import timezone
 from clusters.hearing import heard
 from clusters.heartbeat import silence_s, status
 from clusters.inventory import interpreters_of
-from clusters.life.states import LEAVING
+from clusters.life.states import COMING, LEAVING
 from clusters.models import Cluster, Gpu, Lease, Node, ProvidedMachine
 from clusters.states import NodeStatus
 from clusters.visibility import may_use
@@ -45,6 +45,9 @@ def offers(
     now = timezone.now()
     span = heard(now)
     chosen = cluster.nodes.filter(revoked_at=None, monitor_only=False).exclude(machine__state__in=LEAVING)
+    if cluster.provider:
+        # Whether such a node is what was asked for is not known before its machine is up.
+        chosen = chosen.exclude(name__in=cluster.machines.filter(state__in=COMING).values("name"))
     if names is not None:
         chosen = chosen.filter(name__in=names)
     nodes = [(node, status(node, now, span)) for node in chosen.defer("vitals").order_by("name")]

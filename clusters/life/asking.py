@@ -27,7 +27,7 @@ def provision(pk: int) -> None:
     machine = _begin(pk, MachineState.WANTED, MachineState.PROVISIONING)
     if machine is None:
         return
-    invitation, token = invite(machine.cluster.name, machine.name, None)
+    invitation, token = invite(machine.cluster.name, machine.name, None, actor="hub")
     ProvidedMachine.objects.filter(pk=machine.pk).update(token=invitation)
     try:
         answer = _call(machine, "provision", {**_offer(machine, token)}, secrets=(token, token.partition(".")[0]))

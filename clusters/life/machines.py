@@ -77,7 +77,7 @@ def pause_s(tries: int) -> float:
 
 def grows_again_at(cluster: Cluster) -> datetime | None:
     """Until when nothing more is asked of a provider whose last machines have all failed; None = it may be asked."""
-    worked = cluster.machines.filter(node__isnull=False).aggregate(at=Max("asked_at"))["at"]
+    worked = cluster.machines.filter(node__isnull=False, failures=0).aggregate(at=Max("asked_at"))["at"]
     failed = cluster.machines.filter(state=MachineState.FAILED)
     if worked is not None:
         failed = failed.filter(changed_at__gt=worked)

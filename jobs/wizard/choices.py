@@ -40,6 +40,11 @@ class ClusterChoice:
         return words([node.name for node in self.nodes if node.silent_s is not None])
 
     @property
+    def to_come(self) -> int:
+        """How many more nodes its provider makes when runs wait."""
+        return sum(node.is_coming for node in self.nodes)
+
+    @property
     def gpus_free(self) -> int:
         return sum(len(node.gpus) for node in self.ready)
 

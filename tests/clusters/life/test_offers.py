@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from clusters.leases import acquire, nodes_of
-from clusters.models import Cluster, Gpu, Node
+from clusters.models import Cluster, Gpu, Node, ProvidedMachine
 from tests.clusters.builders import cluster, gpus_wanted, ready_node, taken, workspace
 from trainhub_launch.machine import GPU_LOST
 from trainhub_launch.placement import Demand, Placement, Refusal
@@ -95,3 +95,13 @@ class TestGrowing:
     def test_while_drained_nothing_comes(self) -> None:
         Cluster.objects.update(drained_at=timezone.now())
         assert nodes_of(cluster(), workspace()) == ()
+
+    def test_a_node_whose_machine_is_not_up_yet_is_not_offered(self) -> None:
+        """It may turn out smaller than what was asked for, and be released again."""
+        machine = ProvidedMachine.objects.create(cluster=cluster(), name="alpha", state="joining")
+        ready_node("alpha", "GPU-a")
+        assert all(node.is_coming for node in nodes_of(cluster(), workspace()))
+        ProvidedMachine.objects.update(state="up", node=Node.objects.get())
+        found = nodes_of(cluster(), workspace())
+        assert [node.name for node in found if not node.is_coming] == [machine.name]
+        assert sum(node.is_coming for node in found) == 2

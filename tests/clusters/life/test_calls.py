@@ -1,0 +1,44 @@
+"""Calls to providers run beside the worker: at most so many, one for each machine, and one that hangs delays nobody else."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from pytest_django import Settings
+
+from clusters.life import calls
+from tests.hub import eventually
+
+WAIT_S = 20
+
+
+class TestStart:
+    def test_at_most_so_many_at_once(self, settings: Settings) -> None:
+        settings.PROVIDER_CALLS = 2
+        go, done = threading.Event(), threading.Semaphore(0)
+
+        def hang() -> None:
+            go.wait(WAIT_S)
+            done.release()
+
+        try:
+            assert calls.start("a", hang)
+            assert calls.start("b", hang)
+            assert not calls.start("c", hang), "as many as may be"
+            assert not calls.start("a", hang), "one of that name runs"
+        finally:
+            go.set()
+        assert done.acquire(timeout=WAIT_S)
+        assert done.acquire(timeout=WAIT_S)
+        eventually(lambda: calls.start("c", done.release), WAIT_S, "there is room again")
+
+    def test_one_that_breaks_gives_its_place_back(self, settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
+        settings.PROVIDER_CALLS = 1
+
+        def breaks() -> None:
+            raise RuntimeError("of ours")
+
+        assert eventually(lambda: calls.start("a", breaks), WAIT_S)
+        assert eventually(lambda: calls.start("a", lambda: None), WAIT_S)
+        assert "could not be carried through" in caplog.text
