@@ -22,7 +22,7 @@ WELL, LOST, UNREAD = "well", "lost", "unread"
 """UNREAD: the library is lost as a whole, so nobody knows about the device."""
 SILENT_FROM = 3
 """A device that fails so many questions at once and answers none is lost."""
-FIRST_WINDOW_US = 5_000_000
+WINDOW_US = 10_000_000
 
 
 class Device:
@@ -57,7 +57,6 @@ class Device:
             self._reader.close()
         self._reader = self._readings = None
         self._processes_at = float("-inf")
-        self._sm_pct, self._used_until_us = {}, 0
 
     def take(self, now: float) -> Round:
         return self._readings.take(now) if self._readings is not None else Round(0, 0)
@@ -89,7 +88,11 @@ class Device:
     def _take_usage(self, reader: Reader, _: float) -> Mapping[str, float]:
         """A process without a sample was not seen working: that is not known, and not 0."""
         self._sm_pct = {}
-        seen = reader.usage(self._used_until_us or int(time.time() * 1e6) - FIRST_WINDOW_US)
+        until = time.time_ns() // 1000
+        # Also when the machine's clock was set back: nothing would be newer for as long.
+        if not until - WINDOW_US <= self._used_until_us <= until:
+            self._used_until_us = until - WINDOW_US
+        seen = reader.usage(self._used_until_us)
         each = defaultdict(list)
         for pid, _at, sm_pct in seen:
             if 0 <= sm_pct <= 100:  # drivers are known to tell nonsense for processes that have just ended

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from simulator import xid
+from simulator import library, xid
+from simulator.build import NAME
 from simulator.models import h100
 from tests.node.gpu_world import LONG, World, two_gpus
 from tests.simulator.worlds import eight_h100, one_gpu, split_h100
@@ -199,6 +201,25 @@ class TestLostLibrary:
 
         assert (seen.driver, seen.trouble) == ("580.1", "")
         assert [gpu.state for gpu in seen.gpus.values()] == ["ok", "ok"]
+
+    def test_by_an_update_of_the_driver_is_loaded_from_the_new_file(self, tmp_path: Path) -> None:
+        shutil.copy(library() / NAME, tmp_path / NAME)
+        scenario = two_gpus()
+        with World(scenario, tmp_path, LD_LIBRARY_PATH=str(tmp_path)) as world:
+            world.read()
+            shutil.copy(library() / NAME, tmp_path / "update")
+            (tmp_path / "update").replace(tmp_path / NAME)
+            scenario.call_error = scenario.init_error = VERSION_MISMATCH
+            world.change()
+            world.read()
+            world.read(LONG)
+            scenario.call_error = scenario.init_error = 0
+            world.change()
+            assert [gpu.state for gpu in world.read(LONG).gpus.values()] == ["ok", "ok"]
+            mapped = [line for line in Path(f"/proc/{world.process.pid}/maps").read_text().splitlines() if NAME in line]
+
+        assert mapped
+        assert not [line for line in mapped if line.endswith("(deleted)")]
 
     def test_forgets_a_gpu_that_was_lost_meanwhile_as_such(self, tmp_path: Path) -> None:
         scenario = two_gpus()

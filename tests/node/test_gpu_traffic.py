@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from simulator import Process, Scenario
-from simulator.models import a100
+from simulator.models import a100, in_mig_mode
 from tests.node.gpu_world import World
 from tests.simulator.worlds import one_gpu, split_h100
 
@@ -144,6 +144,18 @@ class TestMig:
 
         assert [one.pid for one in seen.gpus[scenario.gpus[0].mig[0].uuid].processes] == [os.getpid()]
         assert seen.gpus[scenario.gpus[0].mig[1].uuid].processes == ()
+
+    def test_a_gpu_that_is_split_while_it_is_watched_runs_nothing_itself_any_more(self, tmp_path: Path) -> None:
+        scenario = one_gpu(processes=[Process(os.getpid(), 2**30)])
+        with World(scenario, tmp_path) as world:
+            world.read()
+            in_mig_mode(scenario.gpus[0], parts=1)
+            world.change()
+            seen = world.read(5)
+
+        whole, part = seen.gpus.values()
+        assert (whole.mig, whole.processes, whole.state, part.parent) == (True, (), "ok", whole.uuid)
+        assert seen.events == ()
 
     def test_a_part_that_is_taken_apart_goes_without_a_word(self, tmp_path: Path) -> None:
         scenario = split_h100(parts=2)

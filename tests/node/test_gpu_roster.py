@@ -1,0 +1,154 @@
+"""What a roster does when its library is slow, stuck or needs to be opened anew: a library in memory stands at the port."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from trainhub_node import gpu_events, gpu_roster
+from trainhub_node.gpu_errors import DRIVER_NOT_LOADED, GPU_IS_LOST, NOT_SUPPORTED, TIMEOUT, sorted_out
+from trainhub_node.gpu_events import Occurrence
+from trainhub_node.gpu_library import Field, Found, Plain
+from trainhub_node.gpu_processes import nobodys
+from trainhub_node.gpu_roster import Roster
+
+
+class Driver:
+    """`gpus` are there; of those, `lost` do not answer before the library is opened again. `hold`: a reading waits for it."""
+
+    def __init__(self, *gpus: str) -> None:
+        self.gpus = gpus
+        self.lost: set[str] = set()
+        self.known: tuple[str, ...] = ()
+        self.fails = 0
+        self.opened = self.closed = 0
+        self.hold: threading.Event | None = None
+        self.inside = threading.Event()
+        self.told = threading.Event()
+
+    def open(self) -> tuple[str, str]:
+        self.opened += 1
+        if self.fails:
+            raise sorted_out(self.fails, "no")
+        self.known = tuple(gpu for gpu in self.gpus if gpu not in self.lost)
+        return "570.1", "12.8"
+
+    def close(self) -> None:
+        self.closed += 1
+
+    def listed(self) -> list[Found]:
+        return [Found(uuid=gpu, index=at, name="GPU", handle=gpu, handle_id=at + 1) for at, gpu in enumerate(self.known)]
+
+    def hear(self, _: Found) -> bool:
+        return True
+
+    def wait(self) -> Occurrence:
+        self.told.wait(0.01)
+        raise sorted_out(TIMEOUT, "Timeout")
+
+    def plain(self, _: Found) -> Sequence[Plain]:
+        return [(("power_w",), self._power)]
+
+    def _power(self, gpu: str) -> Mapping[str, float]:
+        self.inside.set()
+        if self.hold is not None:
+            self.hold.wait(30)
+        if gpu not in self.known or gpu in self.lost:
+            raise sorted_out(GPU_IS_LOST, "GPU is lost")
+        return {"power_w": 70}
+
+    def fields(self, *_: Any, **__: Any) -> Mapping[Field, float]:
+        raise sorted_out(NOT_SUPPORTED, "Not Supported")
+
+    def throughput(self, _: Any) -> Mapping[str, float]:
+        raise sorted_out(NOT_SUPPORTED, "Not Supported")
+
+    def has_gpm(self, _: Found) -> bool:
+        return False
+
+    def processes(self, _: Any) -> Mapping[int, int | None]:
+        return {}
+
+    def usage(self, _: Any, since_us: int) -> Sequence[tuple[int, int, float]]:
+        return ()
+
+
+def roster_of(driver: Driver) -> Roster:
+    return Roster(driver, nobodys)  # type: ignore[arg-type]  # GPM's samples are never asked for
+
+
+class TestReopening:
+    def test_brings_back_a_gpu_that_only_a_new_session_can_see(self) -> None:
+        driver = Driver("GPU-1")
+        roster = roster_of(driver)
+        roster.read(0)
+        driver.lost.add("GPU-1")
+        assert roster.read(1)[0].state == "lost"
+        assert roster.read(62)[0].state == "lost"
+        driver.lost.clear()  # the session of before still does not know it
+        (fact,) = roster.read(200)
+        roster.close()
+
+        assert (fact.state, fact.numbers) == ("ok", {"power_w": 70})
+        assert driver.opened == driver.closed
+
+    def test_is_left_alone_while_another_gpu_works(self) -> None:
+        driver = Driver("GPU-1", "GPU-2")
+        roster = roster_of(driver)
+        for second in range(300):
+            if second == 5:
+                driver.lost.add("GPU-1")
+            facts = roster.read(second)
+        roster.close()
+
+        assert [fact.state for fact in facts] == ["lost", "ok"]
+        assert driver.opened == 1
+
+    def test_is_tried_ever_more_seldom(self) -> None:
+        driver = Driver("GPU-1")
+        driver.fails = DRIVER_NOT_LOADED
+        roster = roster_of(driver)
+        for second in range(3600):
+            roster.read(second)
+
+        assert 3600 / 60 <= driver.opened < 150
+
+
+class TestClosing:
+    def test_does_not_wait_for_ever_for_a_reading_that_hangs(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(gpu_roster, "PATIENCE_S", 0.05)
+        driver = Driver("GPU-1")
+        driver.hold = threading.Event()
+        roster = roster_of(driver)
+        reading = threading.Thread(target=roster.read, args=(0,))
+        reading.start()
+        assert driver.inside.wait(20)
+
+        roster.close()
+        assert driver.closed == 0
+        driver.hold.set()
+        reading.join(20)
+
+    def test_leaves_the_library_open_while_the_listener_is_inside(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(gpu_events, "LONGEST_CALL_S", 0.05)
+        driver, go_on = Driver("GPU-1"), threading.Event()
+        monkeypatch.setattr(driver, "wait", lambda: go_on.wait(30))
+        roster = roster_of(driver)
+        roster.read(0)
+
+        roster.close()
+        assert driver.closed == 0
+        go_on.set()
+
+    def test_reads_nothing_afterwards(self) -> None:
+        driver = Driver("GPU-1")
+        roster = roster_of(driver)
+        roster.read(0)
+        roster.close()
+        (fact,) = roster.read(100)
+
+        assert (fact.uuid, fact.numbers) == ("GPU-1", {})
+        assert (driver.opened, driver.closed) == (1, 1)
