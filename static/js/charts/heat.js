@@ -15,11 +15,6 @@ const [ROW_PX, LEAST_PX, MOST_PX] = [12, 120, 640];
 const AGAIN_MS = 10_000;
 const MARGIN = { l: 110, r: 8, t: 4, b: 24 };
 
-mount("heat", (element) => {
-  const map = new HeatMap(element);
-  return () => map.close();
-});
-
 /** The answer's rows, or a row per node where there are too many. */
 export function rowsOf(answer, most = MOST_ROWS) {
   const rows = answer.rows.map(({ node, index, mean }) => ({ label: `${node} · ${index}`, node, values: mean }));
@@ -107,3 +102,9 @@ class HeatMap {
     for (const undo of this.undo) undo();
   }
 }
+
+// Last: what is on the page already is mounted at once.
+mount("heat", (element) => {
+  const map = new HeatMap(element);
+  return () => map.close();
+});
