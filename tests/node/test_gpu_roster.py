@@ -17,11 +17,10 @@ from trainhub_node.gpu_roster import Roster
 
 
 class Driver:
-    """`gpus` are there; of those, `lost` do not answer before the library is opened again. `hold`: a reading waits for it."""
+    """`gpus` are there, and a session knows those that were when it was opened and never left. `hold`: a reading waits for it."""
 
     def __init__(self, *gpus: str) -> None:
         self.gpus = gpus
-        self.lost: set[str] = set()
         self.known: tuple[str, ...] = ()
         self.fails = 0
         self.opened = self.closed = 0
@@ -33,8 +32,12 @@ class Driver:
         self.opened += 1
         if self.fails:
             raise sorted_out(self.fails, "no")
-        self.known = tuple(gpu for gpu in self.gpus if gpu not in self.lost)
+        self.known = self.gpus
         return "570.1", "12.8"
+
+    def lose(self, gone: str) -> None:
+        self.gpus = tuple(gpu for gpu in self.gpus if gpu != gone)
+        self.known = tuple(gpu for gpu in self.known if gpu != gone)
 
     def close(self) -> None:
         self.closed += 1
@@ -56,7 +59,7 @@ class Driver:
         self.inside.set()
         if self.hold is not None:
             self.hold.wait(30)
-        if gpu not in self.known or gpu in self.lost:
+        if gpu not in self.known:
             raise sorted_out(GPU_IS_LOST, "GPU is lost")
         return {"power_w": 70}
 
@@ -85,10 +88,10 @@ class TestReopening:
         driver = Driver("GPU-1")
         roster = roster_of(driver)
         roster.read(0)
-        driver.lost.add("GPU-1")
+        driver.lose("GPU-1")
         assert roster.read(1)[0].state == "lost"
         assert roster.read(62)[0].state == "lost"
-        driver.lost.clear()  # the session of before still does not know it
+        driver.gpus = ("GPU-1",)
         (fact,) = roster.read(200)
         roster.close()
 
@@ -100,7 +103,7 @@ class TestReopening:
         roster = roster_of(driver)
         for second in range(300):
             if second == 5:
-                driver.lost.add("GPU-1")
+                driver.lose("GPU-1")
             facts = roster.read(second)
         roster.close()
 
