@@ -6,8 +6,10 @@ what opens an alert is unique, what fires or clears it is a guarded update.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
+from functools import partial
+from typing import TypeVar
 
 from django.conf import settings
 from django.db import transaction
@@ -24,6 +26,10 @@ PENDING, FIRING, CLEARED = "pending", "firing", "cleared"
 GAP = timedelta(seconds=60)
 """A condition that nobody looked at for longer has not been shown to last."""
 BATCH = 500
+AT_ONCE = 50
+"""Alerts of one transaction: few, because everybody else waits for it on SQLite."""
+T = TypeVar("T")
+Change = Callable[[], None]
 
 
 def evaluate(now: datetime) -> None:
@@ -33,14 +39,15 @@ def evaluate(now: datetime) -> None:
 
 def settle(judged: Judged, now: datetime) -> None:
     known = _open()
-    _begin([case for key, case in judged.cases.items() if key not in known], now)
-    known = _open()
-    for alert in known.values():
-        case = judged.cases.get(alert.key)
-        if case is None:
-            _miss(alert, judged, now)
-        elif alert.state == PENDING:
-            _wait(alert, case, now)
+    new = [case for key, case in judged.cases.items() if key not in known]
+    if new:
+        _begin(new, now)
+        known = _open()
+    changes = [change for alert in known.values() if (change := _change(alert, judged, now)) is not None]
+    for some in _batches(changes, AT_ONCE):
+        with transaction.atomic():
+            for change in some:
+                change()
     _see([alert.pk for alert in known.values() if alert.key in judged.cases], now)
 
 
@@ -55,7 +62,12 @@ def firing_of(holder: str) -> list[Alert]:
 
 
 def firing() -> QuerySet[Alert]:
-    return Alert.objects.filter(state=FIRING).select_related("node", "node__cluster")
+    return shown().filter(state=FIRING)
+
+
+def shown() -> QuerySet[Alert]:
+    """With their nodes, but for what is large of these."""
+    return Alert.objects.select_related("node", "node__cluster").defer("node__vitals", "node__interpreters")
 
 
 def forget(now: datetime) -> None:
@@ -68,8 +80,7 @@ GRAVEST_FIRST: tuple[OrderBy | str, ...] = ("severity", F("fired_at").desc(nulls
 
 
 def _open() -> dict[str, Alert]:
-    rows = Alert.objects.exclude(state=CLEARED).select_related("node", "node__cluster")
-    return {alert.key: alert for alert in rows}
+    return {alert.key: alert for alert in Alert.objects.exclude(state=CLEARED)}
 
 
 def _begin(cases: Sequence[Case], now: datetime) -> None:
@@ -84,16 +95,42 @@ def _begin(cases: Sequence[Case], now: datetime) -> None:
 
 
 def _see(found: Sequence[int], now: datetime) -> None:
-    for some in _batches(found):
+    for some in _batches(found, BATCH):
         Alert.objects.filter(pk__in=some, seen_at__lt=now).update(seen_at=now)
 
 
-def _wait(alert: Alert, case: Case, now: datetime) -> None:
-    """A condition that holds, and has not fired yet."""
+def _change(alert: Alert, judged: Judged, now: datetime) -> Change | None:
+    """What is to become of an open alert; None: it stays as it is."""
+    case = judged.cases.get(alert.key)
+    if case is None:
+        return None if _is_unknown(alert, judged) else _missed(alert, now)
+    if alert.state != PENDING:
+        return None
     if now - alert.seen_at > GAP:
-        Alert.objects.filter(pk=alert.pk, state=PENDING).update(since=now)
-    elif now - alert.since >= timedelta(seconds=case.rule.lasts_s(limits())):
-        _fire(alert, case, now)
+        return partial(_begin_anew, alert, now)
+    return partial(_fire, alert, case, now) if now - alert.since >= timedelta(seconds=case.rule.lasts_s(limits())) else None
+
+
+def _missed(alert: Alert, now: datetime) -> Change | None:
+    rule = RULES.get(alert.kind)
+    gone = now - alert.seen_at
+    if alert.state == PENDING:
+        return partial(_drop, alert) if gone > timedelta(seconds=rule.forgives_s if rule else 0.0) else None
+    return partial(_clear, alert, now) if gone >= timedelta(seconds=rule.hold_s if rule else 0.0) else None
+
+
+def _begin_anew(alert: Alert, now: datetime) -> None:
+    Alert.objects.filter(pk=alert.pk, state=PENDING).update(since=now)
+
+
+def _drop(alert: Alert) -> None:
+    """What never fired is no history."""
+    Alert.objects.filter(pk=alert.pk, state=PENDING).delete()
+
+
+def _clear(alert: Alert, now: datetime) -> None:
+    if Alert.objects.filter(pk=alert.pk, state=FIRING).update(state=CLEARED, cleared_at=now):
+        tell(shown().get(pk=alert.pk), now)
 
 
 def _fire(alert: Alert, case: Case, now: datetime) -> None:
@@ -106,24 +143,8 @@ def _fire(alert: Alert, case: Case, now: datetime) -> None:
             "holder_label": held.label if held else "", "holder_workspace": held.workspace if held else None,
         },
     }
-    with transaction.atomic():
-        if Alert.objects.filter(pk=alert.pk, state=PENDING).update(**fields):
-            tell(Alert.objects.select_related("node", "node__cluster").get(pk=alert.pk), now)
-
-
-def _miss(alert: Alert, judged: Judged, now: datetime) -> None:
-    """A condition that was not found: is it gone, or is nothing known of it?"""
-    if _is_unknown(alert, judged):
-        return
-    rule = RULES.get(alert.kind)
-    gone = now - alert.seen_at
-    if alert.state == PENDING:
-        if gone > timedelta(seconds=rule.forgives_s if rule else 0.0):
-            Alert.objects.filter(pk=alert.pk, state=PENDING).delete()
-    elif gone >= timedelta(seconds=rule.hold_s if rule else 0.0):
-        with transaction.atomic():
-            if Alert.objects.filter(pk=alert.pk, state=FIRING).update(state=CLEARED, cleared_at=now):
-                tell(Alert.objects.select_related("node", "node__cluster").get(pk=alert.pk), now)
+    if Alert.objects.filter(pk=alert.pk, state=PENDING).update(**fields):
+        tell(shown().get(pk=alert.pk), now)
 
 
 def _is_unknown(alert: Alert, judged: Judged) -> bool:
@@ -143,7 +164,7 @@ def _scope(alert: Alert) -> str:
     return ":".join(alert.key.split(":")[:2])
 
 
-def _batches(found: Collection[int]) -> Iterator[list[int]]:
+def _batches(found: Iterable[T], most: int) -> Iterator[list[T]]:
     ordered = list(found)
-    for first in range(0, len(ordered), BATCH):
-        yield ordered[first : first + BATCH]
+    for first in range(0, len(ordered), most):
+        yield ordered[first : first + most]

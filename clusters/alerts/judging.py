@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from clusters.alerts.facts import Finding, Found, GpuFacts, Held, NodeFacts
 from clusters.alerts.limits import Limits
 from clusters.alerts.node_rules import RunFacts
 from clusters.alerts.rules import GPU_RULES, NODE_RULES, RUN_RULES, GpuRule, NodeRule, Rule
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ def judge(nodes: Sequence[NodeFacts], limits: Limits) -> Judged:
     )
 
 
+_complained: set[str] = set()
 Asked = tuple[Rule, str, str, int | None, Held | None, Found]
 
 
@@ -83,18 +87,29 @@ def _all(nodes: Sequence[NodeFacts], limits: Limits) -> Iterator[Asked]:
         for rule in RUN_RULES:
             if rule.is_on(limits):
                 subject = run.held.holder
-                yield rule, f"{rule.kind}:{subject}", subject, None, run.held, rule.condition(run, limits)
+                yield rule, f"{rule.kind}:{subject}", subject, None, run.held, _found(rule.kind, rule.condition, run, limits)
 
 
 def _of_node(node: NodeFacts, rules: Sequence[NodeRule], limits: Limits) -> Iterator[Asked]:
     for rule in rules:
         if node.is_heard or rule.of_silent:
-            yield rule, f"{rule.kind}:{node.pk}", "", node.pk, None, rule.condition(node, limits)
+            yield rule, f"{rule.kind}:{node.pk}", "", node.pk, None, _found(rule.kind, rule.condition, node, limits)
 
 
 def _of_gpu(gpu: GpuFacts, node: NodeFacts, rules: Sequence[GpuRule], limits: Limits) -> Iterator[Asked]:
     for rule in rules:
-        yield rule, f"{rule.kind}:{gpu.uuid}", gpu.uuid, node.pk, gpu.held, rule.condition(gpu, node, limits)
+        yield rule, f"{rule.kind}:{gpu.uuid}", gpu.uuid, node.pk, gpu.held, _found(rule.kind, rule.condition, gpu, node, limits)
+
+
+def _found(kind: str, condition: Callable[..., Found], *facts: object) -> Found:
+    """One rule that fails over odd facts must not silence all others: then nothing is known."""
+    try:
+        return condition(*facts)
+    except Exception:
+        if kind not in _complained:
+            _complained.add(kind)
+            log.exception("The rule %s failed; it is told this once", kind)
+        return None
 
 
 def _runs(nodes: Sequence[NodeFacts]) -> list[RunFacts]:

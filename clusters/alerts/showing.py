@@ -50,7 +50,7 @@ def visible(workspace: Workspace, run: str = "") -> QuerySet[Alert]:
     found = Alert.objects.filter(state__in=TOLD, node__cluster__in=clusters_of(workspace).order_by().values("pk"))
     if run:
         found = found.filter(holder=run, facts__holder_workspace=workspace.pk)
-    return found.select_related("node", "node__cluster")
+    return found.select_related("node", "node__cluster").defer("node__vitals", "node__interpreters")
 
 
 def firing_count(workspace: Workspace) -> int:

@@ -20,6 +20,10 @@ CHOICES: dict[str, str] = {
     RUN_CANCELED: "A run is canceled",
 }
 """What a channel may ask for, and how its form says it."""
+SHORT = {
+    "alert.critical": "critical alerts", "alert.warning": "warnings", "alert.cleared": "what clears",
+    RUN_COMPLETED: "completed runs", RUN_FAILED: "failed runs", RUN_CANCELED: "canceled runs",
+}
 USUAL = ("alert.critical", "alert.cleared", RUN_FAILED)
 """Chosen where nobody chooses."""
 

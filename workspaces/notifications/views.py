@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.models import Channel
 from workspaces.notifications import channels, outcomes
-from workspaces.notifications.events import CHOICES
+from workspaces.notifications.events import SHORT
 from workspaces.notifications.forms import ChannelForm
 from workspaces.states import Role
 
@@ -104,7 +104,7 @@ def _row(channel: Channel) -> dict[str, Any]:
     return {
         "channel": channel, "scope": channels.scope_of(channel), "target": channels.shown_target(channel), "state": state,
         "tone": TONES[state], "icon": ICONS[state], "waiting": channel.waiting,  # type: ignore[attr-defined]
-        "events": [CHOICES[name] for name in channel.events if name in CHOICES],
+        "events": [SHORT[name] for name in channel.events if name in SHORT],
     }
 
 

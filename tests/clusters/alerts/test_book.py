@@ -57,8 +57,8 @@ def nothing(_: World) -> None:
 
 SCENARIOS: dict[str, tuple[Callable[[World], None], Callable[[World], None], float]] = {
     # kind: what makes it hold, what ends it, after how many minutes it is sure to have fired
-    "gpu_idle": (numbers(utilization_pct=0.0), numbers(utilization_pct=80.0), 15.2),
-    "gpu_hang": (numbers(utilization_pct=100.0, power_w=100.0), numbers(power_w=600.0), 5.2),
+    "gpu_idle": (numbers(utilization_pct=0.0), numbers(utilization_pct=80.0), 16),
+    "gpu_hang": (numbers(utilization_pct=100.0, power_w=100.0), numbers(power_w=600.0), 6),
     "gpu_throttled": (numbers(throttled_thermal_pct=50.0), numbers(throttled_thermal_pct=0.0), 1.2),
     "gpu_hot": (numbers(temperature_c=95.0), numbers(temperature_c=60.0), 1.2),
     "gpu_memory": (numbers(memory_used_bytes=139.5 * GIB), numbers(memory_used_bytes=70.0 * GIB), 1.2),
@@ -66,9 +66,9 @@ SCENARIOS: dict[str, tuple[Callable[[World], None], Callable[[World], None], flo
     "gpu_xid": (lambda world: world.happen("xid", "GPU-a", 79), lambda world: world.happen("gpu_back", "GPU-a"), 0.2),
     "gpu_rows": (counters(remapped_rows_pending=1), counters(remapped_rows_pending=0), 0.2),
     "gpu_pages": (counters(retired_pages_pending=1), counters(retired_pages_pending=0), 0.2),
-    "gpu_pcie": (counters(pcie_width=4, pcie_width_max=16), counters(pcie_width=16, pcie_width_max=16), 5.2),
+    "gpu_pcie": (counters(pcie_width=4, pcie_width_max=16), counters(pcie_width=16, pcie_width_max=16), 6),
     "gpu_lost": (lambda world: world.lose("GPU-a"), lambda world: world.lose("GPU-a", "ok"), 0.2),
-    "gpu_stray": (vitals(processes={"GPU-b": [STRAY]}), vitals(processes={}), 5.2),
+    "gpu_stray": (vitals(processes={"GPU-b": [STRAY]}), vitals(processes={}), 6),
     "node_silent": (silence(True), silence(False), 1.0),
     "node_nvml": (field(nvml="The driver is gone."), field(nvml=""), 0.8),
     "node_disk": (vitals(disk_free_bytes=GIB), vitals(disk_free_bytes=90 * GIB), 0.2),
@@ -116,7 +116,7 @@ class TestEachRule:
         world.set("GPU-b", utilization_pct=90.0)
         world.tick(times=2)
         world.set("GPU-b", utilization_pct=15.0)
-        world.minutes(5.2)
+        world.minutes(6)
         assert states("run_unbalanced") == ["firing"]
         alert = Alert.objects.get()
         assert (alert.holder, alert.facts["gpu"], alert.node_id) == ("a" * 32, "GPU-b", world.node.pk)
@@ -150,7 +150,7 @@ class TestPending:
         world.now += timedelta(minutes=30)
         world.tick()
         assert states() == ["pending"]
-        world.minutes(15.2)
+        world.minutes(16)
         assert states() == ["firing"]
 
 
@@ -186,7 +186,7 @@ class TestUnknown:
 
     def test_a_number_that_is_not_told_any_more_neither_clears_nor_fires(self, world: World) -> None:
         world.set("GPU-a", utilization_pct=0.0)
-        world.minutes(15.2)
+        world.minutes(16)
         world.set("GPU-a", utilization_pct=None)
         world.minutes(5)
         assert states() == ["firing"]
@@ -226,7 +226,7 @@ class TestWorkers:
         world.set("GPU-a", utilization_pct=0.0)
         world.minutes(8)
         row = Alert.objects.get()
-        world.minutes(7.2)
+        world.minutes(8)
         assert Alert.objects.get().pk == row.pk
         assert states() == ["firing"]
 
