@@ -11,6 +11,7 @@ import time
 from contextlib import ExitStack
 from typing import Any
 
+from bench.idle import cpu_s
 from bench.postgresql import postgresql
 from bench.stack import ROOT, Stack, stack, summary
 
@@ -49,7 +50,8 @@ def _measured(kind: str, options: argparse.Namespace) -> list[str]:
         print(f"{kind}: {options.nodes} nodes × 8 GPUs, 30 days, {filled['chunks']:,} chunks")
         for step, size in filled["bytes_per_gpu_day"].items():
             print(f"  chunks of {step:>3} s: {size / 1e3:7.0f} kB per GPU-day")
-        print(f"  a slice (8 GPUs and the machine, 10 s): {filled['slice_bytes']:.0f} B")
+        slice_us = filled["slice_s"] * 1e6
+        print(f"  a slice (8 GPUs and the machine, 10 s): {filled['slice_bytes']:.0f} B, {slice_us:.0f} µs to store")
         share = filled["fold_s"] * 1000 / 1200
         print(f"  folding what a node told in 20 min: {filled['fold_s'] * 1e3:.0f} ms of CPU; 1,000 nodes: {share:.1%} of a core")
         for name, number in filled["rows"].items():
@@ -67,16 +69,17 @@ def _fill(hub: Stack, nodes: int) -> dict[str, Any]:
 
 def _times(hub: Stack, count: int) -> dict[str, float]:
     """Name -> median seconds of the whole answer over HTTP."""
-    medians = {}
+    medians, web = {}, int((hub.data / "run" / "web.pid").read_text())
     bare = [_once(hub, "/metrics/", {})[0] for _ in range(count)]
     print(summary("  an answer without numbers", bare))
     for name, path, span, query in REQUESTS:
-        seconds, size = [], 0
+        seconds, size, busy_s = [], 0, cpu_s(web)
         for _ in range(count):
             took, size = _once(hub, path, {"from": time.time() - span, **query})
             seconds.append(took)
+        each_ms = (cpu_s(web) - busy_s) / count * 1e3
         medians[name] = sorted(seconds)[count // 2]
-        print(f"{summary(f'  {name}', seconds)}   {size / 1e3:6.0f} kB")
+        print(f"{summary(f'  {name}', seconds)}   {size / 1e3:6.0f} kB   {each_ms:4.0f} ms of the web server's CPU")
     return medians
 
 

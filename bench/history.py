@@ -18,7 +18,7 @@ import numpy as np
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "trainhub.settings")
 django.setup()
 
-from django.db import connection  # noqa: E402 - only now are the models there
+from django.db import connection, transaction  # noqa: E402 - only now are the models there
 
 from clusters.models import Cluster, Gpu, Node, TelemetryChunk, TelemetrySlice  # noqa: E402
 from clusters.telemetry import folding  # noqa: E402
@@ -72,10 +72,11 @@ def main() -> None:
         for seed, subject in enumerate(subjects)
     }
     packed = {subject: list(_packed(*pair, subject=subject, begun=begun, now=now)) for subject, pair in data.items()}
+    took = []
     for number in range(options.nodes):
         name = f"bench-{number}"
         slices = _slices(name, data, begun, now)
-        _store(cluster, name, packed, slices)
+        took.append(_store(cluster, name, packed, slices))
     # The statistics that an installation has after its first minutes.
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
@@ -86,6 +87,7 @@ def main() -> None:
         told["bytes_per_gpu_day"][step] = total / GPUS / days
     told["fold_s"] = _folded(cluster, packed, _slices("folded", data, begun, now), now)
     told["slice_bytes"] = sum(map(len, slices.values())) / len(slices)
+    told["slice_s"] = min(took)
     told["chunks"] = TelemetryChunk.objects.count()
     print("FILLED", json.dumps(told))
 
@@ -123,7 +125,8 @@ def _slices(node: str, data: dict[str, tuple[Numbers, Numbers]], begun: int, now
     return slice_bytes(blocks)
 
 
-def _store(cluster: Cluster, name: str, packed: dict[str, list[TelemetryChunk]], slices: dict[int, bytes]) -> None:
+def _store(cluster: Cluster, name: str, packed: dict[str, list[TelemetryChunk]], slices: dict[int, bytes]) -> float:
+    """Seconds to store one slice."""
     node = Node.objects.create(cluster=cluster, name=name, token_digest=name)
     Gpu.objects.bulk_create(
         Gpu(uuid=f"{name}-GPU-{index}", node=node, index=index, name="NVIDIA H200") for index in range(GPUS)
@@ -133,9 +136,11 @@ def _store(cluster: Cluster, name: str, packed: dict[str, list[TelemetryChunk]],
         for subject, chunks in packed.items() for row in chunks
     )
     TelemetryChunk.objects.bulk_create(rows, batch_size=200)
+    started = time.perf_counter()
     TelemetrySlice.objects.bulk_create(
         (TelemetrySlice(node=node, start=start, data=data) for start, data in slices.items()), batch_size=200
     )
+    return (time.perf_counter() - started) / len(slices)
 
 
 def _folded(cluster: Cluster, packed: dict[str, list[TelemetryChunk]], slices: dict[int, bytes], now: int) -> float:
@@ -162,13 +167,17 @@ def _beside(pair: tuple[Numbers, Numbers], begun: int, now: int) -> dict[str, fl
             count = (pair[0].shape[1] - first) // each
             shape = (len(GPU_NAMES), count, each)
             means, peaks = (matrix[:, first : first + count * each].reshape(shape).max(axis=2) for matrix in pair)
+            took: list[float] = []
             slots = ", ".join(["%s"] * (2 + len(columns)))
             for gpu in range(GPUS):
                 lines = np.concatenate((means, peaks)).T.astype(float).round(1).tolist()
                 rows = [(f"GPU-{gpu}", begun + (first + place * each) * BUCKET_S, *line) for place, line in enumerate(lines)]
-                for part in range(0, len(rows), 500):
-                    cursor.executemany(f"INSERT INTO {table} VALUES ({slots})", rows[part : part + 500])
+                started = time.perf_counter()
+                with transaction.atomic():
+                    cursor.executemany(f"INSERT INTO {table} VALUES ({slots})", rows)
+                took.append((time.perf_counter() - started) / len(rows))
             cursor.execute("ANALYZE")
+            found[f"{label}, µs to store one"] = min(took) * 1e6
             found[f"{label}, ms"] = _timed(cursor, table, days * 86400 // 300)
             found[f"{label}, bytes per GPU-day"] = _size(cursor, table) / GPUS / days
         return found

@@ -16,7 +16,7 @@ from clusters.models import KeptSeries, Node
 from clusters.telemetry import expiry, keeping, series
 from clusters.telemetry.keeping import Kept
 from clusters.telemetry.series import NodeSeries
-from jobs.models import Attempt, AttemptNode, Member
+from jobs.models import Attempt, AttemptNode, Member, Run
 from trainhub_launch.telemetry import BUCKET_S, HOST
 
 log = logging.getLogger(__name__)
@@ -46,6 +46,9 @@ def keep_ended(now: datetime | None = None) -> int:
         start, end = span(attempt, now or datetime.now(UTC))
         try:
             keeping.keep(attempt.run_id, attempt.number, part.node, start=start, end=end)
+            if not Run.objects.filter(pk=attempt.run_id).exists():
+                # Deleted in this moment; nobody would ever look for them again.
+                keeping.forget(attempt.run_id)
             kept += 1
         except DatabaseError:
             raise

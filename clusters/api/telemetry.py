@@ -93,7 +93,7 @@ class ClusterHeat(_TelemetryView):
         if not clusters_of(workspace).filter(name=name).exists():
             raise Http404
         metric = metric_of(request.query_params)
-        asked = asked_of(request.query_params, now, takes=("metric",))
+        asked = asked_of(request.query_params, now, takes=("metric",), most_points=heat.MOST_POINTS)
         nodes = list(visible_nodes(workspace).filter(cluster__name=name, revoked_at=None))
         found = heat.heat(nodes, metric, start=asked.start, end=asked.end, points=asked.points, now=now)
         gpus = Gpu.objects.filter(node__in=[node.pk for node in nodes], present=True).select_related("node")

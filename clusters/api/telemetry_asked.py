@@ -52,7 +52,7 @@ class Asked:
 
 def asked_of(
     query: Mapping[str, str], now: float, *, takes: Collection[str] = ("metrics", "host"),
-    host: tuple[str, ...] = USUAL_HOST_METRICS, span: tuple[float, float] | None = None,
+    host: tuple[str, ...] = USUAL_HOST_METRICS, span: tuple[float, float] | None = None, most_points: int = MOST_POINTS,
 ) -> Asked:
     """`takes`: parameters of this address besides the span's. `host` and `span`: the machine's metrics, and the time, unless
     named. Raises SpecError."""
@@ -65,7 +65,7 @@ def asked_of(
     if start >= end:
         raise SpecError("from", f"must lie before `to`, which is {iso(end)}")
     return Asked(
-        start=start, end=end, points=_points(query.get("points", "")),
+        start=start, end=end, points=_points(query.get("points", ""), most_points),
         gpu_metrics=_metrics("metrics", query.get("metrics"), GPU_KEYS, USUAL_GPU_METRICS),
         host_metrics=_metrics("host", query.get("host"), HOST_KEYS, host), as_csv=_as_csv(query.get("as", "")),
     )
@@ -105,11 +105,11 @@ def _from_iso(text: str) -> float:
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
-def _points(text: str) -> int:
+def _points(text: str, most: int) -> int:
     if not text:
         return USUAL_POINTS
-    if not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= MOST_POINTS:
-        raise SpecError("points", f"must be a whole number from 1 to {MOST_POINTS}")
+    if not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= most:
+        raise SpecError("points", f"must be a whole number from 1 to {most}")
     return int(text)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from clusters.telemetry.chunks import Chunk, empty
+from clusters.telemetry.chunks import Chunk
 from clusters.telemetry.packing import Numbers
 
 
@@ -39,12 +39,6 @@ def grid(start: float, end: float, points: int, unit_s: int) -> Grid:
         if count <= points:
             return Grid(first * step_s, step_s, count)
         step_s += unit_s
-
-
-def around(on: Grid, step_s: int, rows: Sequence[str]) -> Chunk:
-    """An empty chunk of that step that the grid lies in."""
-    start = on.start // step_s * step_s
-    return empty(start, step_s, -(-(on.end - start) // step_s), rows)
 
 
 @dataclass

@@ -5,23 +5,27 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from django.db.models import BinaryField, F, QuerySet
 from django.db.models.functions import Substr
 
 from clusters.models import Node, TelemetryChunk, TelemetrySlice
-from clusters.telemetry.bins import Bins, Grid, around
-from clusters.telemetry.chunks import fill, likely_needed, needed, opened, span_s
+from clusters.telemetry.bins import Bins, Grid
+from clusters.telemetry.chunks import POINTS, Chunk, empty, fill, likely_needed, needed, opened, span_s
 from clusters.telemetry.gathering import gather
 from clusters.telemetry.packing import Numbers, PackingError
 from clusters.telemetry.series import grid_and_step
 from trainhub_launch.telemetry import BUCKET_S, HOST
 
 log = logging.getLogger(__name__)
+MOST_POINTS = 500
+"""Of each of thousands of GPUs."""
 MOST_SLICES = 20_000
 """Of a large fleet one bucket of several stands for what is not folded yet: its newest half hour is half a million."""
 
 Key = tuple[int, str]
+_Begun = tuple[int, str, int, bytes]
 
 
 @dataclass(frozen=True)
@@ -42,19 +46,29 @@ def heat(
         for subject, chunk in gather(slices, (metric,), ()).items()
     }
     rows = TelemetryChunk.objects.filter(node__in=ids, step_s=step, start__gt=on.start - span_s(step), start__lt=on.end)
-    folded = list(_chunks(rows.exclude(subject=HOST), metric))
-    place = {key: row for row, key in enumerate(dict.fromkeys((*fresh, *((node, subject) for node, subject, _, _ in folded))))}
-    bins, whole = Bins(on, len(place)), around(on, step, [subject for _, subject in place])
+    rows = rows.exclude(subject=HOST)
+    keys = dict.fromkeys((*fresh, *rows.order_by().values_list("node", "subject").distinct()))
+    place = {key: row for row, key in enumerate(keys)}
+    bins = Bins(on, len(place))
     for key, chunk in fresh.items():
         bins.add(chunk, (place[key],))
-    for node, subject, began, data in folded:
-        try:
-            fill(whole, place[node, subject], opened(data, began), metric)
-        except PackingError as error:
-            log.error("What was stored of %r from %s on is not shown: %s", subject, began, error)
-    bins.add(whole, range(len(place)))
+    for began, chunks in groupby(_chunks(rows.order_by("start"), metric), lambda chunk: chunk[2]):
+        bins.add(_side_by_side(began, step, place, metric, chunks), range(len(place)))
     mean = bins.mean
     return Heat(on, {key: mean[row] for key, row in place.items() if bins.weight[row].any()})
+
+
+def _side_by_side(began: int, step: int, place: Mapping[Key, int], metric: str, chunks: Iterable[_Begun]) -> Chunk:
+    """The metric of all subjects over the span of one chunk: a row each, as if subjects were metrics."""
+    whole = empty(began, step, POINTS[step], [subject for _, subject in place])
+    for node, subject, start, data in chunks:
+        row = place.get((node, subject))
+        try:
+            if row is not None:
+                fill(whole, row, opened(data, start), metric)
+        except PackingError as error:
+            log.error("What was stored of %r from %s on is not shown: %s", subject, start, error)
+    return whole
 
 
 def _slices(nodes: Sequence[int], on: Grid) -> dict[int, list[tuple[int, bytes]]]:
@@ -68,7 +82,7 @@ def _slices(nodes: Sequence[int], on: Grid) -> dict[int, list[tuple[int, bytes]]
     return found
 
 
-def _chunks(rows: QuerySet[TelemetryChunk], metric: str) -> Iterable[tuple[int, str, int, bytes]]:
+def _chunks(rows: QuerySet[TelemetryChunk], metric: str) -> Iterable[_Begun]:
     """(node, subject, start, as much of the data as holds the metric)."""
     begun = rows.annotate(head=Substr("data", 1, likely_needed(metric), output_field=BinaryField()))
     short: list[int] = []

@@ -11,12 +11,13 @@ import logging
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from django.db.models import QuerySet
 
 from clusters.models import Gpu, Node, TelemetryChunk, TelemetrySlice
-from clusters.telemetry.bins import Bins, Grid, around, grid
-from clusters.telemetry.chunks import POINTS, Chunk, fill, opened, span_s
+from clusters.telemetry.bins import Bins, Grid, grid
+from clusters.telemetry.chunks import POINTS, Chunk, empty, fill, opened, span_s
 from clusters.telemetry.expiry import kept_s
 from clusters.telemetry.gathering import gather
 from clusters.telemetry.packing import Numbers, PackingError
@@ -112,18 +113,9 @@ class _Reading:
         rows = chunks.filter(
             subject__in=wanted, step_s=step, start__gt=self._on.start - span_s(step), start__lt=self._on.end
         )
-        found: dict[str, Chunk] = {}
-        for subject, start, data in rows.order_by("subject", "start").values_list("subject", "start", "data"):
-            whole = found.get(subject)
-            if whole is None:
-                whole = found[subject] = around(self._on, step, self._metrics[subject == HOST])
-            try:
-                packed = opened(bytes(data), start)
-                for row, metric in enumerate(whole.metrics):
-                    fill(whole, row, packed, metric)
-            except PackingError as error:
-                log.error("What was stored of %r from %s on is not shown: %s", subject, start, error)
-        for subject, whole in found.items():
+        told = rows.order_by("subject", "start").values_list("subject", "start", "data")
+        for subject, found in groupby(told, lambda row: row[0]):
+            whole = _end_to_end([(start, bytes(data)) for _, start, data in found], step, self._metrics[subject == HOST])
             self._bins_of(subject).add(whole, range(len(whole.metrics)))
 
     def series(self) -> NodeSeries:
@@ -145,3 +137,17 @@ class _Reading:
         for row, name in enumerate(self._metrics[subject == HOST]):
             if bins.weight[row].any():
                 yield name, Curve(mean[row], bins.most[row])
+
+
+def _end_to_end(chunks: Sequence[tuple[int, bytes]], step: int, metrics: Sequence[str]) -> Chunk:
+    """Stored chunks of one subject, in their order, as a long one."""
+    first, last = chunks[0][0], chunks[-1][0] + span_s(step)
+    whole = empty(first, step, (last - first) // step, metrics)
+    for start, data in chunks:
+        try:
+            packed = opened(data, start)
+            for row, metric in enumerate(metrics):
+                fill(whole, row, packed, metric)
+        except PackingError as error:
+            log.error("What was stored from %s on in steps of %s s is not shown: %s", start, step, error)
+    return whole

@@ -75,6 +75,11 @@ class TestNode:
         assert 0 < len(told["times"]) <= points
         assert len(told["host"]["cpu_pct"]["mean"]) == len(told["times"])
 
+    @pytest.mark.parametrize("path", ["nodes/alpha/series/", "gpus/GPU-a/series/", "clusters/local/heat/"])
+    def test_all_of_time_costs_no_more_than_what_is_stored(self, api: Client, box: Node, path: str) -> None:
+        told = asked(api, path, points=500, **{"from": 0, "to": 2**35}).json()
+        assert len(told["times"]) <= 500
+
     def test_times_may_be_iso_8601(self, api: Client, box: Node) -> None:
         from_ = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(BEGUN))
         assert asked(api, "nodes/alpha/series/", **{"from": from_}).json()["from"] == BEGUN
@@ -152,6 +157,7 @@ class TestRefusals:
 
     def test_a_heat_map_shows_one_metric(self, api: Client, box: Node) -> None:
         refused(asked(api, "clusters/local/heat/", metric="power_w,fan_pct"), 400, "metric", "must be one of")
+        refused(asked(api, "clusters/local/heat/", points=501), 400, "points", "from 1 to 500")
         refused(asked(api, "clusters/local/heat/", metrics="power_w"), 400, "metrics", "known here: as, from, metric")
 
     @pytest.mark.parametrize("path", ["nodes/none/series/", "gpus/GPU-none/series/", "clusters/none/heat/"])
