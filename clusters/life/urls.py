@@ -7,6 +7,7 @@ from clusters.life import views
 urlpatterns = [
     path("clusters/add-cluster/", views.add_cluster, name="add-cluster"),
     path("clusters/<slug:name>/edit/", views.edit_cluster, name="cluster-edit"),
+    path("clusters/<slug:name>/life/", views.cluster_life, name="cluster-life"),
     *(
         path(f"clusters/<slug:name>/{verb}/", views.cluster_do, {"verb": verb}, name=f"cluster-{verb}")
         for verb in views.CLUSTER_VERBS

@@ -9,12 +9,12 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST
 
-from clusters.life import editing, events, machines, nodes
+from clusters.life import editing, nodes
 from clusters.life.editing import ClusterExists, ClusterInUse
 from clusters.life.forms import ClusterForm, NewClusterForm
 from clusters.life.nodes import NodeBusy
 from clusters.models import Cluster, Node
-from clusters.visibility import must_operate
+from clusters.visibility import clusters_of, must_operate
 from trainhub_launch.errors import SpecError
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.models import User
@@ -53,8 +53,14 @@ def edit_cluster(request: WorkspaceRequest, name: str) -> HttpResponse:
         else:
             messages.success(request, f"Changed {cluster.name}." if changed else "Nothing was changed.")
             return redirect("cluster-edit", cluster.name)
-    context = {"cluster": cluster, "form": form, "machines": machines.living(cluster), "events": events.recent(cluster)}
-    return render(request, "clusters/edit_cluster.html", context, status=400 if form.is_bound else 200)
+    return render(request, "clusters/edit_cluster.html", {"cluster": cluster, "form": form}, status=400 if form.is_bound else 200)
+
+
+@needs(Role.VIEWER)
+def cluster_life(request: WorkspaceRequest, name: str) -> HttpResponse:
+    """What refreshes by itself: the machines of its provider, and its journal."""
+    seen = Cluster.objects.filter(deleted_at=None) if request.user.is_operator else clusters_of(request.principal.workspace)
+    return render(request, "clusters/_cluster_life.html", {"cluster": get_object_or_404(seen, name=name)})
 
 
 @needs(Role.VIEWER)

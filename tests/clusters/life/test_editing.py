@@ -186,3 +186,13 @@ class TestPages:
         answer = client_of(make_operator()).post(reverse("cluster-delete", args=["grown"]), follow=True)
         assert "its provider is making or releasing" in answer.content.decode()
         assert machines.living(growing()) != []
+
+    def test_a_refresh_gets_machines_and_journal_alone(self, provider: Provider) -> None:
+        machine = wanted(growing())
+        part = client_of(make_contributor()).get("/clusters/grown/life/").content.decode()
+        assert machine.name in part
+        assert "<html" not in part
+
+    def test_of_another_workspaces_cluster_nothing(self) -> None:
+        growing().workspaces.add(make_workspace("speech"))
+        assert client_of(make_contributor()).get("/clusters/grown/life/").status_code == 404
