@@ -23,7 +23,8 @@ def gpus_of(hub: FakeHub) -> Mapping[str, GpuFact]:
 
 class TestHolders:
     def test_are_told_by_run_attempt_and_rank_with_their_helpers(self, hub: FakeHub, tmp_path: Path) -> None:
-        first, second, free = (h100(name, processes="visible") for name in ("first", "second", "free"))
+        # Processes are found by the UUID that they were given, so it must be nobody else's on this machine.
+        first, second, free = (h100(f"{name} of {hub.url}", processes="visible") for name in ("first", "second", "free"))
         env = environ(hub, tmp_path / "node") | environment(Scenario([first, second, free]).write(tmp_path / "scenario"))
         argv = ("python", "train.py")
         key = hub.give(order(
