@@ -21,8 +21,8 @@ from typing import Any
 from simulator.demo.fleet import A100S, FLEET, H100S, Moment
 
 FINAL = ("Completed", "Failed", "Canceled")
-AT_ONCE = 2
-PAUSE_S = (6.0, 18.0)
+AT_ONCE = 4
+PAUSE_S = (5.0, 15.0)
 LOOK_EVERY_S = 3.0
 LEAVING_S = 9.0
 
@@ -70,12 +70,14 @@ class Work:
 
 FIRST = Work("warm-up on one GPU", A100S, 1, 1, 30)
 KINDS = (
-    Work("classifier on 4 GPUs", H100S, 1, 4, 160),
-    Work("sweep, one GPU", A100S, 1, 1, 120),
-    Work("classifier on 2 nodes", H100S, 2, 2, 140),
-    Work("whole node", H100S, 1, 8, 140),
-    Work("fine-tune on 2 GPUs", A100S, 1, 2, 150),
+    Work("classifier on 4 GPUs", H100S, 1, 4, 300),
+    Work("fine-tune on 4 GPUs", A100S, 1, 4, 260),
+    Work("classifier on 2 nodes", H100S, 2, 4, 280),
+    Work("sweep, one GPU", A100S, 1, 1, 180),
+    Work("whole node", H100S, 1, 8, 260),
     Work("batch too large", H100S, 1, 2, 120, breaks_at=60),
+    Work("classifier on 4 nodes", H100S, 4, 2, 240),
+    Work("fine-tune on 2 GPUs", A100S, 1, 2, 220),
 )
 
 
