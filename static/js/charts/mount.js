@@ -14,6 +14,7 @@ const TABLES_EVERY_MS = 10_000;
 const LONGEST_SAMPLED_S = 21_600; // beyond six hours a second is less than a pixel
 const AGAIN_MS = 60_000;
 const REMEMBERED_S = 180; // samples that may be newer than the history that is on its way
+const OPEN_S = 86_400;
 const [LEAST_POINTS, MOST_POINTS] = [120, 800];
 
 class Charts {
@@ -170,7 +171,7 @@ class Charts {
     this.whole = { from: answer.from, to: Math.max(answer.to, answer.from + 10), span: answer.to - answer.from };
     this.range = this.whole;
     if (isWhole) this.grid.setWindow(this.whole.from, this.whole.to);
-    if (answer.phases?.length) this.grid.setBands(answer.phases.map(phase));
+    if (answer.phases?.length) this.grid.setBands(phases(answer.phases, this.isLive));
   }
 
   #label(answer) {
@@ -233,10 +234,14 @@ function wantedBy(groups) {
   return wanted;
 }
 
-const TONES = { Queued: "waiting", Provisioning: "waiting", Preparing: "preparing", Running: "running", Finalizing: "finalizing" };
+const TONES = { Preparing: "preparing", Running: "running", Finalizing: "finalizing", "Post-processing": "finalizing" };
 
-function phase({ name, from, to }) {
-  return { from, to: to ?? now(), label: name, tone: TONES[name] ?? "waiting" };
+/** As bands; the last one of a run that goes on has no end yet. */
+function phases(told, isOpen) {
+  return told.map(({ name, from, to }, place) => {
+    const end = to === null || (isOpen && place === told.length - 1) ? now() + OPEN_S : to;
+    return { from, to: end, label: name, tone: TONES[name] ?? "waiting" };
+  });
 }
 
 mount("charts", (element) => {

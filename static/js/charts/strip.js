@@ -4,6 +4,7 @@ import { MARGIN } from "./panel.js";
 import { moment, ticks } from "./timeaxis.js";
 
 const LEAST_PERCENT = 0.15;
+const TICKS = 0.7; // fewer than a chart of this width has: there are no lines to go with them
 
 export class Strip {
   constructor(element, bands, palette) {
@@ -23,7 +24,7 @@ export class Strip {
     const axis = document.createElement("div");
     axis.className = "ch-strip-axis";
     axis.setAttribute("aria-hidden", "true");
-    for (const [at, label] of ticks(from, to, this.element.clientWidth - MARGIN.l - MARGIN.r)) {
+    for (const [at, label] of ticks(from, to, (this.element.clientWidth - MARGIN.l - MARGIN.r) * TICKS)) {
       const tick = document.createElement("span");
       tick.style.left = `${percent(at, from, to)}%`;
       tick.textContent = label;
@@ -45,7 +46,8 @@ function mark(band, from, to) {
   const name = document.createElement(band.url ? "a" : "span");
   if (band.url) name.href = band.url;
   name.textContent = band.label;
-  item.title = `${band.label}: ${moment(band.from, Infinity)} to ${moment(band.to, Infinity)}`;
+  const until = band.to > to ? "" : ` to ${moment(band.to, Infinity)}`;
+  item.title = `${band.label}: from ${moment(band.from, Infinity)}${until}`;
   item.append(name);
   return item;
 }
