@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import time
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -11,18 +12,19 @@ from django.db.models import BinaryField, F, QuerySet
 from django.db.models.functions import Substr
 
 from clusters.models import Node, TelemetryChunk, TelemetrySlice
-from clusters.telemetry.bins import Bins, Grid
+from clusters.telemetry.bins import Bins, Grid, grid
 from clusters.telemetry.chunks import POINTS, Chunk, empty, fill, likely_needed, needed, opened, span_s
 from clusters.telemetry.gathering import gather
 from clusters.telemetry.packing import Numbers, PackingError
-from clusters.telemetry.series import grid_and_step
+from clusters.telemetry.series import step_for
 from trainhub_launch.telemetry import BUCKET_S, HOST
 
 log = logging.getLogger(__name__)
 MOST_POINTS = 500
 """Of each of thousands of GPUs."""
 MOST_SLICES = 20_000
-"""Of a large fleet one bucket of several stands for what is not folded yet: its newest half hour is half a million."""
+"""Of a large fleet one bucket of several stands for what is not folded yet: a thousand nodes have 150,000 of them."""
+APART_S = (10, 20, 30, 60, 120, 300, 600)
 
 Key = tuple[int, str]
 _Begun = tuple[int, str, int, bytes]
@@ -39,11 +41,15 @@ class Heat:
 def heat(
     nodes: Collection[Node], metric: str, *, start: float, end: float, points: int, now: float | None = None
 ) -> Heat:
-    on, step = grid_and_step(start, end, points, now)
     ids = [node.pk for node in nodes]
+    slices = TelemetrySlice.objects.filter(node__in=ids, start__gte=start - BUCKET_S, start__lt=end)
+    apart_s = _apart(slices.count())
+    step = step_for(start, end, points, time.time() if now is None else now)
+    # Points that lie closer than the buckets that are read would show gaps where there are none.
+    on = grid(start, end, points, max(step, apart_s))
     fresh = {
-        (node, subject): chunk for node, slices in _slices(ids, on).items()
-        for subject, chunk in gather(slices, (metric,), ()).items()
+        (node, subject): chunk for node, told in _by_node(slices, apart_s).items()
+        for subject, chunk in gather(told, (metric,), ()).items()
     }
     rows = TelemetryChunk.objects.filter(node__in=ids, step_s=step, start__gt=on.start - span_s(step), start__lt=on.end)
     rows = rows.exclude(subject=HOST)
@@ -71,9 +77,13 @@ def _side_by_side(began: int, step: int, place: Mapping[Key, int], metric: str, 
     return whole
 
 
-def _slices(nodes: Sequence[int], on: Grid) -> dict[int, list[tuple[int, bytes]]]:
-    rows = TelemetrySlice.objects.filter(node__in=nodes, start__gte=on.start, start__lt=on.end)
-    apart_s = BUCKET_S * -(-rows.count() // MOST_SLICES)
+def _apart(count: int) -> int:
+    """Seconds between the buckets that are read, so that they are few enough; each step of chunks is a multiple of it, or it
+    of the step."""
+    return next((apart_s for apart_s in APART_S if count * BUCKET_S <= MOST_SLICES * apart_s), APART_S[-1])
+
+
+def _by_node(rows: QuerySet[TelemetrySlice], apart_s: int) -> dict[int, list[tuple[int, bytes]]]:
     if apart_s > BUCKET_S:
         rows = rows.annotate(past=F("start") % apart_s).filter(past=0)
     found: dict[int, list[tuple[int, bytes]]] = {}

@@ -52,7 +52,7 @@ def read(
     start: float, end: float, points: int, now: float | None = None,
 ) -> NodeSeries:
     """What a node measured, of these GPUs or (None) of all that it had in the span."""
-    on, step = grid_and_step(start, end, points, now)
+    on, step = _grid_and_step(start, end, points, now)
     subjects = None if gpus is None else [*gpus, HOST]
     found = _Reading(on, gpu_metrics, host_metrics)
     found.take_slices([node.pk], subjects)
@@ -66,7 +66,7 @@ def of_gpu(
     now: float | None = None,
 ) -> NodeSeries:
     """A GPU's curves, on whichever of these nodes it was: a device keeps its history where it is moved to."""
-    on, step = grid_and_step(start, end, points, now)
+    on, step = _grid_and_step(start, end, points, now)
     found = _Reading(on, gpu_metrics, ())
     chunks = TelemetryChunk.objects.filter(subject=gpu.uuid, node__in=nodes.values("pk"))
     former = chunks.filter(step_s=max(POINTS), start__gt=on.start - span_s(max(POINTS))).values_list("node", flat=True)
@@ -83,7 +83,7 @@ def step_for(start: float, end: float, points: int, now: float) -> int:
     return max(fitting, default=reaching[0])
 
 
-def grid_and_step(start: float, end: float, points: int, now: float | None) -> tuple[Grid, int]:
+def _grid_and_step(start: float, end: float, points: int, now: float | None) -> tuple[Grid, int]:
     """Where the points of an answer lie, and the stored step that they are merged from."""
     step = step_for(start, end, points, time.time() if now is None else now)
     return grid(start, end, points, step), step

@@ -84,8 +84,8 @@ class TestHeat:
         folding.fold(nodes[0].pk, START + 7200)
         return nodes
 
-    def heat_of(self, nodes: list[Node], metric: str) -> dict[str, list[float]]:
-        found = heat.heat(nodes, metric, start=START, end=START + 3600, points=6, now=START + 3600)
+    def heat_of(self, nodes: list[Node], metric: str, points: int = 6) -> dict[str, list[float]]:
+        found = heat.heat(nodes, metric, start=START, end=START + 3600, points=points, now=START + 3600)
         return {uuid: mean.tolist() for (_, uuid), mean in found.rows.items()}
 
     def test_one_metric_of_every_gpu_folded_or_not(self) -> None:
@@ -98,6 +98,8 @@ class TestHeat:
         nodes = self.fleet()
         monkeypatch.setattr(heat, "MOST_SLICES", 100)
         assert self.heat_of(nodes, "utilization_pct") == {f"GPU-{number}": [10.0 * number] * 6 for number in range(3)}
+        # And no gap between them looks like one in the numbers.
+        assert self.heat_of(nodes, "utilization_pct", 360) == {f"GPU-{number}": [10.0 * number] * 30 for number in range(3)}
 
     def test_a_metric_that_lies_far_into_its_chunk_is_found_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
         nodes = self.fleet()
