@@ -116,7 +116,7 @@ def _missed(alert: Alert, now: datetime) -> Change | None:
     gone = now - alert.seen_at
     if alert.state == PENDING:
         return partial(_drop, alert) if gone > timedelta(seconds=rule.forgives_s if rule else 0.0) else None
-    return partial(_clear, alert, now) if gone >= timedelta(seconds=rule.hold_s if rule else 0.0) else None
+    return partial(_clear, alert, now) if gone >= timedelta(seconds=min(rule.hold_s, limits().hold_s) if rule else 0.0) else None
 
 
 def _begin_anew(alert: Alert, now: datetime) -> None:

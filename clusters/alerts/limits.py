@@ -21,7 +21,7 @@ class Limits:
     xid_quiet_minutes: float = 60
     remapped_rows: bool = True
     retired_pages: bool = True
-    pcie: bool = True
+    pcie_minutes: float = 5
     gpu_lost: bool = True
     stray_minutes: float = 5
     nvml_s: float = 30
@@ -31,6 +31,8 @@ class Limits:
     port_s: float = 30
     clock_s: float = 5
     unbalanced_minutes: float = 10
+    lasting_s: float = 60
+    hold_s: float = 60
 
 
 def limits() -> Limits:
@@ -41,9 +43,11 @@ def limits() -> Limits:
         throttle_s=settings.ALERT_THROTTLE_SECONDS, gpu_c=settings.ALERT_GPU_CELSIUS,
         gpu_memory_c=settings.ALERT_GPU_MEMORY_CELSIUS, gpu_memory_pct=settings.ALERT_GPU_MEMORY_PERCENT,
         ecc=settings.ALERT_ECC, xid_quiet_minutes=settings.ALERT_XID_QUIET_MINUTES,
-        remapped_rows=settings.ALERT_REMAPPED_ROWS, retired_pages=settings.ALERT_RETIRED_PAGES, pcie=settings.ALERT_PCIE,
+        remapped_rows=settings.ALERT_REMAPPED_ROWS, retired_pages=settings.ALERT_RETIRED_PAGES,
+        pcie_minutes=settings.ALERT_PCIE_MINUTES,
         gpu_lost=settings.ALERT_GPU_LOST, stray_minutes=settings.ALERT_STRAY_MINUTES, nvml_s=settings.ALERT_NVML_SECONDS,
         silent_s=settings.ALERT_SILENT_SECONDS, disk_free_bytes=settings.ALERT_DISK_FREE_BYTES,
         host_memory_pct=settings.ALERT_HOST_MEMORY_PERCENT, port_s=settings.ALERT_PORT_SECONDS,
         clock_s=settings.ALERT_CLOCK_SECONDS, unbalanced_minutes=settings.ALERT_UNBALANCED_MINUTES,
+        lasting_s=settings.ALERT_LASTING_SECONDS, hold_s=settings.ALERT_HOLD_SECONDS,
     )

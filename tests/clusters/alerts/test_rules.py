@@ -52,7 +52,7 @@ OFF = {
     "gpu_idle": Limits(idle_minutes=0), "gpu_hang": Limits(hang_minutes=0), "gpu_throttled": Limits(throttle_s=0),
     "gpu_hot": Limits(gpu_c=0, gpu_memory_c=0), "gpu_memory": Limits(gpu_memory_pct=0), "gpu_ecc": Limits(ecc=False),
     "gpu_xid": Limits(xid_quiet_minutes=0), "gpu_rows": Limits(remapped_rows=False), "gpu_pages": Limits(retired_pages=False),
-    "gpu_pcie": Limits(pcie=False), "gpu_lost": Limits(gpu_lost=False), "gpu_stray": Limits(stray_minutes=0),
+    "gpu_pcie": Limits(pcie_minutes=0), "gpu_lost": Limits(gpu_lost=False), "gpu_stray": Limits(stray_minutes=0),
     "node_silent": Limits(silent_s=0), "node_nvml": Limits(nvml_s=0), "node_disk": Limits(disk_free_bytes=0),
     "node_memory": Limits(host_memory_pct=0), "node_port": Limits(port_s=0), "node_clock": Limits(clock_s=0),
     "run_unbalanced": Limits(unbalanced_minutes=0),
