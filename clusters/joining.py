@@ -102,7 +102,7 @@ def ca_fingerprint() -> str:
 
 
 def cluster_names() -> list[str]:
-    return list(Cluster.objects.order_by("name").values_list("name", flat=True))
+    return list(Cluster.objects.filter(deleted_at=None).order_by("name").values_list("name", flat=True))
 
 
 def _inviter(token: JoinToken) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -11,6 +12,7 @@ from django.conf import settings
 from django.db import DatabaseError, transaction
 from django.utils import timezone
 
+from clusters.hearing import Heard, heard
 from clusters.heartbeat import status
 from clusters.life import asking, calls, events, machines, nodes
 from clusters.life.states import OVER, MachineState
@@ -23,32 +25,47 @@ Start = Callable[[str, Callable[[], None]], bool]
 _S = MachineState
 
 
+@dataclass(frozen=True)
+class Look:
+    """`start` has a provider asked, outside of this thread."""
+
+    now: datetime
+    span: Heard
+    start: Start
+
+
 def tend(now: datetime | None = None, start: Start = calls.start) -> None:
-    """Look at every machine that is not over. `start` has a provider asked, outside of this thread."""
-    now = now or timezone.now()
+    """Look at every machine that is not over."""
+    look: Look | None = None
     for machine in ProvidedMachine.objects.exclude(state__in=OVER).select_related("cluster", "node").order_by("pk"):
+        # Most hubs have none, and then ask nothing more.
+        look = look or _look(now or timezone.now(), start)
         try:
-            STEPS[MachineState(machine.state)](machine, now, start)
+            STEPS[MachineState(machine.state)](machine, look)
         except DatabaseError:
             raise
         except Exception:
             log.exception("Machine %s could not be looked after; the others go on", machine.name)
 
 
-def _wanted(machine: ProvidedMachine, now: datetime, start: Start) -> None:
-    if machine.try_again_at is None or machine.try_again_at <= now:
-        start(machine.name, partial(asking.provision, machine.pk))
+def _look(now: datetime, start: Start) -> Look:
+    return Look(now, heard(now), start)
 
 
-def _provisioning(machine: ProvidedMachine, now: datetime, start: Start) -> None:  # noqa: ARG001
+def _wanted(machine: ProvidedMachine, look: Look) -> None:
+    if machine.try_again_at is None or machine.try_again_at <= look.now:
+        look.start(machine.name, partial(asking.provision, machine.pk))
+
+
+def _provisioning(machine: ProvidedMachine, look: Look) -> None:
     """Whoever asked must have been cut off: nobody knows what the provider has done. It is asked again, by the same name."""
-    if machine.calling_until is None or machine.calling_until <= now:
-        machines.advance(machine, _S.WANTED, now, try_again_at=None, error="The call to its provider was cut off.")
+    if machine.calling_until is None or machine.calling_until <= look.now:
+        machines.advance(machine, _S.WANTED, look.now, try_again_at=None, error="The call to its provider was cut off.")
 
 
-def _joining(machine: ProvidedMachine, now: datetime, start: Start) -> None:  # noqa: ARG001
-    node = _node_of(machine)
-    if node is not None and status(node, now) is NodeStatus.READY:
+def _joining(machine: ProvidedMachine, look: Look) -> None:
+    now, node = look.now, _node_of(machine)
+    if node is not None and status(node, now, look.span) is NodeStatus.READY:
         wrong = _too_small(machine.cluster, node)
         if wrong:
             _in_vain(machine, now, wrong, node=node)
@@ -63,25 +80,26 @@ def _joining(machine: ProvidedMachine, now: datetime, start: Start) -> None:  # 
         _in_vain(machine, now, said)
 
 
-def _up(machine: ProvidedMachine, now: datetime, start: Start) -> None:  # noqa: ARG001
+def _up(machine: ProvidedMachine, look: Look) -> None:
     if machine.node is None:
         why = "its node is not known any more"
     else:
-        stands = status(machine.node, now)
+        stands = status(machine.node, look.now, look.span)
         if stands not in (NodeStatus.LOST, NodeStatus.REVOKED):
             return
         why = "its node was revoked" if stands is NodeStatus.REVOKED else "its node has not been heard from for too long"
     with transaction.atomic():
         Cluster.objects.select_for_update().get(pk=machine.cluster_id)
-        machines.let_go(machine, why, now)
+        machines.let_go(machine, why, look.now)
 
 
-def _releasing(machine: ProvidedMachine, now: datetime, start: Start) -> None:
+def _releasing(machine: ProvidedMachine, look: Look) -> None:
+    now = look.now
     if machine.calling_until is not None and machine.calling_until > now:
         return
     if machine.released_at is None:
         if machine.try_again_at is None or machine.try_again_at <= now:
-            start(machine.name, partial(asking.release, machine.pk))
+            look.start(machine.name, partial(asking.release, machine.pk))
         return
     node = _node_of(machine)
     if node is None or node.revoked_at is not None:
@@ -95,7 +113,7 @@ def _releasing(machine: ProvidedMachine, now: datetime, start: Start) -> None:
         _over(machine, now, node)
 
 
-STEPS: Mapping[MachineState, Callable[[ProvidedMachine, datetime, Start], None]] = {
+STEPS: Mapping[MachineState, Callable[[ProvidedMachine, Look], None]] = {
     _S.WANTED: _wanted, _S.PROVISIONING: _provisioning, _S.JOINING: _joining, _S.UP: _up, _S.RELEASING: _releasing,
 }
 

@@ -6,8 +6,10 @@ import pytest
 from django.utils import timezone
 
 from clusters.leases import acquire, nodes_of
-from clusters.models import Cluster, Gpu, Node, ProvidedMachine
+from clusters.life import nodes
+from clusters.models import Cluster, Gpu, Lease, Node, ProvidedMachine
 from tests.clusters.builders import cluster, gpus_wanted, ready_node, taken, workspace
+from tests.people import make_operator
 from trainhub_launch.machine import GPU_LOST
 from trainhub_launch.placement import Demand, Placement, Refusal
 
@@ -46,6 +48,18 @@ class TestDrained:
         before = ask(gpus_wanted(1))
         Node.objects.filter(pk=node.pk).update(drained_at=timezone.now())
         assert ask(gpus_wanted(1)) == before
+
+
+    def test_one_that_was_drained_since_it_was_chosen_is_not_taken(self) -> None:
+        """Draining and placing lock the same row, so one of them is first."""
+        node = ready_node("alpha", "GPU-a")
+        seen = nodes_of(cluster(), workspace())
+        nodes.drain(node, make_operator())
+        answer = acquire(
+            cluster(), gpus_wanted(1), holder="one", attempt=1, label="run 1", workspace=workspace(), seen=seen
+        )
+        assert isinstance(answer, Refusal)
+        assert not Lease.objects.exists()
 
 
 class TestMonitorOnly:
