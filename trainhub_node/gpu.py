@@ -17,7 +17,6 @@ from typing import Any
 import pynvml  # of the package nvidia-ml-py; without it the agent must not start, rather than show no GPUs
 
 from trainhub_node import gpu_errors
-from trainhub_node.gpu_errors import LibraryGone, sorted_out
 from trainhub_node.gpu_events import NO_INSTANCE, Occurrence
 from trainhub_node.gpu_library import Field, Found, Plain
 from trainhub_node.gpu_processes import Owner, nobodys
@@ -52,7 +51,7 @@ def answered(call: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return call(*args, **options)
         except pynvml.NVMLError as error:
-            raise sorted_out(error.value, str(error)) from None
+            raise gpu_errors.sorted_out(error.value, str(error)) from None
 
     return asked
 
@@ -84,13 +83,15 @@ class Nvml:
 
     @answered
     def listed(self) -> list[Found]:
-        found: list[Found] = []
+        """Raises what kept the last one away where none can be listed."""
+        found, failed = [], None
         for index in range(pynvml.nvmlDeviceGetCount()):
             try:
                 found += _listed(index)
             except pynvml.NVMLError as error:
-                if isinstance(sorted_out(error.value, ""), LibraryGone):
-                    raise
+                failed = error
+        if failed and (not found or isinstance(gpu_errors.sorted_out(failed.value, ""), gpu_errors.LibraryGone)):
+            raise failed
         return found
 
     def hear(self, found: Found) -> bool:
@@ -104,7 +105,8 @@ class Nvml:
     @answered
     def wait(self) -> Occurrence:
         data = pynvml.nvmlEventSetWait_v2(self._set, WAIT_MS)
-        gpu = self._uuids.get(addressof(data.device.contents)) or _or_none(pynvml.nvmlDeviceGetUUID, data.device) or ""
+        known_as = self._uuids.get(addressof(data.device.contents)) if data.device else None
+        gpu = known_as or _or_none(pynvml.nvmlDeviceGetUUID, data.device) or ""
         if data.eventType & pynvml.nvmlEventTypeXidCriticalError:
             return Occurrence("xid", gpu, int(data.eventData), int(data.gpuInstanceId))
         return Occurrence("ecc", gpu, 0, NO_INSTANCE)
@@ -123,7 +125,7 @@ class Nvml:
         }
         if not told:
             code = values[0].nvmlReturn
-            raise sorted_out(NO_SUCH_FIELD.get(code, code), str(pynvml.NVMLError(code)))
+            raise gpu_errors.sorted_out(NO_SUCH_FIELD.get(code, code), str(pynvml.NVMLError(code)))
         return told
 
     @answered
@@ -260,12 +262,11 @@ def _listed(index: int) -> list[Found]:
     whole = replace(_found(handle, index), mig=mig)
     places = range(_or_none(pynvml.nvmlDeviceGetMaxMigDeviceCount, handle) or 0) if mig else ()
     parts = (_or_none(pynvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, place) for place in places)
-    return [whole, *(_part(part, whole) for part in parts if part is not None)]
+    return [whole, *(_part(part, whole, _or_none(pynvml.nvmlDeviceGetGpuInstanceId, part)) for part in parts if part)]
 
 
-def _part(handle: Any, whole: Found) -> Found:
-    instance = _or_none(pynvml.nvmlDeviceGetGpuInstanceId, handle) or 0
-    return replace(_found(handle, whole.index), parent=whole.uuid, parent_handle=whole.handle, instance=instance)
+def _part(handle: Any, whole: Found, instance: int | None) -> Found:
+    return replace(_found(handle, whole.index), parent=whole.uuid, parent_handle=whole.handle, instance=instance or 0)
 
 
 def _found(handle: Any, index: int) -> Found:
@@ -295,5 +296,5 @@ def _or_none(call: Callable[..., Any], *args: Any) -> Any:
     """For what may be missing without harm."""
     try:
         return call(*args)
-    except pynvml.NVMLError:
+    except (pynvml.NVMLError, UnicodeDecodeError):
         return None

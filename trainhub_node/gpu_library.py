@@ -47,7 +47,7 @@ class Library(Protocol):
         """Raises nothing. Nobody is inside any more, and no handle is used again."""
 
     def listed(self) -> list[Found]:
-        """Every device that answers now, a GPU's MIG devices right after it."""
+        """Every device that answers now, a GPU's MIG devices right after it; raises where there are some and none answers."""
 
     def hear(self, found: Found) -> bool:
         """Have its events told by `wait`; False where it tells none. Raises nothing."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
 from trainhub_launch.metrics import COUNTERS, FAST_S, GPU_KEYS, MEDIUM_S, SLOW_S
-from trainhub_node.gpu_errors import NO_PERMISSION, DeviceGone, LibraryGone, Unanswered, Unsupported
+from trainhub_node.gpu_errors import NO_PERMISSION, UNKNOWN, DeviceGone, LibraryGone, Unanswered, Unsupported
 
 log = logging.getLogger(__name__)
 STANDS = 2
@@ -91,10 +91,11 @@ class Readings:
                 standing.supported, standing.values = False, None
                 self._tell(reading, error)
                 answered += 1
-            except Unanswered as error:
-                last = error
+            except Exception as error:
+                # Whatever it is: one failing call must never hide others.
+                last = error if isinstance(error, Unanswered) else Unanswered(UNKNOWN, repr(error))
                 failed += 1
-                self._tell(reading, error)
+                self._tell(reading, last)
             else:
                 standing.answered = now
                 answered += 1

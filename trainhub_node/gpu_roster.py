@@ -119,7 +119,9 @@ class Roster:
         try:
             listed = {found.uuid: found for found in self._library.listed()}
         except Unanswered as error:
-            raise LibraryGone(error.code, error.said) from error
+            if not self._devices or not isinstance(error, DeviceGone):
+                raise LibraryGone(error.code, error.said) from error
+            listed = {}
         for uuid in self._devices.keys() - listed.keys():
             self._miss(uuid, listed)
         for uuid, found in listed.items():

@@ -46,9 +46,22 @@ class TestStart:
             seen = world.read(LONG)
             assert (seen.only.state, seen.trouble, seen.events) == ("ok", "", ())
 
-    def test_of_a_machine_whose_gpus_are_all_gone_already_offers_none(self, tmp_path: Path) -> None:
+    def test_of_a_machine_whose_gpus_are_all_gone_already_says_so(self, tmp_path: Path) -> None:
         with World(one_gpu(removed=True), tmp_path) as world:
-            assert world.read().gpus == {}
+            seen = world.read()
+
+        assert (seen.gpus, seen.trouble) == ({}, "A GPU has fallen off the bus and no GPU can be read: reboot the machine.")
+
+    def test_of_an_account_that_may_open_none_of_them_says_so(self, tmp_path: Path) -> None:
+        with World(one_gpu(errors={"nvmlDeviceGetHandleByIndex": NO_PERMISSION}), tmp_path) as world:
+            assert "let it read and write /dev/nvidia*" in world.read().trouble
+
+    def test_of_an_account_that_may_open_some_of_them_offers_those(self, tmp_path: Path) -> None:
+        barred = h100("barred", errors={"nvmlDeviceGetHandleByIndex": NO_PERMISSION})
+        with World(Scenario([barred, h100("ours")]), tmp_path) as world:
+            seen = world.read()
+
+        assert (seen.only.index, seen.only.state, seen.trouble) == (1, "ok", "")
 
 
 class TestXids:

@@ -103,6 +103,14 @@ class TestFailures:
         assert device.at(0) == {"temperature_c": 50}
         assert device.at(1) == {"temperature_c": 50}
 
+    def test_of_our_own_making_hide_no_other_either(self, caplog: pytest.LogCaptureFixture) -> None:
+        broken = Reading(("power_w",), lambda _: {"power_w": 1 / 0})
+        readings = Readings("GPU-1", [broken, Reading(("fan_pct",), lambda _: {"fan_pct": 3})], set())
+
+        readings.take(0)
+        assert readings.numbers(0) == {"fan_pct": 3}
+        assert "ZeroDivisionError" in caplog.text
+
     @pytest.mark.parametrize("code", [NOT_SUPPORTED, 13, NO_PERMISSION])
     def test_what_is_not_supported_is_asked_once(self, code: int) -> None:
         device = Device(power_w=error(code))
