@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,8 @@ from simulator.demo.fleet import FLEET, LOST_AFTER_S, Machine, Moment
 from simulator.demo.visitor import FIRST, KINDS
 from tests.hub import Hub, eventually
 from tests.simulator.worlds import ask
+from trainhub import places
+from trainhub.up.demo_folder import turn_to
 from trainhub_launch.spec import RunSpec
 
 SEE = """
@@ -92,6 +95,19 @@ class TestDemo:
         assert refused.stop() == 1
         assert "holds a TrainHub that is no demo" in refused.said()
         assert [path.name for path in (tmp_path / "real").iterdir()] == ["secret-key"]
+
+
+class TestFolder:
+    def test_nothing_of_a_real_installation_is_used(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        real = {"DATA_DIR": "/srv/real", "DATABASE_URL": "postgres://real", "BROKER_URL_FILE": "/srv/broker", "OPEN": "1"}
+        monkeypatch.setattr(os, "environ", {**real, "DEMO_DIR": str(tmp_path), "BIND": "127.0.0.1:8100", "PATH": "/bin"})
+        turn_to()
+        assert os.environ == {"DATA_DIR": str(tmp_path), "DEMO_DIR": str(tmp_path), "BIND": "127.0.0.1:8100", "PATH": "/bin"}
+
+    def test_it_lies_beside_the_real_one_unless_said_otherwise(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(os, "environ", {})
+        turn_to()
+        assert os.environ == {"DATA_DIR": str(places.BASE_DIR / "data-demo")}
 
 
 @pytest.mark.parametrize("machine", FLEET, ids=lambda machine: machine.name)
