@@ -27,6 +27,7 @@ import { writeTable } from "./table.js";
 import { ticks } from "./timeaxis.js";
 
 const NEAR_PX = "240px";
+const TABLES_AFTER_MS = 500; // lines first
 
 export class Grid {
   /** `root` holds [data-part=legend|strip|groups]. `on`: {zoom(from, to), zoomOut(), needed(group)}. */
@@ -130,6 +131,7 @@ export class Grid {
   }
 
   close() {
+    clearTimeout(this.idle);
     this.stopTheme();
     this.seen.disconnect();
     this.resized.disconnect();
@@ -173,8 +175,11 @@ export class Grid {
     for (const panel of group.panels) {
       panel.collect(group.sources, this.legend, this.palette);
       panel.isDue = true;
-      writeTable(panel);
     }
+    this.idle ??= setTimeout(() => {
+      this.idle = null;
+      for (const panel of this.panels) writeTable(panel);
+    }, TABLES_AFTER_MS);
   }
 
   #measure(shown) {

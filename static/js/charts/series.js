@@ -22,11 +22,12 @@ export function seriesOf(answer) {
 }
 
 export class Series {
+  /** Takes the answer's own lists: it is made of nothing else. */
   constructor(answer, step) {
     this.node = answer.node;
     this.step = step;
     this.bin = step;
-    this.times = [...answer.times];
+    this.times = answer.times;
     this.gpus = answer.gpus.map(({ uuid, index, name }) => ({ uuid, index, name }));
     this.rows = new Map([[HOST, rowsOf(answer.host ?? {})]]);
     for (const gpu of answer.gpus) this.rows.set(gpu.uuid, rowsOf(gpu.series));
@@ -134,7 +135,7 @@ export class Series {
 }
 
 function rowsOf(told) {
-  return new Map(Object.entries(told).map(([metric, { mean, max }]) => [metric, { mean: [...mean], max: [...max], count: 0 }]));
+  return new Map(Object.entries(told).map(([metric, { mean, max }]) => [metric, { mean, max, count: 0 }]));
 }
 
 function emptyRow(length) {
