@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -62,6 +64,13 @@ class TestStart:
             seen = world.read()
 
         assert (seen.only.index, seen.only.state, seen.trouble) == (1, "ok", "")
+
+    def test_without_the_python_package_fails_loudly_instead_of_showing_no_gpus(self) -> None:
+        code = "import sys; sys.modules['pynvml'] = None; import trainhub_node.agent"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+        assert done.returncode != 0
+        assert "pynvml" in done.stderr
 
 
 class TestXids:
