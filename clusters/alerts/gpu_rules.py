@@ -157,6 +157,9 @@ def narrow(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
 def lost(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
     if gpu.state != GPU_LOST:
         return ()
+    if node.nvml:
+        # All are lost with the library, which is a case of its own: what is wrong with this one, nobody knows.
+        return None
     error = f" ({gpu.error.rstrip('.')})" if gpu.error else ""
     sentence = (
         f"{where(gpu, node)} does not answer any more{error}. What {HOLDER} runs on it cannot go on, and it gets no new work. "

@@ -140,6 +140,11 @@ class TestUnheard:
         judged = found(here, node(gpu("GPU-c"), pk=2, is_heard=False))
         assert f"run_unbalanced:{HELD.holder}" in judged.unknown
 
+    def test_gpus_that_are_lost_with_their_library_are_not_told_one_by_one(self) -> None:
+        judged = found(node(gpu(state="lost"), nvml="The driver is gone."))
+        assert kinds(judged) == ["node_nvml"]
+        assert "gpu_lost:GPU-a" in judged.unknown
+
     def test_a_mig_device_is_judged_by_its_processes(self) -> None:
         device: dict[str, Any] = {"mean": {"utilization_pct": None}, "parent": "GPU-z"}
         process = {"pid": 7, "name": "python", "run": HELD.holder, "memory_bytes": GIB}
