@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from django.conf import settings
 from django.db import DatabaseError, close_old_connections
 
 log = logging.getLogger(__name__)
@@ -27,11 +28,13 @@ class _Rounds(threading.Thread):
         self._closing = threading.Event()
 
     def run(self) -> None:
+        # Rows must not be so far behind that a node looks silent.
+        every_s = min(EVERY_S, settings.NODE_UNREACHABLE_AFTER / 8)
         while not self._closing.is_set():
             begun = time.monotonic()
             go_round(self._work)
             # One that took long is no reason to hurry with the next.
-            self._closing.wait(max(EVERY_S / 4, EVERY_S - (time.monotonic() - begun)))
+            self._closing.wait(max(every_s / 4, every_s - (time.monotonic() - begun)))
         go_round(self._work)
 
     def close(self) -> None:

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import logging
+
+import pytest
+from django.db import OperationalError
+
+from clusters import rounds
+from tests.hub import eventually
+
+
+class TestRounds:
+    def test_go_on_in_turn_until_the_end_and_once_more_then(self) -> None:
+        done: list[str] = []
+        with rounds.going(lambda: done.append("a"), lambda: done.append("b")):
+            assert rounds.are_going()
+            eventually(lambda: len(done) >= 2)
+            before = len(done)
+        assert not rounds.are_going()
+        assert len(done) > before
+        assert done[:4] == ["a", "b", "a", "b"]
+
+    @pytest.mark.parametrize("trouble", [OperationalError("the database is away"), ValueError("a mistake of ours")])
+    def test_one_that_fails_keeps_none_of_the_others_back(self, trouble: Exception, caplog: pytest.LogCaptureFixture) -> None:
+        done: list[str] = []
+
+        def fail() -> None:
+            raise trouble
+
+        with caplog.at_level(logging.WARNING):
+            rounds.go_round([fail, lambda: done.append("went on")])
+        assert done == ["went on"]
+        assert str(trouble) in caplog.text
