@@ -40,7 +40,11 @@ def never(wanted: Demand, nodes: Sequence[FreeNode]) -> Refusal:
 
 def not_now(wanted: Demand, nodes: Sequence[FreeNode]) -> Refusal:
     """The cluster is large enough, or has no node yet: who has what the run waits for, nearest node first."""
+    coming = sum(node.is_coming for node in nodes)
     nodes = [node for node in nodes if not node.is_coming]
+    if not nodes and coming:
+        more = f"up to {counted(coming, 'node')} can be added to it for runs that wait"
+        return Refusal(f"The cluster has no node that is ready; {more}.", "resources.cluster", permanent=False)
     if not nodes:
         return Refusal("The cluster has no node that is ready.", "resources.cluster", permanent=False)
     able = [node for node in nodes if node.can_ever(wanted)]

@@ -59,9 +59,11 @@ def let_go(machine: ProvidedMachine, why: str, now: datetime, actor: str = "hub"
     """
     if machine.state not in (MachineState.WANTED, MachineState.JOINING, MachineState.UP):
         return False
-    never_asked = machine.state == MachineState.WANTED and not machine.tries and not machine.failures
+    # Its join token is made before the provider is asked; an earlier call may have been cut off and yet have worked.
+    never_asked = machine.state == MachineState.WANTED and machine.token_id is None
     to = MachineState.GONE if never_asked else MachineState.RELEASING
-    if not advance(machine, to, now, tries=0, try_again_at=None, released_at=None, error=""):
+    # Without failures: it was let go, so it is not to come again.
+    if not advance(machine, to, now, tries=0, failures=0, try_again_at=None, released_at=None, error=""):
         return False
     events.add(machine.cluster, "shrinks", f"{machine.name} is released: {why}.", actor)
     if machine.node_id is not None:

@@ -19,7 +19,7 @@ class MachineState(StrEnum):
 
 _S = MachineState
 TRANSITIONS: dict[MachineState, frozenset[MachineState]] = {
-    _S.WANTED: frozenset({_S.PROVISIONING, _S.GONE}),
+    _S.WANTED: frozenset({_S.PROVISIONING, _S.RELEASING, _S.GONE}),
     _S.PROVISIONING: frozenset({_S.WANTED, _S.JOINING, _S.RELEASING}),
     _S.JOINING: frozenset({_S.UP, _S.RELEASING}),
     _S.UP: frozenset({_S.RELEASING}),

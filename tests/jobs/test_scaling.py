@@ -95,6 +95,13 @@ class TestGrowing:
         assert {lease.node_id for lease in Lease.objects.filter(holder=run.pk)} == {node.pk for node in up}
         assert len(machines()) == 3
 
+    def test_the_preview_shows_the_plan_and_says_what_comes(self, cluster: Cluster, who: Principal) -> None:
+        found = launching.preview(spec(who, **three_nodes()), who)
+        assert found.errors == ()
+        assert found.plan is not None
+        assert len(found.plan.commands) == 3
+        assert any("up to 3 nodes can be added to it for runs that wait" in item.message for item in found.findings)
+
     def test_more_nodes_than_it_grows_to_are_refused_when_submitted(self, cluster: Cluster, who: Principal) -> None:
         with pytest.raises(SubmitRefused, match="grows to 3 nodes; ask for at most 3 nodes"):
             launching.submit(spec(who, **three_nodes(count=4)), who)

@@ -81,7 +81,7 @@ def tend(machine: ProvidedMachine, *, later: timedelta = timedelta(0), at: datet
 
 def come(provider: Provider, machine: ProvidedMachine, gpus: int = 1, **changed: Any) -> Node:
     """The machine boots: it joins by the token that the provider was given, and reports."""
-    question = provider.asked("provision")[-1]
+    question = [call for call in provider.asked("provision") if call["name"] == machine.name][-1]
     joined = join(question["join_token"], "", "cloud-host")
     assert joined.node.name == machine.name
     report(joined.node, gpus, **changed)

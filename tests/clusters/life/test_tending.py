@@ -265,6 +265,26 @@ class TestRestart:
         assert machine.provider_id == f"i-{machine.name}"
 
 
+    def test_one_whose_call_was_cut_off_is_released_when_it_is_let_go(self, provider: Provider) -> None:
+        """The call may have worked, and nobody heard the answer."""
+        provider.script("provision", "sys.exit(1)")
+        machine = wanted()
+        tend(machine)
+        ProvidedMachine.objects.update(tries=0, error="The call to its provider was cut off.")
+        machine.refresh_from_db()
+        machines.let_go(machine, "not needed any more", timezone.now())
+        assert machine.state == "releasing"
+
+    def test_one_that_was_let_go_does_not_come_again(self, provider: Provider) -> None:
+        machine = wanted()
+        tend(machine)
+        ProvidedMachine.objects.update(failures=1)
+        machine.refresh_from_db()
+        machines.let_go(machine, "not needed any more", timezone.now())
+        tend(machine)
+        assert tend(machine, later=SOON) == "gone"
+
+
 class TestBusy:
     def test_a_machine_that_is_asked_for_cannot_be_let_go_meanwhile(self, provider: Provider) -> None:
         machine = wanted()
