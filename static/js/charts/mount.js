@@ -5,7 +5,7 @@ import { Grid } from "./grid.js";
 import { follow } from "./live.js";
 import { MARGIN } from "./panel.js";
 import { plotly } from "./plotly.js";
-import { now, onRange, setRange, timeRange } from "./range.js";
+import { now, onRange, setClock, setRange, timeRange } from "./range.js";
 import { load, seriesOf } from "./series.js";
 
 const TICK_MS = 1000;
@@ -20,6 +20,7 @@ const [LEAST_POINTS, MOST_POINTS] = [120, 800];
 class Charts {
   constructor(element) {
     this.element = element;
+    if (element.dataset.now) setClock(Number(element.dataset.now));
     plotly(); // is on its way while the numbers are
     const config = JSON.parse(document.getElementById(element.dataset.config).textContent);
     this.grid = new Grid(element, config, {

@@ -22,7 +22,7 @@ export class Panel {
     this.element = document.createElement("figure");
     this.element.className = "ch-panel";
     this.element.hidden = true;
-    this.element.innerHTML = `<figcaption id="${this.id}"><span class="ch-title"></span><span class="ch-keys"></span><output class="ch-read"></output></figcaption>
+    this.element.innerHTML = `<figcaption id="${this.id}"><span class="ch-title"></span><span class="ch-keys"></span><span class="ch-read"></span></figcaption>
       <div class="ch-plot" tabindex="0" role="group"><div class="ch-drawing" aria-hidden="true"></div><div class="ch-cross" hidden></div><div class="ch-chosen" hidden></div></div>
       <div class="ch-values"></div>`;
     this.element.querySelector(".ch-title").textContent = spec.label;

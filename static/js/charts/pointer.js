@@ -6,6 +6,7 @@ import { shown } from "./units.js";
 
 const LEAST_DRAG_PX = 6;
 const SLOP_PX = 8;
+const MOST_IN_A_COLUMN = 8;
 
 export class Pointer {
   /** `grid`: {panels, view, zoom(from, to), zoomOut()}. */
@@ -65,20 +66,10 @@ export class Pointer {
     const values = panel.values(at);
     const head = document.createElement("strong");
     head.textContent = moment(at, this.grid.view.to - this.grid.view.from);
-    const list = document.createElement("ul");
-    for (const { label, color, dash, mean, max } of values) {
-      const item = document.createElement("li");
-      const value = document.createElement("b");
-      value.textContent = shown(mean, panel.spec.unit);
-      const most = document.createElement("small");
-      most.textContent = max !== null && mean !== null && max > mean * 1.02 + 0.5 ? `max ${shown(max, panel.spec.unit)}` : "";
-      const name = document.createElement("span");
-      name.textContent = label || panel.spec.label;
-      item.append(swatch({ color, dash }), name, value, most);
-      list.append(item);
-    }
-    this.tip.classList.toggle("ch-columns", values.length > 8);
-    this.tip.replaceChildren(head, list);
+    const half = values.length > MOST_IN_A_COLUMN ? Math.ceil(values.length / 2) : values.length;
+    const columns = document.createElement("div");
+    columns.append(list(values.slice(0, half), panel.spec), list(values.slice(half), panel.spec));
+    this.tip.replaceChildren(head, columns);
     this.tip.hidden = false;
     const box = panel.plot.getBoundingClientRect();
     const isRight = box.left + x + SLOP_PX * 2 + this.tip.offsetWidth < innerWidth;
@@ -146,4 +137,18 @@ export class Pointer {
     const { from, to } = this.grid.view;
     return MARGIN.l + ((at - from) / (to - from)) * this.#width();
   }
+}
+
+function list(values, { unit, label: metric }) {
+  const found = document.createElement("ul");
+  for (const { label, color, dash, mean, max } of values) {
+    const item = document.createElement("li");
+    const [name, value, most] = ["span", "b", "small"].map((tag) => document.createElement(tag));
+    name.textContent = label || metric;
+    value.textContent = shown(mean, unit);
+    most.textContent = max !== null && mean !== null && max > mean * 1.02 + 0.5 ? `max ${shown(max, unit)}` : "";
+    item.append(swatch({ color, dash }), name, value, most);
+    found.append(item);
+  }
+  return found;
 }
