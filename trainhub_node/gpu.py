@@ -82,10 +82,14 @@ class Nvml:
         _or_none(pynvml.nvmlShutdown)
 
     @answered
+    def count(self) -> int:
+        return int(pynvml.nvmlDeviceGetCount())
+
+    @answered
     def listed(self) -> list[Found]:
         """Raises what kept the last one away where none can be listed."""
         found, failed = [], None
-        for index in range(pynvml.nvmlDeviceGetCount()):
+        for index in range(self.count()):
             try:
                 found += _listed(index)
             except pynvml.NVMLError as error:
@@ -176,13 +180,7 @@ class Nvml:
 
     @answered
     def usage(self, handle: Any, since_us: int) -> Sequence[tuple[int, int, float]]:
-        try:
-            told = pynvml.nvmlDeviceGetProcessUtilization(handle, since_us)
-        except pynvml.NVMLError as error:
-            if error.value in (gpu_errors.SUCCESS, gpu_errors.NOT_FOUND):
-                return ()  # nothing new; pynvml raises even success where the list is empty
-            raise
-        return [(one.pid, one.timeStamp, one.smUtil) for one in told]
+        return [(one.pid, one.timeStamp, one.smUtil) for one in pynvml.nvmlDeviceGetProcessUtilization(handle, since_us)]
 
 
 def _one(key: str, call: Callable[[Any], float]) -> Plain:

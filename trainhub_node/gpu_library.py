@@ -46,6 +46,9 @@ class Library(Protocol):
     def close(self) -> None:
         """Raises nothing. Nobody is inside any more, and no handle is used again."""
 
+    def count(self) -> int:
+        """How many GPUs there are, MIG devices not counted; cheap, where finding each costs milliseconds."""
+
     def listed(self) -> list[Found]:
         """Every device that answers now, a GPU's MIG devices right after it; raises where there are some and none answers."""
 
@@ -79,4 +82,5 @@ class Library(Protocol):
         """Bytes of each process on the device; None where the driver cannot tell."""
 
     def usage(self, handle: Any, since_us: int) -> Sequence[tuple[int, int, float]]:
-        """(process id, µs of the wall clock, % of the SMs) of every sample since then."""
+        """(process id, µs of the wall clock, % of the SMs) of every sample since then; where there is none it raises
+        Unanswered, NOT_FOUND or even SUCCESS."""

@@ -6,15 +6,17 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from trainhub_node.gpu_errors import NOT_SUPPORTED, Unsupported
+from trainhub_node.gpu_errors import NOT_FOUND, NOT_SUPPORTED, SUCCESS, Unanswered, Unsupported
 from trainhub_node.gpu_library import Field, Found, Library, Plain
 from trainhub_node.gpu_reading import Rates, Reading, known
 from trainhub_node.gpu_slow import SlowReader
 
 KIB, MIB = 2**10, 2**20
 LINK_COUNT: Field = (91, 0)
+ALL_LINKS = 0xFFFFFFFF
 NVLINK_DATA, NVLINK_COUNT = (138, 139, KIB), (202, 204, 1)
-"""Fields of what was sent and received, a link each, and their unit. The second pair is of the fifth NVLink (Blackwell) on."""
+"""Fields of what was sent and received, with a link or ALL_LINKS, and their unit. The second pair came with NVLink 5."""
+NARROW = 2**32
 PCIE_SENT, PCIE_RECEIVED = (197, 0), (198, 0)
 GPM = {
     1: "engine_active_pct", 2: "sm_active_pct", 3: "sm_occupancy_pct", 5: "tensor_active_pct", 10: "dram_active_pct",
@@ -33,8 +35,7 @@ class Reader:
         self._sample: Any = None
         self._profile: Mapping[int, float] | None = None
         self._counts_pcie = True
-        self._links: int | None = None
-        self._nvlink = NVLINK_DATA
+        self._nvlink: tuple[int, int, int, Sequence[int]] | None = None
 
     def table(self) -> list[Reading]:
         """Its questions; the numbers of the profile before PCIe, which takes some from there."""
@@ -56,7 +57,12 @@ class Reader:
         return self._library.processes(self._found.handle)
 
     def usage(self, since_us: int) -> Sequence[tuple[int, int, float]]:
-        return self._library.usage(self._found.handle, since_us)
+        try:
+            return self._library.usage(self._found.handle, since_us)
+        except Unanswered as error:
+            if error.code in (SUCCESS, NOT_FOUND):
+                return ()
+            raise
 
     def profile(self, _: float) -> Mapping[str, float]:
         """Means since the sample before. It is the only thing that tells how busy a MIG device is."""
@@ -74,47 +80,52 @@ class Reader:
         return told | known(utilization_pct=told.get("engine_active_pct")) if self._found.parent else told
 
     def pcie(self, now: float) -> Mapping[str, float]:
-        """By counters, else by GPM, else by the call that takes so long that nothing else may wait for it."""
-        if self._counts_pcie:
-            try:
-                return self._counted_pcie(now)
-            except Unsupported:
-                self._counts_pcie = False
+        """By GPM, else by counters, else by the call that takes so long that nothing else may wait for it."""
         if self._profile is not None and (not self._profile or GPM_PCIE_SENT in self._profile):
             told = {metric: value * MIB for metric, value in self._profile.items()}
             return known(pcie_tx_bytes_s=told.get(GPM_PCIE_SENT), pcie_rx_bytes_s=told.get(GPM_PCIE_RECEIVED))
+        counted = self._counted_pcie(now) if self._counts_pcie else None
+        if counted is not None:
+            return counted
         return self._slow.latest(self._found.uuid, partial(self._library.throughput, self._found.handle))
 
-    def _counted_pcie(self, now: float) -> Mapping[str, float]:
-        """A busy link wraps a counter of 32 bits many times a second, so only wide ones count."""
-        told = self._library.fields(self._found.handle, (PCIE_SENT, PCIE_RECEIVED), wide=True)
-        return known(
+    def _counted_pcie(self, now: float) -> Mapping[str, float] | None:
+        """None unless the counters are seen to be wide: some have 32 bits, which a busy link wraps many times a second."""
+        try:
+            told = self._library.fields(self._found.handle, (PCIE_SENT, PCIE_RECEIVED), wide=True)
+        except Unsupported:
+            self._counts_pcie = False
+            return None
+        rates = known(
             pcie_tx_bytes_s=self._rates.rate("pcie tx", told.get(PCIE_SENT), now),
             pcie_rx_bytes_s=self._rates.rate("pcie rx", told.get(PCIE_RECEIVED), now),
         )
+        return rates if max(told.values()) >= NARROW else None
 
     def nvlink(self, now: float) -> Mapping[str, float]:
-        if self._links is None:
-            self._links = int(self._library.fields(self._found.handle, [LINK_COUNT])[LINK_COUNT])
-        if not self._links:
-            raise Unsupported(NOT_SUPPORTED, "it has no NVLink")
-        try:
-            told = self._link_counters()
-        except Unsupported:
-            if self._nvlink == NVLINK_COUNT:
-                raise
-            self._nvlink = NVLINK_COUNT
-            told = self._link_counters()
-        sent, received, unit = self._nvlink
+        if self._nvlink is None:
+            self._nvlink = self._way_of_nvlink()
+        sent, received, unit, links = self._nvlink
+        told = self._library.fields(self._found.handle, [(field, link) for field in (sent, received) for link in links])
         totals = {field: {link: told[field, link] * unit for one, link in told if one == field} for field in (sent, received)}
         return known(
             nvlink_tx_bytes_s=self._rates.total("nvlink tx", totals[sent], now),
             nvlink_rx_bytes_s=self._rates.total("nvlink rx", totals[received], now),
         )
 
-    def _link_counters(self) -> Mapping[Field, float]:
-        wanted = [(field, link) for field in self._nvlink[:2] for link in range(self._links or 0)]
-        return self._library.fields(self._found.handle, wanted)
+    def _way_of_nvlink(self) -> tuple[int, int, int, Sequence[int]]:
+        """Which fields, for all links at once where the driver adds them up."""
+        count = int(self._library.fields(self._found.handle, [LINK_COUNT])[LINK_COUNT])
+        if not count:
+            raise Unsupported(NOT_SUPPORTED, "it has no NVLink")
+        for links in ((ALL_LINKS,), tuple(range(count))):
+            for sent, received, unit in (NVLINK_DATA, NVLINK_COUNT):
+                try:
+                    self._library.fields(self._found.handle, [(field, link) for field in (sent, received) for link in links])
+                except Unsupported:
+                    continue
+                return sent, received, unit, links
+        raise Unsupported(NOT_SUPPORTED, "its NVLinks tell no traffic")
 
 
 def _plain(handle: Any, one: Plain) -> Reading:

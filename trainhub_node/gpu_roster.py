@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from trainhub_launch.machine import GpuFact
-from trainhub_launch.metrics import MEDIUM_S
+from trainhub_launch.metrics import MEDIUM_S, SLOW_S
 from trainhub_launch.telemetry import GpuEvent
 from trainhub_node import gpu_errors
 from trainhub_node.backoff import Backoff
@@ -43,7 +43,8 @@ class Roster:
         self._heard: set[int] = set()
         self._is_open = self._is_closed = False
         self._has_worked = self._loss_told = False
-        self._open_at = self._listed_at = float("-inf")
+        self._open_at = self._looked_at = self._listed_at = float("-inf")
+        self._counted = 0
 
     def read(self, now: float) -> tuple[GpuFact, ...]:
         """Every device that was ever seen, also one that is lost. Asks what is due; in between the last answers stand."""
@@ -82,10 +83,11 @@ class Roster:
             self._open()
         if not self._is_open:
             return
-        is_fresh = not self._listed_at <= now < self._listed_at + MEDIUM_S - EARLY_S
+        is_fresh = not self._looked_at <= now < self._looked_at + MEDIUM_S - EARLY_S
         if is_fresh:
-            self._listed_at = now
-            self._list()
+            self._looked_at = now
+            if self._is_list_due(now):
+                self._list(now)
         self._ask(now, is_fresh=is_fresh)
 
     @property
@@ -102,7 +104,7 @@ class Roster:
             raise LibraryGone(error.code, error.said) from error
         self._is_open = True
         self._slow, self._heard = SlowReader(MEDIUM_S), set()
-        self._listed_at = float("-inf")
+        self._looked_at = self._listed_at = float("-inf")
 
     def _close_library(self) -> None:
         for device in self._devices.values():
@@ -115,8 +117,19 @@ class Roster:
         elif was_open:
             self._library.close()
 
-    def _list(self) -> None:
+    def _is_list_due(self, now: float) -> bool:
+        """Listing costs real drivers milliseconds a device; a lost one is looked for more often."""
+        if not self._listed_at <= now < self._listed_at + SLOW_S - EARLY_S:
+            return True
         try:
+            return self._library.count() != self._counted or any(device.state != WELL for device in self._devices.values())
+        except Unanswered:
+            return True
+
+    def _list(self, now: float) -> None:
+        self._listed_at = now
+        try:
+            self._counted = self._library.count()
             listed = {found.uuid: found for found in self._library.listed()}
         except Unanswered as error:
             if not self._devices or not isinstance(error, DeviceGone):

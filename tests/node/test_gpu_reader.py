@@ -11,11 +11,12 @@ import pytest
 from tests.hub import eventually
 from trainhub_node.gpu_errors import NOT_SUPPORTED, UNKNOWN, Unanswered, sorted_out
 from trainhub_node.gpu_library import Field, Found, Plain
-from trainhub_node.gpu_reader import LINK_COUNT, PCIE_RECEIVED, PCIE_SENT, Reader
+from trainhub_node.gpu_reader import ALL_LINKS, LINK_COUNT, PCIE_RECEIVED, PCIE_SENT, Reader
 from trainhub_node.gpu_slow import SlowReader
 
 KIB, MIB = 2**10, 2**20
 SENT, RECEIVED = 138, 139
+WIDE = 2**32
 
 
 class Driver:
@@ -84,6 +85,15 @@ class TestNvlink:
 
         assert reader.nvlink(105) == {"nvlink_tx_bytes_s": 500 * KIB, "nvlink_rx_bytes_s": 50 * KIB}
 
+    def test_is_what_the_driver_adds_up_where_it_does(self, driver: Driver, reader: Reader) -> None:
+        self.links(driver, (0, 0), (0, 0))
+        driver.told |= {(SENT, ALL_LINKS): 0, (RECEIVED, ALL_LINKS): 0}
+        reader.nvlink(0)
+        self.links(driver, (500, 500), (500, 500))
+        driver.told |= {(SENT, ALL_LINKS): 1000, (RECEIVED, ALL_LINKS): 1000}
+
+        assert reader.nvlink(5) == {"nvlink_tx_bytes_s": 200 * KIB, "nvlink_rx_bytes_s": 200 * KIB}
+
     def test_is_absent_once_after_a_reset(self, driver: Driver, reader: Reader) -> None:
         self.links(driver, (9000, 9000))
         reader.nvlink(0)
@@ -104,18 +114,32 @@ class TestNvlink:
 
 class TestPcie:
     def test_is_the_growth_of_counters(self, driver: Driver, reader: Reader) -> None:
-        driver.told = {PCIE_SENT: 0, PCIE_RECEIVED: 0}
+        driver.told = {PCIE_SENT: WIDE, PCIE_RECEIVED: WIDE}
         reader.pcie(0)
-        driver.told = {PCIE_SENT: 5000, PCIE_RECEIVED: 500}
+        driver.told = {PCIE_SENT: WIDE + 5000, PCIE_RECEIVED: WIDE + 500}
 
         assert reader.pcie(5) == {"pcie_tx_bytes_s": 1000, "pcie_rx_bytes_s": 100}
 
     def test_is_absent_once_after_a_counter_wrapped(self, driver: Driver, reader: Reader) -> None:
-        driver.told = {PCIE_SENT: 2**64 - 1, PCIE_RECEIVED: 0}
+        driver.told = {PCIE_SENT: 2**64 - 1, PCIE_RECEIVED: WIDE}
         reader.pcie(0)
-        driver.told = {PCIE_SENT: 7, PCIE_RECEIVED: 5}
+        driver.told = {PCIE_SENT: 7, PCIE_RECEIVED: WIDE + 5}
 
         assert reader.pcie(5) == {"pcie_rx_bytes_s": 1}
+
+    def test_is_never_taken_from_counters_that_may_have_32_bits(self, driver: Driver, reader: Reader) -> None:
+        driver.told, driver.slow = {PCIE_SENT: 10, PCIE_RECEIVED: 10}, {"pcie_tx_bytes_s": 1}
+        reader.pcie(0)
+        driver.told = {PCIE_SENT: WIDE - 1, PCIE_RECEIVED: 20}
+
+        assert eventually(lambda: reader.pcie(5)) == {"pcie_tx_bytes_s": 1}
+
+    def test_goes_over_to_the_counters_without_a_gap_once_they_show_more(self, driver: Driver, reader: Reader) -> None:
+        driver.told = {PCIE_SENT: WIDE - 1000, PCIE_RECEIVED: 0}
+        reader.pcie(0)
+        driver.told = {PCIE_SENT: WIDE + 4000, PCIE_RECEIVED: 500}
+
+        assert reader.pcie(5) == {"pcie_tx_bytes_s": 1000, "pcie_rx_bytes_s": 100}
 
     def test_waits_for_the_profile_before_it_takes_the_slow_call(self, driver: Driver, reader: Reader) -> None:
         driver.profile, driver.slow = {20: 7, 21: 3}, {"pcie_tx_bytes_s": 1}

@@ -23,7 +23,7 @@ class Driver:
         self.gpus = gpus
         self.known: tuple[str, ...] = ()
         self.fails = 0
-        self.opened = self.closed = 0
+        self.opened = self.closed = self.listings = 0
         self.hold: threading.Event | None = None
         self.inside = threading.Event()
         self.told = threading.Event()
@@ -42,7 +42,11 @@ class Driver:
     def close(self) -> None:
         self.closed += 1
 
+    def count(self) -> int:
+        return len(self.known)
+
     def listed(self) -> list[Found]:
+        self.listings += 1
         return [Found(uuid=gpu, index=at, name="GPU", handle=gpu, handle_id=at + 1) for at, gpu in enumerate(self.known)]
 
     def hear(self, _: Found) -> bool:
@@ -81,6 +85,27 @@ class Driver:
 
 def roster_of(driver: Driver) -> Roster:
     return Roster(driver, nobodys)  # type: ignore[arg-type]  # GPM's samples are never asked for
+
+
+class TestListing:
+    def test_is_seldom_while_all_is_well(self) -> None:
+        driver = Driver("GPU-1", "GPU-2")
+        roster = roster_of(driver)
+        for second in range(300):
+            roster.read(second)
+        roster.close()
+
+        assert driver.listings == 5
+
+    def test_is_done_soon_when_the_number_of_gpus_changes(self) -> None:
+        driver = Driver("GPU-1", "GPU-2")
+        roster = roster_of(driver)
+        roster.read(0)
+        driver.known = ("GPU-1",)
+        states = [fact.state for fact in roster.read(5)]
+        roster.close()
+
+        assert states == ["ok", "lost"]
 
 
 class TestReopening:

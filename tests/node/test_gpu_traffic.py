@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,9 @@ class TestTraffic:
         return numbers[f"{kind}_tx_bytes_s"], numbers[f"{kind}_rx_bytes_s"]
 
     def test_over_pcie_is_read_from_wide_counters(self, tmp_path: Path) -> None:
-        with World(one_gpu(values=self.PCIE, unsupported=PCIE_OF_GPM), tmp_path) as world:
+        scenario = one_gpu(values=self.PCIE, unsupported=PCIE_OF_GPM | {"nvmlDeviceGetPcieThroughput"})
+        scenario.start = time.time() - 100
+        with World(scenario, tmp_path) as world:
             sent, received = self.rates(world, "pcie")
 
         assert sent / received == pytest.approx(3, rel=0.01)
@@ -63,6 +66,14 @@ class TestTraffic:
             sent, received = self.rates(world, "nvlink")
 
         assert sent / received == pytest.approx(9 / 4, rel=0.01)
+
+    @pytest.mark.parametrize("code", [2, 3])
+    def test_over_nvlink_is_absent_where_no_field_tells(self, tmp_path: Path, code: int) -> None:
+        fields = {f"field:{number}": code for number in (138, 139, 202, 204)}
+        with World(one_gpu(values=self.NVLINK, errors=fields), tmp_path) as world:
+            world.read()
+            assert "nvlink_tx_bytes_s" not in world.read(5).only.numbers
+            assert world.lines("its NVLinks tell no traffic")
 
     def test_over_nvlink_comes_by_the_newer_fields_where_the_older_are_gone(self, tmp_path: Path) -> None:
         with World(one_gpu(values=self.NVLINK, unsupported={"field:138", "field:139"}), tmp_path) as world:
@@ -151,7 +162,7 @@ class TestMig:
             world.read()
             in_mig_mode(scenario.gpus[0], parts=1)
             world.change()
-            seen = world.read(5)
+            seen = world.read(60)
 
         whole, part = seen.gpus.values()
         assert (whole.mig, whole.processes, whole.state, part.parent) == (True, (), "ok", whole.uuid)
@@ -163,7 +174,7 @@ class TestMig:
             world.read()
             gone = scenario.gpus[0].mig.pop()
             world.change()
-            seen = world.read(5)
+            seen = world.read(60)
 
         assert gone.uuid not in seen.gpus
         assert seen.events == ()
