@@ -21,6 +21,9 @@ for _name in (
     "TLS_KEY_FILE",
     "NODE_BROKER_URL",
     "RABBITMQ_API_URL",
+    "EMAIL_URL",
+    "WEBHOOK_PROXY",
+    "WEBHOOK_HOSTS",
 ):
     os.environ.pop(_name, None)
 os.environ["DATA_DIR"] = str(_data)

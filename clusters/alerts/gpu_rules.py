@@ -93,8 +93,8 @@ def memory(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
     if share < limits.gpu_memory_pct:
         return ()
     sentence = (
-        f"The memory of {where(gpu, node)} is nearly full: {taken / GIB:.1f} of {gpu.memory_bytes / GIB:.1f} GiB. "
-        f"{HOLDER} may run out of it: a smaller batch, gradient checkpointing or sharding makes room."
+        f"The memory of {where(gpu, node)} is nearly full: {taken / GIB:.1f} of {gpu.memory_bytes / GIB:.1f} GiB, "
+        f"held by {HOLDER}. What runs there may run out of it: a smaller batch, gradient checkpointing or sharding makes room."
     )
     return (Finding(sentence, {"percent": share}),)
 
@@ -107,8 +107,8 @@ def ecc(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
         return ()
     count = "" if grown is None else f" ({grown.by} more)"
     sentence = (
-        f"{where(gpu, node)} has had memory errors that could not be corrected{count}. What {HOLDER} has computed there may be "
-        "wrong, or ends. Drain the node and reset the GPU; if it comes again, have the GPU replaced."
+        f"{where(gpu, node)} has had memory errors that could not be corrected{count}; it is held by {HOLDER}. What was computed "
+        "there may be wrong. Drain the node and reset the GPU; if it comes again, have the GPU replaced."
     )
     return (Finding(sentence, {"grown_by": grown.by if grown else None}),)
 
@@ -162,8 +162,8 @@ def lost(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
         return None
     error = f" ({gpu.error.rstrip('.')})" if gpu.error else ""
     sentence = (
-        f"{where(gpu, node)} does not answer any more{error}. What {HOLDER} runs on it cannot go on, and it gets no new work. "
-        "Drain the node and restart the machine."
+        f"{where(gpu, node)} does not answer any more{error}; it is held by {HOLDER}. What runs on it cannot go on, and it "
+        "gets no new work. Drain the node and restart the machine."
     )
     return (Finding(sentence, {"error": gpu.error}),)
 

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from django.db import transaction
 
+from clusters.models import Alert
 from jobs import lifecycle
 from jobs.models import Run
 from jobs.states import Reason, RunState
 from tests.jobs import builders
-from tests.people import make_contributor, make_owner, make_workspace, principal_of
+from tests.people import client_of, make_contributor, make_owner, make_workspace, principal_of
 from workspaces.models import Channel, Delivery, User
 
 pytestmark = pytest.mark.django_db
@@ -36,6 +37,22 @@ def end(run: Run, state: RunState, reason: Reason, **facts: Any) -> bool:
     if state is RunState.CANCELED:
         lifecycle.advance(run.pk, RunState.CANCEL_REQUESTED)
     return lifecycle.advance(run.pk, state, reason, facts=facts)
+
+
+class TestHeader:
+    @pytest.mark.parametrize("address", ["/runs/1/", "/runs/1/header/"])
+    def test_a_run_shows_what_fires_on_its_gpus(self, run: Run, address: str) -> None:
+        machine = builders.node()
+        facts = {"holder_label": "run 1", "holder_workspace": run.workspace_id, "gpu": "GPU-a"}
+        Alert.objects.create(
+            key="gpu_hang:GPU-a", kind="gpu_hang", node=machine, subject="GPU-a", holder=run.pk, severity="critical",
+            state="firing", sentence="GPU 0 of alpha hangs.", facts=facts,
+        )
+        page = client_of(make_contributor()).get(address).content.decode()
+        assert "Critical: Busy at idle power" in page
+        assert "GPU 0 of alpha hangs." in page
+        Alert.objects.update(state="cleared")
+        assert "GPU 0 of alpha hangs." not in client_of(make_contributor()).get(address).content.decode()
 
 
 class TestEnded:

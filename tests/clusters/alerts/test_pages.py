@@ -47,13 +47,13 @@ class TestPage:
     def test_what_fires_stands_above_what_has_cleared(self, world: World) -> None:
         page = text(client_of(make_viewer()))
         assert page.index("Critical: GPU lost") < page.index("What has cleared") < page.index("GiB are free where it keeps runs")
-        assert "What run 41 runs on it cannot go on" in page
+        assert "it is held by run 41" in page
         for address in ("/nodes/alpha/", "/gpus/GPU-a/", f"/runs/id/{'a' * 32}/"):
             assert f'href="{address}"' in page
 
     def test_another_workspace_reads_no_run(self, world: World) -> None:
         page = text(client_of(speaker()))
-        assert "What a run of another workspace runs on it" in page
+        assert "it is held by a run of another workspace" in page
         assert "run 41" not in page
         assert "aaaa" not in page
 

@@ -65,7 +65,7 @@ class TestToAReceiver:
         assert fired["gpu"] == {"uuid": "GPU-a", "index": 0, "name": "NVIDIA H200"}
         assert fired["run"] == {"id": "a" * 32, "title": "run 41"}
         assert fired["text"].startswith("[critical] GPU lost on alpha, since ")
-        assert "What run 41 runs on it cannot go on" in fired["text"]
+        assert "it is held by run 41" in fired["text"]
         assert fired["url"].endswith(f"/alerts/#alert-{fired['alert']['id']}")
         assert cleared["text"].startswith("[cleared] GPU lost on alpha")
         assert cleared["alert"]["cleared_at"]
