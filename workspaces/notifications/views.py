@@ -20,6 +20,7 @@ from workspaces.states import Role
 
 TONES = {"working": "completed", "unused": "waiting", "failing": "preparing", "paused": "failed"}
 ICONS = {"working": "check-circle", "unused": "clock", "failing": "exclamation-triangle", "paused": "pause-circle"}
+MOST_SHOWN = 20
 
 
 @needs(Role.VIEWER)
@@ -63,7 +64,10 @@ def changed(request: WorkspaceRequest, pk: int) -> HttpResponse:
         else:
             messages.success(request, f"{channel.name} is changed.")
             return redirect("channels")
-    shown = {"form": form, "channel": channel, "scope": channels.scope_of(channel), "principal": request.principal}
+    shown = {
+        "form": form, "channel": channel, "scope": channels.scope_of(channel), "principal": request.principal,
+        "deliveries": channel.deliveries.order_by("-pk")[:MOST_SHOWN],
+    }
     return render(request, "workspaces/channel.html", shown, status=400 if form.is_bound else 200)
 
 

@@ -94,6 +94,16 @@ class TestPage:
         assert (Delivery.objects.get().event, Channel.objects.get().paused_at) == ("test", None)
         assert "1 waiting" in text(client)
 
+    def test_what_was_sent_last_is_listed_with_how_it_went(self) -> None:
+        client = client_of(make_contributor())
+        add(client)
+        pk = Channel.objects.get().pk
+        client.post(f"{PAGE}{pk}/test/")
+        Delivery.objects.update(state="failed", tries=30, last_error="Answered 500 Internal Server Error.")
+        page = text(client, f"{PAGE}{pk}/")
+        for words in ("given up", "carl tries the channel ops", "Answered 500 Internal Server Error."):
+            assert words in page, words
+
     def test_deleting_one_drops_what_waits(self) -> None:
         client = client_of(make_contributor())
         add(client)
