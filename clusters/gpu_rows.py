@@ -16,6 +16,7 @@ from django.db.models import Q
 
 from clusters import rounds
 from clusters.models import Gpu, Node
+from trainhub_launch.machine import GPU_LOST
 
 log = logging.getLogger(__name__)
 LOOK_EVERY_S = 10.0
@@ -49,6 +50,14 @@ def own(node: Node) -> frozenset[str]:
     if known is not None and rounds.are_going():
         return known.own
     return frozenset(Gpu.objects.filter(node=node).values_list("uuid", flat=True))
+
+
+def unread(node: Node, why: str) -> Told:
+    """The GPUs that the node had, where it cannot read its driver and so tells of none: they are out of reach, not removed."""
+    return {
+        gpu.uuid: {"index": gpu.index, "name": gpu.name, "memory_bytes": gpu.memory_bytes, "state": GPU_LOST, "error": why}
+        for gpu in Gpu.objects.filter(node=node, present=True)
+    }
 
 
 def store(node: Node, told: Told, is_alive: Callable[[Node], bool]) -> list[str]:

@@ -34,7 +34,7 @@ def apply(node: Node, beat: Heartbeat | None, at: datetime, *, agent: str = "", 
     silence = _silence_before(node, at)
     with transaction.atomic():
         if beat is not None:
-            told = inventory.devices(beat)
+            told = inventory.devices(beat) or (gpu_rows.unread(node, beat.nvml) if beat.nvml else {})
             elsewhere = [] if gpu_rows.are_stored(node, told) else gpu_rows.store(node, told, partial(_is_alive, at=at))
             changed["vitals"] = inventory.vitals(beat, at) | ({"gpus_elsewhere": elsewhere} if elsewhere else {})
         for kind, message in happenings.of(node, beat, changed, silence_s=silence, clock_moved_s=clock_moved_s):

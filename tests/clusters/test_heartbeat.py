@@ -63,6 +63,14 @@ class TestApply:
         heartbeat.apply(node, beat(gpu("GPU-a"), gpu("GPU-b", 1)), after(4))
         assert all(Gpu.objects.values_list("present", flat=True))
 
+    def test_gpus_of_a_node_whose_driver_cannot_be_read_are_lost_and_not_removed(self) -> None:
+        node = ready_node("alpha", "GPU-a")
+        sentence = "The NVIDIA driver is not loaded: run nvidia-smi there."
+        heartbeat.apply(node, beat(nvml=sentence), NOW + timedelta(seconds=2))
+        assert Gpu.objects.values_list("present", "state", "error").get() == (True, "lost", sentence)
+        heartbeat.apply(node, beat(gpu("GPU-a")), NOW + timedelta(seconds=4))
+        assert Gpu.objects.values_list("present", "state", "error").get() == (True, "ok", "")
+
     def test_a_gpu_moves_with_its_uuid_to_another_machine(self) -> None:
         old = ready_node("alpha", "GPU-a", at=NOW)
         heartbeat.apply(old, beat(), after(2))
