@@ -114,7 +114,7 @@ def page(hub: FakeHub, nodes: str) -> str:
     styles = "".join(f'<link rel="stylesheet" href="/static/{path}">' for path in (
         "bootstrap/css/bootstrap.min.css", "css/tokens.css", "css/base.css", "css/components.css", "css/charts.css",
     ))
-    scripts = '<script src="/static/js/theme.js"></script><script type="module" src="/static/js/charts/mount.js"></script>'
+    scripts = '<script src="/static/js/theme.js"></script>' + render_to_string("clusters/_charts_scripts.html")
     body = render_to_string("clusters/_charts.html", context)
     return f'<!doctype html><html lang="en"><head>{styles}{scripts}</head><body><main class="th-page">{body}</main></body></html>'
 
