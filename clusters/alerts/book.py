@@ -56,11 +56,6 @@ def open_alerts(nodes: Iterable[Node]) -> list[Alert]:
     return list(firing().filter(node__in=list(nodes)).order_by(*GRAVEST_FIRST))
 
 
-def firing_of(holder: str) -> list[Alert]:
-    """Those that concern this run."""
-    return list(firing().filter(holder=holder).order_by(*GRAVEST_FIRST))
-
-
 def firing() -> QuerySet[Alert]:
     return shown().filter(state=FIRING)
 

@@ -279,4 +279,3 @@ class TestOpen:
         world.vitals["counters"] = {"GPU-a": {"ecc_uncorrected": 3, "retired_pages_pending": 1}}
         world.tick()
         assert kinds(book.open_alerts([world.node])) == ["node_disk", "gpu_pages"]
-        assert kinds(book.firing_of("a" * 32)) == ["gpu_pages"]
