@@ -194,7 +194,7 @@ class TestLive:
         opened(tab, hub)
         eventually(lambda: hub.sockets, what="the page listens")
         for second in range(3):
-            hub.sample(int(began) + second * 9, utilization_pct=50.0 + second)
+            hub.sample(int(began) + second * 20, utilization_pct=50.0 + second)
         hub.say({"type": "hint"})
         eventually(lambda: 52.0 in traces(tab, "Utilisation")[0]["y"], what="history, fetched anew, goes on with them")
 
