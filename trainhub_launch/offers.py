@@ -30,7 +30,7 @@ class FreeNode:
     `silent_s`: None = it reports; a number = for so long it has not, and nothing is started there.
     `is_lost`: silent for so long that what it ran counts as lost.
     `closed`: why it takes no new runs ("is drained"), "" = it takes them. `gpus_lost`: how many of its GPUs do not answer.
-    `is_coming`: not there yet; the cluster's provider can make it.
+    `is_coming`: not there yet, so nothing of it is free; the cluster's provider can make it.
     """
 
     name: str
@@ -58,7 +58,8 @@ class FreeNode:
         return self.gpus_total >= wanted.gpus and self.slots_total >= wanted.slots
 
     def can_now(self, wanted: Demand) -> bool:
-        return self.takes_runs and len(self.gpus) >= wanted.gpus and self.slots >= wanted.slots
+        is_open = self.silent_s is None and not self.closed
+        return is_open and len(self.gpus) >= wanted.gpus and self.slots >= wanted.slots
 
     def could_soon(self, wanted: Demand) -> bool:
         """Whether it is enough that runs end there, or that it comes: nobody has to mend or reopen it first."""

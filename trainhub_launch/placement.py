@@ -89,12 +89,12 @@ def _preference(wanted: Demand, node: FreeNode) -> tuple[object, ...]:
     """Lowest first. What would make the run fail there weighs more than what would only waste the place."""
     cut_off = wanted.nodes > 1 and node.is_alone
     without_mpi = wanted.mpi and not node.mpi
-    return (cut_off, without_mpi, len(node.gpus), node.infiniband, node.slots, natural(node.name))
+    return (cut_off, without_mpi, node.is_coming, len(node.gpus), node.infiniband, node.slots, natural(node.name))
 
 
 def _idle(node: FreeNode) -> FreeNode:
     gpus = tuple(f"<GPU {index} of {node.name}>" for index in range(node.gpus_total))
-    return replace(node, gpus=gpus, slots=node.slots_total, silent_s=None, is_lost=False, holds=(), closed="", is_coming=False)
+    return replace(node, gpus=gpus, slots=node.slots_total, silent_s=None, is_lost=False, holds=(), closed="")
 
 
 def _placed(node: FreeNode, wanted: Demand) -> PlacedNode:

@@ -184,3 +184,15 @@ class TestProvisional:
             answer = provisional(Demand(count, 0, 1), nodes)
             assert isinstance(answer, Placement)
             assert [node.name for node in answer.nodes] == expected
+
+    def test_takes_what_is_there_before_what_can_still_come(self) -> None:
+        coming = [make_node(f"<new node {number}>", gpus=8, free=0, free_slots=0, is_coming=True) for number in (1, 2, 3)]
+        answer = provisional(Demand(2, 8, 0), (make_node("a", gpus=8), *coming))
+        assert isinstance(answer, Placement)
+        assert {node.name for node in answer.nodes} == {"<new node 1>", "a"}
+
+    def test_takes_a_drained_node_only_where_it_must(self) -> None:
+        drained, free = make_node("a", gpus=1, closed="is drained"), make_node("b", gpus=1)
+        answer = provisional(Demand(1, 1, 0), (drained, free))
+        assert isinstance(answer, Placement)
+        assert [node.name for node in answer.nodes] == ["b"]
