@@ -68,7 +68,9 @@ def _joining(machine: ProvidedMachine, look: Look) -> None:
     if node is not None and status(node, now, look.span) is NodeStatus.READY:
         wrong = _too_small(machine.cluster, node)
         if wrong:
-            _in_vain(machine, now, wrong, node=node)
+            # A driver may need a while after the boot until it shows its GPUs.
+            if (now - node.created_at).total_seconds() >= settings.NODE_LOST_AFTER:
+                _in_vain(machine, now, wrong, node=node)
             return
         with transaction.atomic():
             if machines.advance(machine, _S.UP, now, node=node, error="", tries=0, failures=0):
