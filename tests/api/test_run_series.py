@@ -97,7 +97,7 @@ class TestLive:
         assert (answer["attempt"], answer["nodes"], answer["ranks"]) == (0, [], [])
 
     def test_as_csv(self, api: Client, run: Run) -> None:
-        answer = api.get(f"/api/v1/runs/{run.pk}/series/", {"as": "csv", "points": 5})
+        answer = api.get(f"/api/v1/runs/{run.pk}/series/", {"as": "csv", "points": "5"})
         assert answer.headers["Content-Disposition"] == f'attachment; filename="run-{run.number}-attempt-1-series.csv"'
         assert b",alpha,GPU-alpha-1,1," in answer.content
 

@@ -13,7 +13,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from clusters import familiar, gpu_rows, hearing, journal, rounds, signs
 from clusters.enrolment import enrol, revoke
-from clusters.models import Gpu, Node
+from clusters.models import Gpu, Hearing, Node
 from jobs import answering, holdings, reports
 from tests.jobs.builders import Played, alive, beat, ended, node, running
 from trainhub_launch.machine import Heartbeat
@@ -74,7 +74,9 @@ class TestNumbers:
         signs.write()
         row = Node.objects.get()
         assert row.vitals["cpu_pct"] == 77.0
-        assert row.last_report_at == alpha.last_report_at > timezone.now()
+        assert row.last_report_at is not None
+        assert row.last_report_at == alpha.last_report_at
+        assert row.last_report_at > timezone.now()
 
     def test_that_are_older_do_not_turn_the_row_back(self, alpha: Node) -> None:
         answer(alpha, numbers())
@@ -173,7 +175,7 @@ class TestReturns:
         silent = timezone.now() - timedelta(seconds=40)
         type(alpha).objects.update(last_report_at=silent)
         alpha.last_report_at = silent
-        hearing.Hearing.objects.update(until=timezone.now())
+        Hearing.objects.update(until=timezone.now())
         hearing.look()
         with django_assert_num_queries(0):
             assert answer(alpha, numbers(), timedelta(0)) is not None

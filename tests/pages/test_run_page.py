@@ -175,7 +175,8 @@ class TestGpus:
     def test_shows_the_runs_own_gpus_rank_by_rank_or_all_of_its_nodes(self, who: Principal) -> None:
         run = self.gpu_run(who)
         own, everything = page(run.number, "gpus/"), page(run.number, "gpus/", "?gpus=all")
-        for words in (r"rank 0 \u00b7 alpha GPU", r"rank 1 \u00b7 alpha GPU", f"/api/v1/runs/{run.pk}/series/?attempt=1&amp;all_gpus=0"):
+        series = f"/api/v1/runs/{run.pk}/series/?attempt=1&amp;all_gpus=0"
+        for words in (r"rank 0 \u00b7 alpha GPU", r"rank 1 \u00b7 alpha GPU", series):
             assert words in own, words
         assert "not its own" not in own
         assert everything.count("not its own") == 2
