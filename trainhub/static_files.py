@@ -11,7 +11,7 @@ from starlette.responses import FileResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-THIRD_PARTY = ("bootstrap", "django_htmx", "plotly")
+THIRD_PARTY = ("bootstrap", "django_htmx", "plotly", "vendor")
 """Change only with an upgrade. Ours are asked for again by ETag: ES modules import each other by bare name."""
 PLOTLY = "plotly/plotly.min.js"
 

@@ -30,8 +30,9 @@ class TestOpenDoors:
         again = await client.get(f"/static/{path}", headers={"If-None-Match": answer.headers["etag"]})
         assert again.status_code == httpx.codes.NOT_MODIFIED
 
-    async def test_plotly_comes_from_its_package(self, client: httpx.AsyncClient) -> None:
-        answer = await client.get("/static/plotly/plotly.min.js")
+    @pytest.mark.parametrize("path", ["plotly/plotly.min.js", "vendor/plotly-cartesian-4.1.1.min.js"])
+    async def test_what_others_wrote_is_kept_by_browsers(self, client: httpx.AsyncClient, path: str) -> None:
+        answer = await client.get(f"/static/{path}")
         assert answer.headers["content-type"].startswith("text/javascript")
         assert answer.headers["cache-control"] == "max-age=86400"
 
