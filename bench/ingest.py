@@ -38,7 +38,8 @@ async def measure(hub: Stack, database: Database | None, options: argparse.Names
     spread = 5.0 / options.nodes
     nodes = [Teller(name, token, options.gpus, now + 2 + index * spread) for index, (name, token) in enumerate(tokens)]
     place = urlsplit(hub.url)
-    loop, count = asyncio.get_running_loop(), min(options.nodes, options.connections)
+    # The server closes a connection that is silent for 5 s, as long as a node may be.
+    loop, count = asyncio.get_running_loop(), max(1, min(options.nodes // 5, options.connections))
     for first in range(count):
         await loop.create_connection(partial(Road, nodes[first::count], told), place.hostname or "", place.port or 0)
     heard: list[int] = [0]
