@@ -18,27 +18,6 @@ PAUSE_S = 1.0
 LONGEST_CALL_S = 5.0
 NO_INSTANCE = 0xFFFFFFFF
 
-_XIDS = {
-    13: "a program used the GPU wrongly (an illegal instruction or address)",
-    31: "a program touched memory that is not its own",
-    32: "a damaged command reached the GPU, often over PCIe",
-    43: "a program made the GPU stop, and was ended",
-    45: "work was ended because of an earlier error",
-    48: "a memory error that ECC could not correct",
-    61: "the GPU's own controller stopped: reset the GPU",
-    62: "the GPU's own controller stopped: reset the GPU",
-    63: "a memory row was remapped, or a page retired",
-    64: "a memory row could not be remapped, or a page retired: replace the GPU",
-    74: "an error on NVLink",
-    79: "the GPU has fallen off the bus: check power, cooling and seating",
-    92: "many memory errors that ECC corrected",
-    94: "a memory error that stayed within one program",
-    95: "a memory error that was not contained: reset the GPU",
-    119: "the GPU's system processor does not answer: reset the GPU",
-    120: "the GPU's system processor failed: reset the GPU",
-}
-"""The frequent ones of NVIDIA's list (docs.nvidia.com/deploy/xid-errors)."""
-
 
 @dataclass(frozen=True)
 class Occurrence:
@@ -74,7 +53,8 @@ class EventBook:
 
     def note(self, seen: Occurrence) -> None:
         if seen.kind == "xid":
-            log.warning("GPU %s: XID %d, %s", seen.gpu or "(unknown)", seen.code, xid_means(seen.code))
+            # What it means, the hub says; for whoever reads here: docs.nvidia.com/deploy/xid-errors.
+            log.warning("GPU %s: XID error %d", seen.gpu or "(unknown)", seen.code)
             self.add("xid", seen.gpu, code=seen.code, detail=_detail(seen))
         else:
             log.warning("GPU %s: a memory error that ECC could not correct", seen.gpu or "(unknown)")
@@ -95,13 +75,8 @@ class EventBook:
             return {"xid_last": self._last_xid[gpu], "xid_count": self._xids[gpu]} if gpu in self._last_xid else {}
 
 
-def xid_means(code: int) -> str:
-    return _XIDS.get(code, "see NVIDIA's list of XID errors")
-
-
 def _detail(seen: Occurrence) -> str:
-    where = "" if seen.instance == NO_INSTANCE else f" (MIG GPU instance {seen.instance})"
-    return f"XID {seen.code}{where}: {xid_means(seen.code)}."
+    return "" if seen.instance == NO_INSTANCE else f"MIG GPU instance {seen.instance}"
 
 
 class Listener(threading.Thread):

@@ -38,7 +38,8 @@ def _sentence(event: GpuEvent, name: str) -> str:
     detail = _clean(event.detail, MOST_DETAIL).strip().rstrip(".")
     if event.kind == "xid":
         known = xid(event.code)
-        return f"{name} reported XID {event.code}: {known.meaning}. {known.remedy}"
+        where = f" in its {detail}" if detail else ""
+        return f"{name} reported XID {event.code}{where}: {known.meaning}. {known.remedy}"
     if event.kind == "lost":
         return f"{name} does not answer any more{_because(detail)}. Runs on it will fail; reset it, or restart the machine."
     if event.kind == "back":
