@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from django.conf import settings
-from django.db import DatabaseError, connections
+from django.db import DatabaseError, InterfaceError, connections
 
 log = logging.getLogger(__name__)
 EVERY_S = 1.0
@@ -71,7 +71,7 @@ def go_round(work: Sequence[Work]) -> None:
     for one in work:
         try:
             one()
-        except DatabaseError as error:
+        except (DatabaseError, InterfaceError) as error:
             connections.close_all()
             log.warning("The database does not do what reports need (%s); tried again within a second: %s", one.__module__, error)
         except Exception:

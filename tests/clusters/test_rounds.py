@@ -3,7 +3,7 @@ from __future__ import annotations
 import logging
 
 import pytest
-from django.db import OperationalError
+from django.db import InterfaceError, OperationalError
 
 from clusters import rounds
 from tests.hub import eventually
@@ -20,7 +20,7 @@ class TestRounds:
         assert len(done) > before
         assert done[:4] == ["a", "b", "a", "b"]
 
-    @pytest.mark.parametrize("trouble", [OperationalError("the database is away"), ValueError("a mistake of ours")])
+    @pytest.mark.parametrize("trouble", [OperationalError("away"), InterfaceError("closed"), ValueError("ours")])
     def test_one_that_fails_keeps_none_of_the_others_back(self, trouble: Exception, caplog: pytest.LogCaptureFixture) -> None:
         done: list[str] = []
 
