@@ -186,13 +186,13 @@ def cluster_cards(workspace: Workspace) -> tuple[ClusterCard, ...]:
     )
 
 
-def cluster_card(cluster: Cluster, workspace: Workspace) -> ClusterCard:
-    """One that the workspace may use."""
+def cluster_card(cluster: Cluster, workspace: Workspace | None) -> ClusterCard:
+    """One that the workspace may use; None for nobody's eyes, to whom every holder is a stranger."""
     nodes = Node.objects.filter(cluster=cluster, revoked_at=None).select_related("cluster").order_by("name")
     return ClusterCard(cluster, node_cards(nodes, workspace))
 
 
-def node_cards(nodes: Iterable[Node], workspace: Workspace) -> tuple[NodeCard, ...]:
+def node_cards(nodes: Iterable[Node], workspace: Workspace | None) -> tuple[NodeCard, ...]:
     nodes = list(nodes)
     now = timezone.now()
     span = heard(now)
@@ -217,8 +217,8 @@ def _node_card(node: Node, lines: tuple[LeaseLine, ...], devices: list[Gpu], now
     )
 
 
-def lease_line(lease: Lease, workspace: Workspace) -> LeaseLine:
-    ours = lease.workspace_id == workspace.pk
+def lease_line(lease: Lease, workspace: Workspace | None) -> LeaseLine:
+    ours = workspace is not None and lease.workspace_id == workspace.pk
     return LeaseLine(
         holder=lease.holder if ours else "", label=lease.label if ours else "busy", gpus=tuple(lease.gpus), slots=lease.slots,
         since=lease.created_at, key=(lease.holder, lease.attempt),

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from clusters.life import editing
+from clusters.life.editing import DEFAULTS, ClusterExists, ClusterInUse
+from clusters.life.states import COMING
+from clusters.models import Cluster, ProvidedMachine
+from clusters.overview import ClusterCard, cluster_card
+from clusters.states import NodeStatus
+from trainhub_launch.errors import SpecError
+from workspaces.models import User
+
+REFUSED = 2
+LOOK_EVERY_S = 1.0
+VERBS = {"drain": "give it no new runs", "resume": "let it take runs again", "delete": "once it is empty"}
+
+
+class Command(BaseCommand):
+    help = "Clusters: make one or take the one there is, list, wait for nodes, drain, resume, delete."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--user", default="", help="the operator who does it (default: the first one)")
+        verbs = parser.add_subparsers(dest="verb", required=True)
+        verbs.add_parser("list", help="every cluster with its nodes and GPUs")
+        create = verbs.add_parser("create", help="make a cluster; where there is one of that name, it is taken as it is")
+        create.add_argument("name", metavar="NAME")
+        create.add_argument("--description", default="")
+        create.add_argument("--provider", default="", help="makes and releases its nodes (docs/providers.md)")
+        for setting, words in (
+            ("min_nodes", "of the provider's nodes, at least"), ("max_nodes", "and at most"),
+            ("idle_s", "seconds after which a node that holds nothing goes"), ("node_gpus", "GPUs of a node that comes"),
+            ("node_slots", "process slots of a node that comes"),
+        ):
+            create.add_argument(f"--{setting.replace('_', '-')}", type=int, default=DEFAULTS[setting], help=words)
+        create.add_argument("--node-gpu-model", default="", help="for people, such as H100")
+        create.add_argument("--low-priority", action="store_true", help="its nodes may vanish; their runs begin anew")
+        wait = verbs.add_parser("wait", help="until so many nodes are ready; exits 1 when they are not in time")
+        wait.add_argument("name", metavar="NAME")
+        wait.add_argument("--nodes", type=int, default=None, help="how many (default: the least that the cluster is to have)")
+        wait.add_argument("--timeout-minutes", type=float, default=20.0)
+        for verb, words in VERBS.items():
+            verbs.add_parser(verb, help=words).add_argument("name", metavar="NAME")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        verb = options["verb"]
+        try:
+            {"list": self._list, "create": self._create, "wait": self._wait}.get(verb, self._change)(options)
+        except SpecError as error:
+            self.stderr.write(f"{error.field}: {error.message}")
+            raise SystemExit(REFUSED) from error
+        except ClusterInUse as error:
+            self.stderr.write(str(error))
+            raise SystemExit(REFUSED) from error
+
+    def _list(self, options: dict[str, Any]) -> None:
+        for cluster in Cluster.objects.filter(deleted_at=None).order_by("name"):
+            self.stdout.write(_line(cluster_card(cluster, None)))
+
+    def _create(self, options: dict[str, Any]) -> None:
+        name = options["name"]
+        try:
+            editing.create(name, {setting: options[setting] for setting in DEFAULTS}, _operator(options["user"]))
+        except ClusterExists:
+            self.stdout.write(f"Found existing cluster {name}; nothing is changed.")
+        else:
+            self.stdout.write(f"Made cluster {name}.")
+
+    def _wait(self, options: dict[str, Any]) -> None:
+        cluster = _cluster(options["name"])
+        wanted = cluster.min_nodes if options["nodes"] is None else options["nodes"]
+        deadline = time.monotonic() + 60 * options["timeout_minutes"]
+        told = ""
+        while True:
+            card = cluster_card(cluster, None)
+            coming = ProvidedMachine.objects.filter(cluster=cluster, state__in=COMING).count()
+            said = f"{len(card.ready)} of {wanted} nodes are ready{f', {coming} are coming' if coming else ''}."
+            if said != told:
+                self.stderr.write(said)
+                told = said
+            if len(card.ready) >= wanted:
+                return
+            if time.monotonic() >= deadline:
+                missing = [node for node in card.nodes if node.status is not NodeStatus.READY]
+                away = ", ".join(f"{node.node.name} is {node.status}" for node in missing)
+                self.stderr.write(f"Not in time, after {options['timeout_minutes']:g} minutes.{f' {away}.' if away else ''}")
+                raise SystemExit(1)
+            time.sleep(LOOK_EVERY_S)
+
+    def _change(self, options: dict[str, Any]) -> None:
+        cluster, who = _cluster(options["name"]), _operator(options["user"])
+        done = {"drain": "is drained", "resume": "takes runs", "delete": "is deleted"}[options["verb"]]
+        {"drain": editing.drain, "resume": editing.resume, "delete": editing.delete}[options["verb"]](cluster, who)
+        self.stdout.write(f"{options['name']} {done}.")
+
+
+def _line(card: ClusterCard) -> str:
+    drained = "\tdrained" if card.cluster.drained_at else ""
+    nodes = f"{len(card.ready)} of {len(card.nodes)} nodes ready"
+    return f"{card.cluster.name}\t{nodes}\t{card.gpus_free} of {card.gpus} GPUs free{drained}"
+
+
+def _cluster(name: str) -> Cluster:
+    found = Cluster.objects.filter(name=name, deleted_at=None).first()
+    if found is None:
+        raise SpecError("name", f"there is no cluster {name!r}; see manage.py cluster list")
+    return found
+
+
+def _operator(name: str) -> User:
+    operators = User.objects.filter(is_operator=True, is_active=True).order_by("pk")
+    found = operators.filter(username=name).first() if name else operators.first()
+    if found is None:
+        raise SpecError("user", f"there is no operator {name!r}" if name else "there is no operator yet; run manage.py up once")
+    return found
