@@ -13,56 +13,31 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from websockets.sync.client import connect
 
-from simulator import Scenario
-from simulator.models import h100
 from tests.hosts.bench import CLUSTER, Host, Hosts
+from tests.hosts.worlds import GPUS, gpu_hosts, numbers, runs_on
 from tests.hub import eventually
 
-pytestmark = [pytest.mark.hosts, pytest.mark.xdist_group("hosts"), pytest.mark.slow]
-GPUS = 4
+pytestmark = [pytest.mark.hosts, pytest.mark.slow]
 KEYS = ("utilization_pct", "memory_used_bytes", "power_w", "temperature_c", "sm_clock_mhz")
 DCGM = {
     "utilization_pct": ("DCGM_FI_DEV_GPU_UTIL", 1.0), "memory_used_bytes": ("DCGM_FI_DEV_FB_USED", 2**-20),
     "power_w": ("DCGM_FI_DEV_POWER_USAGE", 1.0), "temperature_c": ("DCGM_FI_DEV_GPU_TEMP", 1.0),
     "sm_clock_mhz": ("DCGM_FI_DEV_SM_CLOCK", 1.0),
 }
-WAITING = "import time; print('here', flush=True); time.sleep(600)"
 Values = dict[tuple[str, str], float]
 """(UUID, metric) -> value."""
 
 
-def numbers(host: int, gpu: int, shift: int = 0) -> dict[str, float]:
-    """Different for each GPU."""
-    place = GPUS * host + gpu
-    return {
-        "utilization_pct": 20 + 5 * place + shift, "memory_used_bytes": (place + 1 + shift) * 2**30,
-        "power_w": 200 + 10 * place + shift, "temperature_c": 40 + place + shift, "sm_clock_mhz": 1000 + 50 * place + shift,
-    }
-
-
-def world(host: int) -> Scenario:
-    return Scenario([h100(f"host {host} gpu {gpu}", values=numbers(host, gpu), processes="visible") for gpu in range(GPUS)])
-
-
 @pytest.fixture(scope="module")
 def gpus(tmp_path_factory: pytest.TempPathFactory, frameworks_python: str) -> Iterator[Hosts]:
-    built = Hosts(tmp_path_factory.mktemp("gpus"), frameworks_python, worlds=[world(0), world(1)])
-    try:
-        yield built.start()
-    finally:
-        built.stop()
+    with gpu_hosts(tmp_path_factory.mktemp("gpus"), frameworks_python) as built:
+        yield built
 
 
 @pytest.fixture(scope="module")
 def two_runs(gpus: Hosts) -> Iterator[list[str]]:
-    """Each has two ranks and two GPUs on either host."""
-    processes = {"type": "pytorch", "communication_backend": "gloo", "process_count": 4, "node_count": 2}
-    eventually(lambda: len(told_by_api(gpus)) == len(shown(gpus)), 40, "both hosts tell of their GPUs")
-    runs = [gpus.script(WAITING, distribution=processes, resources={"gpus_per_node": 2}) for _ in range(2)]
-    for run in runs:
-        gpus.runs.until(run, "Running")
-    yield runs
-    gpus.hub.cancel_all()
+    with runs_on(gpus) as runs:
+        yield runs
 
 
 def shown(gpus: Hosts) -> Values:
@@ -169,49 +144,6 @@ class TestValues:
 
         held = {sample.labels["UUID"]: {sample.labels["run_id"]} for sample in scraped(gpus)["trainhub_gpu_held"]}
         eventually(lambda: owners() == held, 40, "each GPU's processes are those of the run that holds it")
-
-
-class TestPages:
-    @pytest.fixture
-    def tab(self, browser: Any, gpus: Hosts) -> Iterator[Any]:
-        """A page of the hub's owner."""
-        context = browser.new_context(base_url=gpus.hub.url, ignore_https_errors=True, viewport={"width": 1440, "height": 1000})
-        tab = context.new_page()
-        tab.goto("/sign-in/")
-        tab.fill("input[name=username]", "admin")
-        tab.fill("input[name=password]", gpus.hub.password)
-        tab.press("input[name=password]", "Enter")
-        tab.wait_for_url(f"{gpus.hub.url}/")
-        yield tab
-        context.close()
-
-    def test_the_charts_of_a_run_move_with_its_gpus(self, gpus: Hosts, two_runs: list[str], tab: Any) -> None:
-        run = gpus.runs.detail(two_runs[0])
-        own = {uuid for entry in gpus.runs.get(f"/runs/{two_runs[0]}/series/")["ranks"] for uuid in entry["gpus"]}
-        tab.goto(f"/runs/{run['number']}/gpus/")
-        read = tab.locator("figure", has=tab.locator(".ch-title:text-is('Temperature')")).locator(".ch-read")
-        for celsius in (61, 77):
-            for host in gpus.hosts:
-                assert host.world is not None
-                for gpu in host.world.gpus:
-                    gpu.values["temperature_c"] = celsius if gpu.uuid in own else 33
-                host.show(host.world)
-            eventually(lambda: read.inner_text() == f"{celsius} °C", 30, f"{celsius} °C on the run's chart")  # noqa: B023
-        assert tab.locator(".ch-chip", has_text="rank").count() == len(own)
-        tab.click("text=All GPUs of its nodes")
-        eventually(lambda: read.inner_text() == "33–77 °C", 30, "the others too")
-
-    def test_the_node_s_page_tells_each_gpu_with_its_run_and_rank(self, gpus: Hosts, two_runs: list[str], tab: Any) -> None:
-        host = gpus.hosts[0]
-        tab.goto(f"/nodes/{host.name}/")
-        cards = tab.locator(".th-devices > li")
-        assert cards.count() == GPUS
-        for index, gpu in enumerate((host.world or Scenario()).gpus):
-            text = cards.nth(index).inner_text()
-            assert f"{gpu.values['utilization_pct']:.0f} %" in text
-            assert f"{gpu.values['power_w']:.0f} W" in text
-            assert "run " in text
-        eventually(lambda: tab.locator("figure:visible").count() >= 5, 20, "charts are drawn")
 
 
 class TestTrouble:

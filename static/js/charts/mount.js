@@ -72,7 +72,7 @@ class Charts {
       const sources = seriesOf(answer);
       for (const message of this.samples) this.#append(sources, message);
       this.grid.show(group, sources);
-      note.textContent = group.panels.every((panel) => panel.isEmpty) ? "Nothing was measured in this time." : "";
+      this.#note(group);
     } catch (error) {
       if (error.name !== "AbortError") note.textContent = error.message;
     } finally {
@@ -156,14 +156,29 @@ class Charts {
 
   #move() {
     if (this.isFixed) {
-      if (this.isFresh && this.grid.view.to === this.whole.to) this.grid.setWindow(this.whole.from, (this.whole.to = now()));
+      if (!this.#renew() || this.grid.view.to !== this.whole.to) return;
+      this.whole.to = now();
+      this.grid.setWindow(this.whole.from, this.whole.to);
       return;
     }
     const { from, to } = timeRange();
     for (const group of this.grid.groups) for (const source of group.sources) source.forget(from);
-    if (this.isFresh) this.grid.renew();
-    this.isFresh = false;
+    this.#renew();
     this.grid.setWindow(from, to);
+  }
+
+  /** Whether there is anything new. What was not known before gets its panel now. */
+  #renew() {
+    if (!this.isFresh) return false;
+    this.isFresh = false;
+    this.grid.renew();
+    for (const group of this.grid.groups) if (group.sources.length) this.#note(group);
+    return true;
+  }
+
+  #note(group) {
+    const isEmpty = group.panels.every((panel) => panel.isEmpty);
+    group.element.querySelector(".ch-note").textContent = isEmpty ? "Nothing was measured in this time." : "";
   }
 
   /** A run's own span; while one has zoomed in, that stays. */
