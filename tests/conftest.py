@@ -20,6 +20,7 @@ from trainhub.up import valkey as embedded
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in a hook of the same name
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What takes longest first, so that no process waits for it in the end. Browser tests last: Playwright's loop stays in
     its thread, where async tests want their own."""

@@ -13,7 +13,7 @@ from tests.hub import eventually
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow]
 PATIENCE = {
-    "NODE_UNREACHABLE_AFTER": "3", "NODE_LOST_AFTER": "10", "PROVIDER_TIMEOUT": "20", "PROVIDER_JOIN_TIMEOUT": "30",
+    "NODE_UNREACHABLE_AFTER": "3", "NODE_LOST_AFTER": "10", "PROVIDER_TIMEOUT": "30", "PROVIDER_JOIN_TIMEOUT": "45",
     "PROVIDER_PAUSE": "1", "PROVIDER_TRIES": "2",
 }
 HELLO = "import os; print('rank', os.environ.get('RANK'), 'of', os.environ.get('WORLD_SIZE'), flush=True)"
