@@ -20,15 +20,10 @@ from trainhub.up import valkey as embedded
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
-@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in a hook of the same name
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What takes longest first, so that no process waits for it in the end. Browser tests last: Playwright's loop stays in
     its thread, where async tests want their own."""
     items.sort(key=lambda item: (item.get_closest_marker("browser") is not None, item.get_closest_marker("hosts") is None))
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            # A file's tests share what they start.
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
     if os.environ.get("TRAINHUB_TEST_DATABASE_URL"):
         # Another database concerns those alone that use one.
         others = [item for item in items if not _uses_database(item)]

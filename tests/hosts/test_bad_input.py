@@ -12,7 +12,7 @@ import pytest
 from tests.hosts.bench import CLUSTER, TRAINHUB_NODE, Host, Hosts
 from tests.hub import eventually
 
-pytestmark = [pytest.mark.hosts, pytest.mark.xdist_group("hosts"), pytest.mark.slow]
+pytestmark = [pytest.mark.hosts, pytest.mark.slow]
 PORT = 6105
 TWO = {"type": "pytorch", "communication_backend": "gloo", "process_count": 2, "node_count": 2}
 LISTENING = f"import socket, time; s = socket.create_server(('0.0.0.0', {PORT})); time.sleep(600)"

@@ -11,7 +11,7 @@ import pytest
 from tests.hosts.bench import CLUSTER, Hosts
 from trainhub_launch.plan import BASE_ENVIRONMENT, Reference, env_from_json
 
-pytestmark = [pytest.mark.hosts, pytest.mark.xdist_group("hosts"), pytest.mark.mpi, pytest.mark.slow]
+pytestmark = [pytest.mark.hosts, pytest.mark.mpi, pytest.mark.slow]
 TELLING = """
 import json, os, socket, time
 os.makedirs("outputs", exist_ok=True)

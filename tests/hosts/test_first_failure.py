@@ -10,7 +10,7 @@ import pytest
 from tests.hosts.bench import Hosts
 from tests.hub import eventually
 
-pytestmark = [pytest.mark.hosts, pytest.mark.xdist_group("hosts"), pytest.mark.mpi, pytest.mark.frameworks, pytest.mark.slow]
+pytestmark = [pytest.mark.hosts, pytest.mark.mpi, pytest.mark.frameworks, pytest.mark.slow]
 TORCH = """
 import os, time
 import torch

@@ -8,7 +8,7 @@ from tests.examples.table import TWO_HOSTS, Training
 from tests.hosts.bench import CLUSTER, Hosts
 from tests.journeys.runs import sha256
 
-pytestmark = [pytest.mark.hosts, pytest.mark.xdist_group("hosts"), pytest.mark.frameworks, pytest.mark.mpi, pytest.mark.slow]
+pytestmark = [pytest.mark.hosts, pytest.mark.frameworks, pytest.mark.mpi, pytest.mark.slow]
 TRAINING_S = 240
 
 

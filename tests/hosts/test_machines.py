@@ -6,7 +6,7 @@ import pytest
 
 from tests.hosts.bench import Hosts
 
-pytestmark = [pytest.mark.hosts, pytest.mark.xdist_group("hosts"), pytest.mark.slow]
+pytestmark = [pytest.mark.hosts, pytest.mark.slow]
 
 
 class TestMachine:
