@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import httpx
 
 from tests.hosts import processes
 from tests.hosts.bench import TRAINHUB_NODE, Hosts
@@ -41,6 +44,11 @@ found = taken()
 host = found.get(asked["name"]) or next((name for name in config["hosts"] if name not in found.values()), None)
 if host is None:
     sys.exit("all machines are taken")
+agent_log = here / (asked["name"] + ".log")
+if agent_log.exists():  # asked before, by a hub that did not hear the answer
+    note(host=host)
+    print(json.dumps({"id": host}))
+    sys.exit()
 write({**found, asked["name"]: host})
 fcntl.flock(lock, fcntl.LOCK_UN)
 inside = ["nsenter", "-t", str(config["hosts"][host]), "-a", "--", *config["program"]]
@@ -50,7 +58,7 @@ subprocess.run(
     [*inside, "join", asked["hub_url"], "--token", asked["join_token"], "--dir", folder], check=True, env=env, cwd="/",
     stdin=subprocess.DEVNULL, stdout=sys.stderr,
 )
-with open(here / (asked["name"] + ".log"), "ab") as log:
+with open(agent_log, "ab") as log:
     subprocess.Popen(
         [*inside, "run", "--dir", folder], env=env, cwd="/", stdin=subprocess.DEVNULL, stdout=log, stderr=log,
         start_new_session=True,
@@ -72,6 +80,7 @@ if host is not None:
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             pass
     write({name: other for name, other in found.items() if name != asked["name"]})
+    (here / (asked["name"] + ".log")).unlink(missing_ok=True)
 note(host=host)
 print("{}")
 """
@@ -127,3 +136,25 @@ class GrowingHosts(Hosts):
         """How many of the hosts run an agent."""
         return sum(any("trainhub_node run" in processes.command(pid) for pid in host.pids()) for host in self.hosts)
 
+
+PATIENCE = {"NODE_UNREACHABLE_AFTER": "3", "NODE_LOST_AFTER": "10", "PROVIDER_PAUSE": "1", "PROVIDER_TRIES": "2"}
+HELLO = "import os; print('rank', os.environ.get('RANK'), 'of', os.environ.get('WORLD_SIZE'), flush=True)"
+THREE = {"type": "pytorch", "communication_backend": "gloo", "process_count": 3, "node_count": 3}
+SETTINGS = {"provider": "hosts", "min_nodes": 0, "max_nodes": 3, "idle_s": 4, "node_gpus": 0, "node_slots": 1}
+
+
+@contextmanager
+def growing(folder: Path, **patience: str) -> Iterator[GrowingHosts]:
+    """Three machines, and a cluster that has none of them yet."""
+    built = GrowingHosts(folder, 3, {**PATIENCE, **patience})
+    try:
+        built.start()
+        answer = built.runs.client.post("/api/v1/clusters/", json={"name": CLUSTER, **SETTINGS})
+        assert answer.status_code == httpx.codes.CREATED, answer.text
+        yield built
+    finally:
+        built.stop()
+
+
+def submit(hosts: GrowingHosts, **spec: Any) -> str:
+    return hosts.runs.script(HELLO, resources={"cluster": CLUSTER}, **{"distribution": THREE, **spec})

@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import httpx
 import pytest
 
-from tests.hosts.providing import CLUSTER, PROVISION, RELEASE, GrowingHosts
+from tests.hosts.providing import CLUSTER, HELLO, PROVISION, RELEASE, THREE, GrowingHosts, growing, submit
 from tests.hub import eventually
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow]
-PATIENCE = {
-    "NODE_UNREACHABLE_AFTER": "3", "NODE_LOST_AFTER": "10", "PROVIDER_TIMEOUT": "30", "PROVIDER_JOIN_TIMEOUT": "45",
-    "PROVIDER_PAUSE": "1", "PROVIDER_TRIES": "2",
-}
-HELLO = "import os; print('rank', os.environ.get('RANK'), 'of', os.environ.get('WORLD_SIZE'), flush=True)"
-THREE = {"type": "pytorch", "communication_backend": "gloo", "process_count": 3, "node_count": 3}
-SETTINGS = {
-    "provider": "hosts", "min_nodes": 0, "max_nodes": 3, "idle_s": 4, "node_gpus": 0, "node_slots": 1,
-}
-
-
 @pytest.fixture(scope="module")
 def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GrowingHosts]:
-    built = GrowingHosts(tmp_path_factory.mktemp("grown"), 3, PATIENCE)
-    try:
-        built.start()
-        answer = built.runs.client.post("/api/v1/clusters/", json={"name": CLUSTER, **SETTINGS})
-        assert answer.status_code == httpx.codes.CREATED, answer.text
+    with growing(tmp_path_factory.mktemp("grown"), PROVIDER_TIMEOUT="30", PROVIDER_JOIN_TIMEOUT="45") as built:
         yield built
-    finally:
-        built.stop()
 
 
 @pytest.fixture(autouse=True)
@@ -43,10 +25,6 @@ def _well_again(hosts: GrowingHosts) -> Iterator[None]:
     hosts.script_of("release", RELEASE)
     hosts.hub.cancel_all()
     eventually(lambda: hosts.states() == [], 90, "all machines are gone")
-
-
-def submit(hosts: GrowingHosts, **spec: Any) -> str:
-    return hosts.runs.script(HELLO, resources={"cluster": CLUSTER}, **{"distribution": THREE, **spec})
 
 
 def sentence(hosts: GrowingHosts, run: str) -> str:
@@ -115,14 +93,3 @@ class TestBadProviders:
         eventually(lambda: hosts.states() == [], 60, "the node is revoked and its machine given up")
         assert hosts.cluster()["nodes"] == []
         hosts.script_of("release", RELEASE)
-
-
-class TestRestart:
-    def test_of_the_worker_in_the_middle_of_a_call_loses_no_machine(self, hosts: GrowingHosts) -> None:
-        hosts.script_of("provision", f"import time; time.sleep(3)\n{PROVISION}")
-        run = submit(hosts)
-        eventually(lambda: "provisioning" in hosts.states(), 30, "the provider is being asked")
-        hosts.hub.kill("worker")
-        assert hosts.runs.ended(run, 200)["state"] == "Completed", hosts.journal()
-        eventually(lambda: hosts.states() == [], 90, "all of them go")
-        assert hosts.agents() == 0
