@@ -55,8 +55,8 @@ inside = ["nsenter", "-t", str(config["hosts"][host]), "-a", "--", *config["prog
 env = {**os.environ, **config["env"]}
 folder = "/tmp/" + asked["name"]
 subprocess.run(
-    [*inside, "join", asked["hub_url"], "--token", asked["join_token"], "--dir", folder], check=True, env=env, cwd="/",
-    stdin=subprocess.DEVNULL, stdout=sys.stderr,
+    [*inside, "join", asked["hub_url"], "--token", asked["join_token"], "--dir", folder, "--replace"], check=True, env=env,
+    cwd="/", stdin=subprocess.DEVNULL, stdout=sys.stderr,
 )
 with open(agent_log, "ab") as log:
     subprocess.Popen(
