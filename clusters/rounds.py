@@ -19,6 +19,7 @@ EVERY_S = 1.0
 END_WITHIN_S = 2.0
 Work = Callable[[], None]
 _going: list[_Rounds] = []
+_failing: dict[Work, str] = {}
 
 
 class _Rounds(threading.Thread):
@@ -71,8 +72,21 @@ def go_round(work: Sequence[Work]) -> None:
     for one in work:
         try:
             one()
-        except (DatabaseError, InterfaceError) as error:
-            connections.close_all()
-            log.warning("The database does not do what reports need (%s); tried again within a second: %s", one.__module__, error)
-        except Exception:
-            log.exception("%s.%s failed; it is tried again within a second", one.__module__, one.__qualname__)
+        except Exception as error:
+            if isinstance(error, DatabaseError | InterfaceError):
+                connections.close_all()
+            _complain(one, error)
+        else:
+            if _failing.pop(one, ""):
+                log.info("%s does its work again", one.__module__)
+
+
+def _complain(one: Work, error: Exception) -> None:
+    """Once for each trouble: a disk that is full all night must not fill with the same sentence."""
+    if _failing.get(one) == repr(error):
+        return
+    _failing[one] = repr(error)
+    if isinstance(error, DatabaseError | InterfaceError):
+        log.warning("The database does not do what reports need (%s); tried again every second: %s", one.__module__, error)
+    else:
+        log.error("%s.%s failed; it is tried again every second", one.__module__, one.__qualname__, exc_info=error)

@@ -31,3 +31,19 @@ class TestRounds:
             rounds.go_round([fail, lambda: done.append("went on")])
         assert done == ["went on"]
         assert str(trouble) in caplog.text
+
+    def test_the_same_trouble_is_told_once_and_its_end_once(self, caplog: pytest.LogCaptureFixture) -> None:
+        is_full = True
+
+        def fill() -> None:
+            if is_full:
+                raise OperationalError("the disk is full")
+
+        with caplog.at_level(logging.INFO):
+            for _ in range(3):
+                rounds.go_round([fill])
+            is_full = False
+            for _ in range(2):
+                rounds.go_round([fill])
+        assert caplog.text.count("the disk is full") == 1
+        assert caplog.text.count("does its work again") == 1
