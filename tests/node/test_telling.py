@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator import NoCompiler, Scenario, environment, library, xid
+from simulator import Scenario, environment, xid
 from tests.node.builders import environ, script
 from tests.node.hub import FakeHub
 from tests.node.processes import agent_process
@@ -35,10 +35,6 @@ class World:
 
 @pytest.fixture
 def world(hub: FakeHub, tmp_path: Path) -> Iterator[World]:
-    try:
-        library()
-    except NoCompiler as missing:
-        pytest.skip(str(missing))
     made = World(tmp_path / "scenario")
     with agent_process({**environ(hub, tmp_path / "node"), **environment(made.path)}):
         hub.wait(lambda: hub.heartbeat and len(hub.heartbeat.gpus) == 8)
