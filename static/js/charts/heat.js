@@ -13,6 +13,7 @@ import { scale, shown } from "./units.js";
 const MOST_ROWS = 128;
 const [ROW_PX, LEAST_PX, MOST_PX] = [12, 120, 640];
 const AGAIN_MS = 10_000;
+const NARROW_PX = 480; // a phone has no room for the scale of colours: the tip tells each value
 const MARGIN = { l: 110, r: 8, t: 4, b: 24 };
 
 /** The answer's rows, or a row per node where there are too many. */
@@ -67,13 +68,14 @@ class HeatMap {
     const Plotly = await plotly();
     const { answer, palette } = this;
     const rows = rowsOf(answer);
+    const width = this.element.clientWidth;
     const unit = this.select.selectedOptions[0].dataset.unit;
     const most = unit === "%" ? 100 : Math.max(1e-9, ...rows.flatMap(({ values }) => values.filter((value) => value !== null)));
     const { by, unit: scaled } = scale(unit, most);
     const trace = {
       type: "heatmap", x: answer.times.map((at) => new Date(at * 1000)), y: rows.map(({ label }) => label),
       z: rows.map(({ values }) => values.map((value) => (value === null ? null : value / by))), zmin: 0, zmax: most / by,
-      text: rows.map(({ values }) => values.map((value) => shown(value, unit))), hoverongaps: false, xgap: 0, ygap: 1,
+      text: rows.map(({ values }) => values.map((value) => shown(value, unit))), hoverongaps: false, showscale: width >= NARROW_PX, xgap: 0, ygap: 1,
       hovertemplate: "%{y}<br>%{x|%b %e, %H:%M:%S}<br>%{text}<extra></extra>",
       colorscale: [[0, palette.tone("ground")], [1, palette.accent]],
       colorbar: { title: { text: scaled, side: "right" }, thickness: 8, outlinewidth: 0, tickfont: { color: palette.muted, size: 11 } },
@@ -83,7 +85,7 @@ class HeatMap {
     const axis = { color: palette.muted, gridcolor: palette.line, tickfont: { size: 11 }, fixedrange: true, zeroline: false };
     const layout = {
       height, margin: MARGIN, paper_bgcolor: "transparent", plot_bgcolor: "transparent", showlegend: false,
-      font: { family: palette.sans, color: palette.muted, size: 11 }, xaxis: { ...axis, type: "date" },
+      font: { family: palette.sans, color: palette.muted, size: 11 }, xaxis: { ...axis, type: "date", tickangle: 0, nticks: Math.max(2, Math.floor((width - MARGIN.l) / 90)) },
       yaxis: { ...axis, autorange: "reversed", showgrid: false, type: "category", ...(rows.length * ROW_PX > MOST_PX ? { dtick: Math.ceil((rows.length * ROW_PX) / MOST_PX) } : {}) },
       hoverlabel: { bgcolor: palette.surface, bordercolor: palette.line, font: { color: palette.text } },
     };
