@@ -19,9 +19,14 @@ def new_run_id() -> str:
 
 
 class Experiment(models.Model):
+    """A named group of runs. `tags`: {key: value}. Hidden since `deleted_at`; its runs with it."""
+
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="experiments")
-    name = models.CharField(max_length=128)
+    name = models.CharField(max_length=250)
+    tags = models.JSONField(default=dict, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+    deleted_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["workspace", "name"], name="experiment_name_once")]
@@ -53,7 +58,12 @@ class Snapshot(models.Model):
 
 
 class Run(models.Model):
-    """One submitted job. `spec` is RunSpec JSON; `preview` the plan as reviewed; `facts` fill the reason's sentence."""
+    """One submitted job, or (`kind` external) one that was logged from elsewhere: it has no spec and no attempts.
+
+    `spec` is RunSpec JSON; `preview` the plan as reviewed; `facts` fill the reason's sentence. `parent`: the job whose process
+    logged it, or the run that its client nested it in. `pinned`: a reference that every comparison of the workspace shows.
+    Out of the lists since `archived_at`; as good as gone since `deleted_at`, and gone for good some days later.
+    """
 
     id = models.CharField(primary_key=True, max_length=32, default=new_run_id, editable=False)
     number = models.PositiveIntegerField()
@@ -61,7 +71,8 @@ class Run(models.Model):
     experiment = models.ForeignKey(Experiment, models.PROTECT, related_name="runs")
     kind = models.CharField(max_length=16, default="job")
     display_name = models.CharField(max_length=200)
-    spec = models.JSONField()
+    spec = models.JSONField(default=dict)
+    parent = models.ForeignKey("self", models.CASCADE, null=True, blank=True, related_name="children")
     preview = models.JSONField(null=True)
     state = models.CharField(
         max_length=16, default=RunState.QUEUED, choices=[(s.value, s.value) for s in RunState], db_index=True
@@ -73,6 +84,8 @@ class Run(models.Model):
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
     started_at = models.DateTimeField(null=True, blank=True, help_text="First entered Running.")
     finished_at = models.DateTimeField(null=True, blank=True)
+    archived_at = models.DateTimeField(null=True, blank=True)
+    deleted_at = models.DateTimeField(null=True, blank=True)
     state_since = models.DateTimeField(default=timezone.now)
     idempotency_key = models.CharField(max_length=128, null=True, blank=True)
     pinned = models.BooleanField(default=False)
@@ -86,6 +99,11 @@ class Run(models.Model):
             models.UniqueConstraint(fields=["workspace", "idempotency_key"], name="idempotency_key_once"),
         ]
         ordering = ["-created_at"]
+        indexes = [
+            models.Index(fields=["workspace", "-created_at"], name="run_newest"),
+            models.Index(fields=["experiment", "-created_at"], name="run_of_experiment"),
+            models.Index(fields=["deleted_at"], condition=~models.Q(deleted_at=None), name="run_deleted"),
+        ]
 
     def __str__(self) -> str:
         return f"run {self.number}"
@@ -94,6 +112,20 @@ class Run(models.Model):
     def sentence(self) -> str:
         """Why the run is where it is, for a person; empty while nothing is to be said."""
         return Reason(self.reason).sentence(**self.facts) if self.reason else ""
+
+
+class RunTag(models.Model):
+    """`short` is the value's beginning, which can be searched for."""
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="tags", db_index=False)
+    experiment = models.ForeignKey(Experiment, models.CASCADE, related_name="+", db_index=False)
+    key = models.CharField(max_length=250)
+    value = models.TextField(blank=True)
+    short = models.CharField(max_length=200, blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "key"], name="tag_once_per_run")]
+        indexes = [models.Index(fields=["experiment", "key", "short", "run"], name="tag_found")]
 
 
 class Attempt(models.Model):
@@ -175,7 +207,10 @@ class RunEvent(models.Model):
 
 
 class Artifact(models.Model):
-    """A file that an attempt left in outputs/ (or logs/); the bytes are the blob `sha256`."""
+    """A file that an attempt left in outputs/ (or logs/), or that its script logged; the bytes are the blob `sha256`.
+
+    Files of a run that was logged from elsewhere belong to attempt 0.
+    """
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="artifacts")
     attempt = models.PositiveIntegerField()

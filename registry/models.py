@@ -5,14 +5,20 @@ from __future__ import annotations
 from django.db import models
 
 from jobs.models import Run
+from tracking.models import LoggedModel
 from workspaces.models import User, Workspace
 
 
 class RegisteredModel(models.Model):
+    """`tags`: {key: value}. `protected`: names of aliases that only owners move."""
+
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="registered_models")
     name = models.CharField(max_length=128)
     description = models.TextField(blank=True)
+    tags = models.JSONField(default=dict)
+    protected = models.JSONField(default=list)
     created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
     last_version = models.PositiveIntegerField(default=0)
 
     class Meta:
@@ -24,12 +30,27 @@ class RegisteredModel(models.Model):
 
 
 class ModelVersion(models.Model):
-    """`source_path` is the file or folder below the run's outputs that was registered."""
+    """`source_path` is the file or folder below the run's outputs that was registered; `source` the address that a client
+    gave, and `kind` where the bytes came from: run, logged_model, upload or export (from the version `parent`).
+
+    `certificate` is the signed manifest, byte for byte, `signature` its Ed25519 signature in hex. `scan`: what the scanner
+    found in its files ({path: {"verdict", "findings"}}).
+    """
 
     model = models.ForeignKey(RegisteredModel, models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
     run = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="model_versions")
     source_path = models.CharField(max_length=1000)
+    source = models.CharField(max_length=2000, blank=True)
+    kind = models.CharField(max_length=16, default="run")
+    logged_model = models.ForeignKey(LoggedModel, models.SET_NULL, null=True, related_name="versions")
+    parent = models.ForeignKey("self", models.SET_NULL, null=True, related_name="derived")
+    tags = models.JSONField(default=dict)
+    stage = models.CharField(max_length=16, default="None")
+    certificate = models.TextField(blank=True)
+    signature = models.CharField(max_length=128, blank=True)
+    scan = models.JSONField(null=True)
+    updated_at = models.DateTimeField(auto_now=True)
     description = models.TextField(blank=True)
     created_by = models.ForeignKey(User, models.SET_NULL, null=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -63,3 +84,25 @@ class ModelAlias(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["model", "name"], name="alias_once_per_model")]
+
+
+class Export(models.Model):
+    """The conversion of a version into another format by a run of its own (`run`); `result` is the version that it made.
+
+    `state`: waiting, done or refused; `report`: what the check found (differences, tolerances, shapes), `message` why not.
+    """
+
+    version = models.ForeignKey(ModelVersion, models.CASCADE, related_name="exports")
+    format = models.CharField(max_length=16, default="onnx")
+    run = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="exports")
+    result = models.ForeignKey(ModelVersion, models.SET_NULL, null=True, related_name="made_by")
+    options = models.JSONField(default=dict)
+    state = models.CharField(max_length=16, default="waiting")
+    message = models.TextField(blank=True)
+    report = models.JSONField(null=True)
+    created_by = models.ForeignKey(User, models.SET_NULL, null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-id"]

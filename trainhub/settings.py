@@ -87,6 +87,7 @@ INSTALLED_APPS = [
     "live",
     "clusters",
     "jobs",
+    "tracking",
     "registry",
     "django.contrib.auth",
     "django.contrib.contenttypes",

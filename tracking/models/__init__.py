@@ -1,0 +1,13 @@
+"""What runs told about themselves, and what people made of it."""
+
+from __future__ import annotations
+
+from tracking.models.history import SavedView, Star, UsageEntry
+from tracking.models.logged import LoggedModel, LoggedModelFile, RunInput, RunOutput
+from tracking.models.metrics import EventFile, Metric, MetricBlock, MetricSlice
+from tracking.models.params import Param
+
+__all__ = [
+    "EventFile", "LoggedModel", "LoggedModelFile", "Metric", "MetricBlock", "MetricSlice", "Param", "RunInput", "RunOutput",
+    "SavedView", "Star", "UsageEntry",
+]

@@ -1,0 +1,69 @@
+"""Numbers that scripts log, packed (`tracking.metrics`; docs/adr/0008)."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from jobs.models import Experiment, Run
+
+
+class Metric(models.Model):
+    """One curve of a run, and what is asked for most: the last point (of the highest step), least, greatest, how many.
+
+    NaN is kept as null in `last_value`; `min_value` and `max_value` leave NaN out, and are null where there is nothing else.
+    `folded`: how many points are in blocks; the others are in the run's slices.
+    """
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="metrics", db_index=False)
+    experiment = models.ForeignKey(Experiment, models.CASCADE, related_name="+", db_index=False)
+    key = models.CharField(max_length=250)
+    count = models.BigIntegerField(default=0)
+    folded = models.BigIntegerField(default=0)
+    last_value = models.FloatField(null=True)
+    last_step = models.BigIntegerField(default=0)
+    last_ms = models.BigIntegerField(default=0)
+    min_value = models.FloatField(null=True)
+    max_value = models.FloatField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "key"], name="metric_once_per_run")]
+        indexes = [
+            models.Index(fields=["experiment", "key", "last_value", "run"], name="metric_last"),
+            models.Index(fields=["experiment", "key", "min_value", "run"], name="metric_min"),
+            models.Index(fields=["experiment", "key", "max_value", "run"], name="metric_max"),
+        ]
+
+
+class MetricSlice(models.Model):
+    """Points of a run as they came in one request, of all its curves. Folded into blocks when there are enough."""
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="+")
+    points = models.PositiveIntegerField()
+    data = models.BinaryField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+
+class MetricBlock(models.Model):
+    """Points of one curve, in the order in which they came; `number` counts a curve's blocks from 0."""
+
+    metric = models.ForeignKey(Metric, models.CASCADE, related_name="blocks", db_index=False)
+    number = models.PositiveIntegerField()
+    points = models.PositiveIntegerField()
+    data = models.BinaryField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["metric", "number"], name="block_once_per_metric")]
+
+
+class EventFile(models.Model):
+    """How far a TensorBoard event file of an attempt has been read into the run's metrics. `name`: of the log or output."""
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="event_files")
+    attempt = models.PositiveIntegerField()
+    name = models.CharField(max_length=1000)
+    read_bytes = models.BigIntegerField(default=0)
+    is_whole = models.BooleanField(default=False)
+    error = models.CharField(max_length=300, blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "attempt", "name"], name="event_file_once")]
