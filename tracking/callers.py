@@ -1,0 +1,99 @@
+"""Who logs or asks by the MLflow protocol: a person by an API token, or a job by the token of its attempt."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jobs.bytes.doors import in_thread
+from jobs.models import Attempt, Run
+from jobs.tokens import PREFIX as JOB_PREFIX
+from live.origins import header
+from workspaces import tokens
+from workspaces.models import User, Workspace
+from workspaces.scopes import bearer, principal_of_scope
+from workspaces.states import Role
+
+KNOWN_S = 3.0
+"""A script logs hundreds of times a second: its token is not looked up each time. One that was revoked may work so long."""
+MOST_KNOWN = 10_000
+
+
+@dataclass(frozen=True)
+class Caller:
+    """`user`: the person, or who submitted the job. `job`: the run whose own token this is, else None."""
+
+    workspace: Workspace
+    role: Role
+    user: User | None
+    job: Run | None = None
+
+    @property
+    def name(self) -> str:
+        return self.user.get_username() if self.user else "unknown"
+
+    def may(self, needed: Role) -> bool:
+        return self.role.covers(needed)
+
+    def may_write(self, run: Run) -> bool:
+        """A job writes to itself and to what it has logged; a contributor to every run of the workspace."""
+        if run.workspace_id != self.workspace.pk or not self.may(Role.CONTRIBUTOR):
+            return False
+        return self.job is None or self.job.pk in (run.pk, run.parent_id)
+
+
+_lock = threading.Lock()
+_known: dict[str, tuple[Caller, float]] = {}
+
+
+async def caller_of(scope: Mapping[str, Any]) -> Caller | None:
+    """By token or, for a browser, by session; None for nobody, a stranger, or a token that has ended."""
+    text = bearer(scope) or _basic(scope)
+    if text is None:
+        principal = await principal_of_scope(scope)
+        return None if principal is None else Caller(principal.workspace, principal.role, principal.user)
+    key = tokens.digest(text)
+    known = _known.get(key)
+    if known is not None and time.monotonic() < known[1]:
+        return known[0]
+    found = await in_thread(_look_up, text)
+    with _lock:
+        if len(_known) > MOST_KNOWN:
+            _known.clear()
+        if found is None:
+            _known.pop(key, None)
+        else:
+            _known[key] = found, time.monotonic() + KNOWN_S
+    return found
+
+
+def restart() -> None:
+    """Remember nothing, as a process does that has just begun."""
+    with _lock:
+        _known.clear()
+
+
+def _look_up(text: str) -> Caller | None:
+    if text.startswith(JOB_PREFIX):
+        attempts = Attempt.objects.select_related("run__workspace", "run__created_by", "run__experiment")
+        attempt = attempts.filter(token_digest=tokens.digest(text), ended_at=None).first()
+        return None if attempt is None else Caller(attempt.run.workspace, Role.CONTRIBUTOR, attempt.run.created_by, attempt.run)
+    principal = tokens.authenticate(text)
+    return None if principal is None else Caller(principal.workspace, principal.role, principal.user)
+
+
+def _basic(scope: Mapping[str, Any]) -> str | None:
+    """MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD: any name, and the token as the password."""
+    scheme, _, text = header(scope, "authorization").partition(" ")
+    if scheme.lower() != "basic":
+        return None
+    try:
+        password = base64.b64decode(text, validate=True).decode().partition(":")[2]
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+    return password or None
