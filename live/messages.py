@@ -81,6 +81,14 @@ class AlertChanged(TypedDict):
     node: str
 
 
+class MetricsAdded(TypedDict):
+    """Points of these curves were stored; which, is fetched over HTTP. At most some twice a second for each run."""
+
+    type: Literal["metrics.added"]
+    run: str
+    keys: list[str]
+
+
 class Hint(TypedDict):
     """You missed something: fetch what you show."""
 
@@ -94,5 +102,6 @@ class AccessChanged(TypedDict):
 
 
 Message = (
-    AccessChanged | AlertChanged | RunChanged | LogAppended | MemberChanged | EventAdded | NodeChanged | TelemetrySampled | Hint
+    AccessChanged | AlertChanged | RunChanged | LogAppended | MemberChanged | EventAdded | MetricsAdded | NodeChanged
+    | TelemetrySampled | Hint
 )

@@ -28,6 +28,7 @@ from jobs.bytes import routes as job_bytes  # noqa: E402
 from jobs.consumers import routes as job_sockets  # noqa: E402
 from live.middleware import stack  # noqa: E402
 from registry.bytes.routes import routes as model_bytes  # noqa: E402
+from tracking.metrics import folding, hints  # noqa: E402
 from trainhub.large_bodies import LargeBodies  # noqa: E402
 from trainhub.static_files import HubStatic  # noqa: E402
 from workspaces.scopes import principal_of_scope  # noqa: E402
@@ -51,7 +52,7 @@ doors = [Route("/healthz", healthz), Mount("/static", HubStatic()), *job_bytes, 
 
 @asynccontextmanager
 async def lifespan(app: object) -> AsyncIterator[None]:
-    work = (signs.write, storing.write, holdings.look, hearing.look, familiar.look, gpu_rows.look)
+    work = (signs.write, storing.write, holdings.look, hearing.look, familiar.look, gpu_rows.look, hints.flush, folding.fold_due)
     async with hearing.listening(app):
         with rounds.going(*work):
             yield

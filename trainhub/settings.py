@@ -43,6 +43,9 @@ MAX_UPLOAD_BYTES = env.integer("MAX_UPLOAD_BYTES", 200 * 2**30, least=1)
 MAX_REPORT_BYTES = env.integer("MAX_REPORT_BYTES", 32 * 2**20, least=2**20)
 MAX_LOG_BYTES = env.integer("MAX_LOG_BYTES", 20 * 2**30, least=2**20)
 
+METRIC_KEYS_PER_RUN = env.integer("METRIC_KEYS_PER_RUN", 10_000, least=1)
+METRIC_POINTS_PER_RUN = env.integer("METRIC_POINTS_PER_RUN", 100_000_000, least=1000)
+
 TELEMETRY_KEEP_10S = env.number("TELEMETRY_KEEP_10S", 2, least=1)
 TELEMETRY_KEEP_60S = env.number("TELEMETRY_KEEP_60S", 30, least=1)
 TELEMETRY_KEEP_600S = env.number("TELEMETRY_KEEP_600S", 400, least=1)
@@ -178,6 +181,7 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "tend-machines": {"task": "clusters.tasks.tend_machines", "schedule": 2.0, "options": {"ignore_result": True}},
     "mend-brokers": {"task": "clusters.tasks.mend_brokers", "schedule": 20.0, "options": {"ignore_result": True}},
     "fold-telemetry": {"task": "clusters.tasks.fold_telemetry", "schedule": 30.0, "options": {"ignore_result": True}},
+    "fold-metrics": {"task": "tracking.tasks.fold_metrics", "schedule": 60.0, "options": {"ignore_result": True}},
     "keep-curves": {"task": "jobs.tasks.keep_curves", "schedule": 20.0, "options": {"ignore_result": True}},
     "expire-telemetry": {"task": "clusters.tasks.expire_telemetry", "schedule": 3600.0, "options": {"ignore_result": True}},
     "evaluate-alerts": {"task": "clusters.tasks.evaluate_alerts", "schedule": 10.0, "options": {"ignore_result": True}},

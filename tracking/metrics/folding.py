@@ -1,0 +1,112 @@
+"""Slices become blocks: what came in many requests, curve by curve, so that reading one curve costs its own points only.
+
+In one transaction for each run, slices out and blocks in: a crash loses and doubles nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import defaultdict
+from collections.abc import Mapping
+from datetime import timedelta
+
+from django.db import connection, transaction
+from django.db.models import Count, Exists, Max, OuterRef, Q
+from django.utils import timezone
+
+from tracking.metrics.points import MOST_IN_BLOCK, Points, PointsError, block_bytes, joined, read_block, read_slice
+from tracking.models import Metric, MetricBlock, MetricSlice
+
+log = logging.getLogger(__name__)
+MOST_SLICES = 512
+POINTS_PER_CURVE = 1024
+"""A run's slices are folded when there are so many, or so many points of each curve."""
+SMALL = MOST_IN_BLOCK // 8
+"""A curve's last block that holds fewer points is written anew with those that come."""
+QUIET_FOR = timedelta(minutes=10)
+AT_ONCE = 2000
+"""Slices that are read in one go."""
+
+_lock = threading.Lock()
+_counted: dict[str, tuple[int, int]] = {}
+_due: set[str] = set()
+
+
+def count(run_id: str, curves: int, points: int) -> None:
+    """A slice has been stored; a round folds the run when there are enough of them."""
+    with _lock:
+        slices, held = _counted.get(run_id, (0, 0))
+        _counted[run_id] = slices + 1, held + points
+        if slices + 1 >= MOST_SLICES or held + points >= POINTS_PER_CURVE * max(4, curves):
+            _due.add(run_id)
+            del _counted[run_id]
+
+
+def fold_due() -> None:
+    """A round: fold the runs that have logged much since."""
+    with _lock:
+        due = set(_due)
+        _due.clear()
+    for run_id in due:
+        fold(run_id)
+
+
+def fold_rest() -> None:
+    """What no process has in mind: slices of runs that are quiet, or whose hub was started anew."""
+    waiting = MetricSlice.objects.values("run_id").annotate(slices=Count("id"), newest=Max("created_at"))
+    quiet = Q(newest__lt=timezone.now() - QUIET_FOR) | Q(slices__gte=2 * MOST_SLICES)
+    for run_id in waiting.filter(quiet).values_list("run_id", flat=True):
+        while fold(run_id):
+            pass
+
+
+def fold(run_id: str) -> bool:
+    """Fold the run's oldest slices; whether there may be more."""
+    with transaction.atomic():
+        slices = MetricSlice.objects.filter(run_id=run_id).order_by("id")
+        if connection.vendor == "postgresql":
+            # Whoever else folds this run does it once.
+            slices = slices.select_for_update(skip_locked=True)
+        rows = list(slices.values_list("id", "data")[:AT_ONCE])
+        if rows:
+            _store(run_id, _curves(run_id, [bytes(data) for _, data in rows]))
+            MetricSlice.objects.filter(pk__in=[pk for pk, _ in rows]).delete()
+    return len(rows) == AT_ONCE
+
+
+def _curves(run_id: str, slices: list[bytes]) -> dict[str, Points]:
+    told: defaultdict[str, list[Points]] = defaultdict(list)
+    for data in slices:
+        try:
+            for key, points in read_slice(data).items():
+                told[key].append(points)
+        except PointsError as error:
+            log.error("Metrics of run %s are lost: %s", run_id, error)
+    return {key: joined(parts) for key, parts in told.items()}
+
+
+def _store(run_id: str, curves: Mapping[str, Points]) -> None:
+    metrics = dict(Metric.objects.filter(run_id=run_id, key__in=list(curves)).values_list("key", "pk"))
+    tails = _tails(list(metrics.values()))
+    fresh: list[MetricBlock] = []
+    for key, points in curves.items():
+        metric = metrics[key]
+        tail = tails.get(metric)
+        number = 0 if tail is None else tail.number + 1
+        whole = points
+        if tail is not None and tail.points < SMALL:
+            number, whole = tail.number, joined((read_block(bytes(tail.data)), points))
+            tail.delete()
+        for first in range(0, len(whole), MOST_IN_BLOCK):
+            part = whole[first : first + MOST_IN_BLOCK]
+            fresh.append(MetricBlock(metric_id=metric, number=number, points=len(part), data=block_bytes(part)))
+            number += 1
+    MetricBlock.objects.bulk_create(fresh, batch_size=200)
+
+
+def _tails(metrics: list[int]) -> dict[int, MetricBlock]:
+    """The last block of each curve."""
+    later = MetricBlock.objects.filter(metric=OuterRef("metric"), number__gt=OuterRef("number"))
+    last = MetricBlock.objects.filter(~Exists(later), metric__in=metrics)
+    return {block.metric_id: block for block in last.only("metric_id", "number", "points")}

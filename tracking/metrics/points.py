@@ -1,0 +1,156 @@
+"""Points of curves, in memory and as bytes.
+
+A slice holds points of many curves as they came in one request: `version`, how many keys, length of their names, the names
+(separated by NUL), of each how many points; then the steps, the times and the values of all, deflated where that helps.
+A block holds points of one curve: `version`, how many, lengths of its three segments, and the segments (deflated): steps and
+times as differences, values as float64 with their bytes transposed. So a reader inflates only what it draws.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Whole = npt.NDArray[np.int64]
+Real = npt.NDArray[np.float64]
+
+VERSION = 1
+MOST_IN_BLOCK = 4096
+_SLICE = struct.Struct("<BBII")
+_BLOCK = struct.Struct("<BIIII")
+_POINT_BYTES = 24
+_WORTH_DEFLATING = 1024
+_FAST = 1
+
+
+class PointsError(Exception):
+    """Stored bytes that are no slice or block of a version that this code knows."""
+
+
+class Point(NamedTuple):
+    """One logged number. `step` and `ms` (Unix milliseconds) are 64-bit; `value` may be NaN or infinite."""
+
+    key: str
+    value: float
+    step: int
+    ms: int
+
+
+@dataclass(frozen=True)
+class Points:
+    """Of one curve: three arrays of one length."""
+
+    step: Whole
+    ms: Whole
+    value: Real
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __getitem__(self, chosen: slice | npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> Points:
+        return Points(self.step[chosen], self.ms[chosen], self.value[chosen])
+
+
+NONE = Points(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float64))
+
+
+def by_key(points: Iterable[Point]) -> dict[str, Points]:
+    """Points of a request, curve by curve, each in the order in which they came."""
+    told: dict[str, tuple[list[int], list[int], list[float]]] = {}
+    for key, value, step, ms in points:
+        steps, times, values = told.setdefault(key, ([], [], []))
+        steps.append(step)
+        times.append(ms)
+        values.append(value)
+    return {
+        key: Points(np.array(steps, np.int64), np.array(times, np.int64), np.array(values, np.float64))
+        for key, (steps, times, values) in told.items()
+    }
+
+
+def joined(parts: Iterable[Points]) -> Points:
+    """End to end."""
+    found = [part for part in parts if len(part)]
+    if len(found) < 2:
+        return found[0] if found else NONE
+    return Points(*(np.concatenate(column) for column in zip(*((p.step, p.ms, p.value) for p in found), strict=True)))
+
+
+def slice_bytes(curves: Mapping[str, Points]) -> bytes:
+    names = "\0".join(curves).encode()
+    counts = np.array([len(points) for points in curves.values()], "<u4").tobytes()
+    columns = joined(curves.values())
+    numbers = b"".join(
+        column.astype(kind, copy=False).tobytes()
+        for column, kind in ((columns.step, "<i8"), (columns.ms, "<i8"), (columns.value, "<f8"))
+    )
+    deflated = len(numbers) >= _WORTH_DEFLATING
+    head = _SLICE.pack(VERSION, deflated, len(curves), len(names))
+    return b"".join((head, names, counts, zlib.compress(numbers, _FAST) if deflated else numbers))
+
+
+def read_slice(data: bytes, only: str | None = None) -> dict[str, Points]:
+    """Its curves, or only this one. Raises PointsError."""
+    try:
+        version, deflated, held, names_length = _SLICE.unpack_from(data)
+        if version != VERSION:
+            raise PointsError(f"a slice of version {version} cannot be read")
+        at = _SLICE.size + names_length
+        keys = data[_SLICE.size : at].decode().split("\0")
+        if only is not None and only not in keys:
+            return {}
+        ends = np.cumsum(np.frombuffer(data, "<u4", held, at))
+        numbers = data[at + 4 * held :]
+        numbers = zlib.decompress(numbers) if deflated else numbers
+        total = int(ends[-1])
+        if len(numbers) != _POINT_BYTES * total or len(keys) != held:
+            raise PointsError(f"a slice of {len(data)} bytes does not hold {total} points of {held} curves")
+        steps, times = np.frombuffer(numbers, "<i8", 2 * total).reshape(2, total)
+        values = np.frombuffer(numbers, "<f8", total, 16 * total)
+    except (struct.error, zlib.error, ValueError, IndexError) as error:
+        raise PointsError(f"a slice of {len(data)} bytes cannot be read: {error}") from error
+    whole = Points(steps, times, values)
+    places = zip(keys, np.concatenate(([0], ends[:-1])), ends, strict=True)
+    return {key: whole[start:end] for key, start, end in places if only in (None, key)}
+
+
+def block_bytes(points: Points) -> bytes:
+    segments = [
+        zlib.compress(np.diff(points.step, prepend=0).astype("<i8", copy=False).tobytes(), _FAST),
+        zlib.compress(np.diff(points.ms, prepend=0).astype("<i8", copy=False).tobytes(), _FAST),
+        zlib.compress(_transposed(points.value), _FAST),
+    ]
+    return b"".join((_BLOCK.pack(VERSION, len(points), *map(len, segments)), *segments))
+
+
+def read_block(data: bytes, *, ms: bool = True) -> Points:
+    """Times are zeros where they are not wanted. Raises PointsError."""
+    try:
+        version, held, *lengths = _BLOCK.unpack_from(data)
+        if version != VERSION:
+            raise PointsError(f"a block of version {version} cannot be read")
+        first = _BLOCK.size
+        second = first + lengths[0]
+        third = second + lengths[1]
+        steps = np.cumsum(np.frombuffer(zlib.decompress(data[first:second]), "<i8"))
+        times = np.cumsum(np.frombuffer(zlib.decompress(data[second:third]), "<i8")) if ms else np.zeros(held, np.int64)
+        values = _straight(zlib.decompress(data[third : third + lengths[2]]))
+    except (struct.error, zlib.error, ValueError) as error:
+        raise PointsError(f"a block of {len(data)} bytes cannot be read: {error}") from error
+    if not len(steps) == len(times) == len(values) == held:
+        raise PointsError(f"a block of {len(data)} bytes does not hold {held} points")
+    return Points(steps, times, values)
+
+
+def _transposed(values: Real) -> bytes:
+    return np.ascontiguousarray(values.astype("<f8", copy=False).view(np.uint8).reshape(-1, 8).T).tobytes()
+
+
+def _straight(data: bytes) -> Real:
+    return np.ascontiguousarray(np.frombuffer(data, np.uint8).reshape(8, -1).T).view("<f8").reshape(-1)

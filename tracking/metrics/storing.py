@@ -1,0 +1,85 @@
+"""Points as rows: a slice as it came, and of each curve its last, least and greatest value, in one transaction."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from django.db import connection, transaction
+
+from tracking.metrics.points import Points, joined, slice_bytes
+from tracking.models import Metric, MetricSlice
+
+ROWS_AT_ONCE = 400
+_ROW = "(%s, %s, %s, %s, 0, %s, %s, %s, %s, %s)"
+_TABLE = Metric._meta.db_table
+_NEWER = f"(excluded.last_step, excluded.last_ms) >= ({_TABLE}.last_step, {_TABLE}.last_ms)"
+_UPSERT = f"""
+INSERT INTO {_TABLE} (run_id, experiment_id, key, count, folded, last_value, last_step, last_ms, min_value, max_value)
+VALUES {{rows}}
+ON CONFLICT (run_id, key) DO UPDATE SET
+  count = {_TABLE}.count + excluded.count,
+  last_value = CASE WHEN {_NEWER} THEN excluded.last_value ELSE {_TABLE}.last_value END,
+  last_step = CASE WHEN {_NEWER} THEN excluded.last_step ELSE {_TABLE}.last_step END,
+  last_ms = CASE WHEN {_NEWER} THEN excluded.last_ms ELSE {_TABLE}.last_ms END,
+  min_value = CASE WHEN {_TABLE}.min_value IS NULL OR excluded.min_value < {_TABLE}.min_value
+    THEN excluded.min_value ELSE {_TABLE}.min_value END,
+  max_value = CASE WHEN {_TABLE}.max_value IS NULL OR excluded.max_value > {_TABLE}.max_value
+    THEN excluded.max_value ELSE {_TABLE}.max_value END
+"""  # noqa: S608 - the names are our own
+_SLICE = f"INSERT INTO {MetricSlice._meta.db_table} (run_id, points, data, created_at) VALUES (%s, %s, %s, %s)"  # noqa: S608
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What one request brought of one run. `at`: when it came."""
+
+    run_id: str
+    experiment_id: int
+    curves: Mapping[str, Points]
+    at: Any
+
+
+def store(batches: Sequence[Batch]) -> None:
+    """All of them or, on an error, none."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            # As safe as SQLite's WAL with synchronous=NORMAL: the last half second may be lost with the machine, whole.
+            cursor.execute("SET LOCAL synchronous_commit TO OFF")
+        cursor.executemany(_SLICE, [_slice_row(batch) for batch in batches])
+        rows = list(_metric_rows(batches))
+        for first in range(0, len(rows), ROWS_AT_ONCE):
+            some = rows[first : first + ROWS_AT_ONCE]
+            cursor.execute(_UPSERT.format(rows=", ".join([_ROW] * len(some))), [value for row in some for value in row])
+
+
+def _slice_row(batch: Batch) -> tuple[Any, ...]:
+    return batch.run_id, sum(map(len, batch.curves.values())), slice_bytes(batch.curves), batch.at
+
+
+def _metric_rows(batches: Iterable[Batch]) -> Iterable[tuple[Any, ...]]:
+    """One row for each curve, in one order everywhere: two writers must not wait for each other in a ring."""
+    told: defaultdict[tuple[str, str, int], list[Points]] = defaultdict(list)
+    for batch in batches:
+        for key, points in batch.curves.items():
+            told[batch.run_id, key, batch.experiment_id].append(points)
+    for (run_id, key, experiment_id), parts in sorted(told.items(), key=lambda item: item[0]):
+        yield (run_id, experiment_id, key, *_summary(joined(parts)))
+
+
+def _summary(points: Points) -> tuple[int, float | None, int, int, float | None, float | None]:
+    """Count; value, step and time of the last point (NaN: None); least and greatest value (None: all are NaN)."""
+    if len(points) == 1:
+        value, step, ms = float(points.value[0]), int(points.step[0]), int(points.ms[0])
+        number = None if math.isnan(value) else value
+        return 1, number, step, ms, number, number
+    # The sort is stable: of points of one step and time the one that came last counts.
+    last = int(np.lexsort((points.ms, points.step))[-1])
+    value = float(points.value[last])
+    known = points.value[~np.isnan(points.value)]
+    least, greatest = (float(known.min()), float(known.max())) if len(known) else (None, None)
+    return len(points), None if math.isnan(value) else value, int(points.step[last]), int(points.ms[last]), least, greatest
