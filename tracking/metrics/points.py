@@ -12,6 +12,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -105,10 +106,10 @@ def read_slice(data: bytes, only: str | None = None) -> dict[str, Points]:
         keys = data[_SLICE.size : at].decode().split("\0")
         if only is not None and only not in keys:
             return {}
-        ends = np.cumsum(np.frombuffer(data, "<u4", held, at))
+        counts = np.frombuffer(data, "<u4", held, at).tolist()
         numbers = data[at + 4 * held :]
         numbers = zlib.decompress(numbers) if deflated else numbers
-        total = int(ends[-1])
+        total = sum(counts)
         if len(numbers) != _POINT_BYTES * total or len(keys) != held:
             raise PointsError(f"a slice of {len(data)} bytes does not hold {total} points of {held} curves")
         steps, times = np.frombuffer(numbers, "<i8", 2 * total).reshape(2, total)
@@ -116,8 +117,10 @@ def read_slice(data: bytes, only: str | None = None) -> dict[str, Points]:
     except (struct.error, zlib.error, ValueError, IndexError) as error:
         raise PointsError(f"a slice of {len(data)} bytes cannot be read: {error}") from error
     whole = Points(steps, times, values)
-    places = zip(keys, np.concatenate(([0], ends[:-1])), ends, strict=True)
-    return {key: whole[start:end] for key, start, end in places if only in (None, key)}
+    ends = accumulate(counts)
+    return {
+        key: whole[end - count : end] for key, count, end in zip(keys, counts, ends, strict=True) if only in (None, key)
+    }
 
 
 def block_bytes(points: Points) -> bytes:

@@ -79,7 +79,7 @@ def _column(points: Points, axis: str) -> Whole:
 
 
 def _is_rising(column: Whole) -> bool:
-    return bool((np.diff(column) > 0).all())
+    return bool((column[1:] > column[:-1]).all())
 
 
 def _in_order(points: Points, axis: str) -> Points:
@@ -88,8 +88,8 @@ def _in_order(points: Points, axis: str) -> Points:
         return points
     minor = points.ms if axis == STEP else points.step
     points = points[np.lexsort((minor, _column(points, axis)))]
-    bits = points.value.view(np.int64)
-    same = (np.diff(points.step) == 0) & (np.diff(points.ms) == 0) & (np.diff(bits) == 0)
+    columns = points.step, points.ms, points.value.view(np.int64)
+    same = np.logical_and.reduce([column[1:] == column[:-1] for column in columns])
     return points[np.concatenate(([True], ~same))] if same.any() else points
 
 

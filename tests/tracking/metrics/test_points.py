@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tracking.metrics.points import Point, Points, PointsError, block_bytes, by_key, joined, read_block, read_slice, slice_bytes
+
+WHOLE = st.integers(-(2**63), 2**63 - 1)
+POINTS = st.lists(st.builds(Point, st.sampled_from(["loss", "eval/acc", "größe"]), st.floats(width=64), WHOLE, WHOLE), min_size=1)
+
+
+def told(points: Points) -> list[tuple[int, int, str]]:
+    """Comparable, NaN included."""
+    columns = points.step.tolist(), points.ms.tolist(), map(repr, points.value.tolist())
+    return list(zip(*columns, strict=True))
+
+
+class TestSlices:
+    @given(POINTS)
+    def test_every_point_comes_back_as_it_was(self, points: list[Point]) -> None:
+        curves = by_key(points)
+        found = read_slice(slice_bytes(curves))
+        assert {key: told(item) for key, item in found.items()} == {key: told(item) for key, item in curves.items()}
+
+    def test_one_curve_can_be_read_alone(self) -> None:
+        data = slice_bytes(by_key([Point("a", 1.0, 0, 5), Point("b", math.inf, 1, 6)]))
+        assert list(read_slice(data, "b")) == ["b"]
+        assert read_slice(data, "c") == {}
+
+    def test_a_point_takes_few_bytes(self) -> None:
+        assert len(slice_bytes(by_key([Point("loss", 0.5, 1, 1_700_000_000_000)]))) < 50
+
+    def test_broken_bytes_are_an_error(self) -> None:
+        whole = slice_bytes(by_key([Point("loss", float(step), step, step) for step in range(500)]))
+        for broken in (b"", b"\x09", whole[:-4], whole[:20], bytes([9]) + whole[1:]):
+            with pytest.raises(PointsError):
+                read_slice(broken)
+
+
+class TestBlocks:
+    @given(POINTS)
+    def test_every_point_comes_back_as_it_was(self, points: list[Point]) -> None:
+        whole = joined(by_key(points).values())
+        assert told(read_block(block_bytes(whole))) == told(whole)
+
+    def test_times_may_be_left_packed(self) -> None:
+        points = Points(np.arange(3), np.arange(3) + 10, np.ones(3))
+        assert told(read_block(block_bytes(points), ms=False)) == told(Points(points.step, np.zeros(3, np.int64), points.value))
+
+    def test_an_even_curve_takes_some_ten_bytes_a_point(self) -> None:
+        random = np.random.default_rng(1)
+        steps = np.arange(4096)
+        points = Points(steps, 1_700_000_000_000 + steps * 137, np.exp(-steps / 900) + random.normal(0, 0.01, 4096))
+        assert len(block_bytes(points)) < 4096 * 11
+
+    def test_broken_bytes_are_an_error(self) -> None:
+        whole = block_bytes(Points(np.arange(300), np.arange(300), np.arange(300.0)))
+        for broken in (b"", b"\x09", whole[:-4], whole[:15], bytes([9]) + whole[1:]):
+            with pytest.raises(PointsError):
+                read_block(broken)

@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from django.db import IntegrityError
+
+from jobs.models import Run
+from tests.tracking.builders import logged_run
+from tracking.metrics import appending, folding, limits, reading
+from tracking.metrics.points import MOST_IN_BLOCK, Point
+from tracking.models import Metric, MetricBlock, MetricSlice
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _as_new() -> None:
+    limits.restart()
+
+
+def log(run: Run, *points: tuple[str, float, int], ms: int = 1000) -> None:
+    appending.append(run.pk, run.experiment_id, [Point(key, value, step, ms + step) for key, value, step in points])
+
+
+def values(run: Run, key: str) -> list[float]:
+    return [float(value) for value in reading.history(run.pk, key).value]
+
+
+def row(run: Run, key: str) -> Metric:
+    return Metric.objects.get(run=run, key=key)
+
+
+class TestAppend:
+    def test_the_last_point_is_that_of_the_highest_step_whenever_it_came(self) -> None:
+        run = logged_run()
+        log(run, ("loss", 0.5, 10), ("loss", 0.9, 1))
+        log(run, ("loss", 0.7, 5))
+        found = row(run, "loss")
+        assert (found.last_value, found.last_step, found.last_ms, found.count) == (0.5, 10, 1010, 3)
+        assert (found.min_value, found.max_value) == (0.5, 0.9)
+
+    def test_of_points_of_one_step_and_time_the_last_one_counts(self) -> None:
+        run = logged_run()
+        appending.append(run.pk, run.experiment_id, [Point("loss", value, 0, 7) for value in (3.0, 1.0, 2.0)])
+        assert row(run, "loss").last_value == 2.0
+
+    def test_nan_and_infinities_are_kept_and_leave_the_extremes_alone(self) -> None:
+        run = logged_run()
+        log(run, ("loss", 1.0, 0), ("loss", math.nan, 1), ("up", math.inf, 0), ("down", -math.inf, 0), ("only", math.nan, 0))
+        assert (row(run, "loss").last_value, row(run, "loss").min_value, row(run, "loss").max_value) == (None, 1.0, 1.0)
+        assert (row(run, "up").last_value, row(run, "down").last_value) == (math.inf, -math.inf)
+        assert (row(run, "only").last_value, row(run, "only").max_value) == (None, None)
+        assert [repr(value) for value in values(run, "loss")] == ["1.0", "nan"]
+        assert values(run, "up") == [math.inf]
+
+    def test_steps_and_times_may_be_as_large_as_64_bits(self) -> None:
+        run = logged_run()
+        most = 2**63 - 1
+        appending.append(run.pk, run.experiment_id, [Point("x", 1.0, most, most), Point("x", 2.0, -most, -most)])
+        assert (row(run, "x").last_step, row(run, "x").last_ms) == (most, most)
+        assert values(run, "x") == [2.0, 1.0]
+
+
+class TestLimits:
+    def test_too_many_metrics_are_refused_with_what_to_do(self, settings: Any) -> None:
+        settings.METRIC_KEYS_PER_RUN = 2
+        run = logged_run()
+        log(run, ("a", 1, 0), ("b", 1, 0))
+        with pytest.raises(limits.TooMuch, match=r"may have 2 different metrics .* let the name stay the same"):
+            log(run, ("a", 2, 1), ("c", 1, 1))
+        log(run, ("a", 2, 1))
+        assert values(run, "a") == [1.0, 2.0]
+
+    def test_so_are_too_many_points_also_by_a_process_that_has_just_begun(self, settings: Any) -> None:
+        settings.METRIC_POINTS_PER_RUN = 3
+        run = logged_run()
+        log(run, ("a", 1, 0), ("a", 1, 1))
+        limits.restart()
+        with pytest.raises(limits.TooMuch, match="3 points in all"):
+            log(run, ("a", 1, 2), ("a", 1, 3))
+        log(run, ("a", 5, 2))
+        assert row(run, "a").count == 3
+
+
+class TestFolding:
+    def test_a_curve_reads_the_same_before_and_after(self) -> None:
+        run = logged_run()
+        random = np.random.default_rng(3)
+        for start in range(0, 3000, 100):
+            log(run, *(("loss", float(random.normal()), step) for step in range(start, start + 100)), ("lr", 0.1, start))
+        before = values(run, "loss"), values(run, "lr")
+        assert folding.fold(run.pk) is False
+        assert (values(run, "loss"), values(run, "lr")) == before
+        assert not MetricSlice.objects.filter(run=run).exists()
+
+    def test_small_blocks_grow_and_full_ones_stay(self) -> None:
+        run = logged_run()
+        for start in (0, 100, 5000):
+            log(run, *(("loss", 1.0, step) for step in range(start, start + (100 if start < 5000 else 9000))))
+            folding.fold(run.pk)
+        sizes = list(MetricBlock.objects.order_by("number").values_list("number", "points"))
+        assert sizes == [(0, MOST_IN_BLOCK), (1, MOST_IN_BLOCK), (2, 200 + 9000 - 2 * MOST_IN_BLOCK)]
+
+    def test_a_run_that_has_logged_much_is_folded_in_the_next_round(self) -> None:
+        run, quiet = logged_run(), logged_run()
+        log(quiet, ("loss", 1.0, 0))
+        log(run, *(("loss", 1.0, step) for step in range(folding.POINTS_PER_CURVE * 4)))
+        folding.fold_due()
+        assert list(MetricSlice.objects.values_list("run_id", flat=True)) == [quiet.pk]
+
+    def test_what_nobody_has_in_mind_any_more_is_folded_when_it_is_quiet(self) -> None:
+        old, fresh = logged_run(), logged_run()
+        log(old, ("loss", 1.0, 0))
+        log(fresh, ("loss", 1.0, 0))
+        MetricSlice.objects.filter(run=old).update(created_at="2026-01-01T00:00:00Z")
+        folding.fold_rest()
+        assert list(MetricSlice.objects.values_list("run_id", flat=True)) == [fresh.pk]
+        assert values(old, "loss") == [1.0]
+
+
+class TestReading:
+    def test_a_batch_that_a_client_sent_twice_is_there_once(self) -> None:
+        run = logged_run()
+        for _ in range(2):
+            log(run, ("loss", 0.5, 0), ("loss", 0.4, 1))
+        assert values(run, "loss") == [0.5, 0.4]
+        folding.fold(run.pk)
+        assert values(run, "loss") == [0.5, 0.4]
+        assert list(reading.curve(run.pk, "loss", pixels=10).y) == [0.5, 0.4]
+
+    def test_points_come_by_time_then_step(self) -> None:
+        run = logged_run()
+        appending.append(run.pk, run.experiment_id, [Point("x", 1.0, 5, 20), Point("x", 2.0, 1, 30), Point("x", 3.0, 4, 20)])
+        assert values(run, "x") == [3.0, 1.0, 2.0]
+
+    def test_a_span_has_a_neighbour_at_each_end(self) -> None:
+        run = logged_run()
+        log(run, *(("loss", float(step), step) for step in range(100)))
+        found = reading.curve(run.pk, "loss", pixels=100, start=10, end=20)
+        assert (found.x[0], found.x[-1]) == (9, 21)
+        beyond = reading.curve(run.pk, "loss", pixels=100, start=500, end=600)
+        assert list(beyond.x) == [99]
+
+    def test_by_time_the_axis_is_milliseconds(self) -> None:
+        run = logged_run()
+        log(run, ("loss", 1.0, 3), ("loss", 2.0, 9))
+        assert list(reading.curve(run.pk, "loss", pixels=10, axis="ms").x) == [1003, 1009]
+
+    def test_what_cannot_be_drawn_is_marked(self) -> None:
+        run = logged_run()
+        log(run, ("loss", 1.0, 0), ("loss", math.nan, 1), ("loss", math.inf, 2), ("loss", 0.5, 3), ("loss", -math.inf, 4))
+        found = reading.curve(run.pk, "loss", pixels=10)
+        assert list(found.y) == [1.0, 0.5]
+        assert list(found.odd_x) == [1, 2, 4]
+        assert [repr(float(item)) for item in found.odd] == ["nan", "inf", "-inf"]
+
+    def test_thousands_of_nans_are_a_mark_for_each_pixel(self) -> None:
+        run = logged_run()
+        log(run, *(("loss", math.nan, step) for step in range(5000)))
+        found = reading.curve(run.pk, "loss", pixels=50)
+        assert len(found.odd) == 50
+        assert found.count == 5000
+
+    def test_a_curve_that_there_is_not_is_empty(self) -> None:
+        assert len(reading.history(logged_run().pk, "none")) == 0
+        assert reading.curve(logged_run().pk, "none", pixels=10).count == 0
+
+
+@pytest.mark.django_db(transaction=True)
+class TestTogether:
+    async def test_four_writers_at_once_lose_nothing(self) -> None:
+        runs = [await asyncio.to_thread(logged_run) for _ in range(4)]
+
+        async def write(run: Run) -> None:
+            for step in range(50):
+                await appending.append_soon(run.pk, run.experiment_id, [Point("loss", step, step, step)])
+
+        await asyncio.gather(*map(write, runs))
+        for run in runs:
+            assert await asyncio.to_thread(values, run, "loss") == [float(step) for step in range(50)]
+
+    async def test_a_run_that_is_gone_keeps_none_of_the_others_back(self) -> None:
+        run = await asyncio.to_thread(logged_run)
+        here = [appending.append_soon(run.pk, run.experiment_id, [Point("a", 1.0, step, 0)]) for step in range(10)]
+        gone = appending.append_soon("f" * 32, run.experiment_id, [Point("a", 1.0, 0, 0)])
+        *fine, refused = await asyncio.gather(*here, gone, return_exceptions=True)
+        assert fine == [None] * 10
+        assert isinstance(refused, IntegrityError)
+        assert await asyncio.to_thread(values, run, "a") == [1.0] * 10
