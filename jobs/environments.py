@@ -10,6 +10,7 @@ from trainhub_launch.order import EnvironmentSpec
 from trainhub_launch.spec import EnvironmentRef
 
 SYSTEM = "system"
+ONNX = "TrainHub-ONNX-1.23"
 _TORCH = "torch==2.13.0"
 _SCIENCE = ("numpy", "scikit-learn")
 CURATED: tuple[EnvironmentSpec, ...] = (
@@ -48,6 +49,11 @@ CURATED: tuple[EnvironmentSpec, ...] = (
         # tf-keras, which `fit` under MultiWorkerMirroredStrategy still needs, requires plain tensorflow: with
         # tensorflow-cpu beside it two builds would lie on top of each other.
         requirements=("tensorflow==2.21.*", "tf-keras==2.21.*", *_SCIENCE),
+    ),
+    EnvironmentSpec(
+        # What an export needs beside the model's own code; cloudpickle reads the classes that MLflow packs into a model.
+        name=ONNX, version="1", kind="venv",
+        requirements=(_TORCH, "onnx==1.23.*", "onnxscript==0.7.*", "onnxruntime==1.31.*", *_SCIENCE, "cloudpickle"),
     ),
 )
 _NEEDS = {

@@ -12,9 +12,9 @@ from starlette.routing import Route
 
 from registry.lookup import version_of
 from registry.models import ModelFile
+from tracking.callers import caller_of
 from workspaces import blobs
 from workspaces.models import Workspace
-from workspaces.scopes import principal_of_scope
 
 # The bytes come from somebody's training job: no browser may take them for a page of ours.
 SAFE = {
@@ -32,11 +32,11 @@ class Download(FileResponse):
 
 async def model_file(request: Request) -> Response:
     """One file of a version; `version` in the address is a number or an alias."""
-    principal = await principal_of_scope(request.scope)
-    if principal is None:
+    caller = await caller_of(request.scope)
+    if caller is None:
         return _problem(401, "Sign in, or send a token: Authorization: Bearer TOKEN.", **{"WWW-Authenticate": "Bearer"})
     parts = request.path_params
-    file = await database_sync_to_async(_find)(principal.workspace, parts["name"], parts["version"], parts["path"])
+    file = await database_sync_to_async(_find)(caller.workspace, parts["name"], parts["version"], parts["path"])
     if file is None:
         return _problem(404, "There is no such model, version or file, or none that you may see.")
     path = blobs.path(file.sha256)
