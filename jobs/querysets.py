@@ -15,7 +15,27 @@ if TYPE_CHECKING:
 
 class RunQuerySet(models.QuerySet[Any]):
     def of(self, workspace: Workspace) -> RunQuerySet:
+        """What the people of a workspace find: a deleted run is not there, for whoever does not ask for it by `ever_of`."""
+        return self.ever_of(workspace).kept()
+
+    def ever_of(self, workspace: Workspace) -> RunQuerySet:
+        """Deleted ones too."""
         return self.filter(workspace=workspace)
+
+    def kept(self) -> RunQuerySet:
+        # The runs of a deleted experiment are marked themselves (jobs.deleting): no join.
+        return self.filter(deleted_at=None)
+
+    def deleted(self) -> RunQuerySet:
+        return self.exclude(deleted_at=None)
+
+    def listed(self) -> RunQuerySet:
+        """Neither deleted nor put away."""
+        return self.filter(deleted_at=None, archived_at=None)
+
+    def leading(self) -> RunQuerySet:
+        """Without what a job's own processes logged: that is shown as part of the job."""
+        return self.exclude(parent__kind="job")
 
     def queued(self) -> RunQuerySet:
         """The highest priority first, then first come, first served; a retry keeps its run's place."""

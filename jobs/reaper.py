@@ -31,7 +31,7 @@ def tick(now: datetime | None = None) -> None:
     now = now or timezone.now()
     launching.launch_queued()
     span = heard(now)
-    for run in Run.objects.filter(state__in=(RunState.PROVISIONING, *CLAIMED)).order_by("pk"):
+    for run in Run.objects.filter(kind="job", state__in=(RunState.PROVISIONING, *CLAIMED)).order_by("pk"):
         try:
             _look_at(run, now, span)
         except DatabaseError:

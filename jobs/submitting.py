@@ -8,7 +8,8 @@ from pathlib import PurePosixPath
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 
-from jobs import lifecycle, snapshots
+from jobs import external, lifecycle, snapshots, tags
+from jobs.errors import Conflict
 from jobs.models import Experiment, Run, RunEvent
 from jobs.previewing import Preview, preview
 from jobs.queueing import launch_soon
@@ -55,7 +56,9 @@ def submit(spec: RunSpec, principal: Principal, *, idempotency_key: str | None =
 
 
 def clone_spec(run: Run) -> RunSpec:
-    """The run's spec to start from again; a name that we gave is given anew."""
+    """The run's spec to start from again; a name that we gave is given anew. Raises Conflict for one from elsewhere."""
+    if run.kind == external.KIND:
+        raise Conflict(f"Run {run.number} was logged from elsewhere: TrainHub did not start it, and cannot start it again.")
     spec = RunSpec.from_json(run.spec)
     return replace(spec, display_name="") if spec.display_name == default_name(spec, run.number) else spec
 
@@ -76,6 +79,8 @@ def _earlier(workspace: Workspace, key: str | None, spec: RunSpec, principal: Pr
     if key is None:
         return None
     run = Run.objects.filter(workspace=workspace, idempotency_key=key).first()
+    if run is not None and run.deleted_at is not None:
+        raise SpecError("Idempotency-Key", f"was used before, for run {run.number}, which is deleted; restore it, or choose a new key")
     if run is not None and _content(RunSpec.from_json(run.spec)) != _content(_frozen(spec, principal)):
         raise SpecError("Idempotency-Key", f"was used before, for run {run.number} with another spec; choose a new key")
     return run
@@ -91,6 +96,8 @@ def _create(workspace: Workspace, spec: RunSpec, reviewed: Preview, principal: P
     number = workspace.last_run_number
     named = replace(spec, display_name=spec.display_name.strip() or default_name(spec, number))
     experiment, _ = Experiment.objects.get_or_create(workspace=workspace, name=spec.experiment)
+    if experiment.deleted_at is not None:
+        raise SpecError("experiment", f"{spec.experiment!r} is deleted; restore it at /runs/deleted/, or choose another name")
     run = Run.objects.create(
         number=number, workspace=workspace, experiment=experiment, display_name=named.display_name, spec=named.to_json(),
         preview=reviewed.plan.to_json() if reviewed.plan else None, created_by=principal.user, idempotency_key=key,
@@ -99,6 +106,7 @@ def _create(workspace: Workspace, spec: RunSpec, reviewed: Preview, principal: P
     RunEvent.objects.create(
         run=run, to_state=RunState.QUEUED, message="Submitted.", actor=principal.user.get_username(), at=run.created_at
     )
+    tags.put(run, named.tags)
     lifecycle.announce(run, RunState.QUEUED, Reason.NONE)
     launch_soon()
     return run

@@ -91,10 +91,14 @@ class Hub:
     def cancel_all(self) -> None:
         """End every run, which would otherwise outlive the hub and the tests."""
         with self.client() as client:
-            for run in client.get("/api/v1/runs/").raise_for_status().json()["results"]:
-                if run["state"] not in FINAL:
-                    client.post(f"/api/v1/runs/{run['id']}/cancel/")
-            eventually(lambda: all(run["state"] in FINAL for run in client.get("/api/v1/runs/").json()["results"]), 30)
+
+            def active() -> list[str]:
+                found = client.get("/api/v1/runs/").raise_for_status().json()["results"]
+                return [run["id"] for run in found if run["kind"] == "job" and run["state"] not in FINAL]
+
+            for run in active():
+                client.post(f"/api/v1/runs/{run}/cancel/")
+            eventually(lambda: not active(), 30)
 
     def said(self) -> str:
         return self.console.read_text()

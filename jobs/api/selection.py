@@ -19,6 +19,7 @@ PARAMETERS = [
     OpenApiParameter("state", str, description="A state, or `active`.", enum=STATES),
     OpenApiParameter("experiment", str, description="An experiment's name."),
     OpenApiParameter("created_by", str, description="A person's user name."),
+    OpenApiParameter("parent", str, description="A run's id: what its processes logged beside it, and what is nested in it."),
     OpenApiParameter("search", str, description="Part of the name or experiment, or the number."),
     OpenApiParameter(
         "order", str, description="`-` in front: descending.", enum=[f"{sign}{name}" for name in ORDERS for sign in ("", "-")]
@@ -52,4 +53,5 @@ def selected(runs: RunQuerySet, request: Request) -> RunQuerySet:
     found = runs.matching(state=state, experiment=asked.get("experiment", ""), text=asked.get("search", "").strip())
     if created_by := asked.get("created_by", ""):
         found = found.filter(created_by__username=created_by)
-    return found.select_related("experiment", "created_by")
+    found = found.filter(parent=parent) if (parent := asked.get("parent", "")) else found.leading()
+    return found.select_related("experiment", "created_by").prefetch_related("tags")

@@ -54,9 +54,13 @@ class RunSerializer(serializers.Serializer[Any]):
     number = serializers.IntegerField(help_text="Unique in its workspace; serves as the id in addresses.")
     display_name = serializers.CharField()
     experiment = serializers.CharField(source="experiment.name")
-    framework = serializers.SerializerMethodField()
-    cluster = serializers.CharField(source="spec.resources.cluster")
-    tags = serializers.DictField(source="spec.tags", child=serializers.CharField())
+    kind = serializers.ChoiceField(["job", "external"], help_text="`external`: logged from elsewhere; no spec, no attempts.")
+    parent = serializers.CharField(
+        source="parent_id", allow_null=True, help_text="The job whose process logged it, or the run that it is nested in: its id."
+    )
+    framework = serializers.SerializerMethodField(help_text="Empty for a run from elsewhere.")
+    cluster = serializers.CharField(source="spec.resources.cluster", default="", help_text="Empty for a run from elsewhere.")
+    tags = serializers.SerializerMethodField()
     priority = serializers.IntegerField(help_text="Of the runs that wait, the highest is placed first.")
     state = serializers.CharField()
     reason = serializers.CharField(help_text="A word for programs; empty while nothing is to be said.")
@@ -72,8 +76,11 @@ class RunSerializer(serializers.Serializer[Any]):
     def get_cause_line(self, run: Any) -> str:
         return (run.cause_line or "") if run.state not in WITHOUT_CAUSE else ""
 
+    def get_tags(self, run: Run) -> dict[str, str]:
+        return {tag.key: tag.value for tag in run.tags.all()}
+
     def get_framework(self, run: Run) -> str:
-        return str((run.spec.get("distribution") or {}).get("type", "single"))
+        return "" if run.kind == "external" else str((run.spec.get("distribution") or {}).get("type", "single"))
 
 
 class OtherSerializer(serializers.Serializer[Any]):

@@ -44,7 +44,7 @@ def store_soon(run_id: str, attempt: int) -> None:
 def of(run: Run, attempt: int | None = None) -> Cause | None:
     """The cause of the run's last attempt (or of another); found now where nobody has looked for it yet."""
     number = run.attempt if attempt is None else attempt
-    if number == run.attempt and run.state in WITHOUT_CAUSE:
+    if run.kind != "job" or (number == run.attempt and run.state in WITHOUT_CAUSE):
         return None
     row = Attempt.objects.filter(run=run, number=number).only("cause", "failing", "ended_at").first()
     if row is not None and row.cause:

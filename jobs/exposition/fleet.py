@@ -43,7 +43,8 @@ def nodes(standing: Standing, now: datetime) -> Iterator[Metric]:
 def runs(seen: QuerySet[Run], now: datetime) -> Iterator[Metric]:
     """`seen`: the runs that whoever asks may see."""
     active = GaugeMetricFamily("trainhub_runs", "Runs that are not over, by state.", labels=("workspace", "state"))
-    for name, state, count in seen.filter(state__in=ACTIVE).values_list("workspace__name", "state").annotate(Count("pk")):
+    ours = seen.filter(kind="job", state__in=ACTIVE)
+    for name, state, count in ours.values_list("workspace__name", "state").annotate(Count("pk")):
         active.add_metric((name, state), count)
     yield active
     waiting = GaugeMetricFamily(

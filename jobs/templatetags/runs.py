@@ -28,6 +28,8 @@ def took(run: Run) -> timedelta | None:
 @register.filter
 def framework(run: Run) -> str:
     """How it is distributed, in a word and its counts."""
+    if run.kind == "external":
+        return "From elsewhere"
     distribution = run.spec.get("distribution")
     if not distribution:
         return "Single"

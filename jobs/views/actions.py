@@ -19,8 +19,11 @@ from workspaces.states import Role
 @needs(Role.CONTRIBUTOR)
 def cancel(request: WorkspaceRequest, number: int) -> HttpResponse:
     run = run_numbered(request.principal, number)
-    if not launching.cancel(run, request.principal.user):
-        messages.info(request, f"Run {number} is already over or being canceled.")
+    try:
+        if not launching.cancel(run, request.principal.user):
+            messages.info(request, f"Run {number} is already over or being canceled.")
+    except Conflict as error:
+        messages.error(request, str(error))
     return redirect("run", number)
 
 
@@ -29,7 +32,12 @@ def cancel(request: WorkspaceRequest, number: int) -> HttpResponse:
 def clone(request: WorkspaceRequest, number: int) -> HttpResponse:
     """A wizard filled with what the run was made from, at its review."""
     run = run_numbered(request.principal, number)
-    draft = drafts.start(request.principal, launching.clone_spec(run))
+    try:
+        spec = launching.clone_spec(run)
+    except Conflict as error:
+        messages.error(request, str(error))
+        return redirect("run", number)
+    draft = drafts.start(request.principal, spec)
     return redirect("wizard-step", draft.pk, "review")
 
 

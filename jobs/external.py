@@ -1,0 +1,76 @@
+"""Runs that were logged from elsewhere. They have no spec and no node: their client says how they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.db import transaction
+from django.utils import timezone
+
+from jobs import lifecycle, tags
+from jobs.models import Experiment, Run, RunEvent
+from jobs.states import FINAL, Reason, RunState
+from workspaces.models import User, Workspace
+
+KIND = "external"
+STATES = FINAL | {RunState.RUNNING}
+"""From each of them a client may go to each other: it may also take up again what it had ended."""
+
+
+@dataclass(frozen=True)
+class Begun:
+    """`name` is never empty. `parent`: the job whose process logs, or the run that this one is nested in."""
+
+    name: str
+    tags: Mapping[str, str] = field(default_factory=dict)
+    parent: Run | None = None
+    started_at: datetime | None = None
+
+
+def begin(experiment: Experiment, who: User | None, begun: Begun) -> Run:
+    """A running run, numbered in its workspace."""
+    with transaction.atomic():
+        workspace = Workspace.objects.select_for_update().get(pk=experiment.workspace_id)
+        workspace.last_run_number += 1
+        workspace.save(update_fields=["last_run_number"])
+        now = timezone.now()
+        run = Run.objects.create(
+            number=workspace.last_run_number, workspace=workspace, experiment=experiment, kind=KIND, display_name=begun.name,
+            parent=begun.parent, state=RunState.RUNNING, created_by=who, started_at=begun.started_at or now, state_since=now,
+        )
+        tags.put(run, begun.tags)
+        origin = f"Begun by run {begun.parent.number}." if begun.parent else "Begun by its client."
+        RunEvent.objects.create(run=run, to_state=RunState.RUNNING, message=origin, actor=_name(who), at=run.created_at)
+        lifecycle.announce(run, RunState.RUNNING, Reason.NONE)
+    return run
+
+
+def move(run: Run, to: RunState, who: User | None, *, at: datetime | None = None) -> bool:
+    """Where its client says that it is; False where it is there already. `at`: when it ended, by the client's clock.
+
+    Beside `lifecycle.advance` the one writer of `Run.state`, and of these runs alone.
+    """
+    if to not in STATES:
+        raise ValueError(to)
+    now = timezone.now()
+    ended_at = (at or now) if to in FINAL else None
+    with transaction.atomic():
+        current = Run.objects.select_for_update().filter(pk=run.pk, kind=KIND).first()
+        if current is None:
+            return False
+        if current.state == to:
+            if at is not None and to in FINAL:
+                Run.objects.filter(pk=run.pk).update(finished_at=at)
+            return False
+        Run.objects.filter(pk=run.pk, kind=KIND).update(state=to, finished_at=ended_at, state_since=now)
+        RunEvent.objects.create(
+            run=current, from_state=current.state, to_state=to, message="Told by its client.", actor=_name(who), at=now
+        )
+        lifecycle.announce(current, to, Reason.NONE)
+    return True
+
+
+def _name(who: User | None) -> str:
+    return who.get_username() if who else "hub"

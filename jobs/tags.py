@@ -1,0 +1,33 @@
+"""Words that people and scripts pin to a run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from jobs.models import Run, RunTag
+from trainhub_launch.errors import SpecError
+
+LONGEST_KEY = 250
+MOST_OF_A_RUN = 10_000
+SHORT = 200
+"""So much of a value can be searched for by index."""
+
+
+def put(run: Run, tags: Mapping[str, str]) -> None:
+    """Set these; a tag that is there gets the new value. Raises SpecError where the run would have too many."""
+    if not tags:
+        return
+    others = RunTag.objects.filter(run=run).exclude(key__in=tags).count()
+    if others + len(tags) > MOST_OF_A_RUN:
+        raise SpecError("tags", f"a run may have {MOST_OF_A_RUN} tags; {others} are there already")
+    rows = [
+        RunTag(run=run, experiment_id=run.experiment_id, key=key, value=tags[key], short=tags[key][:SHORT])
+        # In one order everywhere: two writers must not wait for each other in a ring.
+        for key in sorted(tags)
+    ]
+    RunTag.objects.bulk_create(rows, update_conflicts=True, unique_fields=["run", "key"], update_fields=["value", "short"])
+
+
+def drop(run: Run, keys: Collection[str]) -> int:
+    """Take these away; how many there were."""
+    return RunTag.objects.filter(run=run, key__in=keys).delete()[0]
