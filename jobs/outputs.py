@@ -1,0 +1,34 @@
+"""The files of a run: what its nodes upload when an attempt ends, and what its script logs meanwhile, in one table.
+
+Of two files with the same path the later attempt's counts; within an attempt, the later file.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils import timezone
+
+from jobs.models import Artifact, Run
+
+
+def latest(run: Run) -> QuerySet[Artifact]:
+    """What the run has left in all of its attempts, each path once."""
+    rows = Artifact.objects.filter(run=run)
+    for attempt in sorted(rows.order_by().values_list("attempt", flat=True).distinct())[1:]:
+        later = Artifact.objects.filter(run=run, attempt=attempt, path=OuterRef("path"))
+        rows = rows.exclude(Q(attempt__lt=attempt) & Exists(later))
+    return rows
+
+
+def of_attempt(run: Run, attempt: int) -> QuerySet[Artifact]:
+    """What an earlier attempt left; of the last one, everything that counts (`latest`)."""
+    return latest(run) if attempt in (0, run.attempt) else Artifact.objects.filter(run=run, attempt=attempt)
+
+
+def put(run: Run, attempt: int, path: str, sha256: str, size_bytes: int, *, at: datetime | None = None) -> Artifact:
+    """Name a stored blob `path`; whatever bore that name in this attempt is replaced."""
+    told = {"sha256": sha256, "size_bytes": size_bytes, "created_at": at or timezone.now()}
+    row, _ = Artifact.objects.update_or_create(run=run, attempt=attempt, path=path, defaults=told)
+    return row
