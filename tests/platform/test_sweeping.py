@@ -9,10 +9,10 @@ from jobs.models import Artifact
 from tests.jobs.builders import queued
 from tests.people import make_contributor, principal_of
 from trainhub import tasks
-from workspaces import blobs
+from workspaces import blobs, sweeping
 
 pytestmark = pytest.mark.django_db
-LONG_AGO = time.time() - 2 * tasks.KEEP_UNNAMED_S
+LONG_AGO = time.time() - 2 * sweeping.KEEP_UNNAMED_S
 
 
 def stored(content: bytes, *, at: float = LONG_AGO) -> str:
