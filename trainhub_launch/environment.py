@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from trainhub_launch import tracking
 from trainhub_launch.errors import SpecError
 from trainhub_launch.placement import PlacedNode, Placement
 from trainhub_launch.plan import EnvValue, Reference
@@ -17,7 +18,7 @@ LOOPBACK = "127.0.0.1"
 DEFAULTS = frozenset({
     "OMP_NUM_THREADS", "PYTHONUNBUFFERED", "PYTHONPATH", "NCCL_IB_DISABLE", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME",
     "ACCELERATE_USE_CPU", "OMPI_MCA_btl_tcp_if_include", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "PET_RDZV_CONF", "PET_LOCAL_ADDR",
-})
+}) | tracking.DEFAULTS
 """Names of the contract that tune a process and do not say who it is: the user's own value wins."""
 
 Ports = Mapping[str, Sequence[int]]
@@ -102,8 +103,11 @@ def user_variables(spec: RunSpec, contract: Mapping[str, EnvValue], provided: Ma
 
 
 def is_reserved(name: str, contract: Mapping[str, EnvValue], provided: Mapping[str, str]) -> bool:
-    return name.startswith("TRAINHUB_") or name in provided or (name in contract and name not in DEFAULTS)
+    if name.startswith("TRAINHUB_") or name in provided or tracking.is_reserved(name, contract):
+        return True
+    return name in contract and name not in DEFAULTS
 
 
 def reserved_sentence(name: str) -> str:
-    return f"{name} is set by TrainHub for each process of this run; remove it here and read it in the script"
+    ours = f"{name} is set by TrainHub for each process of this run; remove it here and read it in the script"
+    return tracking.reserved_sentence(name) or ours

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from types import MappingProxyType
 
-from trainhub_launch import environment
+from trainhub_launch import environment, tracking
 from trainhub_launch.environment import Ports
 from trainhub_launch.errors import SpecError
 from trainhub_launch.frameworks import FRAMEWORKS, framework_of
@@ -33,5 +33,5 @@ def _with_user_variables(spec: RunSpec, command: NodeCommand) -> NodeCommand:
 
 
 def _with_variables(spec: RunSpec, process: PlannedProcess) -> PlannedProcess:
-    own = environment.user_variables(spec, process.env, process.provided)
-    return replace(process, env={**process.env, **own})
+    env = {**process.env, **tracking.variables(spec)}
+    return replace(process, env={**env, **environment.user_variables(spec, env, process.provided)})

@@ -203,7 +203,7 @@ class Starter:
             "node": settings.name, "python": settings.python, "sites": str(settings.sites),
             "environments": str(settings.environments), "digest": order.environment.digest, "pip": pip,
             "account": dataclasses.asdict(settings.run_as) if settings.run_as else None,
-            "wrapper": wrapping.argv(settings),
+            "wrapper": wrapping.argv(settings), "ca": str(settings.shown_ca) if settings.hub_ca else "",
         }
 
     def _prepare(self, folder: RunDir) -> None:

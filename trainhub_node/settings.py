@@ -65,6 +65,11 @@ class NodeSettings:
     def sites(self) -> Path:
         return self.folder / "sites"
 
+    @property
+    def shown_ca(self) -> Path:
+        """The hub's authority where ranks may read it."""
+        return self.sites / "hub-ca.pem"
+
 
 def read(env: Mapping[str, str] = os.environ) -> NodeSettings:
     """The settings in `env`. Raises SettingsError."""

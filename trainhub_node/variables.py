@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 BASE = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "USER")  # trainhub_launch.plan.BASE_ENVIRONMENT; a test compares
+OURS = {"kind": "launch", "name": "url"}  # what the plan says where the tracking server is the hub
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -33,6 +34,7 @@ def of_process(gang: Gang, planned: Mapping[str, Any], python: str) -> dict[str,
     env = base(gang.terms["account"])
     for name, value in planned.items():
         env[name] = value if isinstance(value, str) else _resolved(name, value, values)
+    env |= _trust(gang.terms.get("ca", ""), planned)
     given = planned.get("PYTHONPATH")
     if isinstance(given, str):
         env["PYTHONPATH"] = f"{sites}:{given}" if given else sites
@@ -42,6 +44,18 @@ def of_process(gang: Gang, planned: Mapping[str, Any], python: str) -> dict[str,
     if os.path.exists(f"{environment}/pyvenv.cfg"):
         env["VIRTUAL_ENV"] = environment
     return env
+
+
+def _trust(ca: str, planned: Mapping[str, Any]) -> dict[str, str]:
+    """How the hub's own authority (the file `ca`) is told to what talks to the hub, and to nothing else: a variable that all
+    of requests or OpenSSL obeys would close every other host."""
+    if not ca:
+        return {}
+    told = {"TRAINHUB_CA_FILE": ca}
+    unasked = not planned.keys() & {"MLFLOW_TRACKING_SERVER_CERT_PATH", "MLFLOW_TRACKING_INSECURE_TLS"}
+    if unasked and planned.get("MLFLOW_TRACKING_URI") == OURS:
+        told["MLFLOW_TRACKING_SERVER_CERT_PATH"] = ca
+    return told
 
 
 def _resolved(name: str, reference: Mapping[str, str], values: Mapping[str, str]) -> str:

@@ -23,13 +23,16 @@ def argv(settings: NodeSettings) -> list[str]:
 
 
 def prepare(settings: NodeSettings) -> None:
-    """Copy the sitecustomize, and where ranks have an account of their own the wrapper, to where ranks find them.
+    """Copy the sitecustomize and the hub's authority, and where ranks have an account of their own the wrapper, to where
+    ranks find them.
 
     Raises SettingsError when that account cannot get there.
     """
     settings.sites.mkdir(exist_ok=True)
     settings.sites.chmod(0o755)
     _copy(Path(__file__).with_name("sitecustomize") / "sitecustomize.py", settings.sites / "sitecustomize.py")
+    if settings.hub_ca is not None:
+        _copy(settings.hub_ca, settings.shown_ca)
     if settings.run_as is None:
         return
     for package in PACKAGES:

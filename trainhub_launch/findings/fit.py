@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from trainhub_launch import tracking
 from trainhub_launch.errors import SpecError
 from trainhub_launch.findings.finding import Finding
 from trainhub_launch.findings.hosts import hosts
@@ -29,9 +30,10 @@ def fit(spec: RunSpec, nodes: tuple[FreeNode, ...]) -> Iterator[Finding]:
 
 def planned(spec: RunSpec) -> LaunchPlan | Finding:
     """What TrainHub alone would set, on nodes as they would have to be: a spec is checked whole even
-    while no node is ready, and whatever its variables are."""
+    while no node is ready, and whatever its variables are. One of them decides what TrainHub sets."""
+    deciding = {name: value for name, value in spec.environment_variables.items() if name == tracking.SERVER}
     try:
-        return plan(replace(spec, environment_variables={}), _imagined(demand(spec)))
+        return plan(replace(spec, environment_variables=deciding), _imagined(demand(spec)))
     except SpecError as error:
         return Finding("error", error.field, error.message)
 

@@ -17,6 +17,7 @@ _OPEN_MPI = {
     "RANK": "OMPI_COMM_WORLD_RANK", "WORLD_SIZE": "OMPI_COMM_WORLD_SIZE", "LOCAL_RANK": "OMPI_COMM_WORLD_LOCAL_RANK",
     "LOCAL_WORLD_SIZE": "OMPI_COMM_WORLD_LOCAL_SIZE",
 }
+_TOKENS = frozenset({"TRAINHUB_TOKEN", "MLFLOW_TRACKING_TOKEN"})
 _PYTORCH = {theirs: ours for ours, theirs in _OPEN_MPI.items()} | {"OMPI_COMM_WORLD_NODE_RANK": "NODE_RANK"}
 
 
@@ -73,5 +74,5 @@ def _remedy(spec: RunSpec, name: str, known: set[str]) -> str:
     if near:
         return f"did you mean {' or '.join(f'${match}' for match in near)}?"
     # Arguments can be read by everybody on the machine, so the token is not among what we recommend there.
-    there = ", ".join(sorted(known - {*BASE_ENVIRONMENT, "TRAINHUB_TOKEN"}))
+    there = ", ".join(sorted(known - {*BASE_ENVIRONMENT, *_TOKENS}))
     return f"add it to the environment variables, write $$ for a dollar, or use one of {there}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from trainhub_launch import tracking
 from trainhub_launch.environment import is_reserved, reserved_sentence
 from trainhub_launch.findings.finding import Finding
 from trainhub_launch.findings.words import options, words
@@ -21,6 +22,10 @@ _SECRET_OPTION = re.compile(
 _SECRET_VALUE = re.compile(
     r"\bAKIA[0-9A-Z]{16}\b|\bgh[pousr]_\w{20,}|\bgithub_pat_\w{20,}|\bhf_\w{20,}|\bsk-[\w-]{20,}|\bxox[abp]-[\w-]{10,}"
     r"|\beyJ[\w-]{10,}\.[\w-]{10,}|-----BEGIN [A-Z ]*PRIVATE KEY|://[^/\s:@]+:[^/\s@]+@|[?&]sig=[\w%+/]{16,}"
+)
+_ELSEWHERE = (
+    "what the script logs by MLflow goes to that server, which gets neither this run's token nor its id; leave it out to see "
+    "curves here"
 )
 _REMEDY = "it would be kept and shown with the run; give the name of a secret, or let the script read it from a file"
 
@@ -49,7 +54,9 @@ def _overridden(spec: RunSpec, plan: LaunchPlan) -> Iterator[Finding]:
     contract = {name: value for process in plan.processes for name, value in process.env.items()}
     provided = {name: value for process in plan.processes for name, value in process.provided.items()}
     for name in spec.environment_variables:
-        if is_reserved(name, contract, provided):
+        if name == tracking.SERVER:
+            yield Finding("hint", f"environment_variables.{name}", _ELSEWHERE)
+        elif is_reserved(name, contract, provided):
             yield Finding("error", f"environment_variables.{name}", reserved_sentence(name))
         elif name in contract and name != "PYTHONPATH":
             yield Finding("hint", f"environment_variables.{name}", "replaces the value that TrainHub would set")
