@@ -18,7 +18,7 @@ from mlflow import MlflowClient
 from mlflow.entities import Metric
 
 logging.disable(logging.WARNING)
-SEARCHED = "metrics.acc > 0.5 and params.optimizer = 'adam'"
+SEARCHED = "metrics.acc > 0.5 and params.opt = 'adam'"
 ORDER = ["metrics.loss ASC"]
 
 
@@ -109,7 +109,7 @@ def main() -> None:
     parser.add_argument("what", choices=("single", "batch", "writers", "search"))
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--keys", type=int, default=10)
-    parser.add_argument("--experiment", default="many")
+    parser.add_argument("--experiment", default="bench-0")
     parser.add_argument("--results", type=int, default=100)
     parser.add_argument("--quickack", action="store_true")
     told = parser.parse_args()

@@ -1,5 +1,5 @@
-"""Run by an interpreter with MLflow: fills the database of an MLflow server (its own schema) with runs like those of bench.runs,
-or with one long curve. python -m bench.mlflow_fill DATABASE_URL {runs N | curve N}"""
+"""Run by an interpreter with MLflow: fills the database of an MLflow server (its own schema) with runs like those of
+bench.filling, or with one long curve. python -m bench.mlflow_fill DATABASE_URL {runs N | curve N}"""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from mlflow.store.tracking.dbmodels.models import (
     SqlTag,
 )
 
-METRICS = ("loss", "acc", "val_loss", "val_acc", "lr", "grad_norm", "throughput", "epoch")
-OPTIMIZERS = ("adam", "sgd", "lamb", "adafactor", "lion")
+METRICS = ("acc", "loss", "val_acc", "val_loss", "lr_now", "grad_norm", "throughput", "epoch")
+OPTIMIZERS = ("adam", "sgd", "adamw", "lion")
 AT_ONCE = 2000
 FIRST_MS = 1_700_000_000_000
 
@@ -47,12 +47,12 @@ def run_row(run: str, number: int, experiment_id: int) -> dict[str, Any]:
 
 
 def runs(connection: Any, count: int) -> None:
-    chance, experiment_id = random.Random(7), experiment(connection, "many")
+    chance, experiment_id = random.Random(7), experiment(connection, "bench-0")
     tables: dict[Any, list[dict[str, Any]]] = {SqlRun: [], SqlParam: [], SqlTag: [], SqlMetric: [], SqlLatestMetric: []}
     for number in range(count):
         run = uuid.uuid4().hex
         tables[SqlRun].append(run_row(run, number, experiment_id))
-        values = {"optimizer": chance.choice(OPTIMIZERS), "lr": f"{10 ** chance.uniform(-5, -1):.2g}"}
+        values = {"opt": chance.choice(OPTIMIZERS), "lr": f"{10 ** chance.uniform(-5, -1):.2g}"}
         values |= {f"p{place}": str(chance.randint(0, 99)) for place in range(6)}
         tables[SqlParam] += [{"run_uuid": run, "key": key, "value": value} for key, value in values.items()]
         tables[SqlTag] += [{"run_uuid": run, "key": f"t{place}", "value": str(chance.randint(0, 9))} for place in range(4)]
