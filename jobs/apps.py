@@ -2,6 +2,17 @@ from __future__ import annotations
 
 from django.apps import AppConfig
 
+from jobs.belongings import BELONGINGS, Belonging
+from workspaces import sweeping
+
 
 class JobsConfig(AppConfig):
     name = "jobs"
+
+    def ready(self) -> None:
+        sweeping.TABLES += [self.get_model("Snapshot"), self.get_model("Artifact")]
+        of_run = ("Artifact", "RunTag", "RunEvent")
+        of_attempt = ("Member", "AttemptNode")
+        BELONGINGS.extend(Belonging(self.get_model(name)) for name in of_run)
+        BELONGINGS.extend(Belonging(self.get_model(name), "attempt__run") for name in of_attempt)
+        BELONGINGS.append(Belonging(self.get_model("Attempt")))

@@ -8,16 +8,17 @@ from datetime import datetime
 from pathlib import PurePosixPath
 
 from django.db import transaction
+from django.utils import timezone
 
 from clusters import leases
 from clusters.models import Node
-from jobs import causes, daemons, lifecycle, moving, outcomes, planning, readiness, stored_facts
+from jobs import causes, daemons, lifecycle, moving, outcomes, outputs, planning, readiness, stored_facts
 from jobs.models import Artifact, Attempt, AttemptNode, Member, Run
 from jobs.queueing import launch_soon
 from jobs.states import MEMBER_FINAL, MemberState
 from live.publish import publish_on_commit
 from live.topics import run_topic
-from trainhub_launch.report import PHASES, READY, AttemptFact, OutputFile
+from trainhub_launch.report import PHASES, READY, AttemptFact
 from workspaces import blobs
 
 log = logging.getLogger(__name__)
@@ -36,7 +37,7 @@ def apply(node: Node, part_id: int, fact: AttemptFact, now: datetime) -> bool:
         _store(part, fact)
         _note_members(run, part, fact)
         _note_warnings(part.attempt, node, fact.warnings)
-        whole = _note_outputs(run, part, fact.outputs)
+        whole = _note_outputs(run, part, fact)
         if fact.phase == "done" and part.attempt.ended_at is not None and leases.release(run.pk, fact.attempt, node):
             launch_soon()
         daemons.note_calls(run, part, fact)
@@ -88,13 +89,15 @@ def _note_warnings(attempt: Attempt, node: Node, warnings: Sequence[str]) -> Non
         lifecycle.note(attempt.run_id, warning, actor=f"node {node.name}", attempt=attempt.number)
 
 
-def _note_outputs(run: Run, part: AttemptNode, outputs: Sequence[OutputFile]) -> bool:
-    """A row for every output whose bytes are here; False when some are not."""
-    if not outputs:
+def _note_outputs(run: Run, part: AttemptNode, fact: AttemptFact) -> bool:
+    """A row for every output whose bytes are here; False when some are not. What was logged under the same path since the
+    ranks ended stays: a fact comes again."""
+    if not fact.outputs:
         return True
+    at = moving.time_of(fact.phase_at.get("uploading", fact.phase_at.get(fact.phase))) or timezone.now()
     rows = {row.path: row for row in Artifact.objects.filter(run=run, attempt=part.attempt.number)}
     whole = True
-    for output in outputs:
+    for output in fact.outputs:
         if not _is_inside(output.path):
             log.warning("Node %s names an output of run %s outside outputs/: %r", part.node.name, run.pk, output.path)
             continue
@@ -103,15 +106,13 @@ def _note_outputs(run: Run, part: AttemptNode, outputs: Sequence[OutputFile]) ->
         if held is not None and held.sha256 != output.sha256 and part.node_rank > 0:
             path = f"node_{part.node_rank}/{path}"
             held = rows.get(path)
-        if held is not None and held.sha256 == output.sha256:
+        if held is not None and (held.sha256 == output.sha256 or held.created_at > at):
             continue
-        if not blobs.exists(output.sha256):
+        if not blobs.hold(output.sha256):
             whole = False
             continue
-        rows[path], _ = Artifact.objects.update_or_create(
-            run=run, attempt=part.attempt.number, path=path,
-            defaults={"sha256": output.sha256, "size_bytes": blobs.path(output.sha256).stat().st_size},
-        )
+        size = blobs.path(output.sha256).stat().st_size
+        rows[path] = outputs.put(run, part.attempt.number, path, output.sha256, size, at=at)
     return whole
 
 

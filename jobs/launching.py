@@ -1,4 +1,4 @@
-"""The verbs that move a run: launch, cancel, delete."""
+"""The verbs that move a run: launch, cancel; and those that put it away (jobs.deleting)."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ import threading
 from django.db import transaction
 from django.utils import timezone
 
-from clusters.models import Lease
-from clusters.telemetry import keeping
-from jobs import lifecycle, logstore, placing, scaling
+from jobs import external, lifecycle, placing, scaling
+from jobs.deleting import archive, delete, restore, unarchive
 from jobs.errors import Conflict
 from jobs.models import AttemptNode, Run
 from jobs.previewing import Preview, preview
 from jobs.queueing import wake_soon
-from jobs.states import FINAL, Reason, RunState
+from jobs.states import Reason, RunState
 from jobs.submitting import SubmitRefused, clone_spec, submit
 from workspaces import audit
 from workspaces.models import User
 
-__all__ = ["Preview", "SubmitRefused", "cancel", "clone_spec", "delete", "launch", "launch_queued", "preview", "submit"]
+__all__ = [
+    "Preview", "SubmitRefused", "archive", "cancel", "clone_spec", "delete", "launch", "launch_queued", "preview", "restore",
+    "submit", "unarchive",
+]
 
 
 _walking = threading.Lock()
@@ -47,7 +49,12 @@ def launch_queued() -> None:
 
 
 def cancel(run: Run, who: User) -> bool:
-    """Ask for the run's end; at once where no node has it yet. False when it is over or being canceled already."""
+    """Ask for the run's end; at once where no node has it yet. False when it is over or being canceled already.
+
+    Raises Conflict for a run from elsewhere.
+    """
+    if run.kind == external.KIND:
+        raise Conflict(f"Run {run.number} was logged from elsewhere; end the program that logs it, where that runs.")
     name = who.get_username()
     with transaction.atomic():
         current = Run.objects.select_for_update().get(pk=run.pk)
@@ -68,18 +75,3 @@ def cancel(run: Run, who: User) -> bool:
             for part in parts:
                 wake_soon(part.node, run.pk, current.attempt)
     return True
-
-
-def delete(run: Run, who: User) -> None:
-    """Remove an ended run with its logs and its list of outputs. Raises Conflict while anything of it may still run."""
-    with transaction.atomic():
-        current = Run.objects.select_for_update().get(pk=run.pk)
-        if current.state not in FINAL:
-            raise Conflict(f"Run {run.number} is {current.state}; cancel it before you delete it.")
-        held = Lease.objects.filter(holder=run.pk, released_at=None).select_related("node").first()
-        if held is not None:
-            raise Conflict(f"Node {held.node} has not yet proved that run {run.number} is gone there; try again when it reports.")
-        audit.record(who, "run.delete", str(run), run.workspace)
-        keeping.forget(run.pk)
-        current.delete()
-        transaction.on_commit(lambda: logstore.remove(run.pk))

@@ -15,6 +15,8 @@ from pathlib import Path
 
 from django.conf import settings
 
+from trainhub_launch.eventfiles import is_event_file
+
 RUN_ID = re.compile(r"[0-9a-f]{32}\Z")
 MAX_NAME_BYTES = 500
 MAX_DEPTH = 16
@@ -54,12 +56,25 @@ def check(name: str) -> None:
     for part in parts:
         if part in ("", ".", "..") or "\\" in part or not part.isprintable() or len(os.fsencode(part)) > 255:
             raise BadName(f"{name!r} is not a log's name")
-    if len(parts) > 1 and parts[0] != "logs" and not re.fullmatch(r"node_\d+", parts[0]):
+    if len(parts) > 1 and not (parts[0] == "logs" or re.fullmatch(r"node_\d+", parts[0]) or _is_event_file_of_outputs(name)):
         raise BadName(f"{name!r} is not below logs/")
 
 
+def _is_event_file_of_outputs(name: str) -> bool:
+    return name.startswith("outputs/") and is_event_file(name)
+
+
 def names(run_id: str, attempt: int) -> dict[str, int]:
-    """Every log with its stored size, in the order of names."""
+    """Every log with its stored size, in the order of names; without event files, which nobody reads as text."""
+    return {name: size for name, size in _stored(run_id, attempt).items() if not is_event_file(name)}
+
+
+def event_files(run_id: str, attempt: int) -> dict[str, int]:
+    """TensorBoard's event files, which come like logs, with their stored sizes."""
+    return {name: size for name, size in _stored(run_id, attempt).items() if is_event_file(name)}
+
+
+def _stored(run_id: str, attempt: int) -> dict[str, int]:
     root = folder(run_id, attempt) / "logs"
     found: dict[str, int] = {}
     for parent, _, files in os.walk(root):
@@ -130,6 +145,11 @@ def complete(run_id: str, attempt: int, name: str) -> bool:
 def whole(run_id: str, attempt: int, sizes: Mapping[str, int]) -> bool:
     """Whether all these logs are stored to these sizes."""
     return all(size(run_id, attempt, name) >= value for name, value in sizes.items())
+
+
+def stored_bytes(run_id: str) -> int:
+    """Of all the run's logs, of every attempt."""
+    return sum((Path(parent) / file).stat().st_size for parent, _, files in os.walk(folder(run_id)) for file in files)
 
 
 def remove(run_id: str) -> None:

@@ -21,7 +21,12 @@ RETRY = {"max_retries": 1, "interval_start": 0, "interval_step": 0.2, "interval_
 
 def launch_soon() -> None:
     """Once this transaction has committed, have whatever waits launched as far as it fits."""
-    transaction.on_commit(_send, robust=True)
+    transaction.on_commit(partial(_send, "jobs.tasks.launch_queued"), robust=True)
+
+
+def purge_soon() -> None:
+    """Once this transaction has committed, have what is due for it deleted for good."""
+    transaction.on_commit(partial(_send, "trainhub.tasks.purge"), robust=True)
 
 
 def wake_soon(node: Node, run_id: str, attempt: int) -> None:
@@ -29,9 +34,9 @@ def wake_soon(node: Node, run_id: str, attempt: int) -> None:
     transaction.on_commit(partial(waking.wake, node, run_id, attempt), robust=True)
 
 
-def _send() -> None:
+def _send(task: str) -> None:
     app = celery.current_app
     try:
-        app.send_task("jobs.tasks.launch_queued", ignore_result=True, retry=True, retry_policy=RETRY)
+        app.send_task(task, ignore_result=True, retry=True, retry_policy=RETRY)
     except (KombuError, OSError, *app.connection_for_write().recoverable_connection_errors) as error:
-        log.warning("The worker could not be told to launch: %s. The next tick does it.", error)
+        log.warning("The worker could not be told of %s: %s. The next tick does it.", task, error)

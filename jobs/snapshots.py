@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import tempfile
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
 
 from django.conf import settings
+from django.db import transaction
+from django.db.models import TextField
+from django.db.models.functions import Cast
 
 from jobs import folders, zips
 from jobs.entries import SnapshotError, content
 from jobs.examples import Example, example, examples
 from jobs.folders import Tree
-from jobs.models import Snapshot
-from workspaces import blobs
+from jobs.models import Draft, Run, Snapshot
+from workspaces import blobs, sweeping
 from workspaces.access import Principal
+from workspaces.models import Workspace
 
 __all__ = ["Example", "SnapshotError", "examples", "from_example", "from_folder", "from_zip"]
 EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -36,6 +41,25 @@ def from_folder(path: Path, principal: Principal) -> Snapshot:
 
 def from_example(name: str, principal: Principal) -> Snapshot:
     return from_folder(example(name).folder, principal)
+
+
+def let_go(used: Iterable[tuple[int, str]]) -> None:
+    """Forget snapshots, by workspace and hash, that purged runs were made from and nothing else names: no run and no draft."""
+    hashes: dict[int, set[str]] = {}
+    for workspace_id, sha256 in used:
+        hashes.setdefault(workspace_id, set()).add(sha256)
+    for workspace_id, let_go in hashes.items():
+        with transaction.atomic():
+            # A run is made under the same lock, and looks then whether its source is still there.
+            Workspace.objects.select_for_update().get(pk=workspace_id)
+            runs = Run.objects.filter(workspace_id=workspace_id, spec__source__id__in=let_go)
+            still = set(runs.values_list("spec__source__id", flat=True))
+            drafts = Draft.objects.filter(workspace_id=workspace_id).annotate(text=Cast("steps", TextField()))
+            unnamed = [sha256 for sha256 in let_go - still if not drafts.filter(text__contains=sha256).exists()]
+            rows = Snapshot.objects.filter(workspace_id=workspace_id, sha256__in=unnamed)
+            freed = {row.sha256: row.created_at.timestamp() for row in rows}
+            rows.delete()
+        sweeping.free(freed)
 
 
 def _freeze(tree: Tree, principal: Principal) -> Snapshot:

@@ -10,7 +10,7 @@ from django.db import transaction
 
 from jobs import external, lifecycle, snapshots, tags
 from jobs.errors import Conflict
-from jobs.models import Experiment, Run, RunEvent
+from jobs.models import Experiment, Run, RunEvent, Snapshot
 from jobs.previewing import Preview, preview
 from jobs.queueing import launch_soon
 from jobs.states import Reason, RunState
@@ -80,7 +80,7 @@ def _earlier(workspace: Workspace, key: str | None, spec: RunSpec, principal: Pr
         return None
     run = Run.objects.filter(workspace=workspace, idempotency_key=key).first()
     if run is not None and run.deleted_at is not None:
-        raise SpecError("Idempotency-Key", f"was used before, for run {run.number}, which is deleted; restore it, or choose a new key")
+        raise SpecError("Idempotency-Key", f"was used before, for run {run.number}, now deleted; restore it, or choose a new key")
     if run is not None and _content(RunSpec.from_json(run.spec)) != _content(_frozen(spec, principal)):
         raise SpecError("Idempotency-Key", f"was used before, for run {run.number} with another spec; choose a new key")
     return run
@@ -90,14 +90,22 @@ def _content(spec: RunSpec) -> RunSpec:
     return replace(spec, display_name="")
 
 
+def _check_not_deleted(experiment: Experiment, spec: RunSpec) -> None:
+    """What was there at the review may have gone since."""
+    if experiment.deleted_at is not None:
+        raise SpecError("experiment", f"{spec.experiment!r} is deleted; restore it at /runs/deleted/, or choose another name")
+    snapshots_there = Snapshot.objects.filter(workspace=experiment.workspace)
+    if isinstance(spec.source, SnapshotSource) and not snapshots_there.filter(sha256=spec.source.id).exists():
+        raise SpecError("source", "is no longer kept; upload it again")
+
+
 def _create(workspace: Workspace, spec: RunSpec, reviewed: Preview, principal: Principal, key: str | None) -> Run:
     workspace.last_run_number += 1
     workspace.save(update_fields=["last_run_number"])
     number = workspace.last_run_number
     named = replace(spec, display_name=spec.display_name.strip() or default_name(spec, number))
     experiment, _ = Experiment.objects.get_or_create(workspace=workspace, name=spec.experiment)
-    if experiment.deleted_at is not None:
-        raise SpecError("experiment", f"{spec.experiment!r} is deleted; restore it at /runs/deleted/, or choose another name")
+    _check_not_deleted(experiment, spec)
     run = Run.objects.create(
         number=number, workspace=workspace, experiment=experiment, display_name=named.display_name, spec=named.to_json(),
         preview=reviewed.plan.to_json() if reviewed.plan else None, created_by=principal.user, idempotency_key=key,

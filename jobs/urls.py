@@ -3,13 +3,21 @@ from __future__ import annotations
 from django.urls import path
 
 from jobs.exposition.page import MetricsPage
-from jobs.views import actions, catalog, dashboard, lanes, listing, queue, run, search
+from jobs.views import actions, catalog, dashboard, deleted, lanes, listing, queue, run, search
 
 urlpatterns = [
     path("", dashboard.dashboard, name="dashboard"),
     path("search/", search.search, name="search"),
     path("clusters/<slug:name>/queue/", queue.cluster_queue, name="cluster-queue"),
     path("runs/", listing.runs, name="runs"),
+    path("runs/deleted/", deleted.deleted, name="deleted-runs"),
+    path("runs/<int:number>/restore/", deleted.restore, name="run-restore"),
+    path("runs/<int:number>/purge/", deleted.purge, name="run-purge"),
+    path("runs/<int:number>/archive/", actions.archive, name="run-archive"),
+    path("runs/<int:number>/unarchive/", actions.unarchive, name="run-unarchive"),
+    path("experiments/<int:pk>/delete/", deleted.delete_experiment, name="experiment-delete"),
+    path("experiments/<int:pk>/restore/", deleted.restore_experiment, name="experiment-restore"),
+    path("experiments/<int:pk>/purge/", deleted.purge_experiment, name="experiment-purge"),
     path("runs/<int:number>/", run.run, name="run"),
     path("runs/<int:number>/header/", run.header, name="run-header"),
     path("runs/<int:number>/cancel/", actions.cancel, name="run-cancel"),

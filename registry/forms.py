@@ -36,7 +36,7 @@ class RegisterForm(forms.Form):
         for name, field in self.fields.items():
             field.help_text = HELP[name]
             field.widget.attrs |= {"autocomplete": "off", "aria-describedby": f"id_{name}_helptext"}
-        runs = list(Run.objects.filter(workspace=workspace, artifacts__isnull=False).distinct()[:MOST_RUNS])
+        runs = list(Run.objects.of(workspace).filter(artifacts__isnull=False).distinct()[:MOST_RUNS])
         chosen = self.chosen_run(workspace)
         if chosen and chosen not in runs:
             runs.insert(0, chosen)
@@ -51,8 +51,8 @@ class RegisterForm(forms.Form):
         """A link may name the run as people do, by its number."""
         number = str(self.initial.get("run", ""))
         if number.isdecimal() and len(number) < 10:
-            self.initial["run"] = Run.objects.filter(workspace=workspace, number=int(number)).values_list("pk", flat=True).first()
+            self.initial["run"] = Run.objects.of(workspace).filter(number=int(number)).values_list("pk", flat=True).first()
 
     def chosen_run(self, workspace: Workspace) -> Run | None:
         key = self["run"].value()
-        return Run.objects.filter(workspace=workspace, pk=key).first() if key else None
+        return Run.objects.of(workspace).filter(pk=key).first() if key else None

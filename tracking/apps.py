@@ -2,6 +2,17 @@ from __future__ import annotations
 
 from django.apps import AppConfig
 
+from jobs.belongings import BELONGINGS, Belonging
+from workspaces import sweeping
+
 
 class TrackingConfig(AppConfig):
     name = "tracking"
+
+    def ready(self) -> None:
+        sweeping.TABLES.append(self.get_model("LoggedModelFile"))
+        BELONGINGS.append(Belonging(self.get_model("MetricBlock"), "metric__run"))
+        for name in ("MetricSlice", "Metric", "Param", "EventFile", "RunInput", "RunOutput", "Star"):
+            BELONGINGS.append(Belonging(self.get_model(name)))
+        BELONGINGS.append(Belonging(self.get_model("LoggedModelFile"), "model__run", experiment="model__experiment"))
+        BELONGINGS.append(Belonging(self.get_model("LoggedModel"), experiment="experiment"))

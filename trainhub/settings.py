@@ -6,11 +6,12 @@ from typing import Any
 
 import dj_database_url
 
-from trainhub import env, mail, places
+from trainhub import __version__, env, mail, places
 
 BASE_DIR = places.BASE_DIR
 DATA_DIR = places.DATA_DIR
 DEBUG = env.boolean("DEBUG", False)
+TRAINHUB_VERSION = __version__
 LOG_LEVEL = places.LOG_LEVEL
 
 PUBLIC_URL = places.known_public_url()
@@ -42,6 +43,8 @@ MAX_SNAPSHOT_FILES = env.integer("MAX_SNAPSHOT_FILES", 20_000, least=1)
 MAX_UPLOAD_BYTES = env.integer("MAX_UPLOAD_BYTES", 200 * 2**30, least=1)
 MAX_REPORT_BYTES = env.integer("MAX_REPORT_BYTES", 32 * 2**20, least=2**20)
 MAX_LOG_BYTES = env.integer("MAX_LOG_BYTES", 20 * 2**30, least=2**20)
+
+PURGE_DAYS = env.number("PURGE_DAYS", 30, least=0)
 
 METRIC_KEYS_PER_RUN = env.integer("METRIC_KEYS_PER_RUN", 10_000, least=1)
 METRIC_POINTS_PER_RUN = env.integer("METRIC_POINTS_PER_RUN", 100_000_000, least=1000)
@@ -188,6 +191,8 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "forget-alerts": {"task": "clusters.tasks.forget_alerts", "schedule": 86400.0, "options": {"ignore_result": True}},
     "deliver": {"task": "workspaces.tasks.deliver", "schedule": 5.0, "options": {"ignore_result": True}},
     "forget-deliveries": {"task": "workspaces.tasks.forget_deliveries", "schedule": 86400.0, "options": {"ignore_result": True}},
+    "purge": {"task": "trainhub.tasks.purge", "schedule": 3600.0, "options": {"ignore_result": True}},
+    "scan-missed": {"task": "registry.tasks.scan_missed", "schedule": 60.0, "options": {"ignore_result": True}},
     "sweep-blobs": {"task": "trainhub.tasks.sweep_blobs", "schedule": 86400.0, "options": {"ignore_result": True}},
     "clear-sessions": {"task": "trainhub.tasks.clear_sessions", "schedule": 86400.0, "options": {"ignore_result": True}},
 }

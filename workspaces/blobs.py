@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import re
 import secrets
-from collections.abc import Container
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -33,19 +34,45 @@ def exists(sha256: str) -> bool:
 
 
 def keep(sha256: str) -> None:
-    """Somebody counts on the blob though no row names it yet: `sweep` begins to wait anew."""
+    """Somebody counts on the blob though no row names it yet: the sweep begins to wait anew (workspaces.sweeping)."""
     os.utime(path(sha256))
 
 
-def sweep(named: Container[str], *, older_than: float) -> int:
-    """Delete what nothing in `named` names and nobody wrote or kept since `older_than` (Unix seconds); how many files went."""
-    gone = 0
+def hold(sha256: str) -> bool:
+    """`keep` it for whoever is about to name it; False where it is not there (any more)."""
+    try:
+        keep(sha256)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def unkept_since(moment: float) -> Iterator[Path]:
+    """Every file that nobody wrote or kept since (Unix seconds). Half-written ones lie beside the blobs, under names that are
+    no SHA-256."""
     for file in _root().glob("*/*"):
-        # Half-written files lie beside the blobs, under names that are no SHA-256.
-        if file.name not in named and file.stat().st_mtime < older_than:
-            file.unlink(missing_ok=True)
-            gone += 1
-    return gone
+        if _kept_at(file) < moment:
+            yield file
+
+
+def drop(file: Path, *, unkept_since: float) -> int | None:
+    """Delete a file of `unkept_since` that nothing names; the bytes freed, None where somebody has kept it in between.
+
+    It is set aside first: who keeps it before that is seen, and who comes after finds nothing there, and sends it again.
+    """
+    aside = _made("partial") / secrets.token_hex(16)
+    try:
+        if _kept_at(file) > unkept_since:
+            return None
+        file.rename(aside)
+    except FileNotFoundError:
+        return None
+    facts = aside.stat()
+    if facts.st_mtime > unkept_since:
+        aside.rename(file)
+        return None
+    aside.unlink()
+    return facts.st_size
 
 
 def store_file(source: Path) -> str:
@@ -89,8 +116,14 @@ class BlobWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._file.close()
-        self._path.unlink(missing_ok=True)
+        try:
+            self._file.close()
+        except OSError:
+            # Of a full disk: what is still buffered does not fit either.
+            if error is None:
+                raise
+        finally:
+            self._path.unlink(missing_ok=True)
 
     def write(self, chunk: bytes) -> None:
         self._file.write(chunk)
@@ -115,6 +148,14 @@ def _made(name: str) -> Path:
     folder = _root() / name
     folder.mkdir(mode=0o700, exist_ok=True)
     return folder
+
+
+def _kept_at(file: Path) -> float:
+    """Unix seconds; of what is gone, later than any moment."""
+    try:
+        return file.stat().st_mtime
+    except FileNotFoundError:
+        return math.inf
 
 
 def _root() -> Path:

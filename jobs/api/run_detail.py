@@ -35,7 +35,7 @@ class RunDetail(JobsView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, run: str) -> Response:
-        """Remove an ended run with its logs and its list of outputs."""
+        """Delete an ended run: it is out of sight, and can be restored until it is purged days later."""
         launching.delete(self.run(request, run), self.principal(request).user)
         return Response(status=204)
 

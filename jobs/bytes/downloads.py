@@ -94,7 +94,7 @@ def _may_fetch(who: Node | Principal, sha256: str) -> bool:
 
 
 def _run(who: Principal, run_id: str) -> Run:
-    run = Run.objects.filter(pk=run_id, workspace=who.workspace).first()
+    run = Run.objects.of(who.workspace).filter(pk=run_id).first()
     if run is None:
         raise not_found("No such run in this workspace.")
     return run

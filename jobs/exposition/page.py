@@ -76,5 +76,5 @@ class Fleet(Collector):
             devices[gpu.node_id].append(gpu)
         yield from gpus.families([(node, devices[node.pk]) for node in nodes], silent, holders(nodes, self._viewer))
         yield from fleet.nodes(standing, now)
-        yield from fleet.runs(Run.objects.all() if self._viewer is None else Run.objects.of(self._viewer), now)
+        yield from fleet.runs(Run.objects.kept() if self._viewer is None else Run.objects.of(self._viewer), now)
         yield from fleet.alerts(list(Alert.objects.filter(state="firing", node__in=nodes).select_related("node")))

@@ -6,6 +6,7 @@ import signal
 from datetime import timedelta
 
 from django import template
+from django.conf import settings
 
 from jobs.models import Member, Run
 from jobs.states import FINAL
@@ -17,6 +18,12 @@ FRAMEWORKS = {"pytorch": "PyTorch", "mpi": "MPI", "tensorflow": "TensorFlow"}
 @register.filter
 def is_active(run: Run) -> bool:
     return run.state not in FINAL
+
+
+@register.simple_tag
+def purge_days() -> str:
+    """For how many days deleted runs are kept."""
+    return f"{settings.PURGE_DAYS:g}"
 
 
 @register.filter

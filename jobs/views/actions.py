@@ -1,10 +1,12 @@
-"""What a contributor does to a run: cancel, clone, delete."""
+"""What a contributor does to a run: cancel, clone, put away."""
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from jobs import launching
@@ -50,5 +52,26 @@ def delete(request: WorkspaceRequest, number: int) -> HttpResponse:
     except Conflict as error:
         messages.error(request, str(error))
         return redirect("run", number)
-    messages.success(request, f"Run {number} is deleted.")
+    undo = reverse("run-restore", args=[number])
+    messages.success(request, f"Run {number} is deleted. It is kept for {settings.PURGE_DAYS:g} days.", extra_tags=undo)
     return redirect("runs")
+
+
+@require_POST
+@needs(Role.CONTRIBUTOR)
+def archive(request: WorkspaceRequest, number: int) -> HttpResponse:
+    try:
+        launching.archive(run_numbered(request.principal, number), request.principal.user)
+    except Conflict as error:
+        messages.error(request, str(error))
+        return redirect("run", number)
+    messages.success(request, f"Run {number} is archived: out of the lists.", extra_tags=reverse("run-unarchive", args=[number]))
+    return redirect("run", number)
+
+
+@require_POST
+@needs(Role.CONTRIBUTOR)
+def unarchive(request: WorkspaceRequest, number: int) -> HttpResponse:
+    launching.unarchive(run_numbered(request.principal, number), request.principal.user)
+    messages.success(request, f"Run {number} is in the lists again.")
+    return redirect("run", number)

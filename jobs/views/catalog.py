@@ -16,24 +16,26 @@ from jobs.states import ACTIVE, RunState
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
 
+KEPT = Q(runs__deleted_at=None)
+
 
 @needs(Role.VIEWER)
 def experiments(request: WorkspaceRequest) -> HttpResponse:
     workspace = request.principal.workspace
     found = list(
-        Experiment.objects.filter(workspace=workspace)
+        Experiment.objects.filter(workspace=workspace, deleted_at=None)
         .annotate(
-            run_count=Count("runs"),
-            active_count=Count("runs", filter=Q(runs__state__in=ACTIVE)),
-            failed_count=Count("runs", filter=Q(runs__state=RunState.FAILED)),
-            last_number=Max("runs__number"),
+            run_count=Count("runs", filter=KEPT),
+            active_count=Count("runs", filter=KEPT & Q(runs__state__in=ACTIVE)),
+            failed_count=Count("runs", filter=KEPT & Q(runs__state=RunState.FAILED)),
+            last_number=Max("runs__number", filter=KEPT),
         )
         .order_by("-last_number", "name")
     )
     numbers = [experiment.last_number for experiment in found if experiment.last_number]
     last = {run.number: run for run in Run.objects.of(workspace).filter(number__in=numbers).defer("preview", "spec")}
     rows = [(experiment, last.get(experiment.last_number)) for experiment in found]
-    return render(request, "jobs/experiments.html", {"rows": rows})
+    return render(request, "jobs/experiments.html", {"rows": rows, "may_act": request.principal.may(Role.CONTRIBUTOR)})
 
 
 @needs(Role.VIEWER)

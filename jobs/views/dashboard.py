@@ -37,7 +37,7 @@ class ActiveRun:
 @needs(Role.VIEWER)
 def dashboard(request: WorkspaceRequest) -> HttpResponse:
     workspace = request.principal.workspace
-    runs = Run.objects.of(workspace).select_related("experiment", "created_by").defer("preview")
+    runs = Run.objects.of(workspace).leading().select_related("experiment", "created_by").defer("preview")
     fleet = machines(workspace)
     context = {
         "counts": _counts(workspace),
@@ -45,7 +45,7 @@ def dashboard(request: WorkspaceRequest) -> HttpResponse:
         "gpus": (sum(item.gpus_busy for item in fleet), sum(item.gpus_total for item in fleet)),
         "slots": (sum(item.slots_busy for item in fleet), sum(item.slots_total for item in fleet)),
         "active": _active(list(runs.filter(state__in=ACTIVE).prefetch_related("events").order_by("-created_at")[:MOST_ACTIVE])),
-        "recent": runs.exclude(state__in=ACTIVE).order_by("-finished_at")[:MOST_RECENT],
+        "recent": runs.listed().exclude(state__in=ACTIVE).order_by("-finished_at")[:MOST_RECENT],
         "may_act": request.principal.may(Role.CONTRIBUTOR),
     }
     return render_part(request, "jobs/dashboard.html", "jobs/_dashboard.html", context)
@@ -53,7 +53,7 @@ def dashboard(request: WorkspaceRequest) -> HttpResponse:
 
 def _counts(workspace: Workspace) -> dict[str, int]:
     midnight = timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0)
-    return Run.objects.of(workspace).aggregate(
+    return Run.objects.of(workspace).leading().aggregate(
         running=Count("pk", filter=Q(state__in=ACTIVE - WAITING)),
         waiting=Count("pk", filter=Q(state__in=WAITING)),
         failed=Count("pk", filter=Q(state=RunState.FAILED, finished_at__gte=midnight)),

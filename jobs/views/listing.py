@@ -20,7 +20,7 @@ MOST_EXPERIMENTS = 500
 def runs(request: WorkspaceRequest) -> HttpResponse:
     workspace = request.principal.workspace
     chosen = RunFilter.read(request.GET)
-    found = causes.with_lines(Run.objects.of(workspace)).select_related("experiment", "created_by").defer("preview")
+    found = causes.with_lines(Run.objects.of(workspace).listed()).select_related("experiment", "created_by").defer("preview")
     page = Paginator(chosen.apply(found, request.principal.user), ON_A_PAGE).get_page(request.GET.get("page"))
     context = {"page": page, "chosen": chosen, "may_act": request.principal.may(Role.CONTRIBUTOR)}
     if not wants_part(request):
@@ -32,5 +32,5 @@ def runs(request: WorkspaceRequest) -> HttpResponse:
 
 
 def _experiments(workspace_id: int) -> list[str]:
-    found = Experiment.objects.filter(workspace_id=workspace_id).order_by("name")
+    found = Experiment.objects.filter(workspace_id=workspace_id, deleted_at=None).order_by("name")
     return list(found.values_list("name", flat=True)[:MOST_EXPERIMENTS])

@@ -129,12 +129,13 @@ def gallery() -> tuple[GalleryCard, ...]:
 
 
 def experiments(workspace: Workspace) -> list[str]:
-    return list(Experiment.objects.filter(workspace=workspace).order_by("-pk").values_list("name", flat=True)[:100])
+    found = Experiment.objects.filter(workspace=workspace, deleted_at=None)
+    return list(found.order_by("-pk").values_list("name", flat=True)[:100])
 
 
 def last_runs(workspace: Workspace, limit: int = 8) -> list[Run]:
     """Runs that can be cloned."""
-    found = Run.objects.filter(workspace=workspace, kind="job").select_related("experiment", "created_by")
+    found = Run.objects.of(workspace).listed().filter(kind="job").select_related("experiment", "created_by")
     return list(found.order_by("-number")[:limit])
 
 

@@ -66,7 +66,7 @@ class VersionList(_RegistryView):
         """Register an output of a run as the next version; a new name makes the model."""
         who = self.principal(request)
         told = self.told(request, RegisterSerializer)
-        run = Run.objects.filter(workspace=who.workspace, pk=told["run"]).first()
+        run = Run.objects.of(who.workspace).filter(pk=told["run"]).first()
         if run is None:
             raise RegistryError("run", "is not the id of a run of this workspace; find it on the run's page or at /api/v1/runs/")
         version = register(who.workspace, check_name(name), run, told["path"], who.user, description=told["description"])

@@ -6,10 +6,9 @@ import pytest
 
 from clusters import leases
 from clusters.models import Cluster, Lease
-from jobs import launching, lifecycle, logstore
-from jobs.errors import Conflict
+from jobs import launching
 from jobs.models import Attempt, Member, Run
-from jobs.states import Reason, RunState
+from jobs.states import RunState
 from tests.jobs.builders import Played, ended, launched, node, processes, queued
 from tests.people import make_person, make_workspace, principal_of
 from workspaces.access import Principal
@@ -177,42 +176,6 @@ class TestRetry:
             alpha.finish(run, ended(0, 3), attempt=attempt)
             launching.launch_queued()
         assert state_of(run) == (RunState.FAILED, "Rank 0 exited with code 3 on alpha.")
-
-
-class TestDelete:
-    def test_removes_rows_and_files(self, who: Principal) -> None:
-        alpha = Played(node())
-        run = launched(who)
-        alpha.claim(run)
-        alpha.log(run, "70_driver_log.txt", 0, b"x")
-        alpha.finish(run)
-        launching.delete(run, who.user)
-        assert not Run.objects.exists()
-        assert AuditEvent.objects.filter(verb="run.delete").exists()
-
-    def test_not_while_it_runs(self, who: Principal) -> None:
-        with pytest.raises(Conflict, match="cancel it before"):
-            launching.delete(queued(who), who.user)
-
-    def test_not_while_a_node_may_still_hold_it(self, who: Principal) -> None:
-        alpha = Played(node())
-        run = launched(who)
-        alpha.claim(run)
-        lifecycle.advance(run.pk, RunState.FAILED, Reason.NODE_LOST, facts={"node": "alpha", "seconds": 60})
-        with pytest.raises(Conflict, match="not yet proved"):
-            launching.delete(run, who.user)
-
-    @pytest.mark.django_db(transaction=True)
-    def test_files_go_once_the_rows_are_gone(self, valkey: str, who: Principal) -> None:
-        alpha = Played(node())
-        run = launched(who)
-        alpha.claim(run)
-        alpha.log(run, "70_driver_log.txt", 0, b"x")
-        alpha.finish(run)
-        folder = logstore.folder(run.pk)
-        assert folder.exists()
-        launching.delete(run, who.user)
-        assert not folder.exists()
 
 
 def test_another_workspaces_run_is_only_called_busy(who: Principal, other: Principal) -> None:

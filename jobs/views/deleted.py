@@ -1,0 +1,143 @@
+"""What is deleted and not purged yet: brought back, or deleted for good."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.db.models import Count, F
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST
+
+from jobs import deleting, occupied, purging
+from jobs.deleting import GONE
+from jobs.errors import Conflict
+from jobs.models import Experiment, Run
+from jobs.querysets import RunQuerySet
+from workspaces.access import Principal, WorkspaceRequest, needs
+from workspaces.models import Workspace
+from workspaces.states import Role
+
+ON_A_PAGE = 50
+MOST_MEASURED = 500
+"""Runs of a deleted experiment whose files are counted for the page."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """`due_at` None: it is on its way out. `freed_bytes` None: too much to count here."""
+
+    subject: Run | Experiment
+    due_at: datetime | None
+    freed_bytes: int | None
+    runs: int = 0
+
+
+@needs(Role.VIEWER)
+def deleted(request: WorkspaceRequest) -> HttpResponse:
+    workspace = request.principal.workspace
+    page = Paginator(roots(workspace), ON_A_PAGE).get_page(request.GET.get("page"))
+    measured = occupied.bytes_of(occupied.with_parts(page.object_list))
+    context = {
+        "page": page,
+        "rows": [Row(run, _due_at(run.deleted_at), measured[run.number]) for run in page.object_list],
+        "experiments": _experiments(workspace) if page.number == 1 else [],
+        "may_act": request.principal.may(Role.CONTRIBUTOR),
+        "may_purge": request.principal.may(Role.OWNER),
+    }
+    return render(request, "jobs/deleted.html", context)
+
+
+@require_POST
+@needs(Role.CONTRIBUTOR)
+def restore(request: WorkspaceRequest, number: int) -> HttpResponse:
+    run = _deleted_run(request.principal, number)
+    try:
+        deleting.restore(run, request.principal.user)
+    except Conflict as error:
+        messages.error(request, str(error))
+        return redirect("deleted-runs")
+    return redirect("run", number)
+
+
+@require_POST
+@needs(Role.OWNER)
+def purge(request: WorkspaceRequest, number: int) -> HttpResponse:
+    try:
+        purging.purge_now(_deleted_run(request.principal, number), request.principal.user)
+        messages.success(request, f"Run {number} is being deleted for good.")
+    except Conflict as error:
+        messages.error(request, str(error))
+    return redirect("deleted-runs")
+
+
+@require_POST
+@needs(Role.CONTRIBUTOR)
+def delete_experiment(request: WorkspaceRequest, pk: int) -> HttpResponse:
+    experiment = _experiment(request.principal, pk)
+    try:
+        if deleting.delete_experiment(experiment, request.principal.user):
+            messages.success(request, f"The experiment {experiment.name} is deleted, with its runs. It can be restored here.")
+    except Conflict as error:
+        messages.error(request, str(error))
+        return redirect("experiments")
+    return redirect("deleted-runs")
+
+
+@require_POST
+@needs(Role.CONTRIBUTOR)
+def restore_experiment(request: WorkspaceRequest, pk: int) -> HttpResponse:
+    try:
+        deleting.restore_experiment(_experiment(request.principal, pk), request.principal.user)
+    except Conflict as error:
+        messages.error(request, str(error))
+        return redirect("deleted-runs")
+    return redirect("experiments")
+
+
+@require_POST
+@needs(Role.OWNER)
+def purge_experiment(request: WorkspaceRequest, pk: int) -> HttpResponse:
+    experiment = _experiment(request.principal, pk)
+    try:
+        purging.purge_experiment_now(experiment, request.principal.user)
+        messages.success(request, f"The experiment {experiment.name} is being deleted for good.")
+    except Conflict as error:
+        messages.error(request, str(error))
+    return redirect("deleted-runs")
+
+
+def roots(workspace: Workspace) -> RunQuerySet:
+    """Deleted runs, newest first, without those that went with their experiment or with what they are part of."""
+    found = Run.objects.ever_of(workspace).deleted().filter(experiment__deleted_at=None)
+    with_parent = found.filter(parent__deleted_at=F("deleted_at")).values("pk")
+    own = found.exclude(pk__in=with_parent).order_by("-deleted_at", "-number")
+    return own.select_related("experiment").defer("preview", "spec")
+
+
+def _experiments(workspace: Workspace) -> list[Row]:
+    found = Experiment.objects.filter(workspace=workspace).exclude(deleted_at=None).annotate(count=Count("runs"))
+    small = [item for item in found if item.count <= MOST_MEASURED]
+    measured = occupied.bytes_of({item.pk: set(item.runs.values_list("pk", flat=True)) for item in small})
+    return [Row(item, _due_at(item.deleted_at), measured.get(item.pk), item.count) for item in found.order_by("-deleted_at")]
+
+
+def _due_at(deleted_at: datetime) -> datetime | None:
+    return None if deleted_at == GONE else purging.due_at(deleted_at)
+
+
+def _deleted_run(who: Principal, number: int) -> Run:
+    found = Run.objects.ever_of(who.workspace).filter(number=number).first()
+    if found is None:
+        raise Http404
+    return found
+
+
+def _experiment(who: Principal, pk: int) -> Experiment:
+    found = Experiment.objects.filter(workspace=who.workspace, pk=pk).first()
+    if found is None:
+        raise Http404
+    return found

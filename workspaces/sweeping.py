@@ -1,0 +1,58 @@
+"""Freeing blobs that nothing names any more. Every table that names blobs stands in `TABLES`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Any
+
+from django.db import models
+
+from workspaces import blobs
+
+TABLES: list[type[models.Model]] = []
+"""Each has a column `sha256`. An app adds its own when it is ready."""
+KEEP_UNNAMED_S = 7 * 86400.0
+"""A node uploads a file before it can say which run it belongs to, and may be cut off in between."""
+UNDER_WAY_S = 3600.0
+"""What was named once and is no longer is as good as gone; only who keeps it just now could still mean to name it."""
+AT_ONCE = 500
+
+
+def named(among: Iterable[str]) -> set[str]:
+    """Which of these hashes a row names."""
+    asked = list(among)
+    found: set[str] = set()
+    for table in TABLES:
+        found.update(_rows(table).filter(sha256__in=asked).values_list("sha256", flat=True))
+    return found
+
+
+def sweep(now: float | None = None) -> int:
+    """Delete what nothing names and nobody wrote or kept for days; how many files went."""
+    moment = (time.time() if now is None else now) - KEEP_UNNAMED_S
+    files = blobs.unkept_since(moment)
+    gone = 0
+    while some := list(islice(files, AT_ONCE)):
+        spared = named(file.name for file in some)
+        gone += sum(blobs.drop(file, unkept_since=moment) is not None for file in some if file.name not in spared)
+    return gone
+
+
+def free(let_go: Mapping[str, float], now: float | None = None) -> int:
+    """Delete at once what rows that are gone had named, and no other names; the bytes freed.
+
+    `let_go`: the hash -> when such a row was made (Unix seconds). What somebody has kept since then, within the hour, may be
+    about to be named anew: that is left to `sweep`.
+    """
+    settled = (time.time() if now is None else now) - UNDER_WAY_S
+    spared = named(let_go)
+    return sum(
+        blobs.drop(blobs.path(sha256), unkept_since=max(settled, made_at)) or 0
+        for sha256, made_at in let_go.items() if sha256 not in spared
+    )
+
+
+def _rows(table: type[models.Model]) -> models.QuerySet[Any]:
+    return table._default_manager.all()
