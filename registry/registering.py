@@ -1,22 +1,60 @@
-"""How an output of a run becomes a version of a model."""
+"""How files become a version of a model."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from django.db import transaction
 from django.db.models import F
+from django.utils import timezone
 
 from jobs.models import Artifact, Run
+from registry.certificates import issuing
 from registry.errors import RegistryError
 from registry.models import ModelFile, ModelVersion, RegisteredModel
+from registry.scanning.asking import scan_soon
+from registry.verifying.trainhub_verify import CERTIFICATE, SIGNATURE
+from tracking.models import LoggedModel
 from workspaces import audit, blobs
 from workspaces.models import User, Workspace
 
 MODEL_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._-]{0,126}[A-Za-z0-9._-])?\Z")
 OUTPUTS = "outputs/"
+RUN, LOGGED_MODEL, UPLOAD, EXPORT, VERSION = "run", "logged_model", "upload", "export", "version"
+
+
+@dataclass(frozen=True)
+class File:
+    """`path` inside the version; the bytes are the blob `sha256`."""
+
+    path: str
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What becomes a version: its files, and where they come from. `kind`: run, logged_model, upload, export or version;
+    `source` the address that a client gave, `path` what was chosen below the run's outputs."""
+
+    kind: str
+    files: tuple[File, ...]
+    source: str = ""
+    path: str = ""
+    run: Run | None = None
+    logged_model: LoggedModel | None = None
+    parent: ModelVersion | None = None
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a person says about a version."""
+
+    description: str = ""
+    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 def register(workspace: Workspace, name: str, run: Run, path: str, user: User, *, description: str = "") -> ModelVersion:
@@ -27,20 +65,31 @@ def register(workspace: Workspace, name: str, run: Run, path: str, user: User, *
     name = check_name(name)
     if run.workspace_id != workspace.pk:
         raise RegistryError("run", "is not a run of this workspace; choose one of its runs")
-    source, chosen = _chosen(run, path)
+    return add_version(workspace, name, outputs(run, path), user, Words(description.strip()))
+
+
+def add_version(workspace: Workspace, name: str, origin: Origin, user: User | None, words: Words | None = None) -> ModelVersion:
+    """The next version of the model `name` (made too, if new), with its certificate: all of it, or nothing.
+
+    Raises RegistryError. Several at once get different numbers.
+    """
+    words = words or Words()
+    _check_files(origin.files)
+    version = ModelVersion(
+        kind=origin.kind, source=origin.source, source_path=origin.path, run=origin.run, logged_model=origin.logged_model,
+        parent=origin.parent, description=words.description, tags=dict(words.tags), created_by=user,
+    )
+    told = issuing.origin_of(version)
     with transaction.atomic():
-        model, _ = RegisteredModel.objects.get_or_create(workspace=workspace, name=name)
-        # The UPDATE takes the row's lock before the number is read.
-        RegisteredModel.objects.filter(pk=model.pk).update(last_version=F("last_version") + 1)
-        model.refresh_from_db()
-        version = ModelVersion.objects.create(
-            model=model, number=model.last_version, run=run, source_path=source, description=description.strip(), created_by=user
+        version.model, version.number = _next(workspace, check_name(name))
+        version.save()
+        files = ModelFile.objects.bulk_create(
+            ModelFile(version=version, path=item.path, size_bytes=item.size_bytes, sha256=item.sha256) for item in origin.files
         )
-        ModelFile.objects.bulk_create(
-            ModelFile(version=version, path=_below(source, item.path), size_bytes=item.size_bytes, sha256=item.sha256)
-            for item in chosen
-        )
-        audit.record(user, "model.registered", f"{name} version {version.number}", workspace, run=run.pk, path=source)
+        issuing.issue(version, files, told)
+        actor, run = user or "a job whose owner is gone", origin.run.pk if origin.run else ""
+        audit.record(actor, "model.registered", f"{name} version {version.number}", workspace, run=run, path=origin.path)
+        scan_soon(version.pk)
     return version
 
 
@@ -54,7 +103,7 @@ def check_name(name: str) -> str:
 
 
 def outputs_of(run: Run) -> list[Artifact]:
-    """The outputs of the run's latest attempt."""
+    """The outputs of the run's latest attempt, or what a run that was logged from elsewhere has logged."""
     return list(Artifact.objects.filter(run=run, attempt=run.attempt).order_by("path"))
 
 
@@ -65,7 +114,8 @@ def choices_of(artifacts: Iterable[Artifact]) -> list[str]:
     return sorted({*folders, *map(str, paths)})
 
 
-def _chosen(run: Run, path: str) -> tuple[str, list[Artifact]]:
+def outputs(run: Run, path: str) -> Origin:
+    """A file or folder among the run's outputs; raises RegistryError naming `path`."""
     wanted = path.strip().strip("/")
     if not wanted:
         raise RegistryError("path", "is required: name a file or a folder of the run's outputs")
@@ -73,20 +123,37 @@ def _chosen(run: Run, path: str) -> tuple[str, list[Artifact]]:
     if not present:
         raise RegistryError("path", f"{run} has no outputs; what a script writes to outputs/ is saved when the run ends")
     for source in dict.fromkeys((wanted, wanted.removeprefix(OUTPUTS))):
-        chosen = [item for item in present if item.path == source or item.path.startswith(f"{source}/")]
+        chosen = files_below(source, present)
         if chosen:
-            _check_bytes(chosen)
-            return source, chosen
+            return Origin(RUN, chosen, source=f"runs:/{run.pk}/{source}", path=source, run=run)
     offered = [*choices_of(present)[:5], *(["…"] if len(present) > 5 else [])]
     raise RegistryError("path", f"{wanted!r} is not among the outputs of {run}; there are: {', '.join(offered)}")
 
 
-def _check_bytes(chosen: Iterable[Artifact]) -> None:
-    for item in chosen:
+def files_below(source: str, present: Iterable[Artifact | ModelFile]) -> tuple[File, ...]:
+    """The file `source`, which keeps its own name, or the files of that folder with their paths inside it."""
+    files = []
+    for item in present:
+        if item.path == source:
+            files.append(File(PurePosixPath(item.path).name, item.size_bytes, item.sha256))
+        elif not source or item.path.startswith(f"{source}/"):
+            files.append(File(item.path[len(source) + 1 :] if source else item.path, item.size_bytes, item.sha256))
+    return tuple(files)
+
+
+def _next(workspace: Workspace, name: str) -> tuple[RegisteredModel, int]:
+    model, _ = RegisteredModel.objects.get_or_create(workspace=workspace, name=name)
+    # The UPDATE takes the row's lock before the number is read.
+    RegisteredModel.objects.filter(pk=model.pk).update(last_version=F("last_version") + 1, updated_at=timezone.now())
+    model.refresh_from_db()
+    return model, model.last_version
+
+
+def _check_files(files: Sequence[File]) -> None:
+    if not files:
+        raise RegistryError("path", "holds no files; choose a file, or a folder with files in it")
+    for item in files:
+        if item.path in (CERTIFICATE, SIGNATURE):
+            raise RegistryError("path", f"{item.path} is what TrainHub calls its own certificate; leave that file out")
         if not blobs.exists(item.sha256):
             raise RegistryError("path", f"the bytes of {item.path} are no longer on the hub; run the job again")
-
-
-def _below(source: str, path: str) -> str:
-    """A file keeps its own name; the files of a folder keep their paths inside it."""
-    return PurePosixPath(path).name if path == source else path.removeprefix(f"{source}/")

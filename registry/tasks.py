@@ -1,0 +1,17 @@
+"""Doorways of the hub's worker: each calls one function, and may be run twice without harm."""
+
+from __future__ import annotations
+
+from celery import shared_task
+
+from registry.scanning import versions
+
+
+@shared_task(ignore_result=True)
+def scan_version(version: int) -> None:
+    versions.scan(version)
+
+
+@shared_task(ignore_result=True)
+def scan_missed() -> None:
+    versions.scan_missed()
