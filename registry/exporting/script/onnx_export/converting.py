@@ -1,0 +1,138 @@
+"""The conversion itself: torch.export and what torch.onnx makes of it; TorchScript by the exporter that still takes it."""
+
+from __future__ import annotations
+
+import logging
+import re
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import onnx
+import torch
+
+from onnx_export.code import place, told
+from onnx_export.examples import Example
+from onnx_export.loading import Loaded
+from onnx_export.reporting import Refusal
+from onnx_export.told import say
+
+SPECIALIZED = re.compile(r"You marked (\S+) as dynamic but your code specialized it to be a constant \((\d+)\)")
+OPERATOR = re.compile(r"op='([^']+)'|operator '([^']+)'")
+DATA_DEPENDENT = "GuardOnDataDependentSymNode"
+
+
+@dataclass(frozen=True)
+class Converted:
+    """`files`: path -> bytes of each file that was written."""
+
+    exporter: str
+    opset: int
+    files: dict[str, int]
+
+
+def convert(loaded: Loaded, example: Example, opset: int | None, target: Path) -> Converted:
+    """Write the ONNX model to `target`, with its weights beside it where it is too large for one file. Raises Refusal."""
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if loaded.kind == "torchscript":
+            _from_script(loaded.module, example, opset, target)
+        else:
+            program = loaded.program or _program(loaded.module, example)
+            _from_program(program, example, opset, target)
+    try:
+        # By its path: with its weights in a second file a model may be larger than what can be checked in memory.
+        onnx.checker.check_model(str(target), full_check=True)
+    except Exception as error:
+        raise Refusal(f"What the exporter wrote is no valid ONNX model: {told(error)}") from error
+    imports = {item.domain: item.version for item in onnx.load(str(target), load_external_data=False).opset_import}
+    files = {path.name: path.stat().st_size for path in sorted(target.parent.iterdir())}
+    exporter = "torch.jit" if loaded.kind == "torchscript" else "torch.export"
+    return Converted(exporter, imports.get("", 0), files)
+
+
+def _program(module: Any, example: Example) -> Any:
+    dims = {name: torch.export.Dim(name) for name in example.sizes}
+    shapes = [{axis: dims[name] for axis, name in item.dynamic.items()} for item in example.arguments]
+    say("Following the model with torch.export.")
+    try:
+        if not example.by_name:
+            return torch.export.export(module, example.tensors, dynamic_shapes=tuple(shapes))
+        named = {item.name: item.tensor for item in example.arguments}
+        dynamic = {item.name: shape for item, shape in zip(example.arguments, shapes, strict=True)}
+        return torch.export.export(module, (), named, dynamic_shapes=dynamic)
+    except Exception as error:
+        raise _not_followed(error) from error
+
+
+def _from_program(program: Any, example: Example, opset: int | None, target: Path) -> None:
+    names = [item.name for item in example.arguments]
+    axes = [dict(item.dynamic) for item in example.arguments]
+    dynamic: Any = dict(zip(names, axes, strict=True)) if example.by_name else tuple(axes)
+    say("Translating to ONNX.")
+    try:
+        made = torch.onnx.export(
+            program, (), input_names=None if example.by_name else names, opset_version=opset, dynamic_shapes=dynamic if any(axes) else None,
+            verbose=False,
+        )
+        made.save(str(target))
+    except Exception as error:
+        raise _not_translated(error, opset) from error
+
+
+def _from_script(module: Any, example: Example, opset: int | None, target: Path) -> None:
+    say("Translating the TorchScript module to ONNX.")
+    try:
+        torch.onnx.export(
+            module, example.tensors, str(target), dynamo=False, opset_version=opset, input_names=[item.name for item in example.arguments],
+            dynamic_axes={item.name: dict(item.dynamic) for item in example.arguments if item.dynamic} or None,
+        )
+    except Exception as error:
+        raise _not_translated(error, opset) from error
+
+
+def _not_followed(error: Exception) -> Refusal:
+    kinds = {type(one).__name__ for one in _chain(error)}
+    if DATA_DEPENDENT in kinds:
+        where = next((found for one in _chain(error) if (found := place(one.__traceback__))), "")
+        return Refusal(
+            f"What the model computes depends on the values of its input{f' ({where})' if where else ''}, and an ONNX graph is the same "
+            "for every input. Write it with torch.where or torch.cond, or register the model as torch.jit.script makes it, which "
+            "keeps its branches and loops."
+        )
+    fixed = SPECIALIZED.search(str(error))
+    if fixed:
+        return Refusal(
+            f"The axis {fixed[1]!r} cannot be dynamic: the model only works with the size {fixed[2]}. Take it out of the dynamic axes, "
+            "or write the model for any size.", "dynamic",
+        )
+    if "Constraints violated" in str(error):
+        said = [line.strip(" -") for line in str(error).splitlines()[1:6] if line.strip() and "above occurred" not in line]
+        return Refusal(f"The dynamic axes are more than the model allows: {' '.join(said)[:400]}", "dynamic")
+    return Refusal(f"torch.export cannot follow the model: {told(error)}")
+
+
+def _not_translated(error: Exception, opset: int | None) -> Refusal:
+    for one in _chain(error):
+        found = OPERATOR.search(str(one))
+        if found and ("No ONNX function" in str(one) or type(one).__name__ == "UnsupportedOperatorError"):
+            at = f" of opset {opset}" if opset else ""
+            return Refusal(
+                f"The model uses the operator {found[1] or found[2]}, which has no counterpart in ONNX{at}; compute it with other "
+                "operators, or do that step outside the model.",
+                "opset" if opset else "",
+            )
+    return Refusal(f"torch.onnx cannot translate the model: {told(list(_chain(error))[-1])}", "opset" if opset else "")
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """The error and those that it was raised from."""
+    found: list[BaseException] = []
+    one: BaseException | None = error
+    while one is not None and one not in found:
+        found.append(one)
+        one = one.__cause__ or one.__context__
+    return found
