@@ -28,6 +28,8 @@ from jobs.bytes import routes as job_bytes  # noqa: E402
 from jobs.consumers import routes as job_sockets  # noqa: E402
 from live.middleware import stack  # noqa: E402
 from registry.bytes.routes import routes as model_bytes  # noqa: E402
+from tracking.artifacts.routes import routes as artifacts  # noqa: E402
+from tracking.curves.download import routes as curve_files  # noqa: E402
 from tracking.metrics import folding, hints  # noqa: E402
 from trainhub.large_bodies import LargeBodies  # noqa: E402
 from trainhub.static_files import HubStatic  # noqa: E402
@@ -47,7 +49,7 @@ async def refused(_: Request, error: Exception) -> Response:
     return JSONResponse(body, error.status_code, headers=error.headers, media_type="application/problem+json")
 
 
-doors = [Route("/healthz", healthz), Mount("/static", HubStatic()), *job_bytes, *model_bytes]
+doors = [Route("/healthz", healthz), Mount("/static", HubStatic()), *artifacts, *curve_files, *job_bytes, *model_bytes]
 
 
 @asynccontextmanager

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar
+from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
+from django.conf import settings
 from django.db import close_old_connections
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -144,6 +146,13 @@ async def body(request: Request, most: int) -> bytes:
             raise _too_large(most)
         chunks.append(chunk)
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def hub_url(request: Request) -> str:
+    """How who asks reaches the hub: as they have just done. Behind a proxy only PUBLIC_URL knows that it was by TLS."""
+    public = urlsplit(settings.PUBLIC_URL)
+    scheme = public.scheme if request.url.netloc == public.netloc else request.url.scheme
+    return f"{scheme}://{request.url.netloc}"
 
 
 def integer(request: Request, name: str, default: int, *, most: int = 2**62) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from urllib.parse import urlsplit
 
 import msgpack
 from django.conf import settings
@@ -55,19 +54,12 @@ async def claim(request: Request) -> Response:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Problem(400, "Not a claim", "Send JSON with run, attempt, nonce and ports.") from error
     try:
-        order = await doors.in_turn(claims.claim, node, run, attempt, nonce, ports, _hub_url(request))
+        order = await doors.in_turn(claims.claim, node, run, attempt, nonce, ports, doors.hub_url(request))
     except claims.Later as wait:
         raise Problem(503, "Not yet", str(wait), Retry_After="1") from wait
     except claims.Refused as refusal:
         raise Problem(409, "Refused", str(refusal)) from refusal
     return JSONResponse(order.to_json())
-
-
-def _hub_url(request: Request) -> str:
-    """How the node reaches the hub: as it has just done. Behind a proxy only PUBLIC_URL knows that it was by TLS."""
-    public = urlsplit(settings.PUBLIC_URL)
-    scheme = public.scheme if request.url.netloc == public.netloc else request.url.scheme
-    return f"{scheme}://{request.url.netloc}"
 
 
 @door

@@ -11,7 +11,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from clusters.models import Lease
-from jobs import logstore, reports
+from jobs import logstore, outputs, reports
 from jobs.models import Artifact, Attempt, AttemptNode, Member
 from jobs.states import MemberState, RunState
 from jobs.tokens import token_of
@@ -231,3 +231,21 @@ class TestOutputs:
         alpha.tell(run, "done", ended(0), outputs=(same, OutputFile("log.txt", 4, same.sha256)))
         beta.tell(run, "done", ended(1), outputs=(other, OutputFile("log.txt", 4, same.sha256)))
         assert set(Artifact.objects.values_list("path", flat=True)) == {"model.pt", "log.txt", "node_1/model.pt"}
+
+    def test_replace_what_the_script_logged_under_their_path_and_leave_the_rest(self, who: Principal, tmp_path: Path) -> None:
+        alpha, run = running(who)
+        logged = blob(b"logged", tmp_path / "l").sha256
+        for path in ("model.pt", "curve.png"):
+            outputs.put(run, 1, path, logged, 6)
+        alpha.finish(run, outputs=(output := blob(b"weights", tmp_path / "m"),))
+        assert dict(Artifact.objects.values_list("path", "sha256")) == {"model.pt": output.sha256, "curve.png": logged}
+
+    def test_told_again_do_not_replace_what_was_logged_since(self, who: Principal, tmp_path: Path) -> None:
+        alpha, run = running(who)
+        missing = OutputFile("late.pt", 4, hashlib.sha256(b"late").hexdigest())
+        alpha.finish(run, outputs=(blob(b"weights", tmp_path / "m"), missing))
+        logged = blob(b"logged", tmp_path / "l").sha256
+        outputs.put(run, 1, "model.pt", logged, 6)
+        blob(b"late", tmp_path / "n")
+        assert alpha.report().settled
+        assert dict(Artifact.objects.values_list("path", "sha256")) == {"model.pt": logged, "late.pt": missing.sha256}

@@ -85,8 +85,8 @@ async def caller(request: Request, role: Role = Role.VIEWER) -> Caller:
     return found
 
 
-async def body(request: Request) -> Asked:
-    data = await doors.body(request, MOST_BYTES)
+async def body(request: Request, most: int = MOST_BYTES) -> Asked:
+    data = await doors.body(request, most)
     try:
         told = orjson.loads(data) if data else {}
     except orjson.JSONDecodeError as error:
