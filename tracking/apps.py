@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
+from django.utils.module_loading import import_string
 
 from jobs.belongings import BELONGINGS, Belonging
 from workspaces import sweeping
@@ -16,3 +17,6 @@ class TrackingConfig(AppConfig):
             BELONGINGS.append(Belonging(self.get_model(name)))
         BELONGINGS.append(Belonging(self.get_model("LoggedModelFile"), "model__run", experiment="model__experiment"))
         BELONGINGS.append(Belonging(self.get_model("LoggedModel"), experiment="experiment"))
+        # Views need the models, which are there only now.
+        register_tab = import_string("jobs.views.tabs.register")
+        register_tab("metrics", import_string("tracking.views.metrics.TAB"), after="logs")

@@ -10,6 +10,7 @@ from starlette.routing import Route
 
 from jobs.bytes import routes as job_bytes
 from registry.bytes.routes import routes as model_bytes
+from tracking.curves.download import routes as curve_files
 
 NODES_OWN = "/api/v1/node/"
 BYTES = {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}, "description": ""}
@@ -17,7 +18,7 @@ BYTES = {"content": {"application/octet-stream": {"schema": {"type": "string", "
 
 def add_bytes(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """Postprocessing hook of drf-spectacular."""
-    for route in (*job_bytes, *model_bytes):
+    for route in (*job_bytes, *model_bytes, *curve_files):
         if not route.path.startswith(NODES_OWN):
             operations = result["paths"].setdefault(route.path_format, {})
             for method in sorted((route.methods or set()) - ({"HEAD"} if "GET" in (route.methods or ()) else set())):

@@ -60,8 +60,8 @@ def asked_of(
     for name in query:
         if name not in known:
             raise SpecError(name, f"is not a known parameter; known here: {', '.join(sorted(known))}")
-    end = _moment("to", query.get("to", ""), span[1] if span else now)
-    start = _moment("from", query.get("from", ""), span[0] if span else end - USUAL_SPAN_S)
+    end = moment("to", query.get("to", ""), span[1] if span else now)
+    start = moment("from", query.get("from", ""), span[0] if span else end - USUAL_SPAN_S)
     if start >= end:
         raise SpecError("from", f"must lie before `to`, which is {iso(end)}")
     return Asked(
@@ -82,16 +82,17 @@ def flag(name: str, text: str) -> bool:
     return text == "1"
 
 
-def _moment(name: str, text: str, usual: float) -> float:
+def moment(name: str, text: str, usual: float) -> float:
+    """Unix seconds. Raises SpecError naming `name`."""
     if not text:
         return usual
     try:
-        moment = float(text)
+        found = float(text)
     except ValueError:
-        moment = _from_iso(text)
-    if not 0 <= moment < LAST_MOMENT:
+        found = _from_iso(text)
+    if not 0 <= found < LAST_MOMENT:
         raise SpecError(name, f"must be {_TIME}, such as 1795300000 or 2026-11-21T18:00:00Z")
-    return moment
+    return found
 
 
 def _from_iso(text: str) -> float:

@@ -20,15 +20,17 @@ from workspaces.states import Role
 
 
 @needs(Role.VIEWER)
-def run(request: WorkspaceRequest, number: int, tab: str = "logs") -> HttpResponse:
-    if tab not in tabs.TABS:
-        raise Http404
+def run(request: WorkspaceRequest, number: int, tab: str = "") -> HttpResponse:
     found = run_numbered(request.principal, number)
+    names = tabs.names(found)
+    tab = tab or names[0]
+    if tab not in tabs.TABS or (tab not in names and found.kind != "job"):
+        raise Http404
     attempt = lanes.attempt_asked(found, request.GET.get("attempt", ""))
     context = {"run": found, "tab": tab, "attempt": attempt, "may_act": request.principal.may(Role.CONTRIBUTOR)}
     context |= tabs.TABS[tab].context(found, attempt, request)
     if "HX-Request" not in request.headers:
-        context |= header_context(found) | {"tabs": tabs.shown(found, attempt)}
+        context |= header_context(found) | {"tabs": tabs.shown(found, attempt), "shown_tab": tabs.TABS[tab]}
     return render_part(request, "jobs/run.html", f"jobs/_tab_{tab}.html", context)
 
 

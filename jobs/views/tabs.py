@@ -19,8 +19,17 @@ from trainhub_launch.printing import show, shown_argv
 
 @dataclass(frozen=True)
 class Tab:
+    """`styles`, `scripts`: static files of this tab. `stands`: its script keeps it up to date, so that it is not fetched anew.
+
+    `shows`: whether a run has this tab at all.
+    """
+
     word: str
     context: Callable[[Run, int, HttpRequest], dict[str, Any]]
+    styles: tuple[str, ...] = ()
+    scripts: tuple[str, ...] = ()
+    stands: bool = False
+    shows: Callable[[Run], bool] = lambda _: True
 
 
 @dataclass(frozen=True)
@@ -35,7 +44,20 @@ def shown(run: Run, attempt: int) -> list[ShownTab]:
         "members": Member.objects.filter(attempt__run=run, attempt__number=attempt).count(),
         "outputs": Artifact.objects.filter(run=run, attempt=attempt).count(),
     }
-    return [ShownTab(name, tab.word, counts.get(name)) for name, tab in TABS.items()]
+    return [ShownTab(name, TABS[name].word, counts.get(name)) for name in names(run)]
+
+
+def names(run: Run) -> list[str]:
+    """The tabs that this run has; the first is shown to begin with."""
+    return [name for name, tab in TABS.items() if tab.shows(run)]
+
+
+def register(name: str, tab: Tab, *, after: str) -> None:
+    """A tab of a higher floor, which it registers when it is ready; its template is jobs/_tab_NAME.html."""
+    listed = [item for item in TABS.items() if item[0] != name]
+    place = 1 + [known for known, _ in listed].index(after)
+    TABS.clear()
+    TABS.update([*listed[:place], (name, tab), *listed[place:]])
 
 
 def _logs(run: Run, attempt: int, request: HttpRequest) -> dict[str, Any]:
@@ -94,12 +116,17 @@ def _members(run: Run, attempt: int) -> list[Member]:
     return list(Member.objects.filter(attempt__run=run, attempt__number=attempt).select_related("node"))
 
 
+def _of_jobs(run: Run) -> bool:
+    """A run from elsewhere has neither processes nor a plan that we know of."""
+    return run.kind == "job"
+
+
 TABS: dict[str, Tab] = {
-    "logs": Tab("Logs", _logs),
-    "gpus": Tab("GPUs", devices.context),
-    "members": Tab("Members", _member_rows),
-    "plan": Tab("Plan", _plan),
+    "logs": Tab("Logs", _logs, ("css/log.css",), ("js/log-view.js",), shows=_of_jobs),
+    "gpus": Tab("GPUs", devices.context, ("css/charts.css",), ("js/charts/mount.js",), shows=_of_jobs),
+    "members": Tab("Members", _member_rows, shows=_of_jobs),
+    "plan": Tab("Plan", _plan, shows=_of_jobs),
     "outputs": Tab("Outputs", _outputs),
     "events": Tab("Events", _events),
-    "spec": Tab("Spec", _spec),
+    "spec": Tab("Spec", _spec, stands=True, shows=_of_jobs),
 }

@@ -25,6 +25,7 @@ import { Pointer } from "./pointer.js";
 import { Strip } from "./strip.js";
 import { writeTable } from "./table.js";
 import { ticks } from "./timeaxis.js";
+import { Turns } from "./turns.js";
 
 const NEAR_PX = "240px";
 const TABLES_AFTER_MS = 500; // lines first
@@ -39,6 +40,7 @@ export class Grid {
       onToggle: () => this.recollect(), onPoint: (id) => this.#highlight(id),
     });
     this.pointer = new Pointer(this, root);
+    this.turns = new Turns();
     this.strip = new Strip(root.querySelector("[data-part=strip]"), bands, this.palette);
     this.seen = new IntersectionObserver((entries) => this.#sighted(entries), { rootMargin: NEAR_PX });
     this.groups = groups.map((group) => this.#group(group));
@@ -101,15 +103,9 @@ export class Grid {
     this.plotly ??= await plotly();
     this.#measure(shown);
     this.strip.draw(this.view);
-    // One task for each chart: whoever clicks meanwhile is heard in between. A newer drawing takes over from an older one.
-    const turn = (this.turn = {});
-    for (const panel of shown) {
-      if (!panel.isDue || !panel.isInView || panel.isEmpty) continue;
-      panel.draw(this.plotly, this.view);
-      await new Promise((resume) => setTimeout(resume));
-      if (this.turn !== turn) return;
-    }
-    if (this.pointed) this.#highlight(this.pointed);
+    const due = shown.filter((panel) => panel.isDue && panel.isInView);
+    const isDone = await this.turns.take(due, (panel) => panel.isEmpty || panel.draw(this.plotly, this.view));
+    if (isDone && this.pointed) this.#highlight(this.pointed);
   }
 
   /** The newest values beside the titles: what a second changes of a chart of hours. */

@@ -32,6 +32,21 @@ export class Legend {
     this.element.hidden = this.chips.size < 2;
   }
 
+  /** Chips for subjects that the page itself names ({label, title}), in this order. */
+  list(subjects) {
+    for (const [id, named] of subjects) {
+      this.named.set(id, named);
+      this.#chip(id);
+    }
+    this.element.hidden = this.chips.size < 2;
+  }
+
+  /** What an address says is hidden. */
+  hide(ids) {
+    this.hidden = new Set([...ids].filter((id) => this.chips.has(id)));
+    this.#press();
+  }
+
   shows(id) {
     return !this.hidden.has(id);
   }
@@ -84,8 +99,12 @@ export class Legend {
   #changed() {
     if (this.hidden.size === this.chips.size) this.hidden.clear(); // charts without a line help nobody
     if (this.hidden.size !== this.chips.size - 1) this.isAlone = null;
-    for (const [id, chip] of this.chips) chip.setAttribute("aria-pressed", String(this.shows(id)));
+    this.#press();
     this.onPoint(null);
     this.onToggle();
+  }
+
+  #press() {
+    for (const [id, chip] of this.chips) chip.setAttribute("aria-pressed", String(this.shows(id)));
   }
 }

@@ -2,7 +2,7 @@
 
 import { faded } from "./palette.js";
 import { HOST } from "./series.js";
-import { scale, span } from "./units.js";
+import { scale, shown, span } from "./units.js";
 import { newest } from "./table.js";
 
 export const MARGIN = { l: 56, r: 10, t: 8, b: 20 };
@@ -97,7 +97,11 @@ export class Panel {
       return;
     }
     line.style.transform = `translateX(${Math.round(x)}px)`;
-    this.read.textContent = span(this.values(at).map(({ mean }) => mean), this.spec.unit);
+    this.read.textContent = this.near(at);
+  }
+
+  near(at) {
+    return span(this.values(at).map(({ mean }) => mean), this.spec.unit);
   }
 
   /** Every line's value at a moment: [{label, color, dash, mean, max}]. */
@@ -106,6 +110,15 @@ export class Panel {
       const place = source.nearest(at);
       return { label, color, dash, mean: place < 0 ? null : row.mean[place], max: place < 0 ? null : row.max[place] };
     });
+  }
+
+  word(value) {
+    return shown(value, this.spec.unit);
+  }
+
+  /** What stands small beside a value, where there is more to say. */
+  beside(mean, max) {
+    return max !== null && mean !== null && max > mean * 1.02 + 0.5 ? `max ${this.word(max)}` : "";
   }
 
   /** Dims all lines but those of one subject; null brings them back. No redraw. */

@@ -1,15 +1,18 @@
 // The cross-hair in step across all charts, the values under it, and the choice of a span to zoom into.
 
-import { MARGIN, swatch } from "./panel.js";
+import { swatch } from "./panel.js";
+import { atX, plotWidth, shareOf, valueAt, xOf } from "./placing.js";
 import { moment } from "./timeaxis.js";
-import { shown } from "./units.js";
 
 const LEAST_DRAG_PX = 6;
 const SLOP_PX = 8;
 const MOST_IN_A_COLUMN = 8;
 
 export class Pointer {
-  /** `grid`: {panels, view, zoom(from, to), zoomOut()}. */
+  /**
+   * `grid`: {panels, zoom(from, to), zoomOut()}. A panel: {plot, view, isEmpty, isInView, spec, cross(at, x), values(at), word(value)};
+   * its view says where things lie (placing.js), and by `moment(at)` how its x is said, where that is no time.
+   */
   constructor(grid, root) {
     this.grid = grid;
     this.tip = document.createElement("div");
@@ -50,25 +53,29 @@ export class Pointer {
     const y = event.clientY;
     cancelAnimationFrame(this.frame);
     this.frame = requestAnimationFrame(() => {
-      this.#show(panel, this.#time(x), y);
+      if (!panel.view) return;
+      this.#show(panel, atX(x, panel.view), y);
       if (this.drag) this.#choose(this.drag.at, this.at);
     });
   }
 
   #show(panel, at, y) {
     this.at = at;
-    const x = this.#x(at);
-    for (const other of this.grid.panels) if (!other.isEmpty && other.isInView) other.cross(at, x);
-    this.#tell(panel, at, x, y);
+    for (const other of this.grid.panels) {
+      if (other.isEmpty || !other.isInView || !other.view) continue;
+      const isThere = at >= other.view.from && at <= other.view.to;
+      other.cross(isThere ? at : null, isThere ? xOf(at, other.view) : 0);
+    }
+    this.#tell(panel, at, xOf(at, panel.view), y);
   }
 
   #tell(panel, at, x, y) {
     const values = panel.values(at);
     const head = document.createElement("strong");
-    head.textContent = moment(at, this.grid.view.to - this.grid.view.from);
+    head.textContent = said(at, panel.view);
     const half = values.length > MOST_IN_A_COLUMN ? Math.ceil(values.length / 2) : values.length;
     const columns = document.createElement("div");
-    columns.append(list(values.slice(0, half), panel.spec), list(values.slice(half), panel.spec));
+    columns.append(list(values.slice(0, half), panel), list(values.slice(half), panel));
     this.tip.replaceChildren(head, columns);
     this.tip.hidden = false;
     const box = panel.plot.getBoundingClientRect();
@@ -79,8 +86,8 @@ export class Pointer {
   }
 
   #down(panel, event) {
-    if (event.button !== 0 || event.pointerType === "touch") return;
-    this.drag = { at: this.#time(event.clientX - panel.plot.getBoundingClientRect().left), x: event.clientX };
+    if (event.button !== 0 || event.pointerType === "touch" || !panel.view) return;
+    this.drag = { at: atX(event.clientX - panel.plot.getBoundingClientRect().left, panel.view), x: event.clientX };
     panel.plot.setPointerCapture(event.pointerId);
   }
 
@@ -88,7 +95,7 @@ export class Pointer {
     const { drag } = this;
     this.drag = null;
     if (!drag) return;
-    const to = this.#time(event.clientX - panel.plot.getBoundingClientRect().left);
+    const to = atX(event.clientX - panel.plot.getBoundingClientRect().left, panel.view);
     if (Math.abs(event.clientX - drag.x) >= LEAST_DRAG_PX) {
       this.leave();
       this.grid.zoom(Math.min(drag.at, to), Math.max(drag.at, to));
@@ -96,57 +103,49 @@ export class Pointer {
   }
 
   #choose(one, other) {
-    const [from, to] = [Math.min(one, other), Math.max(one, other)].map((at) => this.#x(at));
-    for (const panel of this.grid.panels) {
-      const mark = panel.plot.querySelector(".ch-chosen");
-      mark.hidden = false;
+    for (const { plot, view } of this.grid.panels) {
+      const mark = plot.querySelector(".ch-chosen");
+      if (!view) continue;
+      const [from, to] = [Math.min(one, other), Math.max(one, other)].map((at) => xOf(Math.min(Math.max(at, view.from), view.to), view));
+      mark.hidden = to - from < 1;
       mark.style.transform = `translateX(${from}px)`;
       mark.style.width = `${to - from}px`;
     }
   }
 
   #key(panel, event) {
-    const { from, to } = this.grid.view;
-    const step = ((to - from) / this.#width()) * (event.shiftKey ? 40 : 4);
-    const at = this.at ?? to;
-    const half = (to - from) / 4;
+    const { view } = panel;
+    if (!view) return;
+    const at = this.at ?? view.to;
+    const moved = (share) => valueAt(Math.min(Math.max(shareOf(at, view) + share, 0), 1), view);
+    const step = (event.shiftKey ? 40 : 4) / plotWidth(view);
     const moves = {
-      ArrowLeft: () => this.#show(panel, Math.max(from, at - step)), ArrowRight: () => this.#show(panel, Math.min(to, at + step)),
-      Home: () => this.#show(panel, from), End: () => this.#show(panel, to), Escape: () => this.leave(),
-      "+": () => this.grid.zoom(at - half, at + half), "-": () => this.grid.zoomOut(),
+      ArrowLeft: () => this.#show(panel, moved(-step)), ArrowRight: () => this.#show(panel, moved(step)),
+      Home: () => this.#show(panel, view.from), End: () => this.#show(panel, view.to), Escape: () => this.leave(),
+      "+": () => this.grid.zoom(moved(-0.25), moved(0.25)), "-": () => this.grid.zoomOut(),
     };
     const move = moves[event.key];
     if (!move || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     move();
     if (this.at !== null && this.at !== undefined) {
-      this.said.textContent = `${moment(this.at, to - from)}: ${panel.values(this.at).map(({ label, mean }) => `${label} ${shown(mean, panel.spec.unit)}`).join(", ")}`;
+      this.said.textContent = `${said(this.at, view)}: ${panel.values(this.at).map(({ label, mean }) => `${label} ${panel.word(mean)}`).join(", ")}`;
     }
-  }
-
-  #width() {
-    return Math.max(1, this.grid.view.width - MARGIN.l - MARGIN.r);
-  }
-
-  #time(x) {
-    const { from, to } = this.grid.view;
-    return from + (Math.min(Math.max(x - MARGIN.l, 0), this.#width()) / this.#width()) * (to - from);
-  }
-
-  #x(at) {
-    const { from, to } = this.grid.view;
-    return MARGIN.l + ((at - from) / (to - from)) * this.#width();
   }
 }
 
-function list(values, { unit, label: metric }) {
+function said(at, view) {
+  return view.moment ? view.moment(at) : moment(at, view.to - view.from);
+}
+
+function list(values, panel) {
   const found = document.createElement("ul");
   for (const { label, color, dash, mean, max } of values) {
     const item = document.createElement("li");
     const [name, value, most] = ["span", "b", "small"].map((tag) => document.createElement(tag));
-    name.textContent = label || metric;
-    value.textContent = shown(mean, unit);
-    most.textContent = max !== null && mean !== null && max > mean * 1.02 + 0.5 ? `max ${shown(max, unit)}` : "";
+    name.textContent = label || panel.spec.label;
+    value.textContent = panel.word(mean);
+    most.textContent = panel.beside(mean, max);
     item.append(swatch({ color, dash }), name, value, most);
     found.append(item);
   }

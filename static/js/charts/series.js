@@ -4,11 +4,12 @@
 
 export const HOST = "";
 
-/** Fetches; throws an Error whose message is the hub's own sentence. */
+/** Fetches; throws an Error whose message is the hub's own sentence. A list in the query is that parameter given often. */
 export async function load(address, query, signal) {
   const url = new URL(address, location.href);
   for (const [name, value] of Object.entries(query)) {
-    if (value !== null && value !== undefined) url.searchParams.set(name, value);
+    if (Array.isArray(value)) for (const item of value) url.searchParams.append(name, item);
+    else if (value !== null && value !== undefined) url.searchParams.set(name, value);
   }
   const answer = await fetch(url, { signal, headers: { Accept: "application/json" } });
   if (answer.ok) return answer.json();

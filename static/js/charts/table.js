@@ -21,6 +21,13 @@ export function newest(row) {
 }
 
 export function writeTable(panel) {
+  const words = (values) => values.map((value) => shown(value, panel.spec.unit));
+  const rows = lastValues(panel.lines).map(({ label, now, mean, max }) => [label, ...words([now, mean, max])]);
+  writeRows(panel, ["Now", "Mean", "Highest"], rows);
+}
+
+/** `rows`: [label, word, …], a word for each title. */
+export function writeRows(panel, titles, rows) {
   const place = panel.element.querySelector(".ch-values");
   if (panel.isEmpty) {
     place.replaceChildren();
@@ -31,7 +38,7 @@ export function writeTable(panel) {
   table.createCaption().textContent = panel.spec.label;
   table.caption.className = "th-off";
   const head = table.createTHead().insertRow();
-  for (const word of ["", "Now", "Mean", "Highest"]) {
+  for (const word of ["", ...titles]) {
     const cell = document.createElement("th");
     cell.scope = "col";
     cell.textContent = word;
@@ -39,16 +46,16 @@ export function writeTable(panel) {
     head.append(cell);
   }
   const body = table.createTBody();
-  for (const { label, now, mean, max } of lastValues(panel.lines)) {
+  for (const [label, ...words] of rows) {
     const row = body.insertRow();
     const name = document.createElement("th");
     name.scope = "row";
     name.textContent = label;
     row.append(name);
-    for (const value of [now, mean, max]) {
+    for (const word of words) {
       const cell = row.insertCell();
       cell.className = "th-num";
-      cell.textContent = shown(value, panel.spec.unit);
+      cell.textContent = word;
     }
   }
   place.replaceChildren(table);

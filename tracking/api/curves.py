@@ -1,0 +1,71 @@
+"""What a run has logged: its metrics, and their curves as they are drawn."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+
+from clusters.api.telemetry_answers import json_response
+from clusters.api.telemetry_asked import flag
+from clusters.api.telemetry_schema import TEXT, WHOLE, list_of, object_of
+from jobs.api.base import JobsView
+from tracking.curves.asked import SERIES, asked_of, only
+from tracking.curves.lines import MOST_LINES, lines
+from tracking.curves.listing import children_of, listing
+from trainhub_launch.errors import SpecError
+
+NUMBER = {"type": "number"}
+VALUE = {"oneOf": [NUMBER, {"type": "string", "enum": ["NaN", "Infinity", "-Infinity"]}]}
+NUMBERS = list_of(NUMBER)
+METRIC_FIELDS = {
+    "key": TEXT, "count": WHOLE, "last": VALUE, "min": {**VALUE, "nullable": True}, "max": {**VALUE, "nullable": True},
+    "last_step": WHOLE, "last_time": NUMBER,
+}
+RUN_METRICS = object_of(
+    run=TEXT, number=WHOLE, name=TEXT, state=TEXT, is_live={"type": "boolean"}, metrics=list_of(object_of(**METRIC_FIELDS))
+)
+LINE = object_of(
+    run=TEXT, number=WHOLE, **METRIC_FIELDS, points=WHOLE, is_sampled={"type": "boolean"}, x=NUMBERS, y=NUMBERS,
+    marks=list_of(list_of(VALUE)),
+)
+LINES = object_of(axis=TEXT, lines=list_of(LINE))
+CHILDREN = OpenApiParameter("children", int, enum=[0, 1], description="1: also of the runs that its processes logged besides.")
+
+
+class RunMetrics(JobsView):
+    @extend_schema(
+        parameters=[CHILDREN], responses={(200, "application/json"): {
+            "allOf": [RUN_METRICS, {"type": "object", "properties": {"children": list_of(RUN_METRICS)}}],
+        }}, operation_id="runs_metrics_list",
+    )
+    def get(self, request: Request, run: str) -> HttpResponse:
+        """The run's metrics by their keys: last, least and greatest value, and how many."""
+        query = request._request.GET
+        only(query, {"children"})
+        found = self.run(request, run)
+        children = children_of(found) if flag("children", query.get("children", "")) else []
+        own, *others = listing([found, *children])
+        return json_response({**own, "children": others})
+
+
+class RunMetricSeries(JobsView):
+    @extend_schema(
+        parameters=[*SERIES, CHILDREN], responses={(200, "application/json"): LINES}, operation_id="runs_metrics_series",
+    )
+    def get(self, request: Request, run: str) -> HttpResponse:
+        """Curves, as many points as it takes to draw them: first, least, greatest and last of each pixel.
+
+        What is no number is told by `marks`, [x, "NaN"]. All points: GET /api/v1/runs/{run}/metrics.csv.
+        """
+        query = request._request.GET
+        asked = asked_of(query, takes=("children",))
+        found = self.run(request, run)
+        children = children_of(found) if flag("children", query.get("children", "")) else []
+        told = lines([found, *children], asked, origin=found)
+        return json_response({"axis": asked.axis, "lines": [line.to_json() for line in told]})
+
+
+def check_count(runs: int, keys: int) -> None:
+    if runs * keys > MOST_LINES:
+        raise SpecError("keys", f"times the runs are more than {MOST_LINES} curves; ask for fewer at once")

@@ -1,0 +1,77 @@
+"""Every point of a run's curves as CSV, streamed: a million of them pass through in pieces (docs/adr/0003)."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import AsyncIterator
+
+import numpy as np
+from django.http import QueryDict
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from clusters.api.telemetry_answers import file_name
+from jobs.bytes import doors
+from jobs.bytes.doors import WrongField, door, not_found
+from jobs.models import Run
+from tracking.curves.asked import keys_of, only
+from tracking.curves.choosing import is_number
+from tracking.metrics import reading
+from tracking.metrics.points import Points
+from tracking.models import Metric
+from trainhub_launch.errors import SpecError
+from workspaces.access import Principal
+
+ROWS_AT_ONCE = 20_000
+HEAD = "metric,step,time,value\n"
+
+
+@door
+async def metrics(request: Request) -> Response:
+    """Every point of `keys` (all unless named): metric, step, time (Unix seconds), value; NaN and infinities as words."""
+    who = await doors.person(request)
+    query = QueryDict(request.url.query)
+    try:
+        only(query, {"keys", "key"})
+        wanted = keys_of(query, needed=False)
+    except SpecError as error:
+        raise WrongField(400, "Bad request", error.field, error.message) from error
+    run, keys = await doors.in_thread(_found, who, request.path_params["run"], wanted)
+    name = file_name(f"run-{run.number}", "metrics")
+    headers = {"Content-Disposition": f'attachment; filename="{name}.csv"', "Cache-Control": "private, no-cache"}
+    return StreamingResponse(_pieces(run.pk, keys), media_type="text/csv; charset=utf-8", headers=headers)
+
+
+def _found(who: Principal, name: str, wanted: tuple[str, ...]) -> tuple[Run, list[str]]:
+    key = {"number": int(name)} if is_number(name) else {"pk": name}
+    run = Run.objects.of(who.workspace).filter(**key).first()
+    if run is None:
+        raise not_found("No such run in this workspace.")
+    rows = Metric.objects.filter(run=run)
+    found = rows.filter(key__in=wanted) if wanted else rows
+    return run, list(found.order_by("key").values_list("key", flat=True))
+
+
+async def _pieces(run_id: str, keys: list[str]) -> AsyncIterator[bytes]:
+    yield HEAD.encode()
+    for key in keys:
+        points = await doors.in_thread(reading.history, run_id, key)
+        for start in range(0, len(points), ROWS_AT_ONCE):
+            yield await doors.in_thread(_rows, key, points[start : start + ROWS_AT_ONCE])
+
+
+def _rows(key: str, points: Points) -> bytes:
+    """`repr` of a float is the shortest text that reads back as the same number."""
+    named = np.where(np.isnan(points.value), "NaN", np.where(points.value > 0, "Infinity", "-Infinity"))
+    finite = np.isfinite(points.value)
+    values = [repr(value) if good else word for value, good, word in zip(points.value.tolist(), finite, named, strict=True)]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    times = (f"{ms // 1000}.{ms % 1000:03d}" for ms in points.ms.tolist())
+    writer.writerows(zip([key] * len(points), points.step.tolist(), times, values, strict=True))
+    return text.getvalue().encode()
+
+
+routes = [Route("/api/v1/runs/{run:str}/metrics.csv", metrics, methods=["GET"], name="run_metrics_csv")]
