@@ -1,0 +1,91 @@
+"""A filter's text cut into tokens that know where they stand. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NoReturn
+
+from tracking.search.errors import FilterError
+
+MOST_CHARACTERS = 20_000
+_KEY = r"[\w./:@+-]*[\w]"
+_QUOTED = r"`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'"
+_TOKEN = re.compile(
+    rf"""
+    (?P<space>\s+)
+  | (?P<key>(?:`(?P<ticked>\w+)`|(?P<prefix>[^\W\d]\w*))\s*\.\s*(?:(?P<quoted_key>{_QUOTED})|(?P<plain_key>{_KEY})))
+  | (?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?P<unit>[A-Za-z_]\w*)?)
+  | (?P<word>[+-]?[^\W\d]\w*)
+  | (?P<ticks>`(?:[^`]|``)*`)
+  | (?P<string>'(?:[^']|'')*'|"(?:[^"]|"")*")
+  | (?P<operator>>=|<=|!=|==|<>|=|<|>)
+  | (?P<mark>[(),])
+    """,
+    re.VERBOSE,
+)
+UNITS = {"s": 1, "min": 60, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+@dataclass(frozen=True)
+class Token:
+    """`kind`: key, number, word, ticks, string, operator, mark or end. A key's `prefix` is what it is of, `text` its name."""
+
+    kind: str
+    text: str
+    at: int
+    prefix: str = ""
+
+
+def tokens(text: str, field: str) -> list[Token]:
+    """All of `text`, and an end; raises FilterError."""
+    if len(text) > MOST_CHARACTERS:
+        raise FilterError(f"It has {len(text)} characters; {MOST_CHARACTERS} are allowed", MOST_CHARACTERS, "", field)
+    found: list[Token] = []
+    at = 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            _refuse(text, at, field)
+        if match.lastgroup != "space":
+            found.append(_token(match, field))
+        at = match.end()
+    return [*found, Token("end", "", len(text))]
+
+
+def bare(text: str) -> str:
+    """Without its quotes; a doubled quote inside is one."""
+    if len(text) >= 2 and text[0] in "'\"`" and text[-1] == text[0]:
+        return text[1:-1].replace(text[0] * 2, text[0])
+    return text
+
+
+def _token(match: re.Match[str], field: str) -> Token:
+    at = match.start()
+    if match["key"]:
+        return Token("key", bare(match["quoted_key"] or match["plain_key"]), at, match["ticked"] or match["prefix"])
+    if match["number"]:
+        return _number(match, field)
+    for kind in ("word", "operator", "mark"):
+        if match[kind]:
+            return Token(kind, match[kind], at)
+    kind = "ticks" if match["ticks"] else "string"
+    return Token(kind, bare(match[kind]), at)
+
+
+def _number(match: re.Match[str], field: str) -> Token:
+    unit = match["unit"]
+    if not unit:
+        return Token("number", match["number"], match.start())
+    if unit not in UNITS:
+        message = f"{match['number']} is neither a number nor a length of time; write text in quotes, times as 30min, 2h or 7d"
+        raise FilterError(message, match.start(), match.string, field)
+    seconds = float(match["number"].removesuffix(unit)) * UNITS[unit]
+    return Token("number", repr(int(seconds) if seconds.is_integer() else seconds), match.start())
+
+
+def _refuse(text: str, at: int, field: str) -> NoReturn:
+    character = text[at]
+    if character in "'\"`":
+        raise FilterError(f"The {character} that begins here is not closed", at, text, field)
+    raise FilterError(f"{character!r} cannot stand here; write text in quotes", at, text, field)

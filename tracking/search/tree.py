@@ -1,0 +1,105 @@
+"""A filter as a tree of comparisons, and its printed form. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+
+from tracking.search.words import ATTRIBUTES, Kind, Type
+
+Scalar = str | int | float | bool
+Value = Scalar | tuple[str, ...] | tuple[float, ...] | None
+PLAIN = re.compile(r"[^\W\d]\w*(?:[./:-]\w+)*")
+
+
+@dataclass(frozen=True)
+class Key:
+    """What is asked of a run. `part`: of a metric its last, least (min) or greatest (max) value."""
+
+    kind: Kind
+    name: str
+    part: str = "last"
+
+    @property
+    def type(self) -> Kind | Type:
+        return ATTRIBUTES[self.name] if self.kind is Kind.ATTRIBUTE else self.kind
+
+    def __str__(self) -> str:
+        if self.kind is Kind.ATTRIBUTE:
+            return self.name
+        plain = PLAIN.fullmatch(self.name)
+        named = f"{self.kind.value}.{self.name}" if plain else f"{self.kind.value}.`{self.name.replace('`', '``')}`"
+        return named if self.part == "last" else f"{self.part}({named})"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`value` is None for IS NULL and IS NOT NULL; `at` and `value_at` are where they stand in the text."""
+
+    key: Key
+    operator: str
+    value: Value
+    at: int = field(default=0, compare=False)
+    value_at: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return f"{self.key} {self.operator}"
+        return f"{self.key} {self.operator} {_shown(self.value)}"
+
+
+@dataclass(frozen=True)
+class Not:
+    part: Node
+
+    def __str__(self) -> str:
+        return f"NOT {_inner(self.part, (And, Or))}"
+
+
+@dataclass(frozen=True)
+class And:
+    parts: tuple[Node, ...]
+
+    def __str__(self) -> str:
+        return " AND ".join(_inner(part, (And, Or)) for part in self.parts)
+
+
+@dataclass(frozen=True)
+class Or:
+    parts: tuple[Node, ...]
+
+    def __str__(self) -> str:
+        return " OR ".join(_inner(part, (Or,)) for part in self.parts)
+
+
+Node = Comparison | Not | And | Or
+
+
+@dataclass(frozen=True)
+class OrderBy:
+    key: Key
+    descending: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.key} {'DESC' if self.descending else 'ASC'}"
+
+
+def quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _inner(part: Node, wrapped: tuple[type, ...]) -> str:
+    return f"({part})" if isinstance(part, wrapped) else str(part)
+
+
+def _shown(value: Scalar | tuple[str, ...] | tuple[float, ...]) -> str:
+    if isinstance(value, tuple):
+        return f"({', '.join(_shown(item) for item in value)})"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    return repr(value)
