@@ -31,6 +31,8 @@ from registry.bytes.routes import routes as model_bytes  # noqa: E402
 from tracking.artifacts.routes import routes as artifacts  # noqa: E402
 from tracking.curves.download import routes as curve_files  # noqa: E402
 from tracking.metrics import folding, hints  # noqa: E402
+from tracking.mlflow.routes import hot as mlflow_hot  # noqa: E402
+from tracking.mlflow.routes import routes as mlflow_tracking  # noqa: E402
 from trainhub.large_bodies import LargeBodies  # noqa: E402
 from trainhub.static_files import HubStatic  # noqa: E402
 from workspaces.scopes import principal_of_scope  # noqa: E402
@@ -49,7 +51,10 @@ async def refused(_: Request, error: Exception) -> Response:
     return JSONResponse(body, error.status_code, headers=error.headers, media_type="application/problem+json")
 
 
-doors = [Route("/healthz", healthz), Mount("/static", HubStatic()), *artifacts, *curve_files, *job_bytes, *model_bytes]
+doors = [
+    *mlflow_hot, Route("/healthz", healthz), Mount("/static", HubStatic()), *artifacts, *curve_files, *job_bytes, *model_bytes,
+    *mlflow_tracking,
+]
 
 
 @asynccontextmanager

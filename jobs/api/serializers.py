@@ -54,7 +54,7 @@ class RunSerializer(serializers.Serializer[Any]):
     number = serializers.IntegerField(help_text="Unique in its workspace; serves as the id in addresses.")
     display_name = serializers.CharField()
     experiment = serializers.CharField(source="experiment.name")
-    kind = serializers.ChoiceField(["job", "external"], help_text="`external`: logged from elsewhere; no spec, no attempts.")
+    kind = serializers.CharField(help_text="`job`, or `external`: logged from elsewhere; no spec, no attempts.")
     parent = serializers.CharField(
         source="parent_id", allow_null=True, help_text="The job whose process logged it, or the run that it is nested in: its id."
     )

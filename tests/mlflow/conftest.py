@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.hub import PROJECT, Hub
+from tests.mlflow.clients import run_client
+
+Client = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(scope="session")
+def mlflow_python() -> str:
+    """The interpreter of the cached environment with the MLflow client; built on first use."""
+    given = os.environ.get("TRAINHUB_TEST_MLFLOW_PYTHON")
+    if given:
+        return given
+    done = subprocess.run([PROJECT / ".ci" / "mlflow-env"], stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout.strip().splitlines()[-1]
+
+
+@pytest.fixture(scope="module")
+def client(mlflow_python: str, hub: Hub, tmp_path_factory: pytest.TempPathFactory) -> Client:
+    """Runs a script with the MLflow client against `hub`; what it told. Importing the client costs seconds: one script a module."""
+
+    def run(script: str, **options: Any) -> dict[str, Any]:
+        return run_client(mlflow_python, hub, script, tmp_path_factory.mktemp("client"), **options)
+
+    return run

@@ -1,0 +1,58 @@
+"""What this server is, to a client that asks, and what it is not."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from tracking.mlflow.doors import answer, caller, door
+from tracking.mlflow.errors import NO_ENDPOINT, MlflowError
+
+VERSION = "3.17.2"
+"""Of MLflow, whose protocol is spoken."""
+SERVER = {
+    "store_type": "SqlStore",
+    "workspaces_enabled": False,
+    "trace_archival_enabled": False,
+    "multipart_uploads_enabled": False,
+    "multipart_downloads_enabled": False,
+    "presigned_upload_run_id_supported": False,
+    "presigned_upload_model_id_supported": False,
+    "features_enabled": {"gateway": False},
+}
+OUT_OF_SCOPE = {
+    "traces": "traces", "unified-traces": "traces", "get-online-trace-details": "traces", "get-trace-artifact": "traces",
+    "assessments": "assessments", "issues": "assessments", "label-schemas": "labels", "review-queues": "reviews",
+    "datasets": "evaluation data sets", "scorers": "scorers", "gateway": "the AI gateway", "gateway-proxy": "the AI gateway",
+    "prompt-optimization": "prompts", "prompts": "prompts", "webhooks": "webhooks", "workspaces": "MLflow's workspaces",
+    "jobs": "MLflow's jobs", "demo": "the demo",
+}
+SENTENCE = "TrainHub serves MLflow's tracking, registry and artifacts, but neither traces, prompts, evaluation nor the gateway."
+
+
+async def version(_: Request) -> Response:
+    return PlainTextResponse(VERSION)
+
+
+async def health(_: Request) -> Response:
+    return PlainTextResponse("OK")
+
+
+async def server_info(_: Request) -> Response:
+    """Without a token, as MLflow's: nothing of it is a secret."""
+    return answer(SERVER)
+
+
+async def nothing_at_all(scope: Scope, receive: Receive, send: Send) -> None:
+    """Whatever else clients ask of an MLflow server."""
+    await (await _nothing(Request(scope, receive)))(scope, receive, send)
+
+
+@door
+async def _nothing(request: Request) -> Response:
+    await caller(request)
+    asked = request.url.path.partition("/mlflow/")[2].split("/")[0]
+    kind = OUT_OF_SCOPE.get(asked)
+    what = f"This server does not offer {kind}." if kind else f"There is no {request.method} {request.url.path[:200]} here."
+    raise MlflowError(NO_ENDPOINT, f"{what} {SENTENCE}")

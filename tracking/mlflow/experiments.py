@@ -1,0 +1,127 @@
+"""Experiments: made, found, renamed, tagged, deleted and brought back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from jobs import deleting
+from jobs.errors import Conflict
+from jobs.models import Experiment
+from tracking.callers import Caller
+from tracking.mlflow import fields, keys, known, lookup, spelling
+from tracking.mlflow.doors import Asked
+from tracking.mlflow.errors import DENIED, EXISTS, INVALID, MISSING, MlflowError
+from tracking.mlflow.taking import pairs
+from workspaces.models import User
+
+MOST_TAGS = 1000
+
+
+def create(caller: Caller, asked: Asked) -> dict[str, str]:
+    name = keys.experiment_name(fields.text(asked, "name"))
+    if fields.text(asked, "artifact_location"):
+        sentence = "artifact_location: TrainHub keeps the files of its runs itself; leave the location out."
+        raise MlflowError(INVALID, sentence)
+    tags = pairs(fields.objects(asked, "tags"), keys.LONGEST_EXPERIMENT_TAG)
+    try:
+        with transaction.atomic():
+            made = Experiment.objects.create(workspace=caller.workspace, name=name, tags=tags)
+    except IntegrityError as error:
+        raise MlflowError(EXISTS, f"Experiment(name={name}) already exists.") from error
+    return {"experiment_id": str(made.pk)}
+
+
+def get(caller: Caller, asked: Asked) -> dict[str, Any]:
+    return {"experiment": spelling.experiment(lookup.experiment(caller, fields.words(asked, "experiment_id")))}
+
+
+def get_by_name(caller: Caller, asked: Asked) -> dict[str, Any]:
+    return {"experiment": spelling.experiment(lookup.experiment_named(caller, fields.words(asked, "experiment_name")))}
+
+
+def update(caller: Caller, asked: Asked) -> None:
+    found = _whole(caller, asked)
+    name = keys.experiment_name(fields.words(asked, "new_name"), "new_name")
+    if found.deleted_at is not None:
+        raise MlflowError(INVALID, "Cannot rename a non-active experiment.")
+    try:
+        with transaction.atomic():
+            Experiment.objects.filter(pk=found.pk).update(name=name, updated_at=timezone.now())
+    except IntegrityError as error:
+        raise MlflowError(EXISTS, f"Experiment(name={name}) already exists.") from error
+
+
+def delete(caller: Caller, asked: Asked) -> None:
+    found = _whole(caller, asked)
+    try:
+        if not deleting.delete_experiment(found, person(caller)):
+            raise MlflowError(MISSING, f"No Experiment with id={found.pk} exists")
+    except Conflict as error:
+        raise MlflowError(INVALID, str(error)) from error
+    finally:
+        known.forget()
+
+
+def restore(caller: Caller, asked: Asked) -> None:
+    found = _whole(caller, asked)
+    try:
+        if not deleting.restore_experiment(found, person(caller)):
+            raise MlflowError(MISSING, f"No Experiment with id={found.pk} exists")
+    except Conflict as error:
+        raise MlflowError(INVALID, str(error)) from error
+    finally:
+        known.forget()
+
+
+def set_tag(caller: Caller, asked: Asked) -> None:
+    found = lookup.experiment(caller, fields.words(asked, "experiment_id"))
+    key = keys.key(asked)
+    value = keys.at_most(fields.text(asked, "value") or "", keys.LONGEST_EXPERIMENT_TAG, "value")
+    with transaction.atomic():
+        current = _active(found)
+        if key not in current.tags and len(current.tags) >= MOST_TAGS:
+            raise MlflowError(INVALID, f"tags: an experiment may have {MOST_TAGS} tags; delete one first.")
+        _retag(current, current.tags | {key: value})
+
+
+def delete_tag(caller: Caller, asked: Asked) -> None:
+    found = lookup.experiment(caller, fields.words(asked, "experiment_id"))
+    key = fields.words(asked, "key")
+    with transaction.atomic():
+        current = _active(found)
+        if key not in current.tags:
+            raise MlflowError(MISSING, f"No tag with name: {key[:100]} in experiment with id {found.pk}")
+        _retag(current, {name: value for name, value in current.tags.items() if name != key})
+
+
+def check_active(found: Experiment) -> Experiment:
+    if found.deleted_at is not None:
+        sentence = f"The experiment {found.pk} must be in the 'active' state. Current state is deleted."
+        raise MlflowError(INVALID, sentence)
+    return found
+
+
+def person(caller: Caller) -> User:
+    """Who deletes or brings back: the audit names them."""
+    if caller.user is None:
+        raise MlflowError(DENIED, "Whoever submitted this job is gone; use an API token of your own.")
+    return caller.user
+
+
+def _whole(caller: Caller, asked: Asked) -> Experiment:
+    """An experiment that is to be changed as a whole, which is nothing for a job."""
+    if caller.job is not None:
+        raise MlflowError(DENIED, "A job's own token does not rename, delete or restore experiments; use one of yours.")
+    return lookup.experiment(caller, fields.words(asked, "experiment_id"))
+
+
+def _active(found: Experiment) -> Experiment:
+    """Locked: tags are one field, which two may want to change."""
+    return check_active(Experiment.objects.select_for_update().get(pk=found.pk))
+
+
+def _retag(current: Experiment, tags: dict[str, str]) -> None:
+    Experiment.objects.filter(pk=current.pk).update(tags=tags, updated_at=timezone.now())

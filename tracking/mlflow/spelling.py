@@ -1,0 +1,55 @@
+"""Rows as MLflow's JSON spells them: ids as text, times as Unix milliseconds, what is empty left out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from jobs.models import Experiment
+from tracking.models import LoggedModel
+
+ARTIFACTS = "mlflow-artifacts:"
+
+
+def number(value: float) -> float | str:
+    """What JSON cannot spell, in words."""
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+
+
+def ms(at: datetime) -> int:
+    return round(at.timestamp() * 1000)
+
+
+def pairs(told: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"key": key, "value": value} for key, value in told.items()]
+
+
+def stage(deleted_at: datetime | None) -> str:
+    return "active" if deleted_at is None else "deleted"
+
+
+def full(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what is empty."""
+    return {name: value for name, value in told.items() if value not in (None, "", [], {})}
+
+
+def experiment(row: Experiment) -> dict[str, Any]:
+    told = {
+        "experiment_id": str(row.pk), "name": row.name, "artifact_location": f"{ARTIFACTS}/{row.pk}",
+        "lifecycle_stage": stage(row.deleted_at), "last_update_time": ms(row.updated_at), "creation_time": ms(row.created_at),
+    }
+    return told | ({"tags": pairs(row.tags)} if row.tags else {})
+
+
+def logged_model(row: LoggedModel) -> dict[str, Any]:
+    info = {
+        "model_id": row.pk, "experiment_id": str(row.experiment_id), "name": row.name,
+        "creation_timestamp_ms": ms(row.created_at), "last_updated_timestamp_ms": ms(row.updated_at),
+        "artifact_uri": f"{ARTIFACTS}/{row.experiment_id}/models/{row.pk}/artifacts", "status": row.status,
+        "model_type": row.model_type, "source_run_id": row.run_id, "tags": pairs(row.tags),
+    }
+    return {"info": full(info), "data": full({"params": pairs(row.params), "metrics": row.metrics})}

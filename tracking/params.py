@@ -1,0 +1,63 @@
+"""What runs were configured with: said once, never changed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tracking.models import Param
+from trainhub_launch.errors import SpecError
+
+SHORT = 200
+"""So much of a value can be searched for by index."""
+MOST_OF_A_RUN = 10_000
+
+
+@dataclass(frozen=True)
+class Difference:
+    key: str
+    before: str
+    now: str
+
+
+class Changed(Exception):
+    """A param was said to have another value than before; `differences` are all of them."""
+
+    def __init__(self, differences: tuple[Difference, ...]) -> None:
+        super().__init__(", ".join(item.key for item in differences))
+        self.differences = differences
+
+
+def put(run_id: str, experiment_id: int, params: Mapping[str, str]) -> None:
+    """Store these; the same value again is no change. Raises Changed, and SpecError for too many; roll back then."""
+    if not params:
+        return
+    before = dict(Param.objects.filter(run_id=run_id, key__in=params).values_list("key", "value"))
+    fresh = sorted(params.keys() - before.keys())
+    if fresh:
+        held = Param.objects.filter(run_id=run_id).count()
+        if held + len(fresh) > MOST_OF_A_RUN:
+            raise SpecError("params", f"a run may have {MOST_OF_A_RUN} params, and this one has {held}; log a file instead")
+        rows = [_row(run_id, experiment_id, key, params[key]) for key in fresh]
+        Param.objects.bulk_create(rows, ignore_conflicts=True)
+        # Of two who say it at the same moment one finds the other's.
+        before |= dict(Param.objects.filter(run_id=run_id, key__in=fresh).values_list("key", "value"))
+    changed = tuple(Difference(key, before[key], params[key]) for key in sorted(params) if before[key] != params[key])
+    if changed:
+        raise Changed(changed)
+
+
+def number_of(value: str) -> float | None:
+    """The number that a value spells; None where it is none."""
+    try:
+        found = float(value)
+    except ValueError:
+        return None
+    return found if math.isfinite(found) and "_" not in value else None
+
+
+def _row(run_id: str, experiment_id: int, key: str, value: str) -> Param:
+    return Param(
+        run_id=run_id, experiment_id=experiment_id, key=key, value=value, short=value[:SHORT], number=number_of(value),
+    )
