@@ -8,6 +8,9 @@ from celery import shared_task
 from django.core.management import call_command
 
 from jobs import purging
+from jobs.bytes import uploads as pieces
+from tracking.artifacts import uploads as parts
+from tracking.usage import accounting
 from workspaces import sweeping
 
 log = logging.getLogger(__name__)
@@ -21,12 +24,15 @@ def clear_sessions() -> None:
 @shared_task(ignore_result=True)
 def purge() -> None:
     """Also asked for at once, by name, where an owner deletes a run for good (jobs.queueing)."""
-    purging.purge_due(before=str)
+    purging.purge_due(before=accounting.settle)
 
 
 @shared_task(ignore_result=True)
 def sweep_blobs() -> None:
-    """Free files that no source, output or model names (any more)."""
+    """Free files that no source, output or model names (any more), and uploads that were given up."""
     gone = sweeping.sweep()
     if gone:
         log.info("%s stored files that nothing names are deleted", gone)
+    forgotten = pieces.sweep() + parts.sweep()
+    if forgotten:
+        log.info("%s uploads that nobody went on with are deleted", forgotten)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ from workspaces.access import Principal
 from workspaces.states import Role
 
 MAX_PIECE_BYTES = 8 * 1024 * 1024
+KEEP_S = 7 * 86_400.0
 RANGE = re.compile(r"bytes (?:(\d{1,15})-(\d{1,15})|\*)/(\d{1,15})\Z")
 
 
@@ -57,6 +59,15 @@ async def put(request: Request) -> Response:
     if len(data) != piece.length:
         raise Problem(400, "Bad request", f"Content-Range promises {piece.length} bytes, and {len(data)} came.")
     return Response(headers=await doors.in_thread(_write, who, sha256, piece, data))
+
+
+def sweep(now: float | None = None) -> int:
+    """Delete what has come of files that nobody has gone on with for a week; how many."""
+    before = (time.time() if now is None else now) - KEEP_S
+    forgotten = [file for file in _folder().glob("*.*") if file.is_file() and file.stat().st_mtime < before]
+    for file in forgotten:
+        file.unlink(missing_ok=True)
+    return len(forgotten)
 
 
 async def _asked(request: Request) -> tuple[Node | Principal, str]:
@@ -122,7 +133,11 @@ def _write(who: Node | Principal, sha256: str, piece: Piece, data: bytes) -> dic
 def _part(who: Node | Principal, sha256: str) -> Path:
     """Each uploader has a file of its own: nobody can spoil another's."""
     owner = f"node-{who.pk}" if isinstance(who, Node) else f"user-{who.user.pk}"
-    return Path(settings.DATA_DIR) / "uploads" / f"{sha256}.{owner}"
+    return _folder() / f"{sha256}.{owner}"
+
+
+def _folder() -> Path:
+    return Path(settings.DATA_DIR) / "uploads"
 
 
 def _headers(offset: int, *, complete: bool) -> dict[str, str]:

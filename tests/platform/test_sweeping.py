@@ -2,12 +2,16 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 import pytest
+from django.conf import settings
 
 from jobs.models import Artifact
 from tests.jobs.builders import queued
 from tests.people import make_contributor, principal_of
+from tests.tracking.builders import make_experiment
+from tracking.models import LoggedModel, LoggedModelFile
 from trainhub import tasks
 from workspaces import blobs, sweeping
 
@@ -32,6 +36,25 @@ def test_frees_what_a_deleted_run_left() -> None:
     run.delete()
     tasks.sweep_blobs()
     assert not blobs.exists(sha256)
+
+
+def test_spares_what_a_logged_model_names() -> None:
+    sha256 = stored(b"weights of a logged model")
+    model = LoggedModel.objects.create(experiment=make_experiment(), name="net")
+    LoggedModelFile.objects.create(model=model, path="model.pt", size_bytes=25, sha256=sha256)
+    tasks.sweep_blobs()
+    assert blobs.exists(sha256)
+
+
+def test_deletes_uploads_that_nobody_went_on_with() -> None:
+    folder = Path(settings.DATA_DIR) / "uploads"
+    folder.mkdir(exist_ok=True)
+    old, fresh = folder / f"{'a' * 64}.user-1", folder / f"{'b' * 64}.user-1"
+    for file in (old, fresh):
+        file.touch()
+    os.utime(old, (LONG_AGO, LONG_AGO))
+    tasks.sweep_blobs()
+    assert (old.exists(), fresh.exists()) == (False, True)
 
 
 def test_spares_what_was_uploaded_and_is_not_named_yet() -> None:

@@ -1,0 +1,95 @@
+"""A large artifact up and down beside MLflow's own server: the same unmodified client, by turns; and the hub's memory.
+
+python -m bench.artifacts [--mb 500] [--rounds 3] [--parts]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.stack import ROOT, stack
+from bench.tracking import QUIET, Side, mlflow
+
+MB = 1_000_000
+PARTS = {"MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD": "true", "MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE": "1"}
+
+
+@dataclass
+class Timed:
+    """Seconds of each round."""
+
+    up: list[float] = field(default_factory=list)
+    down: list[float] = field(default_factory=list)
+
+
+@contextmanager
+def hub(python: str) -> Iterator[tuple[Side, int]]:
+    """With the process that serves the web."""
+    with stack() as running:
+        pid = int((running.data / "run" / "web.pid").read_text())
+        yield Side("TrainHub", running.url, running.token, lambda *_: "", lambda run: run, python), pid
+
+
+def turn(side: Side, file: Path, timed: Timed) -> None:
+    env = {**os.environ, **QUIET, "MLFLOW_TRACKING_URI": side.url, "MLFLOW_TRACKING_TOKEN": side.token}
+    argv = [side.python, "-m", "bench.mlflow_artifacts", str(file)]
+    done = subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{side.name}: {done.stderr[-1500:]}")
+    told = json.loads(done.stdout.splitlines()[-1])
+    if not told["same"]:
+        raise RuntimeError(f"{side.name} gave other bytes than it got")
+    timed.up.append(told["up_s"])
+    timed.down.append(told["down_s"])
+
+
+def peak_mib(pid: int) -> float:
+    """The most memory that the process has held since `forget_peak`."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith("VmHWM"))) / 1024
+
+
+def forget_peak(pid: int) -> float:
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
+    return peak_mib(pid)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mb", type=int, default=500)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--parts", action="store_true", help="TrainHub alone, in parts: MLflow's server takes none")
+    options = parser.parse_args()
+    python = subprocess.run([ROOT / ".ci" / "mlflow-env"], check=True, capture_output=True, text=True).stdout.split()[-1]
+    with tempfile.TemporaryDirectory(prefix="th-bench-art-") as folder, hub(python) as (ours, pid), mlflow(python, "") as theirs:
+        file = Path(folder, "weights.bin")
+        with file.open("wb") as out:
+            for _ in range(options.mb):
+                out.write(os.urandom(MB))
+        before = forget_peak(pid)
+        timed = {side.name: Timed() for side in (ours, theirs)}
+        if options.parts:
+            os.environ.update(PARTS)
+        for _ in range(options.rounds):
+            for side in (ours,) if options.parts else (ours, theirs):
+                turn(side, file, timed[side.name])
+        after = peak_mib(pid)
+    for name, took in timed.items():
+        for word, seconds in (("up", took.up), ("down", took.down)):
+            if seconds:
+                shown = ", ".join(f"{options.mb / second:.0f}" for second in seconds)
+                print(f"{name:<9} {word:<5} {options.mb / statistics.median(seconds):6.0f} MB/s (rounds: {shown})")
+    print(f"TrainHub's web process held {before:.0f} MiB before and at most {after:.0f} MiB meanwhile")
+
+
+if __name__ == "__main__":
+    main()
