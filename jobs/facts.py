@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from datetime import datetime
 from pathlib import PurePosixPath
 
@@ -12,8 +11,8 @@ from django.utils import timezone
 
 from clusters import leases
 from clusters.models import Node
-from jobs import causes, daemons, lifecycle, moving, outcomes, outputs, planning, readiness, stored_facts
-from jobs.models import Artifact, Attempt, AttemptNode, Member, Run
+from jobs import causes, daemons, moving, outcomes, outputs, planning, readiness, remarks, stored_facts
+from jobs.models import Artifact, AttemptNode, Member, Run
 from jobs.queueing import launch_soon
 from jobs.states import MEMBER_FINAL, MemberState
 from live.publish import publish_on_commit
@@ -22,7 +21,6 @@ from trainhub_launch.report import PHASES, READY, AttemptFact
 from workspaces import blobs
 
 log = logging.getLogger(__name__)
-MAX_WARNINGS = 100
 
 
 def apply(node: Node, part_id: int, fact: AttemptFact, now: datetime) -> bool:
@@ -36,7 +34,7 @@ def apply(node: Node, part_id: int, fact: AttemptFact, now: datetime) -> bool:
         entered = part.phase != fact.phase
         _store(part, fact)
         _note_members(run, part, fact)
-        _note_warnings(part.attempt, node, fact.warnings)
+        remarks.add(part.attempt, fact.warnings, actor=f"node {node.name}")
         whole = _note_outputs(run, part, fact)
         if fact.phase == "done" and part.attempt.ended_at is not None and leases.release(run.pk, fact.attempt, node):
             launch_soon()
@@ -77,16 +75,6 @@ def _note_members(run: Run, part: AttemptNode, fact: AttemptFact) -> None:
             run_topic(run.pk),
             {"type": "member.changed", "run": run.pk, "attempt": fact.attempt, "rank": row.rank, "state": state.value},
         )
-
-
-def _note_warnings(attempt: Attempt, node: Node, warnings: Sequence[str]) -> None:
-    new = [warning for warning in dict.fromkeys(warnings) if warning not in attempt.warnings]
-    if not new or len(attempt.warnings) >= MAX_WARNINGS:
-        return
-    attempt.warnings = [*attempt.warnings, *new][:MAX_WARNINGS]
-    Attempt.objects.filter(pk=attempt.pk).update(warnings=attempt.warnings)
-    for warning in new:
-        lifecycle.note(attempt.run_id, warning, actor=f"node {node.name}", attempt=attempt.number)
 
 
 def _note_outputs(run: Run, part: AttemptNode, fact: AttemptFact) -> bool:

@@ -26,6 +26,7 @@ from jobs.states import Reason
 from live.messages import MAX_LOG_DATA, LogAppended
 from live.publish import publish
 from live.topics import run_topic
+from trainhub_launch.eventfiles import is_event_file
 from trainhub_launch.report import Ack, AttemptFact, LogChunk, Report, StopOrder
 
 log = logging.getLogger(__name__)
@@ -118,7 +119,8 @@ def _store(holding: Holding, name: str, chunk: LogChunk, now: datetime) -> int:
         after = logstore.append(chunk.run, chunk.attempt, name, chunk.offset, chunk.data)
     except logstore.Hole as hole:
         return hole.wanted
-    if after > before:
+    # Of an event file nobody shows a line: it is read as metrics.
+    if after > before and not is_event_file(name):
         late = lateness.is_late(chunk.run, chunk.attempt, name, before)
         arrivals.note((chunk.run, chunk.attempt, name), before, after, int(now.timestamp() * 1000), late=late)
         new = memoryview(chunk.data)[before - chunk.offset :]

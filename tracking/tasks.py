@@ -4,9 +4,27 @@ from __future__ import annotations
 
 from celery import shared_task
 
+from tracking.events import watching
 from tracking.metrics import folding
+from tracking.usage import accounting
 
 
 @shared_task(ignore_result=True)
 def fold_metrics() -> None:
     folding.fold_rest()
+
+
+@shared_task(ignore_result=True)
+def account_usage() -> None:
+    accounting.account_lately()
+
+
+@shared_task(ignore_result=True)
+def account_past_usage() -> None:
+    accounting.account_history()
+
+
+@shared_task(ignore_result=True)
+def read_events() -> None:
+    watching.look()
+    folding.fold_due()

@@ -185,6 +185,7 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "mend-brokers": {"task": "clusters.tasks.mend_brokers", "schedule": 20.0, "options": {"ignore_result": True}},
     "fold-telemetry": {"task": "clusters.tasks.fold_telemetry", "schedule": 30.0, "options": {"ignore_result": True}},
     "fold-metrics": {"task": "tracking.tasks.fold_metrics", "schedule": 60.0, "options": {"ignore_result": True}},
+    "read-events": {"task": "tracking.tasks.read_events", "schedule": 2.0, "options": {"ignore_result": True}},
     "keep-curves": {"task": "jobs.tasks.keep_curves", "schedule": 20.0, "options": {"ignore_result": True}},
     "expire-telemetry": {"task": "clusters.tasks.expire_telemetry", "schedule": 3600.0, "options": {"ignore_result": True}},
     "evaluate-alerts": {"task": "clusters.tasks.evaluate_alerts", "schedule": 10.0, "options": {"ignore_result": True}},
@@ -192,8 +193,11 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "deliver": {"task": "workspaces.tasks.deliver", "schedule": 5.0, "options": {"ignore_result": True}},
     "forget-deliveries": {"task": "workspaces.tasks.forget_deliveries", "schedule": 86400.0, "options": {"ignore_result": True}},
     "purge": {"task": "trainhub.tasks.purge", "schedule": 3600.0, "options": {"ignore_result": True}},
+    "settle-exports": {"task": "registry.tasks.settle_exports", "schedule": 10.0, "options": {"ignore_result": True}},
     "scan-missed": {"task": "registry.tasks.scan_missed", "schedule": 60.0, "options": {"ignore_result": True}},
-    "sweep-blobs": {"task": "trainhub.tasks.sweep_blobs", "schedule": 86400.0, "options": {"ignore_result": True}},
+    "account-usage": {"task": "tracking.tasks.account_usage", "schedule": 60.0, "options": {"ignore_result": True}},
+    "account-past-usage": {"task": "tracking.tasks.account_past_usage", "schedule": 3600.0, "options": {"ignore_result": True}},
+    "sweep-blobs": {"task": "trainhub.tasks.sweep_blobs", "schedule": 21600.0, "options": {"ignore_result": True}},
     "clear-sessions": {"task": "trainhub.tasks.clear_sessions", "schedule": 86400.0, "options": {"ignore_result": True}},
 }
 

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+import pytest
+
+from clusters import clocks
+from jobs import holdings, reports
+from tests.people import make_contributor, principal_of
+from tracking.events import watching
+from tracking.metrics import limits
+from workspaces.access import Principal
+
+
+@pytest.fixture
+def who(db: None) -> Principal:
+    """The contributor who submits."""
+    return principal_of(make_contributor())
+
+
+@pytest.fixture(autouse=True)
+def _fresh_process() -> None:
+    for part in (clocks, holdings, reports, limits, watching):
+        part.restart()

@@ -1,0 +1,53 @@
+"""The records of an event file, by TensorBoard's own reader: a piece of the file at a time, from one record's end on."""
+
+from __future__ import annotations
+
+import struct
+import tempfile
+
+from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
+from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
+
+LARGEST = 256 * 2**20
+_HEAD = struct.Struct("<QI")
+_LENGTH = struct.Struct("<Q")
+_AROUND = 16
+"""A record's length and two checksums."""
+
+
+class Damaged(Exception):
+    """From byte `at` of the piece on it is no event file."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__(f"damaged at {at}")
+        self.at = at
+
+
+def whole(piece: bytes) -> tuple[list[bytes], int]:
+    """The whole records at the beginning of `piece`, and how many bytes they are.
+
+    What follows waits for its rest. Raises Damaged where it will never be a record and there are no whole ones before it.
+    """
+    # The reader takes a file and reads it from its beginning; it does not tell a damaged record from one that is cut.
+    with tempfile.NamedTemporaryFile(prefix="trainhub-events-") as file:
+        file.write(piece)
+        file.flush()
+        found: list[bytes] = list(RawEventFileLoader(file.name).Load())
+    size = sum(len(record) + _AROUND for record in found)
+    if not found and _is_damaged(piece):
+        raise Damaged(0)
+    return found, size
+
+
+def wanted(piece: bytes) -> int:
+    """How many bytes its first record has, which is longer than the piece; 0 while that is not known."""
+    return _LENGTH.unpack_from(piece)[0] + _AROUND if len(piece) >= _HEAD.size else 0
+
+
+def _is_damaged(piece: bytes) -> bool:
+    if len(piece) < _HEAD.size:
+        return False
+    length, checksum = _HEAD.unpack_from(piece)
+    if masked_crc32c(piece[: _LENGTH.size]) != checksum or length > LARGEST:
+        return True
+    return len(piece) >= length + _AROUND
