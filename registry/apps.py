@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
+from django.utils.module_loading import import_string
 
 from workspaces import sweeping
 
@@ -10,3 +11,5 @@ class RegistryConfig(AppConfig):
 
     def ready(self) -> None:
         sweeping.TABLES.append(self.get_model("ModelFile"))
+        # What they import needs the models, which are there only now.
+        import_string("jobs.telling.FOLLOWERS").append(import_string("registry.exporting.settling.follow"))

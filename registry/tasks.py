@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
+from registry.exporting import settling
 from registry.scanning import versions
 
 
@@ -15,3 +16,8 @@ def scan_version(version: int) -> None:
 @shared_task(ignore_result=True)
 def scan_missed() -> None:
     versions.scan_missed()
+
+
+@shared_task(ignore_result=True)
+def settle_exports() -> None:
+    settling.settle_all()

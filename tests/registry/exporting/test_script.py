@@ -101,7 +101,8 @@ class TestTakes:
         alone.source(pair=(
             "from torch import nn\n"
             "class Pair(nn.Module):\n"
-            "    def forward(self, left, right):\n        return {'sum': left + right.sum(1, keepdim=True), 'product': left * 2}\n"
+            "    def forward(self, left, right):\n"
+            "        return {'sum': left + right.sum(1, keepdim=True), 'product': left * 2}\n"
         ))
         alone.saved("import torch, pair; torch.save(pair.Pair(), 'pair.pt')")
         (alone.work / "example").mkdir()

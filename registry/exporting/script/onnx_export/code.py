@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from onnx_export.reporting import Refusal
+from .reporting import Refusal
 
 SOURCE = Path("source").absolute()
 OTHER_WAYS = "register a torch.export program (torch.export.save) or a TorchScript file of the model instead, which need no code"

@@ -12,11 +12,11 @@ import onnxruntime
 import torch
 from torch.utils._pytree import tree_leaves
 
-from onnx_export.code import told
-from onnx_export.examples import Example
-from onnx_export.reporting import Refusal
-from onnx_export.told import say
-from onnx_export.wanted import Wanted
+from .code import told
+from .examples import Example
+from .reporting import Refusal
+from .told import say
+from .wanted import Wanted
 
 
 @dataclass
@@ -51,11 +51,12 @@ def reference(module: Any, example: Example) -> None:
     try:
         first, again = (_torch(module, example, example.tensors) for _ in range(2))
     except Exception as error:
-        raise Refusal(f"The model does not take the example input {example.shown(example.tensors)}: {told(error)}", "inputs") from error
+        shown = example.shown(example.tensors)
+        raise Refusal(f"The model does not take the example input {shown}: {told(error)}", "inputs") from error
     if not first:
         raise Refusal("The model gives no tensor for the example input.", "inputs")
     if any(not torch.equal(torch.nan_to_num(one), torch.nan_to_num(other)) for one, other in zip(first, again, strict=True)):
-        raise Refusal("The model gives other values each time it is called, even in eval mode, so nothing can be compared with it.")
+        raise Refusal("The model gives other values each time it is called, even in eval mode, so nothing can be compared.")
 
 
 def compare(module: Any, example: Example, path: Path, wanted: Wanted) -> Comparison:
@@ -150,8 +151,9 @@ def apart(found: Comparison, wanted: Wanted) -> Refusal | None:
         return None
     worst = max(wrong, key=lambda one: one.absolute)
     return Refusal(
-        f"The ONNX model gives something else than PyTorch: the output {worst.output} is up to {worst.absolute:.2g} apart (relative "
-        f"{worst.relative:.2g}; batch: {worst.batch}), and {wanted.absolute:g} + {wanted.relative:g} × the value is tolerated.",
+        f"The ONNX model gives something else than PyTorch: the output {worst.output} is up to {worst.absolute:.2g} apart "
+        f"(relative {worst.relative:.2g}; batch: {worst.batch}), and {wanted.absolute:g} + {wanted.relative:g} × the value is "
+        "tolerated.",
         "tolerance",
     )
 

@@ -12,11 +12,11 @@ from typing import Any
 import onnx
 import torch
 
-from onnx_export.code import place, told
-from onnx_export.examples import Example
-from onnx_export.loading import Loaded
-from onnx_export.reporting import Refusal
-from onnx_export.told import say
+from .code import place, told
+from .examples import Example
+from .loading import Loaded
+from .reporting import Refusal
+from .told import say
 
 SPECIALIZED = re.compile(r"You marked (\S+) as dynamic but your code specialized it to be a constant \((\d+)\)")
 OPERATOR = re.compile(r"op='([^']+)'|operator '([^']+)'")
@@ -75,8 +75,8 @@ def _from_program(program: Any, example: Example, opset: int | None, target: Pat
     say("Translating to ONNX.")
     try:
         made = torch.onnx.export(
-            program, (), input_names=None if example.by_name else names, opset_version=opset, dynamic_shapes=dynamic if any(axes) else None,
-            verbose=False,
+            program, (), input_names=None if example.by_name else names, opset_version=opset,
+            dynamic_shapes=dynamic if any(axes) else None, verbose=False,
         )
         made.save(str(target))
     except Exception as error:
@@ -87,7 +87,8 @@ def _from_script(module: Any, example: Example, opset: int | None, target: Path)
     say("Translating the TorchScript module to ONNX.")
     try:
         torch.onnx.export(
-            module, example.tensors, str(target), dynamo=False, opset_version=opset, input_names=[item.name for item in example.arguments],
+            module, example.tensors, str(target), dynamo=False, opset_version=opset,
+            input_names=[item.name for item in example.arguments],
             dynamic_axes={item.name: dict(item.dynamic) for item in example.arguments if item.dynamic} or None,
         )
     except Exception as error:
@@ -99,15 +100,15 @@ def _not_followed(error: Exception) -> Refusal:
     if DATA_DEPENDENT in kinds:
         where = next((found for one in _chain(error) if (found := place(one.__traceback__))), "")
         return Refusal(
-            f"What the model computes depends on the values of its input{f' ({where})' if where else ''}, and an ONNX graph is the same "
-            "for every input. Write it with torch.where or torch.cond, or register the model as torch.jit.script makes it, which "
-            "keeps its branches and loops."
+            f"What the model does depends on the values of its input{f' ({where})' if where else ''}, and an ONNX graph is "
+            "the same for every input. Write it with torch.where or torch.cond, or register what torch.jit.script makes of it, "
+            "which keeps its branches and loops."
         )
     fixed = SPECIALIZED.search(str(error))
     if fixed:
         return Refusal(
-            f"The axis {fixed[1]!r} cannot be dynamic: the model only works with the size {fixed[2]}. Take it out of the dynamic axes, "
-            "or write the model for any size.", "dynamic",
+            f"The axis {fixed[1]!r} cannot be dynamic: the model only works with the size {fixed[2]}. Take it out of the dynamic "
+            "axes, or write the model for any size.", "dynamic",
         )
     if "Constraints violated" in str(error):
         said = [line.strip(" -") for line in str(error).splitlines()[1:6] if line.strip() and "above occurred" not in line]
@@ -121,8 +122,8 @@ def _not_translated(error: Exception, opset: int | None) -> Refusal:
         if found and ("No ONNX function" in str(one) or type(one).__name__ == "UnsupportedOperatorError"):
             at = f" of opset {opset}" if opset else ""
             return Refusal(
-                f"The model uses the operator {found[1] or found[2]}, which has no counterpart in ONNX{at}; compute it with other "
-                "operators, or do that step outside the model.",
+                f"The model uses the operator {found[1] or found[2]}, which has no counterpart in ONNX{at}; compute it with "
+                "other operators, or do that step outside the model.",
                 "opset" if opset else "",
             )
     return Refusal(f"torch.onnx cannot translate the model: {told(list(_chain(error))[-1])}", "opset" if opset else "")

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from onnx_export.wanted import Input
+from .wanted import Input
 
 MORE = (0, 1, 5)
 """By how much the sizes of dynamic axes exceed the example's; then, where it is larger, a size of 1."""

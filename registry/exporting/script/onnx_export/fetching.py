@@ -10,9 +10,9 @@ import urllib.request
 from pathlib import Path
 from urllib.parse import quote
 
-from onnx_export.reporting import Refusal
-from onnx_export.told import say, size_of
-from onnx_export.wanted import RemoteFile, Wanted
+from .reporting import Refusal
+from .told import say, size_of
+from .wanted import RemoteFile, Wanted
 
 CHUNK_BYTES = 1024 * 1024
 TRIES = 5

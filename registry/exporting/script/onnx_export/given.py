@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from onnx_export.examples import Argument, Example, random_of
-from onnx_export.loading import Loaded
-from onnx_export.reporting import Refusal
-from onnx_export.wanted import Input, Wanted
+from .examples import Argument, Example, random_of
+from .loading import Loaded
+from .reporting import Refusal
+from .wanted import Wanted
 
 FOLDER = Path("example").absolute()
 EVERY = ""
@@ -53,8 +53,8 @@ def _read(path: Path) -> list[tuple[str, Any]]:
     wrong = [name or str(index) for index, (name, value) in enumerate(values) if not isinstance(value, torch.Tensor)]
     if wrong or not values:
         raise Refusal(
-            f"The example input {path.name} must hold a tensor, or a list or dict of tensors; {wrong[0] if wrong else 'it'} is none.",
-            "example",
+            f"The example input {path.name} must hold a tensor, or a list or dict of tensors; "
+            f"{wrong[0] if wrong else 'it'} is none.", "example",
         )
     return values
 
@@ -116,8 +116,8 @@ def _axes(wanted: Wanted, loaded: Loaded, values: dict[str, Any]) -> dict[str, d
         fixed = [axis for axis in axes if axis not in own.get(name, {})]
         if fixed:
             raise Refusal(
-                f"The program was exported with a fixed size of axis {fixed[0]} of {name}; give dynamic_shapes to torch.export.export "
-                "and register that, or take the axis out of the dynamic ones.", "dynamic",
+                f"The program was exported with a fixed size of axis {fixed[0]} of {name}; give dynamic_shapes to "
+                "torch.export.export and register that, or take the axis out of the dynamic ones.", "dynamic",
             )
     return {name: {axis: asked[name].get(axis, word) for axis, word in axes.items()} for name, axes in own.items()}
 
@@ -133,4 +133,4 @@ def _check_equal(example: Example) -> None:
     for item in example.arguments:
         for axis, name in item.dynamic.items():
             if item.tensor.shape[axis] != example.sizes[name]:
-                raise Refusal(f"The axes called {name!r} have different sizes in the example; give them different names.", "dynamic")
+                raise Refusal(f"The axes called {name!r} differ in size in the example; give them different names.", "dynamic")

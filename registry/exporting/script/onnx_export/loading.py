@@ -11,10 +11,10 @@ from typing import Any
 
 import torch
 
-from onnx_export.code import OTHER_WAYS, find_code, make, missing, told
-from onnx_export.reporting import Refusal
-from onnx_export.told import say
-from onnx_export.wanted import Wanted
+from .code import OTHER_WAYS, find_code, make, missing, told
+from .reporting import Refusal
+from .told import say
+from .wanted import Wanted
 
 PREFIXES = ("", "module.", "_orig_mod.", "module._orig_mod.", "model.", "net.")
 """What DistributedDataParallel, torch.compile and Lightning put before the names of weights."""
@@ -101,8 +101,8 @@ def _of_pickle(path: Path, wanted: Wanted) -> Loaded:
         raise Refusal(f"{path.name} holds a {type(saved).__name__}, neither a module nor a state dict of tensors.", "file")
     if not wanted.factory:
         raise Refusal(
-            f"{path.name} holds only weights (a state dict of {len(weights)} tensors); name the function of the run's source that "
-            "makes the module, as module:function.", "factory",
+            f"{path.name} holds only weights (a state dict of {len(weights)} tensors); name the function of the run's source "
+            "that makes the module, as module:function.", "factory",
         )
     module = make(wanted.factory)
     if not isinstance(module, torch.nn.Module):

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from onnx_export.told import say
+from .told import say
 
 OUTPUTS = Path("outputs").absolute()
 REFUSED = 1

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import torch
 
-from onnx_export.code import SOURCE, find_code
-from onnx_export.comparing import apart, compare, reference
-from onnx_export.converting import convert
-from onnx_export.fetching import fetch
-from onnx_export.given import example_of
-from onnx_export.loading import load
-from onnx_export.reporting import OUTPUTS, Refusal, Report
-from onnx_export.told import say, size_of
-from onnx_export.wanted import Wanted
+from .code import SOURCE, find_code
+from .comparing import apart, compare, reference
+from .converting import convert
+from .fetching import fetch
+from .given import example_of
+from .loading import load
+from .reporting import OUTPUTS, Refusal, Report
+from .told import say, size_of
+from .wanted import Wanted
 
 MODEL = Path("model").absolute()
 TARGET = OUTPUTS / "onnx" / "model.onnx"
@@ -57,7 +57,7 @@ def _export(wanted: Wanted, report: Report) -> None:
     found = compare(loaded.module, example, TARGET, wanted)
     report.add(
         inputs=found.inputs, outputs=found.outputs, batches=found.batches,
-        dynamic={item.name: {str(axis): name for axis, name in item.dynamic.items()} for item in example.arguments if item.dynamic},
+        dynamic={item.name: {str(axis): name for axis, name in item.dynamic.items()} for item in example.arguments},
         differences=[one.to_json() for one in found.differences.values()],
     )
     refusal = apart(found, wanted)

@@ -1,0 +1,48 @@
+"""What pages of versions say about exports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import template
+
+from registry.exporting.options import candidates
+from registry.models import Export, ModelVersion
+
+register = template.Library()
+MOST_SHOWN = 20
+
+
+@register.filter
+def exports_of(version: ModelVersion) -> list[Export]:
+    """Newest first."""
+    return list(version.exports.select_related("run", "result", "created_by")[:MOST_SHOWN])
+
+
+@register.filter
+def made_by(version: ModelVersion) -> Export | None:
+    """The export that made this version."""
+    if version.kind != "export":
+        return None
+    return Export.objects.filter(result=version).select_related("run", "version__model").first()
+
+
+@register.filter
+def is_exportable(version: ModelVersion) -> bool:
+    return version.kind != "export" and bool(candidates(version))
+
+
+@register.filter
+def scientific(value: Any) -> str:
+    """3e-08 as 3.0e-8; 0 as 0; what is no number as it is."""
+    if not isinstance(value, int | float):
+        return str(value)
+    if value == 0:
+        return "0"
+    digits, _, power = f"{value:.1e}".partition("e")
+    return f"{digits}e{int(power)}"
+
+
+@register.filter
+def dimensions(shape: list[int | str]) -> str:
+    return " × ".join(map(str, shape)) or "scalar"
