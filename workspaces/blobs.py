@@ -8,6 +8,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -45,6 +46,12 @@ def hold(sha256: str) -> bool:
     except FileNotFoundError:
         return False
     return True
+
+
+def forgo(sha256: str, kept_at: float) -> None:
+    """Let the file count as kept at that moment (Unix seconds), where it is there at all: it has been of use already."""
+    with suppress(FileNotFoundError):
+        os.utime(path(sha256), (kept_at, kept_at))
 
 
 def unkept_since(moment: float) -> Iterator[Path]:
@@ -129,6 +136,11 @@ class BlobWriter:
         self._file.write(chunk)
         self._hash.update(chunk)
         self.size += len(chunk)
+
+    @property
+    def sha256(self) -> str:
+        """Of what was written up to now."""
+        return self._hash.hexdigest()
 
     def finish(self, expected: str | None = None) -> str:
         """Give the bytes their name; raises BlobError, keeping nothing, where they are not `expected`."""

@@ -44,14 +44,18 @@ def free(let_go: Mapping[str, float], now: float | None = None) -> int:
     """Delete at once what rows that are gone had named, and no other names; the bytes freed.
 
     `let_go`: the hash -> when such a row was made (Unix seconds). What somebody has kept since then, within the hour, may be
-    about to be named anew: that is left to `sweep`.
+    about to be named anew: that is left to `sweep`, which then takes it an hour later.
     """
-    settled = (time.time() if now is None else now) - UNDER_WAY_S
+    at = time.time() if now is None else now
     spared = named(let_go)
-    return sum(
-        blobs.drop(blobs.path(sha256), unkept_since=max(settled, made_at)) or 0
-        for sha256, made_at in let_go.items() if sha256 not in spared
-    )
+    freed = 0
+    for sha256, made_at in let_go.items():
+        if sha256 not in spared:
+            size = blobs.drop(blobs.path(sha256), unkept_since=max(at - UNDER_WAY_S, made_at))
+            freed += size or 0
+            if size is None:
+                blobs.forgo(sha256, at - KEEP_UNNAMED_S + UNDER_WAY_S)
+    return freed
 
 
 def _rows(table: type[models.Model]) -> models.QuerySet[Any]:

@@ -20,6 +20,7 @@ ENTRIES = (
     ("models", "Models", "cube"),
     ("environments", "Environments", "archive-box"),
     ("data", "Data", "circle-stack"),
+    ("usage", "Usage", "chart-bar"),
     ("settings", "Settings", "cog-6-tooth"),
 )
 ELSEWHERE = {"/nodes/": "clusters"}
@@ -37,7 +38,7 @@ class Entry:
     @property
     def is_seldom(self) -> bool:
         """A phone's bottom bar has no room for it: there it stands in the person's menu."""
-        return self.name in ("experiments", "environments", "data", "settings")
+        return self.name in ("experiments", "environments", "data", "usage", "settings")
 
 
 @register.simple_tag

@@ -1,0 +1,220 @@
+"""What a purge takes along, what it leaves, and that it can be broken off anywhere."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.db import models
+from django.utils import timezone
+
+from clusters.models import KeptSeries, Lease
+from jobs import deleting, logstore, occupied, purging
+from jobs.belongings import BELONGINGS
+from jobs.errors import Conflict
+from jobs.models import Artifact, Experiment, Run, RunTag, Snapshot
+from registry.models import ModelFile, ModelVersion, RegisteredModel
+from tests.jobs.builders import Played, launched, node
+from tests.jobs.test_deleting import logged
+from tests.people import make_contributor, principal_of
+from tracking.metrics.appending import Point, append
+from tracking.models import LoggedModel, LoggedModelFile, Metric, MetricBlock, MetricSlice, Param, UsageEntry
+from tracking.usage import accounting
+from workspaces import blobs, sweeping
+from workspaces.access import Principal
+
+pytestmark = pytest.mark.usefixtures("valkey")
+LATER = timezone.now() + timedelta(days=31)
+
+
+@pytest.fixture
+def who(db: None) -> Principal:
+    return principal_of(make_contributor())
+
+
+def kept_file(content: bytes) -> str:
+    with blobs.BlobWriter() as writer:
+        writer.write(content)
+        return writer.finish()
+
+
+def rich(who: Principal, content: bytes = b"weights") -> Run:
+    """A run that ended and has something in every table that a purge has to think of."""
+    alpha = Played(node())
+    run = launched(who)
+    alpha.claim(run)
+    alpha.log(run, "70_driver_log.txt", 0, b"some log")
+    alpha.finish(run)
+    Artifact.objects.create(run=run, attempt=1, path="model.pt", size_bytes=len(content), sha256=kept_file(content))
+    append(run.pk, run.experiment_id, [Point("loss", 1.0 / (step + 1), step, 1000 + step) for step in range(50)])
+    metric = Metric.objects.get(run=run)
+    MetricBlock.objects.create(metric=metric, number=0, points=0, data=b"")
+    Param.objects.create(run=run, experiment=run.experiment, key="lr", value="0.1")
+    RunTag.objects.create(run=run, experiment=run.experiment, key="note", value="x")
+    model = LoggedModel.objects.create(experiment=run.experiment, run=run, name="net")
+    LoggedModelFile.objects.create(model=model, path="a", size_bytes=3, sha256=kept_file(b"abc"))
+    KeptSeries.objects.create(holder=run.pk, attempt=1, node_name="alpha", subject="", step_s=10, start=0, data=b"")
+    run.refresh_from_db()
+    return run
+
+
+def purge(now: Any = LATER) -> int:
+    return purging.purge_due(accounting.settle, now=now)
+
+
+class TestPurge:
+    def test_takes_all_of_a_run_that_was_deleted_long_enough_ago(self, who: Principal) -> None:
+        run = rich(who)
+        stored = set(Artifact.objects.values_list("sha256", flat=True)) | {run.spec["source"]["id"]}
+        deleting.delete(run, who.user)
+        assert purge(timezone.now() + timedelta(days=29)) == 0
+        assert purge() == 1
+        left = [model.__name__ for model in (*_of_runs(), Run, KeptSeries, Snapshot) if model._default_manager.exists()]
+        assert left == ["UsageEntry"]
+        assert not logstore.folder(run.pk).exists()
+        assert not any(blobs.exists(sha256) for sha256 in stored)
+        assert purge() == 0
+
+    def test_leaves_the_account_of_what_was_used(self, who: Principal) -> None:
+        run = rich(who)
+        deleting.delete(run, who.user)
+        purge()
+        entry = UsageEntry.objects.get()
+        assert (entry.run, entry.run_number, entry.is_final) == (None, run.number, True)
+
+    def test_leaves_registered_versions_and_their_files(self, who: Principal) -> None:
+        run = rich(who)
+        model = RegisteredModel.objects.create(workspace=who.workspace, name="digits")
+        version = ModelVersion.objects.create(model=model, number=1, run=run, source_path="model.pt")
+        sha256 = Artifact.objects.get().sha256
+        ModelFile.objects.create(version=version, path="model.pt", size_bytes=7, sha256=sha256)
+        deleting.delete(run, who.user)
+        purge()
+        version.refresh_from_db()
+        assert version.run is None
+        assert blobs.exists(sha256)
+
+    def test_leaves_files_and_sources_that_another_run_names(self, who: Principal) -> None:
+        run, other = rich(who), rich(who)
+        deleting.delete(run, who.user)
+        purge()
+        assert blobs.exists(Artifact.objects.get(run=other).sha256)
+        assert blobs.exists(other.spec["source"]["id"])
+
+    def test_takes_what_is_part_of_it_first(self, who: Principal) -> None:
+        run = rich(who)
+        logged(who, logged(who, run))
+        deleting.delete(run, who.user)
+        assert purge() == 3
+        assert not Run.objects.exists()
+
+    def test_waits_while_it_holds_a_gpu(self, who: Principal) -> None:
+        run = rich(who)
+        deleting.delete(run, who.user)
+        Lease.objects.update(released_at=None)
+        assert purge() == 0
+        assert Artifact.objects.exists()
+
+    def test_takes_a_deleted_experiment_with_its_runs_and_what_was_logged_without_one(self, who: Principal) -> None:
+        run = rich(who)
+        alone = LoggedModel.objects.create(experiment=run.experiment, name="alone")
+        LoggedModelFile.objects.create(model=alone, path="a", size_bytes=5, sha256=(sha256 := kept_file(b"alone")))
+        deleting.delete_experiment(run.experiment, who.user)
+        assert purge() == 1
+        assert not Experiment.objects.exists()
+        assert not blobs.exists(sha256)
+
+    @pytest.mark.parametrize("after", range(4))
+    def test_goes_on_where_it_was_broken_off(self, who: Principal, after: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        run = rich(who)
+        deleting.delete(run, who.user)
+        removed = []
+
+        def broken(self: models.QuerySet[Any], original: Any = models.QuerySet.delete) -> Any:
+            if len(removed) == after:
+                raise KeyboardInterrupt
+            removed.append(self.model)
+            return original(self)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(models.QuerySet, "delete", broken)
+            with pytest.raises(KeyboardInterrupt):
+                purge()
+        with pytest.raises(Conflict, match="for good"):
+            deleting.restore(run, who.user)
+        assert purge() == 1
+        assert not any(model._default_manager.exists() for model in _of_runs() - {UsageEntry})
+
+
+class TestNow:
+    def test_takes_a_deleted_run_at_once_with_its_files(self, who: Principal) -> None:
+        run = rich(who)
+        sha256 = Artifact.objects.get().sha256
+        with pytest.raises(Conflict, match="delete it first"):
+            purging.purge_now(run, who.user)
+        deleting.delete(run, who.user)
+        purging.purge_now(run, who.user)
+        assert purge(timezone.now()) == 1
+        assert not Run.objects.exists()
+        assert not blobs.exists(sha256)
+
+
+class TestFreeing:
+    def test_says_beforehand_how_many_bytes(self, who: Principal) -> None:
+        run, other = rich(who, b"x" * 1000), rich(who, b"y" * 500)
+        Artifact.objects.create(run=run, attempt=1, path="shared", size_bytes=500, sha256=kept_file(b"y" * 500))
+        logs = len(b"some log")
+        # Both logged the same model file of 3 bytes, which therefore stays when one of them goes.
+        freed = occupied.bytes_of({1: {run.pk}, 2: {other.pk}})
+        assert freed == {1: 1000 + _stored(run), 2: _stored(other)}
+        assert _stored(run) >= logs
+        assert occupied.bytes_of({1: {run.pk, other.pk}}) == {1: 1000 + 500 + 3 + _stored(run) + _stored(other)}
+
+    def test_spares_what_somebody_uploads_at_the_moment_and_takes_it_within_hours(self, db: None) -> None:
+        sha256 = kept_file(b"uploaded again")
+        named_at = time.time() - 600
+        assert sweeping.free({sha256: named_at}) == 0
+        assert sweeping.sweep(time.time() + 1800) == 0
+        assert sweeping.sweep(time.time() + 7200) == 1
+
+    def test_a_file_that_is_held_in_the_last_moment_stays(self, db: None) -> None:
+        sha256 = kept_file(b"held")
+        os.utime(blobs.path(sha256), (1, 1))
+        assert blobs.hold(sha256)
+        assert blobs.drop(blobs.path(sha256), unkept_since=1000.0) is None
+        assert blobs.exists(sha256)
+        assert not blobs.hold("0" * 64)
+
+
+class TestTables:
+    def test_every_table_that_goes_with_a_run_is_purged_in_batches(self) -> None:
+        assert {belonging.model for belonging in BELONGINGS} >= _cascading(Run) - {Run}
+
+    def test_every_table_that_names_a_file_is_asked_before_one_is_freed(self) -> None:
+        naming = {
+            model for model in apps.get_models() if any(field.name == "sha256" for field in model._meta.fields)
+        }
+        assert naming == set(sweeping.TABLES)
+
+
+def _stored(run: Run) -> int:
+    return sum(file.stat().st_size for file in Path(logstore.folder(run.pk)).rglob("*") if file.is_file())
+
+
+def _of_runs() -> set[type[models.Model]]:
+    return {belonging.model for belonging in BELONGINGS} | {UsageEntry, MetricSlice}
+
+
+def _cascading(model: type[models.Model]) -> set[type[models.Model]]:
+    found = {model}
+    for relation in model._meta.related_objects:
+        if relation.on_delete is models.CASCADE and relation.related_model not in found and relation.related_model is not model:
+            found |= _cascading(relation.related_model)
+    return found
+
+

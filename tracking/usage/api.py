@@ -1,0 +1,75 @@
+"""GPU-hours, node-hours and energy over the API, as JSON or CSV."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from jobs.api.base import JobsView
+from tracking.usage import reading
+from tracking.usage.months import spelled
+from tracking.usage.table import csv_text
+from trainhub_launch.errors import SpecError
+
+PARAMETERS = [
+    OpenApiParameter("from", str, description="The first month (UTC), such as 2026-01; all there is unless named."),
+    OpenApiParameter("to", str, description="The last month, included."),
+    OpenApiParameter("by", str, description="What to add up by; user unless named.", enum=list(reading.BY)),
+    OpenApiParameter("as", str, description="csv: a file for spreadsheets.", enum=["json", "csv"]),
+]
+
+
+class LineSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField(help_text="The person, experiment, cluster or month, or the run's number.")
+    title = serializers.CharField(help_text="Of a run that is still there, its name.")
+    gpu_hours = serializers.FloatField(help_text="GPUs held times hours, from placement to release.")
+    node_hours = serializers.FloatField(help_text="Nodes on which something was held, times hours.")
+    energy_wh = serializers.FloatField(allow_null=True, help_text="Of the GPUs, as measured; null: nothing was measured.")
+    measured_gpu_hours = serializers.FloatField(help_text="Those GPU-hours of which `energy_wh` tells.")
+    runs = serializers.IntegerField()
+
+
+class UsageSerializer(serializers.Serializer[Any]):
+    by = serializers.CharField()
+    results = LineSerializer(many=True, help_text="Months in their order; of everything else the most first.")
+    total = LineSerializer()
+
+
+class Usage(JobsView):
+    @extend_schema(parameters=PARAMETERS, responses=UsageSerializer)
+    def get(self, request: Request) -> Response | HttpResponse:
+        """What the workspace's runs used, deleted ones included."""
+        asked = request.query_params
+        for name in asked:
+            if name not in (known := [parameter.name for parameter in PARAMETERS]):
+                raise SpecError(name, f"is not a known parameter; known here: {', '.join(known)}")
+        by = _one_of(asked.get("by", "user"), "by", list(reading.BY))
+        kind = _one_of(asked.get("as", "json"), "as", ["json", "csv"])
+        found = reading.entries(self.principal(request).workspace, _month(request, "from"), _month(request, "to"))
+        lines = reading.lines(found, by)
+        if kind == "csv":
+            headers = {"Content-Disposition": f'attachment; filename="usage-{by}.csv"'}
+            return HttpResponse(csv_text(by, lines), content_type="text/csv; charset=utf-8", headers=headers)
+        return Response(UsageSerializer({"by": by, "results": lines, "total": reading.total(found)}).data)
+
+
+def _month(request: Request, name: str) -> date | None:
+    text = request.query_params.get(name)
+    if text is None:
+        return None
+    month = spelled(text)
+    if month is None:
+        raise SpecError(name, "must be a month such as 2026-07")
+    return month
+
+
+def _one_of(value: str, name: str, allowed: list[str]) -> str:
+    if value not in allowed:
+        raise SpecError(name, f"must be one of {', '.join(allowed)}")
+    return value

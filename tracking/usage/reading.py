@@ -1,0 +1,104 @@
+"""What was used, added up by run, person, experiment, month or cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from django.db.models import Case, Count, F, FloatField, OuterRef, Q, QuerySet, Subquery, Sum, Value, When
+from django.db.models.functions import Coalesce
+
+from jobs.querysets import RunQuerySet
+from tracking.models import UsageEntry
+from workspaces.models import Workspace
+
+HOUR_S = 3600.0
+AT_ONCE = 500
+# Of a run that can be looked at.
+_NAME = Case(When(run__deleted_at=None, run__isnull=False, then=F("run__display_name")), default=Value(""))
+BY: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "user": ("Person", {"of": F("user_name")}),
+    # An experiment goes by the name that it has now, for as long as the run is there.
+    "experiment": ("Experiment", {"of": Coalesce("run__experiment__name", "experiment_name")}),
+    "run": ("Run", {"of": F("run_number"), "title": _NAME}),
+    "month": ("Month", {"of": F("month")}),
+    "cluster": ("Cluster", {"of": F("cluster_name")}),
+}
+"""Word -> its heading, and what rows are grouped by."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """`energy_wh` None: nothing was measured; else it is that of `measured_gpu_hours`. `title`: of a run, its name."""
+
+    name: str
+    gpu_hours: float
+    node_hours: float
+    energy_wh: float | None
+    measured_gpu_hours: float
+    runs: int
+    title: str = ""
+
+
+def hours_of(run_ids: Collection[str]) -> dict[str, tuple[float, float | None]]:
+    """Run -> its GPU-hours and its energy in Wh (None: not measured); runs without any account are absent."""
+    asked = list(run_ids)
+    found: dict[str, tuple[float, float | None]] = {}
+    for start in range(0, len(asked), AT_ONCE):
+        rows = UsageEntry.objects.filter(run__in=asked[start : start + AT_ONCE]).order_by()
+        for run, gpu_s, joules in rows.values_list("run").annotate(Sum("gpu_seconds"), Sum("energy_j")):
+            found[run] = (gpu_s / HOUR_S, None if joules is None else joules / HOUR_S)
+    return found
+
+
+def with_gpu_hours(runs: RunQuerySet) -> RunQuerySet:
+    """The runs with `gpu_hours`, to filter and sort by; 0 where nothing was counted."""
+    return runs.annotate(gpu_hours=gpu_hours())
+
+
+def gpu_hours() -> Coalesce:
+    """An expression over runs."""
+    of_run = UsageEntry.objects.filter(run=OuterRef("pk")).order_by().values("run")
+    total = of_run.annotate(hours=Sum("gpu_seconds") / HOUR_S).values("hours")
+    return Coalesce(Subquery(total, output_field=FloatField()), 0.0)
+
+
+def entries(workspace: Workspace, first: date | None = None, last: date | None = None) -> QuerySet[UsageEntry]:
+    """Of the months from `first` to `last`, both included."""
+    found = UsageEntry.objects.filter(workspace=workspace)
+    if first is not None:
+        found = found.filter(month__gte=first)
+    return found if last is None else found.filter(month__lte=last)
+
+
+def lines(found: QuerySet[UsageEntry], by: str) -> list[Line]:
+    """Added up by a word of BY: months in their order, of everything else the most first."""
+    names = BY[by][1]
+    rows = found.order_by().annotate(**names).values(*names).annotate(**_sums())
+    added = [_line(row) for row in rows]
+    if by == "month":
+        return sorted(added, key=lambda line: line.name)
+    return sorted(added, key=lambda line: (-line.gpu_hours, -line.node_hours, line.name))
+
+
+def total(found: QuerySet[UsageEntry]) -> Line:
+    return _line({"of": "", **found.aggregate(**_sums())})
+
+
+def _sums() -> dict[str, Any]:
+    return {
+        "gpu_s": Sum("gpu_seconds"), "node_s": Sum("node_seconds"), "joules": Sum("energy_j"),
+        "measured_s": Sum("gpu_seconds", filter=Q(energy_j__isnull=False)), "runs": Count("run_number", distinct=True),
+    }
+
+
+def _line(row: Mapping[str, Any]) -> Line:
+    name = row["of"]
+    return Line(
+        name=name.strftime("%Y-%m") if isinstance(name, date) else str(name), title=row.get("title", ""),
+        gpu_hours=(row["gpu_s"] or 0.0) / HOUR_S, node_hours=(row["node_s"] or 0.0) / HOUR_S,
+        energy_wh=None if row["joules"] is None else row["joules"] / HOUR_S,
+        measured_gpu_hours=(row["measured_s"] or 0.0) / HOUR_S, runs=row["runs"],
+    )

@@ -1,0 +1,33 @@
+"""Usage as a file that spreadsheets read."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+
+from tracking.usage.reading import Line
+
+NUMBERS = ("gpu_hours", "node_hours", "energy_wh", "measured_gpu_hours", "runs")
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def csv_text(by: str, lines: Sequence[Line]) -> str:
+    """One row a line, with a heading; energy that was not measured is an empty cell."""
+    out = io.StringIO()
+    writer = csv.writer(out)
+    named = ("run", "name") if by == "run" else (by,)
+    writer.writerow([*named, *NUMBERS])
+    for line in lines:
+        names = (line.name, _plain(line.title)) if by == "run" else (_plain(line.name),)
+        writer.writerow([*names, *(_cell(getattr(line, number)) for number in NUMBERS)])
+    return out.getvalue()
+
+
+def _cell(number: float | None) -> str:
+    return "" if number is None else f"{number:.6f}".rstrip("0").rstrip(".")
+
+
+def _plain(text: str) -> str:
+    """A name that a spreadsheet would take for a formula is quoted by an apostrophe, as spreadsheets do it."""
+    return f"'{text}" if text.startswith(FORMULA) else text

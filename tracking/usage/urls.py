@@ -1,0 +1,12 @@
+from __future__ import annotations
+
+from django.urls import path
+
+from tracking.usage import pages
+from tracking.usage.api import Usage
+
+urlpatterns = [
+    path("usage/", pages.usage, name="usage"),
+    path("usage/csv/", pages.download, name="usage-csv"),
+    path("api/v1/usage/", Usage.as_view()),
+]
