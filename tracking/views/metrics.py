@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import HttpRequest
+from django.urls import reverse
 
 from jobs.models import Run
 from jobs.states import FINAL
@@ -21,6 +22,7 @@ def context(run: Run, _: int, __: HttpRequest) -> dict[str, Any]:
         "listing": f"{address}?children=1",
         "series": f"{address}series/?children=1",
         "csv": f"/api/v1/runs/{run.pk}/metrics.csv",
+        "compare_url": f"{reverse('compare')}?runs={run.number}",
     }
 
 
