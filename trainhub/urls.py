@@ -7,9 +7,12 @@ from trainhub.views import api_page
 
 PAGES = (
     "workspaces.urls", "clusters.life.urls", "clusters.urls", "jobs.wizard.urls", "jobs.urls", "tracking.urls", "tracking.usage.urls",
-    "registry.urls",
+    "registry.exporting.urls", "registry.urls",
 )
-APIS = ("workspaces.api.urls", "clusters.api.urls", "jobs.api.urls", "tracking.api.urls", "registry.exporting.api.urls", "registry.api.urls")
+APIS = (
+    "workspaces.api.urls", "clusters.api.urls", "jobs.api.urls", "tracking.api.urls", "registry.exporting.api.urls",
+    "registry.api.urls",
+)
 
 urlpatterns: list[URLPattern | URLResolver] = [
     *(path("", include(name)) for name in PAGES),
