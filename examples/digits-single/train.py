@@ -10,6 +10,7 @@ import pathlib
 import time
 
 import torch
+from model import make_model
 from sklearn.datasets import load_digits
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
@@ -30,11 +31,7 @@ order = torch.randperm(len(labels))
 held_out, used = order[:360], order[360:]
 loader = DataLoader(TensorDataset(images[used], labels[used]), batch_size=args.batch_size, shuffle=True)
 
-model = nn.Sequential(
-    nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(),
-    nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-    nn.Flatten(), nn.Linear(64 * 4 * 4, 128), nn.ReLU(), nn.Linear(128, 10),
-).to(device)
+model = make_model().to(device)
 optimizer = torch.optim.Adam(model.parameters(), lr=args.learning_rate)
 loss_of = nn.CrossEntropyLoss()
 
