@@ -20,3 +20,4 @@ class TrackingConfig(AppConfig):
         # Views need the models, which are there only now.
         register_tab = import_string("jobs.views.tabs.register")
         register_tab("metrics", import_string("tracking.views.metrics.TAB"), after="logs")
+        register_tab("outputs", import_string("tracking.artifacts.pages.TAB"), after="plan")

@@ -9,7 +9,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import launching, logstore
+from jobs import launching, logstore, outputs
 from jobs.api.base import JobsView
 from jobs.api.serializers import (
     EventSerializer,
@@ -102,16 +102,16 @@ class RunLogs(JobsView):
 class RunOutputs(JobsView):
     @extend_schema(parameters=[ATTEMPT], responses=OutputListSerializer)
     def get(self, request: Request, run: str) -> Response:
-        """What an attempt left in outputs/ and logs/."""
+        """What an attempt left in outputs/ and logs/, or logged; of the last one, what earlier ones left besides."""
         found = self.run(request, run)
         attempt = self.attempt(request, found)
-        outputs = [
+        listed = [
             {
                 "path": artifact.path,
                 "size_bytes": artifact.size_bytes,
                 "sha256": artifact.sha256,
                 "url": f"/api/v1/runs/{found.pk}/outputs/{quote(artifact.path)}?attempt={attempt}",
             }
-            for artifact in found.artifacts.filter(attempt=attempt)
+            for artifact in outputs.of_attempt(found, attempt)
         ]
-        return Response({"attempt": attempt, "outputs": outputs})
+        return Response({"attempt": attempt, "outputs": listed})

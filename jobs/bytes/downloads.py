@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from clusters.models import Node
-from jobs import logstore
+from jobs import logstore, outputs
 from jobs.bytes import doors
 from jobs.bytes.doors import Problem, door, not_found
 from jobs.models import Artifact, AttemptNode, Run, Snapshot
@@ -126,7 +126,7 @@ def _log_file(who: Principal, run_id: str, attempt: int, name: str) -> Path:
 
 def _artifact(who: Principal, run_id: str, attempt: int, path: str) -> Artifact:
     run = _run(who, run_id)
-    found = Artifact.objects.filter(run=run, attempt=attempt or run.attempt, path=path).first()
+    found = outputs.of_attempt(run, attempt).filter(path=path).first()
     if found is None or not blobs.exists(found.sha256):
         raise not_found("No such output in this attempt.")
     return found

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest
-from django.urls import NoReverseMatch, reverse
 
-from jobs.models import Artifact, Attempt, Member, Run
+from jobs import outputs
+from jobs.models import Attempt, Member, Run
 from jobs.states import FINAL
 from jobs.views import devices, lanes, planned
 from trainhub_launch.plan import LaunchPlan
@@ -42,7 +42,7 @@ class ShownTab:
 def shown(run: Run, attempt: int) -> list[ShownTab]:
     counts = {
         "members": Member.objects.filter(attempt__run=run, attempt__number=attempt).count(),
-        "outputs": Artifact.objects.filter(run=run, attempt=attempt).count(),
+        "outputs": outputs.of_attempt(run, attempt).count(),
     }
     return [ShownTab(name, TABS[name].word, counts.get(name)) for name in names(run)]
 
@@ -90,20 +90,6 @@ def _plan(run: Run, attempt: int, _: HttpRequest) -> dict[str, Any]:
     }
 
 
-def _outputs(run: Run, attempt: int, _: HttpRequest) -> dict[str, Any]:
-    artifacts = list(Artifact.objects.filter(run=run, attempt=attempt))
-    try:
-        register = reverse("register-form")
-    except NoReverseMatch:
-        register = ""
-    return {
-        "artifacts": artifacts,
-        "total_bytes": sum(artifact.size_bytes for artifact in artifacts),
-        "register_url": register,
-        "is_final": run.state in FINAL,
-    }
-
-
 def _events(run: Run, _: int, __: HttpRequest) -> dict[str, Any]:
     return {"events": run.events.all()}
 
@@ -126,7 +112,6 @@ TABS: dict[str, Tab] = {
     "gpus": Tab("GPUs", devices.context, ("css/charts.css",), ("js/charts/mount.js",), shows=_of_jobs),
     "members": Tab("Members", _member_rows, shows=_of_jobs),
     "plan": Tab("Plan", _plan, shows=_of_jobs),
-    "outputs": Tab("Outputs", _outputs),
     "events": Tab("Events", _events),
     "spec": Tab("Spec", _spec, stands=True, shows=_of_jobs),
 }

@@ -144,7 +144,7 @@ class TestTabs:
     def test_outputs_lists_files_to_download_and_register(self, who: Principal, tmp_path: Path) -> None:
         run = completed(who, tmp_path)
         text = page(run.number, "outputs/")
-        assert f"/api/v1/runs/{run.pk}/outputs/model.pt" in text
+        assert f"/api/v1/artifacts/files/{run.experiment_id}/{run.pk}/artifacts/model.pt" in text
         assert "7 B" in text
         assert "Register" not in text, "a viewer may not register"
         owner = text_of(client_of(who.user), f"/runs/{run.number}/outputs/")

@@ -26,7 +26,10 @@ Rows = QuerySet[Row]
 
 @dataclass(frozen=True)
 class RunFiles:
+    """`attempt`: read what one left; 0 (as clients do) for what counts of all."""
+
     run: Run
+    attempt: int = 0
 
     @property
     def root(self) -> str:
@@ -40,7 +43,7 @@ class RunFiles:
     @property
     def rows(self) -> Rows:
         """Each path once."""
-        return cast("Rows", outputs.latest(self.run))
+        return cast("Rows", outputs.of_attempt(self.run, self.attempt))
 
     @property
     def all_rows(self) -> Rows:

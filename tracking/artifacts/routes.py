@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tracking.artifacts import multipart, protocol
+from tracking.artifacts import browsing, multipart, protocol
 
-routes = [*protocol.routes, *multipart.routes]
+routes = [*protocol.routes, *multipart.routes, *browsing.routes]
