@@ -5,42 +5,54 @@ from __future__ import annotations
 import re
 
 from django.db import transaction
+from django.utils import timezone
 
 from registry.errors import RegistryError
 from registry.models import ModelAlias, ModelVersion, RegisteredModel
+from registry.stages import check_protected
 from workspaces import audit
 from workspaces.models import User
 
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}\Z")
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\Z")
 # Words that a reader would take for a version number, or for the newest one.
 TAKEN = re.compile(r"v?\d+\Z|latest\Z", re.IGNORECASE)
 
 
 @transaction.atomic
-def set_alias(model: RegisteredModel, alias: str, number: int, user: User) -> ModelAlias:
-    """Give `alias` to that version; a version that had it loses it. Raises RegistryError."""
-    alias = _checked(alias)
+def set_alias(model: RegisteredModel, alias: str, number: int, user: User | None, *, is_owner: bool = False) -> ModelAlias:
+    """Give `alias` to that version; a version that had it loses it. Raises RegistryError; PermissionDenied for one that only
+    owners move."""
+    alias = checked(alias)
+    check_protected(model, (alias,), is_owner=is_owner)
     version = ModelVersion.objects.filter(model=model, number=number).first()
     if version is None:
         raise RegistryError("version", f"{model.name} has no version {number}; its latest is {model.last_version}")
     out, _ = ModelAlias.objects.update_or_create(model=model, name=alias, defaults={"version": version})
-    audit.record(user, "model.alias-set", f"{model.name} {alias}", model.workspace, version=number)
+    _touched(model)
+    audit.record(user or "a job", "model.alias-set", f"{model.name} {alias}", model.workspace, version=number)
     return out
 
 
 @transaction.atomic
-def delete_alias(model: RegisteredModel, alias: str, user: User) -> bool:
+def delete_alias(model: RegisteredModel, alias: str, user: User | None, *, is_owner: bool = False) -> bool:
     """Whether there was one."""
+    check_protected(model, (alias,), is_owner=is_owner)
     count, _ = ModelAlias.objects.filter(model=model, name=alias).delete()
     if count:
-        audit.record(user, "model.alias-deleted", f"{model.name} {alias}", model.workspace)
+        _touched(model)
+        audit.record(user or "a job", "model.alias-deleted", f"{model.name} {alias}", model.workspace)
     return bool(count)
 
 
-def _checked(alias: str) -> str:
+def checked(alias: str) -> str:
+    """Raises RegistryError for what cannot be an alias."""
     alias = alias.strip()
     if not NAME.match(alias):
-        raise RegistryError("alias", "use up to 64 letters, digits, '.', '_' and '-', starting with a letter, as in 'production'")
+        raise RegistryError("alias", "use up to 64 letters, digits, '.', '_' and '-', as in 'production'")
     if TAKEN.match(alias):
         raise RegistryError("alias", f"{alias!r} reads like a version itself; choose a word such as 'production'")
     return alias
+
+
+def _touched(model: RegisteredModel) -> None:
+    RegisteredModel.objects.filter(pk=model.pk).update(updated_at=timezone.now())

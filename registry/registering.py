@@ -12,12 +12,13 @@ from django.db.models import F
 from django.utils import timezone
 
 from jobs.models import Artifact, Run
+from jobs.outputs import latest
 from registry.certificates import issuing
 from registry.errors import RegistryError
 from registry.models import ModelFile, ModelVersion, RegisteredModel
 from registry.scanning.asking import scan_soon
 from registry.verifying.trainhub_verify import CERTIFICATE, SIGNATURE
-from tracking.models import LoggedModel
+from tracking.models import LoggedModel, LoggedModelFile
 from workspaces import audit, blobs
 from workspaces.models import User, Workspace
 
@@ -103,8 +104,8 @@ def check_name(name: str) -> str:
 
 
 def outputs_of(run: Run) -> list[Artifact]:
-    """The outputs of the run's latest attempt, or what a run that was logged from elsewhere has logged."""
-    return list(Artifact.objects.filter(run=run, attempt=run.attempt).order_by("path"))
+    """What the run has left and logged; of two files with the same path the later attempt's."""
+    return list(latest(run).order_by("path"))
 
 
 def choices_of(artifacts: Iterable[Artifact]) -> list[str]:
@@ -130,7 +131,7 @@ def outputs(run: Run, path: str) -> Origin:
     raise RegistryError("path", f"{wanted!r} is not among the outputs of {run}; there are: {', '.join(offered)}")
 
 
-def files_below(source: str, present: Iterable[Artifact | ModelFile]) -> tuple[File, ...]:
+def files_below(source: str, present: Iterable[Artifact | ModelFile | LoggedModelFile]) -> tuple[File, ...]:
     """The file `source`, which keeps its own name, or the files of that folder with their paths inside it."""
     files = []
     for item in present:
@@ -155,5 +156,5 @@ def _check_files(files: Sequence[File]) -> None:
     for item in files:
         if item.path in (CERTIFICATE, SIGNATURE):
             raise RegistryError("path", f"{item.path} is what TrainHub calls its own certificate; leave that file out")
-        if not blobs.exists(item.sha256):
+        if not blobs.hold(item.sha256):
             raise RegistryError("path", f"the bytes of {item.path} are no longer on the hub; run the job again")

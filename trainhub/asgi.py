@@ -28,6 +28,7 @@ from jobs.bytes import routes as job_bytes  # noqa: E402
 from jobs.consumers import routes as job_sockets  # noqa: E402
 from live.middleware import stack  # noqa: E402
 from registry.bytes.routes import routes as model_bytes  # noqa: E402
+from registry.mlflow.routes import routes as mlflow_registry  # noqa: E402
 from tracking.artifacts.routes import routes as artifacts  # noqa: E402
 from tracking.curves.download import routes as curve_files  # noqa: E402
 from tracking.metrics import folding, hints  # noqa: E402
@@ -52,8 +53,8 @@ async def refused(_: Request, error: Exception) -> Response:
 
 
 doors = [
-    *mlflow_hot, Route("/healthz", healthz), Mount("/static", HubStatic()), *artifacts, *curve_files, *job_bytes, *model_bytes,
-    *mlflow_tracking,
+    *mlflow_hot, Route("/healthz", healthz), Mount("/static", HubStatic()), *mlflow_registry, *artifacts, *curve_files,
+    *job_bytes, *model_bytes, *mlflow_tracking,
 ]
 
 

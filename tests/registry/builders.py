@@ -26,6 +26,6 @@ def run_with(*paths: str, workspace: Workspace | None = None, attempt: int = 1, 
     return run
 
 
-def add_output(run: Run, path: str, *, attempt: int = 1) -> Artifact:
-    content = path.encode()
+def add_output(run: Run, path: str, *, attempt: int = 1, content: bytes | None = None) -> Artifact:
+    content = path.encode() if content is None else content
     return Artifact.objects.create(run=run, attempt=attempt, path=path, size_bytes=len(content), sha256=blob(content))

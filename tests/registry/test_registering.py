@@ -59,10 +59,12 @@ class TestRegister:
         run = run_with("outputs/model.pt", "model.pt")
         assert registered(run, "outputs/model.pt").source_path == "outputs/model.pt"
 
-    def test_only_the_latest_attempt_counts(self) -> None:
+    def test_of_one_path_the_later_attempts_file_counts(self) -> None:
         run = run_with("model.pt", attempt=2)
-        add_output(run, "half.pt", attempt=1)
-        assert "not among the outputs" in refused(run, "half.pt").message
+        add_output(run, "model.pt", attempt=1, content=b"half trained")
+        add_output(run, "only-then.pt", attempt=1)
+        assert [file.size_bytes for file in registered(run, "model.pt").files.all()] == [len("model.pt")]
+        assert paths(registered(run, "only-then.pt")) == ["only-then.pt"]
 
     def test_who_registered_what_is_on_record(self) -> None:
         run = run_with("model.pt")

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from registry.certificates import issuing, keys
+from registry.errors import RegistryError
+from registry.models import ModelVersion
+from registry.verifying.trainhub_verify import UNREADABLE, Unreadable, fingerprint_of, told, verify
+from workspaces import audit
+
+
+class Command(BaseCommand):
+    help = (
+        "Models and their birth certificates. `model verify FOLDER|ZIP` exits 0 (verified), 1 (something differs), 2 (cannot be "
+        "read), 3 (all agrees, but the key is not trusted)."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        verbs = parser.add_subparsers(dest="verb", required=True)
+        verifying = verbs.add_parser("verify", help="check a downloaded model against its certificate")
+        verifying.add_argument("path", metavar="FOLDER|ZIP", type=Path)
+        verifying.add_argument("--key", action="append", metavar="FINGERPRINT|FILE.pem", help="trust this key, not one's own")
+        verbs.add_parser("keys", help="list the keys that this TrainHub has signed with")
+        verbs.add_parser("rotate-key", help="sign with a new key from now on; the old public key stays")
+        verbs.add_parser("certify", help="issue certificates for versions that were registered before there were any")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        verbs = {"verify": self._verify, "keys": self._keys, "rotate-key": self._rotate, "certify": self._certify}
+        try:
+            verbs[options["verb"]](options)
+        except RegistryError as error:
+            raise CommandError(f"{error.message}.", returncode=UNREADABLE) from error
+
+    def _verify(self, options: dict[str, Any]) -> None:
+        try:
+            given = options["key"]
+            trusted = [fingerprint_of(text) for text in given] if given else [key.fingerprint for key in keys.known()]
+            report = verify(options["path"], trusted)
+        except Unreadable as error:
+            raise CommandError(f"Cannot be verified: {error}", returncode=UNREADABLE) from error
+        self.stdout.write("\n".join(told(report)))
+        if report.status:
+            raise SystemExit(report.status)
+
+    def _keys(self, _: dict[str, Any]) -> None:
+        for key in keys.known():
+            state = "signs now" if key.is_current else f"since {key.since:%Y-%m-%d}, retired"
+            self.stdout.write(f"{key.fingerprint} {state}\n{key.pem}")
+
+    def _rotate(self, _: dict[str, Any]) -> None:
+        before, made = keys.current().fingerprint, keys.rotate().fingerprint
+        audit.record("command line", "model.key-rotated", made, before=before)
+        self.stdout.write(f"{made} signs now; {before} stays known. Back up DATA_DIR/keys.")
+
+    def _certify(self, _: dict[str, Any]) -> None:
+        waiting = ModelVersion.objects.select_related("model__workspace", "run", "parent__model", "logged_model", "created_by")
+        count = 0
+        for version in waiting.filter(certificate="").iterator():
+            issuing.issue_later(version)
+            count += 1
+        self.stdout.write(f"{count} certificate{'' if count == 1 else 's'} issued.")

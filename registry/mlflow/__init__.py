@@ -1,0 +1,1 @@
+"""MLflow's model registry protocol, for its unmodified client (docs/models.md)."""

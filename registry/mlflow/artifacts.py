@@ -1,0 +1,84 @@
+"""A version's files by MLflow's artifact protocol, to read: `mlflow-artifacts:/models/<name>/<version>/<path>`."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import unquote
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from jobs.bytes.doors import in_thread
+from registry.bytes.sending import certificate_file, model_file
+from registry.certificates.issuing import documents
+from registry.lookup import version_of
+from registry.models import ModelFile, ModelVersion
+from tracking.artifacts import paths, protocol
+from tracking.callers import Caller
+from tracking.mlflow.doors import Asked, caller, door
+from tracking.mlflow.errors import INVALID, MISSING, MlflowError
+from workspaces import blobs
+
+ROOT = "models/"
+Told = dict[str, Any]
+
+
+def listed(who: Caller, asked: Asked) -> Told:
+    """GET …/mlflow-artifacts/artifacts?path=: of a version, else of a run or a logged model."""
+    path = asked.get("path")
+    if not isinstance(path, str) or not path.startswith(ROOT):
+        return protocol.listed(who, asked)
+    version, inside = _version(who, path.removeprefix(ROOT))
+    start = f"{inside}/" if inside else ""
+    folders: set[str] = set()
+    files: list[Told] = []
+    for name, size in _sizes(version, inside):
+        if name.startswith(start):
+            head, slash, _ = name.removeprefix(start).partition("/")
+            if slash:
+                folders.add(head)
+            else:
+                files.append({"path": head, "is_dir": False, "file_size": size})
+    files += [{"path": name, "is_dir": True} for name in folders]
+    return {"files": sorted(files, key=lambda item: str(item["path"]))}
+
+
+@door
+async def fetch(request: Request) -> Response:
+    """GET …/mlflow-artifacts/artifacts/models/<name>/<version>/<path>."""
+    who = await caller(request)
+    found = await in_thread(_found, who, request.path_params["path"])
+    return certificate_file(*found) if isinstance(found, tuple) else model_file(found)
+
+
+@door
+async def refuse(request: Request) -> Response:
+    await caller(request)
+    raise MlflowError(INVALID, "path: the files of a registered version do not change; register a new version instead.")
+
+
+def _found(who: Caller, path: str) -> ModelFile | tuple[str, bytes]:
+    version, inside = _version(who, path)
+    found = version.files.select_related("version").filter(path=inside).first()
+    if found is None:
+        if data := documents(version).get(inside):
+            return inside, data
+        raise MlflowError(MISSING, f"No such artifact: '{inside}'")
+    if not blobs.exists(found.sha256):
+        raise MlflowError(MISSING, f"The bytes of '{inside}' are missing on the hub; restore its data folder from a backup.")
+    return found
+
+
+def _version(who: Caller, path: str) -> tuple[ModelVersion, str]:
+    """`<name>/<version>/<path>`, the name perhaps still quoted."""
+    name, _, rest = path.rstrip("/").partition("/")
+    number, _, inside = rest.partition("/")
+    version = version_of(who.workspace, unquote(name), number) if number.isdecimal() else None
+    if version is None:
+        raise MlflowError(MISSING, f"There is no version '{number[:20]}' of a model '{unquote(name)[:200]}' here.")
+    return version, paths.folder(inside)
+
+
+def _sizes(version: ModelVersion, inside: str) -> list[tuple[str, int]]:
+    found = list(version.files.values_list("path", "size_bytes"))
+    return found if inside else [*found, *((name, len(data)) for name, data in documents(version).items())]

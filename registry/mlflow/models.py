@@ -1,0 +1,107 @@
+"""Calls about registered models, their tags and aliases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+
+from registry import aliases, changing, deleting
+from registry.aliases import TAKEN
+from registry.lookup import models_of, version_of
+from registry.mlflow import finding, spelling
+from registry.mlflow.finding import is_owner
+from registry.mlflow.searching import models as searched
+from registry.stages import canonical
+from tracking.callers import Caller
+from tracking.mlflow.errors import EXISTS, INVALID, MISSING, MlflowError
+from tracking.mlflow.fields import Asked, text, texts, words
+from workspaces.states import Role
+
+Told = dict[str, Any]
+
+
+def create(who: Caller, asked: Asked) -> Told:
+    name = words(asked, "name")
+    told = text(asked, "description") or ""
+    try:
+        made = changing.create_model(who.workspace, name, who.user, description=told, tags=finding.tags_of(asked))
+    except changing.Exists as error:
+        raise MlflowError(EXISTS, f"Registered Model (name={name}) already exists.") from error
+    return _told(who, made.name)
+
+
+def get(who: Caller, asked: Asked) -> Told:
+    return {"registered_model": spelling.model(finding.model(who, asked))}
+
+
+def search(who: Caller, asked: Asked) -> Told:
+    return searched(who, asked)
+
+
+def rename(who: Caller, asked: Asked) -> Told:
+    """Addresses that others use change with the name, so it takes an owner."""
+    if not is_owner(who):
+        raise PermissionDenied(f"Renaming a model needs the role {Role.OWNER}. Ask an owner of {who.workspace}.")
+    found, name = finding.model(who, asked), words(asked, "new_name")
+    try:
+        changing.rename(found, name, who.user)
+    except changing.Exists as error:
+        raise MlflowError(EXISTS, f"Registered Model (name={name}) already exists.") from error
+    return _told(who, found.name)
+
+
+def update(who: Caller, asked: Asked) -> Told:
+    found = finding.model(who, asked)
+    changing.describe(found, text(asked, "description") or "")
+    return _told(who, found.name)
+
+
+def delete(who: Caller, asked: Asked) -> None:
+    deleting.delete_model(finding.model(who, asked), who.user)
+
+
+def latest_versions(who: Caller, asked: Asked) -> Told:
+    found = finding.model(who, asked)
+    stages = {canonical(stage) for stage in texts(asked, "stages")}
+    rows = [row for row in spelling.latest(found.versions.all()) if not stages or row.stage in stages]
+    return {"model_versions": [spelling.version(row, found.name) for row in rows]}
+
+
+def set_tag(who: Caller, asked: Asked) -> None:
+    changing.set_tag(finding.model(who, asked), words(asked, "key"), text(asked, "value") or "")
+
+
+def delete_tag(who: Caller, asked: Asked) -> None:
+    changing.delete_tag(finding.model(who, asked), words(asked, "key"))
+
+
+def set_alias(who: Caller, asked: Asked) -> None:
+    version = finding.changeable(who, asked)
+    aliases.set_alias(version.model, words(asked, "alias"), version.number, who.user, is_owner=is_owner(who))
+
+
+def delete_alias(who: Caller, asked: Asked) -> None:
+    found, alias = finding.model(who, asked), words(asked, "alias")
+    for row in found.aliases.all():
+        if row.name == alias:
+            finding.check_own(who, row.version)
+    aliases.delete_alias(found, alias, who.user, is_owner=is_owner(who))
+
+
+def by_alias(who: Caller, asked: Asked) -> Told:
+    """`latest` is the newest version."""
+    found, alias = finding.model(who, asked), words(asked, "alias")
+    if alias.lower() == "latest":
+        newest = next(iter(found.versions.all()), None)
+        if newest is None:
+            raise MlflowError(MISSING, f"Latest version not found for model {found.name}.")
+        return {"model_version": spelling.version(newest, found.name)}
+    version = None if TAKEN.match(alias) else version_of(who.workspace, found.name, alias)
+    if version is None:
+        raise MlflowError(INVALID, f"Registered model alias {alias[:100]} not found.")
+    return {"model_version": spelling.version(version, found.name)}
+
+
+def _told(who: Caller, name: str) -> Told:
+    return {"registered_model": spelling.model(models_of(who.workspace).get(name=name))}

@@ -1,0 +1,45 @@
+"""Every call of MLflow's registry protocol. They stand before the routes of artifacts, whose addresses some of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from starlette.routing import Route
+
+from registry.mlflow import artifacts, models, versions
+from tracking.callers import Caller
+from tracking.mlflow.doors import Asked, call
+from workspaces.states import Role
+
+ROOT = "/api/2.0/mlflow"
+ARTIFACTS = "/api/2.0/mlflow-artifacts/artifacts"
+Work = Callable[[Caller, Asked], Any]
+
+_READS: dict[str, Work] = {
+    "registered-models/get": models.get, "registered-models/search": models.search, "registered-models/list": models.search,
+    "registered-models/get-latest-versions": models.latest_versions, "registered-models/alias": models.by_alias,
+    "model-versions/get": versions.get, "model-versions/search": versions.search,
+    "model-versions/get-download-uri": versions.download_uri,
+}
+_WRITES: dict[str, tuple[str, Work]] = {
+    "registered-models/create": ("POST", models.create), "registered-models/rename": ("POST", models.rename),
+    "registered-models/update": ("PATCH", models.update), "registered-models/set-tag": ("POST", models.set_tag),
+    "registered-models/delete-tag": ("DELETE", models.delete_tag), "model-versions/create": ("POST", versions.create),
+    "model-versions/update": ("PATCH", versions.update), "model-versions/set-tag": ("POST", versions.set_tag),
+    "model-versions/delete-tag": ("DELETE", versions.delete_tag),
+    "model-versions/transition-stage": ("POST", versions.transition_stage),
+}
+_DELETES: dict[str, Work] = {"registered-models/delete": models.delete, "model-versions/delete": versions.delete}
+
+routes = [
+    *(Route(f"{ROOT}/{path}", call(work), methods=["GET"]) for path, work in _READS.items()),
+    Route(f"{ROOT}/registered-models/get-latest-versions", call(models.latest_versions), methods=["POST"]),
+    Route(f"{ROOT}/registered-models/alias", call(models.set_alias, role=Role.CONTRIBUTOR), methods=["POST"]),
+    Route(f"{ROOT}/registered-models/alias", call(models.delete_alias, role=Role.CONTRIBUTOR), methods=["DELETE"]),
+    *(Route(f"{ROOT}/{path}", call(work, role=Role.CONTRIBUTOR), methods=[method]) for path, (method, work) in _WRITES.items()),
+    *(Route(f"{ROOT}/{path}", call(work, role=Role.OWNER), methods=["DELETE"]) for path, work in _DELETES.items()),
+    Route(ARTIFACTS, call(artifacts.listed), methods=["GET"]),
+    Route(f"{ARTIFACTS}/models/{{path:path}}", artifacts.fetch, methods=["GET", "HEAD"]),
+    Route(f"{ARTIFACTS}/models/{{path:path}}", artifacts.refuse, methods=["PUT", "DELETE"]),
+]
