@@ -1,4 +1,6 @@
-"""The only writer of `Run.state`: guarded by the table of transitions, journaled, published after commit."""
+"""The only writer of a job's `state` (of runs from elsewhere: `jobs.external`): guarded by the table of transitions,
+journaled, published after commit.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +102,7 @@ def announce(run: Run, state: RunState, reason: Reason) -> None:
 def _move(guard: Q, to: RunState, fields: dict[str, Any]) -> Run | None:
     """The run as it was before; None where it may not move. Compare-and-set, so of two workers one wins."""
     while True:
-        run = Run.objects.filter(guard).first()
+        run = Run.objects.filter(guard, kind="job").first()
         if run is None or to not in TRANSITIONS[RunState(run.state)]:
             return None
         if to is RunState.RUNNING and run.started_at is None:

@@ -41,8 +41,8 @@ def run_client(python: str, hub: Hub, script: str, folder: Path, *, token: str |
     kept = {name: value for name, value in os.environ.items() if not OURS.match(name) and not name.startswith("MLFLOW_")}
     env = {
         **kept, "MLFLOW_TRACKING_URI": hub.url, "MLFLOW_TRACKING_TOKEN": hub.owner_token() if token is None else token,
-        "MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
-        "GIT_PYTHON_REFRESH": "quiet", **variables,
+        "MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+        "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false", "GIT_PYTHON_REFRESH": "quiet", **variables,
     }
     file = folder / "client.py"
     file.write_text(PREAMBLE + textwrap.dedent(script) + ENDING)

@@ -2,13 +2,17 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
 from tests.hub import PROJECT, Hub
 from tests.mlflow.clients import run_client
+from tests.mlflow.raw import Caller, contributor_token, opened
+from tracking import callers
+from tracking.metrics import limits
+from tracking.mlflow import known
 
 Client = Callable[..., dict[str, Any]]
 
@@ -25,9 +29,19 @@ def mlflow_python() -> str:
 
 @pytest.fixture(scope="module")
 def client(mlflow_python: str, hub: Hub, tmp_path_factory: pytest.TempPathFactory) -> Client:
-    """Runs a script with the MLflow client against `hub`; what it told. Importing the client costs seconds: one script a module."""
+    """Runs a script with the MLflow client against `hub`; what it told. Importing it costs seconds: one script a module."""
 
     def run(script: str, **options: Any) -> dict[str, Any]:
         return run_client(mlflow_python, hub, script, tmp_path_factory.mktemp("client"), **options)
 
     return run
+
+
+@pytest.fixture
+async def me(transactional_db: None, valkey: str) -> AsyncIterator[Caller]:
+    """A contributor."""
+    callers.restart()
+    known.forget()
+    limits.restart()
+    async with opened() as client:
+        yield Caller(client, await contributor_token())

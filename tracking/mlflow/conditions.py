@@ -15,6 +15,15 @@ from tracking.search.tokens import Token, tokens
 NUMBERS = ("=", "!=", ">", ">=", "<", "<=")
 TEXTS = ("=", "!=", "LIKE", "ILIKE", "IN", "NOT IN", "IS NULL", "IS NOT NULL")
 Value = str | float | tuple[str, ...] | None
+
+
+@lru_cache(256)
+def _like(pattern: str, flags: int) -> re.Pattern[str]:
+    """SQL's LIKE: % is anything, _ one character."""
+    parts = (".*" if character == "%" else "." if character == "_" else re.escape(character) for character in pattern)
+    return re.compile("".join(parts), re.DOTALL | flags)
+
+
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": lambda told, value: told == value,
     "!=": lambda told, value: told != value,
@@ -176,13 +185,6 @@ class _Reader:
 
     def _expected(self, wanted: str) -> FilterError:
         return FilterError(f"Expected {wanted}", self._next.at, self._text, self._field)
-
-
-@lru_cache(256)
-def _like(pattern: str, flags: int) -> re.Pattern[str]:
-    """SQL's LIKE: % is anything, _ one character."""
-    parts = (".*" if character == "%" else "." if character == "_" else re.escape(character) for character in pattern)
-    return re.compile("".join(parts), re.DOTALL | flags)
 
 
 def ordered(rows: list[Any], keys: Sequence[tuple[Callable[[Any], Any], bool]]) -> list[Any]:

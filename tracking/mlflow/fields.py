@@ -152,7 +152,10 @@ def _whole(value: object) -> int | None:
     if isinstance(value, int):
         return value
     if isinstance(value, float):
-        return int(value) if math.isfinite(value) and value == int(value) else None
+        # A whole number beyond 64 bits has been read as the float nearest to it, which may be within.
+        if not abs(value) < -LEAST:
+            return MOST + 1
+        return int(value) if value == int(value) else None
     if isinstance(value, str) and len(value) <= 40:
         try:
             return int(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from starlette.routing import Mount, Route, Router
+from starlette.routing import BaseRoute, Mount, Route, Router
 
 from tracking.mlflow import (
     about,
@@ -64,9 +64,8 @@ _CALLS: list[tuple[str, str, Handler]] = [
 
 def _below(root: str) -> Mount:
     """All calls below one root, and an answer to any other."""
-    found = Router([Route(f"/{path}", handler, methods=[method]) for method, path, handler in _CALLS], redirect_slashes=False)
-    found.default = about.nothing_at_all
-    return Mount(root, found)
+    calls: list[BaseRoute] = [Route(f"/{path}", handler, methods=[method]) for method, path, handler in _CALLS]
+    return Mount(root, Router([*calls, Mount("", about.nothing_at_all)], redirect_slashes=False))
 
 
 hot = [Route(f"{ROOTS[0]}/{path}", handler, methods=[method]) for method, path, handler in _CALLS[:2]]

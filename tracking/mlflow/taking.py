@@ -53,24 +53,24 @@ async def log_metric(request: Request) -> Response:
 async def log_batch(request: Request) -> Response:
     who = await caller(request, Role.CONTRIBUTOR)
     asked = await body(request)
-    told = batch(asked)
-    return await _take(who, await known.writable(who, fields.run_id(asked)), told)
+    run = await known.writable(who, fields.run_id(asked))
+    return await _take(who, run, batch(asked))
 
 
 @door
 async def log_parameter(request: Request) -> Response:
     who = await caller(request, Role.CONTRIBUTOR)
     asked = await body(request)
-    told = Told(params={keys.key(asked): keys.value(asked, keys.LONGEST_PARAM)})
-    return await _take(who, await known.writable(who, fields.run_id(asked)), told)
+    run = await known.writable(who, fields.run_id(asked))
+    return await _take(who, run, Told(params={keys.key(asked): keys.value(asked, keys.LONGEST_PARAM)}))
 
 
 @door
 async def set_tag(request: Request) -> Response:
     who = await caller(request, Role.CONTRIBUTOR)
     asked = await body(request)
-    told = Told(tags={keys.key(asked): keys.value(asked, keys.LONGEST_TAG)})
-    return await _take(who, await known.writable(who, fields.run_id(asked)), told)
+    run = await known.writable(who, fields.run_id(asked))
+    return await _take(who, run, Told(tags={keys.key(asked): keys.value(asked, keys.LONGEST_TAG)}))
 
 
 def batch(asked: Asked) -> Told:

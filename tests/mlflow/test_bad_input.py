@@ -1,0 +1,169 @@
+"""What clients must not send, and what becomes of it: an error of MLflow's, and nothing half-written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.mlflow.raw import ROOT, Caller, refusal
+
+INVALID = "INVALID_PARAMETER_VALUE"
+NOW = 1_700_000_000_000
+
+
+def metric(**changes: Any) -> dict[str, Any]:
+    return {"key": "loss", "value": 0.5, "timestamp": NOW, "step": 0} | changes
+
+
+class TestAMetric:
+    @pytest.mark.parametrize(
+        ("wrong", "words"),
+        [
+            ({"key": None}, "key'"),
+            ({"key": 7}, "key'"),
+            ({"key": ""}, "key'"),
+            ({"key": "a\x00b"}, "NUL"),
+            ({"key": "a\nb"}, "Names may only contain"),
+            ({"key": "/abs"}, "would resolve to"),
+            ({"key": "a//b"}, "would resolve to"),
+            ({"key": "k" * 251}, "250 characters"),
+            ({"value": None}, "value'"),
+            ({"value": "high"}, "valid double"),
+            ({"value": True}, "valid double"),
+            ({"value": [1]}, "valid double"),
+            ({"timestamp": None}, "timestamp'"),
+            ({"timestamp": -1}, "nonnegative"),
+            ({"timestamp": 2**63}, "64 bits"),
+            ({"timestamp": "noon"}, "timestamp'"),
+            ({"step": 2**63}, "64 bits"),
+            ({"step": -(2**63) - 1}, "64 bits"),
+            ({"step": 1.5}, "step'"),
+        ],
+    )
+    async def test_that_is_none_is_refused_by_its_field(self, me: Caller, wrong: dict[str, Any], words: str) -> None:
+        run = await me.run()
+        for path, asked in (
+            ("runs/log-metric", {"run_id": run, **metric(**wrong)}),
+            ("runs/log-batch", {"run_id": run, "metrics": [metric(), metric(**wrong)]}),
+        ):
+            found = await me.refused(path, asked)
+            assert (found.status, found.code) == (400, INVALID)
+            assert words in found.message
+        assert "metrics" not in (await me.told("runs/get", {"run_id": run}))["run"]["data"]
+
+    @pytest.mark.parametrize(
+        ("sent", "kept"),
+        [
+            ({"value": "NaN"}, "NaN"), ({"value": "Infinity"}, "Infinity"), ({"value": "-Infinity"}, "-Infinity"),
+            ({"value": 3}, 3.0), ({"value": "1e-3"}, 0.001), ({"value": 2**70}, float(2**70)), ({"step": "5"}, 0.5),
+            ({"step": -(2**63)}, 0.5), ({"key": "train/loss: a b"}, 0.5), ({"key": "größe"}, 0.5),
+        ],
+    )
+    async def test_may_be_spelled_in_several_ways(self, me: Caller, sent: dict[str, Any], kept: Any) -> None:
+        run = await me.run()
+        await me.told("runs/log-metric", {"run_id": run, **metric(**sent)})
+        (told,) = (await me.told("runs/get", {"run_id": run}))["run"]["data"]["metrics"]
+        assert told["value"] == kept
+        assert told["key"] == sent.get("key", "loss")
+
+
+class TestABody:
+    @pytest.mark.parametrize(
+        ("content", "words"),
+        [
+            (b"{", "not JSON"),
+            (b"[]", "JSON object"),
+            (b'{"run_id": "\xff"}', "not JSON"),
+            (b'{"run_id": "\\ud800"}', "not JSON"),
+            (b'{"run_id": 1e999}', "not JSON"),
+            (b"{}", "run_id"),
+            (b'{"run_id": ["a"]}', "run_id"),
+        ],
+    )
+    async def test_that_cannot_be_read_is_refused(self, me: Caller, content: bytes, words: str) -> None:
+        headers = {"Authorization": f"Bearer {me.token}"}
+        for path in ("log-metric", "log-batch", "set-tag", "update"):
+            found = refusal(await me.client.post(f"{ROOT}/runs/{path}", content=content, headers=headers))
+            assert (found.status, found.code) == (400, INVALID)
+            assert words in found.message
+
+    async def test_of_ten_megabytes_is_refused(self, me: Caller) -> None:
+        run = await me.run()
+        found = await me.refused("runs/set-tag", {"run_id": run, "key": "big", "value": "x" * 10_000_000})
+        assert (found.status, found.code) == (413, INVALID)
+
+    @pytest.mark.parametrize("path", ["runs/log-parameter", "runs/set-tag"])
+    async def test_with_the_character_nul_is_refused(self, me: Caller, path: str) -> None:
+        found = await me.refused(path, {"run_id": await me.run(), "key": "k", "value": "a\x00b"})
+        assert (found.code, "NUL" in found.message) == (INVALID, True)
+
+    @pytest.mark.parametrize("wrong", [{"metrics": "all"}, {"metrics": [1]}, {"params": {"a": 1}}, {"tags": [[]]}])
+    async def test_with_something_else_than_lists_is_refused(self, me: Caller, wrong: dict[str, Any]) -> None:
+        value = next(iter(wrong.values()))
+        found = await me.refused("runs/log-batch", {"run_id": await me.run(), **wrong})
+        assert (found.code, next(iter(wrong)) in found.message) == (INVALID, True), value
+
+
+class TestOtherQuestions:
+    @pytest.mark.parametrize(
+        ("path", "asked"),
+        [
+            ("runs/search", {"experiment_ids": "0", "filter": "metrics.loss <"}),
+            ("runs/search", {"experiment_ids": ["0"], "order_by": ["colour"]}),
+            ("runs/search", {"experiment_ids": ["0"], "max_results": 0}),
+            ("runs/search", {"experiment_ids": ["0"], "max_results": 50_001}),
+            ("runs/search", {"experiment_ids": ["0"], "run_view_type": "SOME"}),
+            ("runs/search", {"experiment_ids": ["a/b"]}),
+            ("runs/search", {"experiment_ids": ["0"], "page_token": "eyJvZmZzZXQiOiAtMX0="}),
+            ("runs/create", {"experiment_id": "0", "start_time": "noon"}),
+            ("runs/create", {"experiment_id": "0", "start_time": 2**62}),
+            ("runs/create", {"experiment_id": "0", "run_name": "n" * 201}),
+            ("runs/create", {"experiment_id": "0", "run_name": "a", "tags": [{"key": "mlflow.runName", "value": "b"}]}),
+            ("experiments/create", {"name": "n" * 251}),
+            ("experiments/search", {"filter": "name = 5"}),
+            ("experiments/search", {"filter": "creation_time LIKE 'x'"}),
+            ("logged-models/search", {"experiment_ids": ["0"], "filter": "metrics.acc LIKE 'x'"}),
+            ("logged-models/search", {"experiment_ids": ["0"], "order_by": [{"field_name": "params.lr"}]}),
+            ("logged-models/search", {}),
+            ("experiments/search-datasets", {"experiment_ids": []}),
+        ],
+    )
+    async def test_are_refused_where_they_make_no_sense(self, me: Caller, path: str, asked: dict[str, Any]) -> None:
+        found = await me.refused(path, asked)
+        assert (found.status, found.code) == (400, INVALID)
+
+    async def test_a_parent_must_be_there(self, me: Caller) -> None:
+        tags = [{"key": "mlflow.parentRunId", "value": "f" * 32}]
+        assert (await me.refused("runs/create", {"experiment_id": "0", "tags": tags})).code == "RESOURCE_DOES_NOT_EXIST"
+
+    async def test_a_run_is_no_part_of_what_is_part_of_it(self, me: Caller) -> None:
+        outer = await me.run()
+        inner = await me.run(tags=[{"key": "mlflow.parentRunId", "value": outer}])
+        found = await me.refused("runs/set-tag", {"run_id": outer, "key": "mlflow.parentRunId", "value": inner})
+        assert (found.code, "part of run" in found.message) == (INVALID, True)
+
+
+class TestLimits:
+    async def test_a_run_has_so_many_metrics_and_no_more(self, me: Caller, settings: Any) -> None:
+        settings.METRIC_KEYS_PER_RUN = 5
+        run = await me.run()
+        await me.told("runs/log-batch", {"run_id": run, "metrics": [metric(key=f"m{number}") for number in range(5)]})
+        found = await me.refused("runs/log-metric", {"run_id": run, **metric(key="one more")})
+        assert (found.status, found.code) == (400, INVALID)
+        assert "different metrics" in found.message
+        await me.told("runs/log-metric", {"run_id": run, **metric(key="m1")})
+
+    async def test_a_run_has_so_many_params_and_no_more(self, me: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("tracking.params.MOST_OF_A_RUN", 3)
+        run = await me.run()
+        for number in range(3):
+            await me.told("runs/log-parameter", {"run_id": run, "key": f"p{number}", "value": "1"})
+        found = await me.refused("runs/log-parameter", {"run_id": run, "key": "one more", "value": "1"})
+        assert (found.code, "log a file instead" in found.message) == (INVALID, True)
+
+    async def test_a_run_has_so_many_tags_and_no_more(self, me: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("jobs.tags.MOST_OF_A_RUN", 1)
+        run = await me.run(tags=[{"key": "a", "value": "1"}])
+        await me.told("runs/set-tag", {"run_id": run, "key": "a", "value": "2"})
+        assert (await me.refused("runs/set-tag", {"run_id": run, "key": "b", "value": "1"})).code == INVALID

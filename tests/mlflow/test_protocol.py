@@ -1,0 +1,158 @@
+"""The answers' exact shapes, and what they cost."""
+
+from __future__ import annotations
+
+import json
+import socket
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from tests.hub import Hub
+from tests.mlflow.raw import Caller
+from tests.people import make_contributor, make_workspace
+from tracking.callers import Caller as Known
+from tracking.mlflow import runs
+from tracking.models import Metric
+from workspaces.states import Role
+
+NOW = 1_700_000_000_000
+
+
+def points(count: int, key: str = "loss") -> list[dict[str, Any]]:
+    return [{"key": key, "value": float(step), "timestamp": NOW + step, "step": step} for step in range(count)]
+
+
+class TestShapes:
+    async def test_of_an_experiment(self, me: Caller) -> None:
+        made = await me.told("experiments/create", {"name": "birds", "tags": [{"key": "a", "value": "1"}]})
+        found = (await me.told("experiments/get", made))["experiment"]
+        assert isinstance(made["experiment_id"], str)
+        assert found.pop("creation_time") <= found.pop("last_update_time")
+        assert found == {
+            "experiment_id": made["experiment_id"], "name": "birds", "lifecycle_stage": "active",
+            "artifact_location": f"mlflow-artifacts:/{made['experiment_id']}", "tags": [{"key": "a", "value": "1"}],
+        }
+
+    async def test_of_a_run_that_has_said_nothing_yet(self, me: Caller) -> None:
+        asked = {"experiment_id": "0", "run_name": "night", "start_time": NOW, "user_id": "someone"}
+        made = (await me.told("runs/create", asked))["run"]
+        info = made["info"]
+        experiment = info["experiment_id"]
+        assert info == {
+            "run_id": info["run_id"], "run_uuid": info["run_id"], "run_name": "night", "experiment_id": experiment,
+            "user_id": "carl", "status": "RUNNING", "start_time": NOW, "lifecycle_stage": "active",
+            "artifact_uri": f"mlflow-artifacts:/{experiment}/{info['run_id']}/artifacts",
+        }
+        assert made["data"] == {"tags": [{"key": "mlflow.runName", "value": "night"}]}
+        assert (made["inputs"], made["outputs"]) == ({}, {})
+
+    async def test_of_nothing(self, me: Caller) -> None:
+        assert await me.told("runs/search", {"experiment_ids": ["0"]}) == {}
+        assert await me.told("experiments/search", {"filter": "name = 'none'"}) == {}
+        run = await me.run()
+        assert await me.told("metrics/get-history", {"run_id": run, "metric_key": "none"}) == {}
+        assert await me.told("runs/set-tag", {"run_id": run, "key": "a", "value": "1"}) == {}
+
+    async def test_of_an_error(self, me: Caller) -> None:
+        answer = await me.ask("runs/get", {"run_id": "f" * 32})
+        assert answer.status_code == 404
+        assert answer.json() == {"error_code": "RESOURCE_DOES_NOT_EXIST", "message": f"Run with id={'f' * 32} not found"}
+
+
+class TestHistories:
+    async def test_in_bulk_are_by_run_and_then_by_time(self, me: Caller) -> None:
+        one, two = sorted([await me.run(), await me.run()])
+        for run in (one, two):
+            await me.told("runs/log-batch", {"run_id": run, "metrics": points(3)})
+        found = (await me.told("metrics/get-history-bulk", {"run_id": [two, one], "metric_key": "loss"}))["metrics"]
+        assert [(item["run_id"], item["step"]) for item in found] == [(run, step) for run in (one, two) for step in range(3)]
+        few = await me.told("metrics/get-history-bulk", {"run_id": [two, one], "metric_key": "loss", "max_results": 4})
+        assert len(few["metrics"]) == 4
+
+    @pytest.mark.parametrize("root", ["/api/2.0", "/ajax-api/2.0"])
+    async def test_of_an_interval_keep_the_first_and_the_last_point(self, me: Caller, root: str) -> None:
+        run = await me.run()
+        await me.told("runs/log-batch", {"run_id": run, "metrics": points(1000)})
+        path = f"{root}/mlflow/metrics/get-history-bulk-interval"
+        found = await me.told(path, {"run_ids": run, "metric_key": "loss", "max_results": 10}, "GET")
+        assert [item["step"] for item in found["metrics"]] == [0, 100, 200, 300, 400, 500, 600, 700, 800, 999]
+        asked = {"run_ids": run, "metric_key": "loss", "start_step": 10, "end_step": 13}
+        assert [item["step"] for item in (await me.told(path, asked, "GET"))["metrics"]] == [10, 11, 12, 13]
+
+    @pytest.mark.parametrize(
+        "wrong", [{"start_step": 1}, {"start_step": 2, "end_step": 1}, {"max_results": 0}, {"max_results": 2501}]
+    )
+    async def test_of_an_interval_that_is_none_are_refused(self, me: Caller, wrong: dict[str, int]) -> None:
+        found = await me.refused(
+            "metrics/get-history-bulk-interval", {"run_ids": await me.run(), "metric_key": "loss", **wrong}, "GET"
+        )
+        assert found.code == "INVALID_PARAMETER_VALUE"
+
+
+class TestUnknownCalls:
+    @pytest.mark.parametrize(
+        ("path", "words"),
+        [
+            ("/api/3.0/mlflow/traces/search", "does not offer traces"),
+            ("/api/2.0/mlflow/gateway/endpoints/list", "does not offer the AI gateway"),
+            ("/api/3.0/mlflow/scorers/list", "does not offer scorers"),
+            ("/api/4.0/mlflow/traces/x", "does not offer traces"),
+            ("/ajax-api/2.0/mlflow/upload-artifact", "There is no POST"),
+            ("/api/2.0/mlflow/runs/get", "There is no POST"),
+            ("/ajax-api/9.9/whatever", "There is no POST"),
+        ],
+    )
+    async def test_are_answered_as_by_mlflow(self, me: Caller, path: str, words: str) -> None:
+        found = await me.refused(path, {}, "POST")
+        assert (found.status, found.code) == (404, "ENDPOINT_NOT_FOUND")
+        assert words in found.message
+
+
+class TestCosts:
+    async def test_runs_with_all_they_said_take_as_many_queries_whether_few_or_many(self, me: Caller) -> None:
+        asked = {"metrics": points(1), "params": [{"key": "lr", "value": "1"}], "tags": [{"key": "a", "value": "1"}]}
+        for _ in range(3):
+            await me.told("runs/log-batch", {"run_id": await me.run(), **asked})
+        few = await sync_to_async(queries)()
+        for _ in range(20):
+            await me.told("runs/log-batch", {"run_id": await me.run(), **asked})
+        assert await sync_to_async(queries)() == few
+
+    async def test_what_is_logged_by_many_at_once_is_all_there(self, me: Caller) -> None:
+        run = await me.run()
+        for step in range(50):
+            await me.told("runs/log-metric", {"run_id": run, "key": "loss", "value": 1.0, "timestamp": NOW + step, "step": step})
+        assert (await Metric.objects.aget(run_id=run, key="loss")).count == 50
+
+
+def queries() -> int:
+    user = make_contributor()
+    caller = Known(make_workspace(), Role.CONTRIBUTOR, user)
+    with CaptureQueriesContext(connection) as captured:
+        told = runs.search(caller, {"experiment_ids": ["0"], "filter": "metrics.loss >= 0"})
+    assert told["runs"][0]["data"]["params"]
+    return len(captured)
+
+
+@pytest.mark.slow
+class TestOnTheWire:
+    def test_an_answer_leaves_in_one_write(self, hub: Hub) -> None:
+        """Of two writes a client acknowledges the first late: some 45 ms for nothing."""
+        with hub.client() as api:
+            run = api.post("/api/2.0/mlflow/runs/create", json={"experiment_id": "0"}).json()["run"]["info"]["run_id"]
+        body = json.dumps({"run_id": run, "key": "loss", "value": 1.0, "timestamp": NOW}).encode()
+        head = (
+            "POST /api/2.0/mlflow/runs/log-metric HTTP/1.1\r\nHost: hub\r\nContent-Type: application/json\r\n"
+            f"Authorization: Bearer {hub.owner_token()}\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
+        with socket.create_connection(("127.0.0.1", hub.port), 10) as line:
+            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for _ in range(20):
+                line.sendall(head.encode() + body)
+                answer = line.recv(65536)
+                assert answer.startswith(b"HTTP/1.1 200")
+                assert answer.endswith(b"\r\n\r\n{}")
