@@ -62,6 +62,18 @@ def describe(thing: Thing, text: str) -> None:
     thing.save(update_fields=["description", "updated_at"])
 
 
+@transaction.atomic
+def describe_and_tag(thing: Thing, description: str | None, tags: Mapping[str, str | None]) -> None:
+    """All of it or nothing: a description unless None, and tags, of which None takes one away. Raises RegistryError."""
+    if description is not None:
+        describe(thing, description)
+    for key, value in tags.items():
+        if value is None:
+            delete_tag(thing, key)
+        else:
+            set_tag(thing, key, value)
+
+
 def set_tag(thing: Thing, key: str, value: str) -> None:
     """Raises RegistryError for tags that are too long, too many, or TrainHub's own."""
     wanted = checked_tags({key: value})

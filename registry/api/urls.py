@@ -10,4 +10,5 @@ urlpatterns = [
     path("models/<str:name>/versions/", views.VersionList.as_view()),
     path("models/<str:name>/versions/<int:number>/", views.VersionDetail.as_view()),
     path("models/<str:name>/aliases/<str:alias>/", views.AliasDetail.as_view()),
+    path("signing-keys/", views.SigningKeys.as_view()),
 ]

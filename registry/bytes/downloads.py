@@ -9,12 +9,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from jobs.bytes.doors import Problem, door, in_thread, not_found, unauthorized
-from registry.bytes.sending import SCAN, certificate_file, model_file, verdict
+from registry.bytes.sending import SCAN, certificate_file, model_file
 from registry.certificates import keys
 from registry.certificates.issuing import documents
 from registry.errors import RegistryError
 from registry.lookup import version_of
 from registry.models import ModelFile, ModelVersion
+from registry.scanning.verdicts import verdict
 from registry.verifying import trainhub_verify
 from registry.verifying.trainhub_verify import CERTIFICATE, SIGNATURE
 from tracking.artifacts.sending import HEADERS

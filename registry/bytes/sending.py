@@ -6,13 +6,12 @@ from pathlib import PurePosixPath
 
 from starlette.responses import Response
 
-from registry.models import ModelFile, ModelVersion
-from registry.scanning.words import worst
+from registry.models import ModelFile
+from registry.scanning.verdicts import verdict
 from tracking.artifacts.sending import HEADERS, Download
 from workspaces import blobs
 
 SCAN = "X-TrainHub-Scan"
-PENDING = "pending"
 
 
 def model_file(file: ModelFile) -> Response:
@@ -27,12 +26,3 @@ def model_file(file: ModelFile) -> Response:
 def certificate_file(name: str, data: bytes) -> Response:
     told = {**HEADERS, "Content-Disposition": f'attachment; filename="{name}"'}
     return Response(data, media_type="application/json", headers=told)
-
-
-def verdict(version: ModelVersion, path: str = "") -> str:
-    """Of one file, or of all: clean, suspicious, unscanned, dangerous; pending while nobody has looked."""
-    if version.scan is None:
-        return PENDING
-    if path:
-        return str(version.scan.get(path, {}).get("verdict", PENDING))
-    return worst(item["verdict"] for item in version.scan.values())
