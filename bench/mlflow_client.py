@@ -17,9 +17,9 @@ from typing import Any
 from mlflow import MlflowClient
 from mlflow.entities import Metric
 
+from bench.wire import ORDER, SEARCHED
+
 logging.disable(logging.WARNING)
-SEARCHED = "metrics.acc > 0.5 and params.opt = 'adam'"
-ORDER = ["metrics.loss ASC"]
 
 
 def acknowledge_at_once() -> None:

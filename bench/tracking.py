@@ -1,7 +1,8 @@
 """Logging, search and curves beside MLflow's own server: the same unmodified client, the same kind of database, the same run.
 
 MLflow's answers leave in several small writes, and its client acknowledges late: each single call loses some 45 ms to that.
-The fair figure is the one with TCP_QUICKACK on the client's socket; both are printed.
+The fair figure is the one with TCP_QUICKACK on the client's socket; both are printed. "(nothing)" is a server that does
+nothing: as fast as the client can be.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import httpx
 
 from bench.postgresql import postgresql
 from bench.stack import ROOT, Stack, free_port, stack
+from bench.wire import Wire
 
 PIXELS = 800
 SAMPLED = "/ajax-api/2.0/mlflow/metrics/get-history-bulk-interval"
@@ -38,10 +40,10 @@ class Side:
 
     name: str
     url: str
-    token: str
-    fill: Callable[[str, int], str]
-    curve: Callable[[str], str]
     python: str
+    token: str = ""
+    fill: Callable[[str, int], str] | None = None
+    curve: Callable[[str], str] = str
 
     def client(self, *arguments: str) -> Any:
         env = {**os.environ, **QUIET, "MLFLOW_TRACKING_URI": self.url, "MLFLOW_TRACKING_TOKEN": self.token}
@@ -58,8 +60,8 @@ def trainhub(python: str, database: str) -> Iterator[Side]:
     settings = {"DATABASE_URL": database} if database else {}
     with stack(**settings) as hub:
         yield Side(
-            "TrainHub", hub.url, hub.token, lambda what, count: _fill(hub, what, count),
-            lambda run: f"/api/v1/runs/{run}/metrics/series/?keys=loss&pixels={PIXELS}", python,
+            "TrainHub", hub.url, python, hub.token, lambda what, count: _fill(hub, what, count),
+            lambda run: f"/api/v1/runs/{run}/metrics/series/?keys=loss&pixels={PIXELS}",
         )
 
 
@@ -82,10 +84,23 @@ def mlflow(python: str, database: str) -> Iterator[Side]:
             def curve(run: str) -> str:
                 return f"{SAMPLED}?run_ids={run}&metric_key=loss&max_results={PIXELS}"
 
-            yield Side("MLflow", url, "", fill, curve, python)
+            yield Side("MLflow", url, python, "", fill, curve)
         finally:
             os.killpg(server.pid, signal.SIGTERM)
             server.wait(30)
+
+
+@contextmanager
+def nothing(python: str) -> Iterator[Side]:
+    port = free_port()
+    server = subprocess.Popen([sys.executable, "-m", "bench.nothing", str(port)], cwd=ROOT)
+    try:
+        url = f"http://127.0.0.1:{port}"
+        _await(url, server)
+        yield Side("(nothing)", url, python)
+    finally:
+        server.terminate()
+        server.wait(10)
 
 
 def say(side: Side, what: str, figure: str) -> None:
@@ -96,21 +111,32 @@ def logging(side: Side) -> None:
     for fair in ((), ("--quickack",)):
         told = side.client("single", *fair)
         say(side, "log_metric, one at a time" + (", TCP_QUICKACK" if fair else ""), f"{told['calls_s']:.0f} calls/s")
-    for keys in (1, 10, 1000):
+    for keys in (10, 1000):
         told = side.client("batch", "--count", "30", "--keys", str(keys), "--quickack")
         say(side, f"log_batch of 1,000, {keys} curves", f"{told['metrics_s']:.0f} metrics/s")
+    if side.fill is None:
+        return
     told = side.client("writers", "--count", "200", "--quickack")
     errors = f"{len(told['errors'])} errors {told['errors'][:1] or ''}"
     say(side, "four writers at once, 200 calls each", f"{told['seconds']:.1f} s, {errors}")
+    wire = Wire(side.url, side.token)
+    say(side, "log_metric, the same bytes without the client", f"{wire.single(500):.0f} calls/s")
+    for keys in (10, 1000):
+        figure = f"{wire.batch(50, keys):.0f} metrics/s"
+        say(side, f"log_batch of 1,000, {keys} curves, without it", figure)
 
 
 def searching(side: Side, count: int, total: int) -> None:
+    assert side.fill is not None
     side.fill("runs", count)
     told = side.client("search", "--count", str(ROUNDS), "--quickack")
-    say(side, f"search_runs over {total:,} runs", f"{told['median_s'] * 1e3:.0f} ms with its client, {told['found']} found")
+    seconds, found = Wire(side.url, side.token).search("bench-0", ROUNDS)
+    figure = f"{seconds * 1e3:.0f} ms, with its client {told['median_s'] * 1e3:.0f} ms; {found} found"
+    say(side, f"search_runs over {total:,} runs", figure)
 
 
 def drawing(side: Side, count: int) -> None:
+    assert side.fill is not None
     run = side.fill("curve", count)
     headers = {"Authorization": f"Bearer {side.token}"} if side.token else {}
     with httpx.Client(base_url=side.url, headers=headers, timeout=120) as client:
@@ -144,6 +170,8 @@ def main() -> None:
     parser.add_argument("--only", choices=("trainhub", "mlflow"))
     options = parser.parse_args()
     python = _output([str(ROOT / ".ci" / "mlflow-env")], dict(os.environ))
+    with nothing(python) as server:
+        logging(server)
     for kind in options.databases:
         for name, side in (("mlflow", mlflow), ("trainhub", trainhub)):
             if options.only in (None, name):

@@ -63,16 +63,17 @@ NONE = Points(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float
 
 def by_key(points: Iterable[Point]) -> dict[str, Points]:
     """Points of a request, curve by curve, each in the order in which they came."""
-    told: dict[str, tuple[list[int], list[int], list[float]]] = {}
-    for key, value, step, ms in points:
-        steps, times, values = told.setdefault(key, ([], [], []))
-        steps.append(step)
-        times.append(ms)
-        values.append(value)
-    return {
-        key: Points(np.array(steps, np.int64), np.array(times, np.int64), np.array(values, np.float64))
-        for key, (steps, times, values) in told.items()
-    }
+    told: dict[str, list[Point]] = {}
+    for point in points:
+        told.setdefault(point.key, []).append(point)
+    # Arrays of all and views of them: an array costs as much as hundreds of its numbers.
+    every = [point for some in told.values() for point in some]
+    steps = np.array([point.step for point in every], np.int64)
+    times = np.array([point.ms for point in every], np.int64)
+    values = np.array([point.value for point in every], np.float64)
+    ends = accumulate(map(len, told.values()))
+    places = ((key, slice(end - len(some), end)) for (key, some), end in zip(told.items(), ends, strict=True))
+    return {key: Points(steps[here], times[here], values[here]) for key, here in places}
 
 
 def joined(parts: Iterable[Points]) -> Points:

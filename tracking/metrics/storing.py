@@ -68,7 +68,7 @@ def _metric_rows(batches: Iterable[Batch]) -> Iterable[tuple[Any, ...]]:
         for key, points in batch.curves.items():
             told[batch.run_id, key, batch.experiment_id].append(points)
     for (run_id, key, experiment_id), parts in sorted(told.items(), key=lambda item: item[0]):
-        yield (run_id, experiment_id, key, *_summary(joined(parts)))
+        yield (run_id, experiment_id, key, *_summary(parts[0] if len(parts) == 1 else joined(parts)))
 
 
 def _summary(points: Points) -> tuple[int, float | None, int, int, float | None, float | None]:
