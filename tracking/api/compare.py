@@ -12,7 +12,7 @@ from jobs.api.base import JobsView
 from jobs.models import Run
 from tracking.api.curves import LINE, NUMBERS, RUN_METRICS, check_count
 from tracking.curves.asked import SERIES, asked_of, only
-from tracking.curves.choosing import MOST_RUNS, chosen, names_of
+from tracking.curves.choosing import MOST_RUNS, chosen, missing, names_of
 from tracking.curves.lines import lines
 from tracking.curves.listing import listing
 from tracking.curves.spread import bands, groups_of
@@ -31,7 +31,7 @@ class _Compared(JobsView):
         """In the order in which they were named; 404 where one of them is not of this workspace."""
         names = names_of(request.query_params.get("runs", ""))
         found = chosen(self.principal(request).workspace, names)
-        if len(found) < len(names):
+        if missing(names, found):
             raise Http404
         return found
 

@@ -64,10 +64,9 @@ def direction(key: str) -> str:
 def _row(key: str, metrics: Sequence[Metric | None]) -> FigureRow:
     better = direction(key)
     last = [None if metric is None else math.nan if metric.last_value is None else metric.last_value for metric in metrics]
-    return FigureRow(
-        key, _marked(last, better), _marked([metric and metric.min_value for metric in metrics], better),
-        _marked([metric and metric.max_value for metric in metrics], better),
-    )
+    least = [None if metric is None else metric.min_value for metric in metrics]
+    greatest = [None if metric is None else metric.max_value for metric in metrics]
+    return FigureRow(key, _marked(last, better), _marked(least, better), _marked(greatest, better))
 
 
 def _marked(values: Sequence[float | None], better: str) -> tuple[Figure, ...]:

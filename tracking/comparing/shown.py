@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from jobs.models import Run
-from tracking.curves.choosing import MOST_RUNS, chosen
+from tracking.curves.choosing import MOST_RUNS, chosen, missing
 from trainhub_launch.errors import SpecError
 from workspaces.models import Workspace
 
@@ -54,10 +54,10 @@ def choose(workspace: Workspace, wanted: Sequence[str], without: Iterable[str]) 
             "Take some out of the address to see others."
         )
     named = chosen(workspace, wanted[:MOST_RUNS])
-    missing = _missing(wanted[:MOST_RUNS], named)
-    if missing:
-        are = "Run {} is" if len(missing) == 1 else "Runs {} are"
-        notes.append(f"{are.format(', '.join(missing))} not here: deleted, or of another workspace.")
+    absent = missing(wanted[:MOST_RUNS], named)
+    if absent:
+        are = "Run {} is" if len(absent) == 1 else "Runs {} are"
+        notes.append(f"{are.format(', '.join(absent))} not here: deleted, or of another workspace.")
     away = set(without)
     pinned = [run for run in _pinned(workspace) if run not in named]
     wished = [run for run in pinned if str(run.number) not in away] if named else []
@@ -86,8 +86,3 @@ def wanted_of(text: str) -> list[str]:
 def _pinned(workspace: Workspace) -> list[Run]:
     found = Run.objects.of(workspace).filter(pinned=True, archived_at=None)
     return list(found.select_related("experiment", "created_by").defer("preview").order_by("-number")[:MOST_RUNS])
-
-
-def _missing(wanted: Sequence[str], found: Sequence[Run]) -> list[str]:
-    known = {name for run in found for name in (str(run.number), run.pk)}
-    return [name for name in wanted if name not in known]

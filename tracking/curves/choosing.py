@@ -38,5 +38,11 @@ def chosen(workspace: Workspace, names: Sequence[str]) -> list[Run]:
     return list(dict.fromkeys(listed))
 
 
+def missing(names: Sequence[str], found: Sequence[Run]) -> list[str]:
+    """Of the names those that none of these runs has."""
+    known = {name for run in found for name in (str(run.number), run.pk)}
+    return [name for name in names if (str(int(name)) if is_number(name) else name) not in known]
+
+
 def is_number(name: str) -> bool:
     return name.isdecimal() and len(name) <= LONGEST_NUMBER

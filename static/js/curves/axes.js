@@ -44,7 +44,7 @@ export function sinceTicks(from, to, width) {
 function label(at, step) {
   if (at === 0) return "0";
   const [by, unit] = step >= 86_400 ? [86_400, "d"] : step >= 1800 ? [3600, "h"] : step >= 60 ? [60, "min"] : [1, "s"];
-  return `${Number((at / by).toFixed(3))} ${unit}`;
+  return `${Number((at / by).toFixed(3))} ${unit}`.replace("-", "−");
 }
 
 function since(at) {

@@ -49,7 +49,7 @@ export class Chart extends Panel {
       this.tell();
       return;
     }
-    const { axis } = AXIS[view.axis] ? { axis: AXIS[view.axis] } : {};
+    const axis = AXIS[view.axis];
     this.view.moment = (at) => axis.moment(at, this.view.to - this.view.from);
     Plotly.react(this.drawing, [...this.lines.flatMap((line) => this.#traces(line)), ...this.#marks()], this.#layout(axis), CONFIG);
     this.plot.setAttribute("aria-label", `${this.key}: ${this.lines.length} line${this.lines.length === 1 ? "" : "s"}, now ${this.now()}`);
@@ -80,7 +80,8 @@ export class Chart extends Panel {
     return this.lines.map((line) => {
       const found = line.at(at, this.view, this.view.smoothing);
       const { label, color, dash } = line;
-      return { label, color, dash, mean: found?.value ?? null, max: found && (found.spread ?? (this.view.smoothing ? found.raw : null)), isSpread: Boolean(line.low) };
+      const beside = line.low ? found?.spread : this.view.smoothing ? found?.raw : null;
+      return { label, color, dash, mean: found?.value ?? null, max: beside ?? null };
     });
   }
 
@@ -171,14 +172,22 @@ export class Chart extends Panel {
         for (const row of rows) take(row[place]);
       }
     }
-    if (!Number.isFinite(high)) return isLogY ? [0, 1] : [0, 1];
+    if (!Number.isFinite(high)) return [0, 1];
     if (isLogY) [low, high] = [Math.log10(low), Math.log10(high)];
     const room = high > low ? (high - low) * 0.06 : Math.max(Math.abs(high) * 0.1, isLogY ? 0.5 : 1e-9);
     return [low - room, high + room];
   }
 
+  /** Plotly's own choice puts more words on a logarithmic axis than have room there. */
+  #yTicks([low, high]) {
+    const most = this.plot.clientHeight > 200 ? 8 : 5;
+    if (!this.view.isLogY || high - low < 0.5) return { nticks: most };
+    return { dtick: high - low < 1.5 ? "D2" : Math.max(1, Math.ceil((high - low) / most)) };
+  }
+
   #layout(axis) {
     const { palette, from, to, isLog, isLogY, width } = this.view;
+    const yRange = this.#yRange();
     const base = { fixedrange: true, zeroline: false, gridcolor: palette.line, linecolor: palette.line, color: palette.muted };
     return {
       width, height: this.plot.clientHeight, margin: { ...MARGIN, pad: 0, autoexpand: false }, showlegend: false, hovermode: false,
@@ -187,7 +196,7 @@ export class Chart extends Panel {
         ...base, type: isLog ? "log" : "linear", range: isLog ? [Math.log10(from), Math.log10(to)] : [from, to], ticks: "", showline: true,
         tickangle: 0, ...axis.ticks(this.view, width - MARGIN.l - MARGIN.r),
       },
-      yaxis: { ...base, type: isLogY ? "log" : "linear", range: this.#yRange(), nticks: this.plot.clientHeight > 200 ? 8 : 5, tickformat: isLogY ? ".1~e" : "~g", exponentformat: "e" },
+      yaxis: { ...base, type: isLogY ? "log" : "linear", range: yRange, tickformat: "~g", ...this.#yTicks(yRange) },
       yaxis2: { overlaying: "y", range: [0, 1], visible: false, fixedrange: true },
       datarevision: (this.revision += 1),
     };

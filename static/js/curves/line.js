@@ -52,7 +52,12 @@ export class Line {
     const x = isMark ? this.marks[mark][0] : this.x[place];
     if (x === undefined || this.#isBeyond(at, view)) return null;
     if (isMark) return { value: this.marks[mark][1], raw: null, x };
-    return { value: this.shown(weight)[place], raw: this.y[place], x, spread: this.high ? this.high[place] - this.y[place] : null };
+    return { value: this.shown(weight)[place], raw: this.y[place], x, spread: this.#isSpread ? this.high[place] - this.y[place] : null };
+  }
+
+  /** One run alone has none. */
+  get #isSpread() {
+    return Boolean(this.high) && this.told.runs.length > 1;
   }
 
   #isBeyond(at, { from, to }) {
