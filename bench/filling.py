@@ -77,7 +77,7 @@ def _metrics(run: str, experiment: int, dice: random.Random) -> Iterator[Metric]
     for key in METRICS:
         value = dice.random()
         yield Metric(
-            run_id=run, experiment_id=experiment, key=key, count=100, folded=100, last_value=value, last_step=99, last_ms=0,
+            run_id=run, experiment_id=experiment, key=key, count=100, last_value=value, last_step=99, last_ms=0,
             min_value=value / 2, max_value=value,
         )
 

@@ -15,11 +15,11 @@ from tracking.metrics.points import Points, joined, slice_bytes
 from tracking.models import Metric, MetricSlice
 
 ROWS_AT_ONCE = 400
-_ROW = "(%s, %s, %s, %s, 0, %s, %s, %s, %s, %s)"
+_ROW = "(%s, %s, %s, %s, %s, %s, %s, %s, %s)"
 _TABLE = Metric._meta.db_table
 _NEWER = f"(excluded.last_step, excluded.last_ms) >= ({_TABLE}.last_step, {_TABLE}.last_ms)"
 _UPSERT = f"""
-INSERT INTO {_TABLE} (run_id, experiment_id, key, count, folded, last_value, last_step, last_ms, min_value, max_value)
+INSERT INTO {_TABLE} (run_id, experiment_id, key, count, last_value, last_step, last_ms, min_value, max_value)
 VALUES {{rows}}
 ON CONFLICT (run_id, key) DO UPDATE SET
   count = {_TABLE}.count + excluded.count,

@@ -40,7 +40,6 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('key', models.CharField(max_length=250)),
                 ('count', models.BigIntegerField(default=0)),
-                ('folded', models.BigIntegerField(default=0)),
                 ('last_value', models.FloatField(null=True)),
                 ('last_step', models.BigIntegerField(default=0)),
                 ('last_ms', models.BigIntegerField(default=0)),

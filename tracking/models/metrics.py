@@ -11,14 +11,12 @@ class Metric(models.Model):
     """One curve of a run, and what is asked for most: the last point (of the highest step), least, greatest, how many.
 
     NaN is kept as null in `last_value`; `min_value` and `max_value` leave NaN out, and are null where there is nothing else.
-    `folded`: how many points are in blocks; the others are in the run's slices.
     """
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="metrics", db_index=False)
     experiment = models.ForeignKey(Experiment, models.CASCADE, related_name="+", db_index=False)
     key = models.CharField(max_length=250)
     count = models.BigIntegerField(default=0)
-    folded = models.BigIntegerField(default=0)
     last_value = models.FloatField(null=True)
     last_step = models.BigIntegerField(default=0)
     last_ms = models.BigIntegerField(default=0)
