@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+import pytest
+
+from clusters import clocks
+from jobs import holdings, reports
+from tests.people import make_contributor, principal_of
+from workspaces.access import Principal
+
+
+@pytest.fixture
+def who(db: None, valkey: str) -> Principal:
+    """The contributor who submits."""
+    return principal_of(make_contributor())
+
+
+@pytest.fixture(autouse=True)
+def _fresh_process() -> None:
+    clocks.restart()
+    holdings.restart()
+    reports.restart()

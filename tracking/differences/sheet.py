@@ -1,0 +1,29 @@
+"""Facts of runs side by side: a row a fact, a cell a run, the first run being what the others are held against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from jobs.models import Run
+from tracking.comparing.tables import Cell, Row, Table
+
+SHOWN_CHARACTERS = 300
+Facts = Mapping[str, str]
+"""Name -> what is known of one run; what is not is absent."""
+
+
+def sheet(runs: Sequence[Run], facts: Mapping[str, Facts], order: Sequence[str] = ()) -> Table:
+    """`facts`: by run id. The names of `order` come first, the others as they sort."""
+    names = {name for told in facts.values() for name in told}
+    rest = sorted(names - set(order), key=str.casefold)
+    return Table(tuple(_row(name, runs, facts) for name in (*(name for name in order if name in names), *rest)))
+
+
+def _row(name: str, runs: Sequence[Run], facts: Mapping[str, Facts]) -> Row:
+    values = [facts.get(run.pk, {}).get(name) for run in runs]
+    return Row(name, tuple(_cell(value, values[0]) for value in values))
+
+
+def _cell(value: str | None, base: str | None) -> Cell:
+    short = value if value is None or len(value) <= SHOWN_CHARACTERS else f"{value[:SHOWN_CHARACTERS]} …"
+    return Cell(short, value or "", value != base)
