@@ -16,8 +16,9 @@ from jobs.states import ACTIVE, WAITING, RunState
 from jobs.views.lanes import TAIL_BYTES, last_line
 from jobs.views.machines import machines
 from jobs.views.partials import render_part
+from jobs.views.run import phases_of
 from jobs.views.sparklines import Sparkline, sparklines
-from jobs.views.timeline import Phase, phases
+from jobs.views.timeline import Phase
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.models import Workspace
 from workspaces.states import Role
@@ -66,7 +67,7 @@ def _active(runs: list[Run]) -> list[ActiveRun]:
     lines = sparklines([run.pk for run in runs], now.timestamp())
     return [
         ActiveRun(
-            run, phases(run.created_at, run.events.all(), now), _last_line(run, logs.get(run.pk, "")), lines.get(run.pk),
+            run, phases_of(run, run.events.all(), now), _last_line(run, logs.get(run.pk, "")), lines.get(run.pk),
         )
         for run in runs
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 from django.http import Http404, HttpResponse
@@ -14,7 +16,7 @@ from jobs.views import lanes, tabs
 from jobs.views.cause import shown_cause
 from jobs.views.finding import run_numbered, run_with_id
 from jobs.views.partials import render_part
-from jobs.views.timeline import phases
+from jobs.views.timeline import Event, Phase, phases, stretch
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
 
@@ -49,10 +51,16 @@ def by_id(request: WorkspaceRequest, run_id: str) -> HttpResponse:
     return redirect("run", run_with_id(request.principal, run_id).number)
 
 
+def phases_of(run: Run, events: Iterable[Event], now: datetime) -> tuple[Phase, ...]:
+    if run.kind == "external":
+        return stretch(run.started_at or run.created_at, run.finished_at, now)
+    return phases(run.created_at, events, now)
+
+
 def header_context(run: Run) -> dict[str, Any]:
     """The timeline, why the run failed, and what its nodes warn of."""
     return {
-        "phases": phases(run.created_at, run.events.exclude(to_state=""), timezone.now()),
+        "phases": phases_of(run, run.events.exclude(to_state=""), timezone.now()),
         "cause": shown_cause(run),
         "warnings": next(iter(run.attempts.filter(number=run.attempt).values_list("warnings", flat=True)), []),
     }

@@ -55,6 +55,12 @@ def phases(created_at: datetime, events: Iterable[Event], now: datetime) -> tupl
     return tuple(out)
 
 
+def stretch(started_at: datetime, finished_at: datetime | None, now: datetime) -> tuple[Phase, ...]:
+    """Of a run from elsewhere, by its client's clock: it ran from then to then, or still does."""
+    state, seconds = RunState.RUNNING.value, ((finished_at or now) - started_at).total_seconds()
+    return (Phase(state, WORDS.get(state, state), started_at, max(0.0, seconds), is_open=finished_at is None),)
+
+
 def _steps(created_at: datetime, events: Iterable[Event]) -> list[tuple[datetime, str, int]]:
     """When which state was entered. The journal may begin after Queued, and notes are no steps."""
     steps = [(event.at, event.to_state, event.attempt) for event in events if event.to_state]

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from jobs.states import RunState
-from jobs.views.timeline import Phase, phases
+from jobs.views.timeline import Phase, phases, stretch
 
 START = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
@@ -57,3 +57,13 @@ class TestPhases:
     @pytest.mark.parametrize("state", [state for state in RunState if state not in ("Completed", "Failed", "Canceled")])
     def test_every_state_that_can_last_has_a_phase(self, state: RunState) -> None:
         assert phases(START, [Step(at(1), state)], at(2))[-1].state == state
+
+
+class TestStretch:
+    def test_of_a_run_from_elsewhere_is_one_phase_from_its_beginning_to_its_end(self) -> None:
+        assert words(stretch(START, at(60), at(999))) == [("Running", 60)]
+        assert not stretch(START, at(60), at(999))[0].is_open
+
+    def test_is_open_while_its_client_has_not_ended_it(self) -> None:
+        (found,) = stretch(START, None, at(10))
+        assert (found.seconds, found.is_open) == (10, True)

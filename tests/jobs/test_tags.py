@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from importlib import import_module
+
+import pytest
+from django.apps import apps
+
+from jobs import tags
+from jobs.models import RunTag
+from tests.jobs.builders import queued
+from trainhub_launch.errors import SpecError
+from workspaces.access import Principal
+
+
+def told(run_id: str) -> dict[str, str]:
+    return dict(RunTag.objects.filter(run=run_id).values_list("key", "value"))
+
+
+class TestTheTagsOfASpec:
+    def test_are_rows_once_it_is_submitted(self, who: Principal) -> None:
+        run = queued(who, tags={"team": "vision", "long": "x" * 300})
+        assert told(run.pk) == {"team": "vision", "long": "x" * 300}
+        assert RunTag.objects.get(run=run, key="long").short == "x" * 200
+
+    def test_became_rows_for_runs_that_were_there_before(self, who: Principal) -> None:
+        run, without = queued(who, tags={"team": "vision"}), queued(who)
+        RunTag.objects.all().delete()
+        import_module("jobs.migrations.0007_spec_tags").to_rows(apps, None)
+        assert (told(run.pk), told(without.pk)) == ({"team": "vision"}, {})
+
+
+class TestTags:
+    def test_are_replaced_and_dropped(self, who: Principal) -> None:
+        run = queued(who, tags={"seed": "1"})
+        tags.put(run, {"seed": "2", "team": "vision"})
+        assert told(run.pk) == {"seed": "2", "team": "vision"}
+        assert (tags.drop(run, ["seed"]), tags.drop(run, ["seed"])) == (1, 0)
+
+    def test_are_not_endlessly_many(self, who: Principal, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(tags, "MOST_OF_A_RUN", 2)
+        run = queued(who, tags={"a": "1"})
+        tags.put(run, {"a": "2", "b": "1"})
+        with pytest.raises(SpecError, match="a run may have 2 tags"):
+            tags.put(run, {"c": "1"})
