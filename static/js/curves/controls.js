@@ -12,7 +12,10 @@ export class Controls {
     this.part("smoothing").addEventListener("input", ({ target }) => change({ smoothing: weightOf(Number(target.value)) }));
     this.part("search").addEventListener("input", ({ target }) => {
       clearTimeout(this.typing);
-      this.typing = setTimeout(() => change({ q: target.value.trim() }), TYPING_MS);
+      this.typing = setTimeout(() => {
+        this.typing = null;
+        change({ q: target.value.trim() });
+      }, TYPING_MS);
     });
     this.part("search").addEventListener("keydown", (event) => event.key === "Enter" && event.preventDefault());
     this.part("reset").addEventListener("click", () => change({ from: null, to: null }, { isStep: true }));
@@ -29,7 +32,7 @@ export class Controls {
     if (document.activeElement !== slider) slider.value = placeOf(state.smoothing);
     slider.setAttribute("aria-valuetext", state.smoothing ? String(state.smoothing) : "off");
     this.part("smoothed").textContent = state.smoothing ? state.smoothing.toFixed(state.smoothing > 0.99 ? 3 : 2) : "off";
-    if (document.activeElement !== this.part("search")) this.part("search").value = state.q;
+    if (!this.typing && document.activeElement !== this.part("search")) this.part("search").value = state.q;
     this.part("reset").hidden = state.from === null;
     this.part("all-keys").hidden = !state.keys.length;
   }
