@@ -89,6 +89,13 @@ class MetricsAdded(TypedDict):
     keys: list[str]
 
 
+class ArtifactsChanged(TypedDict):
+    """Files of this run were stored or deleted. At most once a second for each run."""
+
+    type: Literal["artifacts.changed"]
+    run: str
+
+
 class Hint(TypedDict):
     """You missed something: fetch what you show."""
 
@@ -102,6 +109,6 @@ class AccessChanged(TypedDict):
 
 
 Message = (
-    AccessChanged | AlertChanged | RunChanged | LogAppended | MemberChanged | EventAdded | MetricsAdded | NodeChanged
-    | TelemetrySampled | Hint
+    AccessChanged | AlertChanged | ArtifactsChanged | RunChanged | LogAppended | MemberChanged | EventAdded | MetricsAdded
+    | NodeChanged | TelemetrySampled | Hint
 )

@@ -29,6 +29,7 @@ from jobs.consumers import routes as job_sockets  # noqa: E402
 from live.middleware import stack  # noqa: E402
 from registry.bytes.routes import routes as model_bytes  # noqa: E402
 from registry.mlflow.routes import routes as mlflow_registry  # noqa: E402
+from tracking.artifacts import telling  # noqa: E402
 from tracking.artifacts.routes import routes as artifacts  # noqa: E402
 from tracking.curves.download import routes as curve_files  # noqa: E402
 from tracking.metrics import folding, hints  # noqa: E402
@@ -60,7 +61,10 @@ doors = [
 
 @asynccontextmanager
 async def lifespan(app: object) -> AsyncIterator[None]:
-    work = (signs.write, storing.write, holdings.look, hearing.look, familiar.look, gpu_rows.look, hints.flush, folding.fold_due)
+    work = (
+        signs.write, storing.write, holdings.look, hearing.look, familiar.look, gpu_rows.look, hints.flush, folding.fold_due,
+        telling.flush,
+    )
     async with hearing.listening(app):
         with rounds.going(*work):
             yield

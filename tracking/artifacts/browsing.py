@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import wraps
 from pathlib import PurePosixPath
+from typing import Any
 
 import orjson
 from django.conf import settings
@@ -117,14 +118,23 @@ def _place(who: Caller, address: paths.Address, attempt: int) -> Place:
 
 
 def _figure(row: Row) -> str:
-    """As JSON that may stand inside a page."""
+    """As JSON that may stand inside a page, without the images that would not be loaded."""
     try:
         told = json.loads(blobs.path(row.sha256).read_bytes())  # not orjson, which refuses the NaN that Python writes
     except ValueError as error:
         raise Problem(400, "Bad request", f"{row.path} is not JSON: {error}.") from error
     if not is_figure(told):
         raise Problem(400, "Bad request", f"{row.path} is no plotly figure: it needs the lists 'data' and 'layout'.")
-    return orjson.dumps({"data": told["data"], "layout": told["layout"]}).decode().translate(_ESCAPED)
+    layout = {**told["layout"], "images": [image for image in _listed(told["layout"].get("images")) if _is_here(image)]}
+    return orjson.dumps({"data": told["data"], "layout": layout}).decode().translate(_ESCAPED)
+
+
+def _listed(told: Any) -> list[Any]:
+    return told if isinstance(told, list) else []
+
+
+def _is_here(image: Any) -> bool:
+    return isinstance(image, dict) and str(image.get("source", "")).startswith("data:")
 
 
 def _entries(place: Place, folder: str, names: Sequence[str]) -> list[Entry]:

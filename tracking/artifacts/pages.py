@@ -186,4 +186,4 @@ def _parent(path: str) -> str:
     return "" if parent == "." else parent
 
 
-TAB = Tab("Outputs", context, ("css/artifacts.css",))
+TAB = Tab("Outputs", context, ("css/artifacts.css",), ("js/artifacts/browser.js",), stands=True)

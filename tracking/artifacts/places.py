@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from jobs import outputs
 from jobs.models import Artifact, Run
+from tracking.artifacts import telling
 from tracking.artifacts.paths import MODEL, RUN, Address
 from tracking.callers import Caller
 from tracking.mlflow.errors import DENIED, INVALID, MISSING, MlflowError
@@ -93,12 +94,14 @@ def put(place: Place, path: str, sha256: str, size_bytes: int) -> None:
     with transaction.atomic():
         _check_shape(place.rows, path)
         place.put(path, sha256, size_bytes)
+        _tell(place)
 
 
 def remove(place: Place, path: str) -> int:
     """A file, or a folder with all that is in it ("": everything), in every attempt; how many files went."""
     gone, _ = place.all_rows.filter(path=path).delete()
     inside, _ = below(place.all_rows, path).delete()
+    _tell(place)
     return gone + inside
 
 
@@ -165,6 +168,11 @@ def _checked(caller: Caller, place: Place) -> Place:
             sentence = f"Logging needs the role {Role.CONTRIBUTOR}; you are {caller.role} of {caller.workspace}."
         raise MlflowError(DENIED, sentence)
     return place
+
+
+def _tell(place: Place) -> None:
+    if place.run is not None:
+        telling.changed(place.run.pk)
 
 
 def _check_shape(rows: Rows, path: str) -> None:
