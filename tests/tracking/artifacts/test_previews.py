@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from jobs import outputs
+from tests.registry.builders import blob
+from tests.tracking.builders import logged_run
+from tracking.artifacts.previews import previewing
+from tracking.artifacts.previews.previewing import Preview
+from workspaces import blobs
+
+pytestmark = pytest.mark.django_db
+
+
+def seen(path: str, content: bytes | str | dict[str, Any]) -> Preview:
+    text = json.dumps(content) if isinstance(content, dict) else content
+    data = text.encode() if isinstance(text, str) else text
+    row = outputs.put(logged_run(), 0, path, blob(data), len(data))
+    return previewing.preview(row)
+
+
+class TestText:
+    def test_is_shown_as_it_is(self) -> None:
+        assert seen("logs/train.log", "grün <b>") == Preview("text", text="grün <b>")
+
+    def test_that_is_long_is_cut_between_two_characters(self) -> None:
+        found = seen("a.txt", "ä" * previewing.MOST_TEXT_BYTES)
+        assert (found.kind, found.is_cut, set(found.text)) == ("text", True, {"ä"})
+        assert seen("b.txt", "x" + "ä" * previewing.MOST_TEXT_BYTES).kind == "text"
+
+    @pytest.mark.parametrize("content", [b"\x00\x01", b"\xff\xfe binary"], ids=["NUL", "not UTF-8"])
+    def test_that_is_none_is_not_shown(self, content: bytes) -> None:
+        found = seen("model.bin", content)
+        assert (found.kind, found.sentence) == ("", "There is no preview of this kind of file.")
+
+    def test_whose_bytes_are_lost_is_said_to_be(self) -> None:
+        row = outputs.put(logged_run(), 0, "a.txt", blob(b"lost soon"), 9)
+        blobs.path(row.sha256).unlink()
+        assert "missing on the hub" in previewing.preview(row).sentence
+
+    def test_of_a_page_is_text_and_never_a_page(self) -> None:
+        assert seen("report.html", "<script>").kind == "text"
+
+
+class TestJson:
+    def test_is_laid_out(self) -> None:
+        assert seen("config.json", '{"lr":0.1,"name":"ü"}').text == '{\n  "lr": 0.1,\n  "name": "ü"\n}'
+
+    def test_that_is_broken_is_text(self) -> None:
+        assert seen("config.json", '{"lr": ').text == '{"lr": '
+
+    def test_nested_beyond_reason_is_text(self) -> None:
+        assert seen("deep.json", "[" * 100_000).kind == "text"
+
+    def test_of_plotly_is_a_figure(self) -> None:
+        assert seen("f.json", {"data": [{"type": "bar", "y": [1]}], "layout": {}}).kind == "figure"
+
+    @pytest.mark.parametrize(
+        "told", [{"data": [1], "layout": {}}, {"data": [], "layout": []}, {"data": {}}, {"data": [{"a": 1}]}], ids=str
+    )
+    def test_that_only_resembles_a_figure_is_text(self, told: dict[str, Any]) -> None:
+        assert seen("f.json", told).kind == "text"
+
+
+class TestTables:
+    def test_of_mlflow_are_tables(self) -> None:
+        found = seen("eval.json", {"columns": ["question", "score"], "data": [["why", 0.5], ["how", None]]})
+        assert found.table is not None
+        assert (found.table.columns, found.table.rows) == (["question", "score"], [["why", "0.5"], ["how", "null"]])
+
+    @pytest.mark.parametrize(("path", "sign"), [("a.csv", ","), ("a.csv", ";"), ("a.tsv", "\t")])
+    def test_of_text_show_their_first_rows(self, path: str, sign: str) -> None:
+        found = seen(path, "\n".join(["step" + sign + "loss", *(f"{n}{sign}0.5" for n in range(300))]))
+        assert found.table is not None
+        assert (found.table.columns, found.table.rows[-1], found.is_cut) == (["step", "loss"], ["199", "0.5"], True)
+
+    def test_that_are_cut_lose_their_last_half_row(self) -> None:
+        found = seen("wide.csv", "a,b\n" + f"{'x' * 5000},1\n" * 60)
+        assert found.table is not None
+        assert {row[1] for row in found.table.rows} == {"1"}
+
+    def test_with_rows_of_any_length_stay_straight(self) -> None:
+        found = seen("odd.csv", "a,b\n1\n1,2,3\n")
+        assert found.table is not None
+        assert (found.table.columns, found.table.rows) == (["a", "b", ""], [["1", "", ""], ["1", "2", "3"]])
+
+    def test_that_are_very_wide_are_cut(self) -> None:
+        found = seen("wide.csv", ",".join(map(str, range(500))) + "\n" + "y" * 1000)
+        assert found.table is not None
+        assert (len(found.table.columns), len(found.table.rows[0][0]), found.is_cut) == (60, 301, True)
+
+
+class TestImages:
+    @pytest.mark.parametrize("path", ["a.png", "a.JPG", "a.svg", "a.webp"])
+    def test_are_images_by_their_name(self, path: str) -> None:
+        assert seen(path, b"\x89PNG").kind == "image"
