@@ -13,3 +13,4 @@ class RegistryConfig(AppConfig):
         sweeping.TABLES.append(self.get_model("ModelFile"))
         # What they import needs the models, which are there only now.
         import_string("jobs.telling.FOLLOWERS").append(import_string("registry.exporting.settling.follow"))
+        import_string("workspaces.sections.SECTIONS").append(import_string("registry.shown_keys.SECTION"))

@@ -2,12 +2,20 @@ from __future__ import annotations
 
 from django.urls import path
 
-from registry import views
+from registry.views import making, models, versions
 
+_VERSION = "models/<str:name>/versions/<int:number>/"
 urlpatterns = [
-    path("models/", views.models, name="models"),
-    path("models/<str:name>/", views.model, name="model"),
-    path("models/<str:name>/alias/", views.alias, name="model-alias"),
-    path("register/", views.register, name="register"),
-    path("register/", views.register, name="register-form"),
+    path("models/", models.models, name="models"),
+    path("models/<str:name>/", models.model, name="model"),
+    path("models/<str:name>/alias/", models.alias, name="model-alias"),
+    path("models/<str:name>/describe/", models.describe, name="model-describe"),
+    path("models/<str:name>/protect/", models.protect, name="model-protect"),
+    path("models/<str:name>/delete/", models.delete, name="model-delete"),
+    path(_VERSION, versions.version, name="model-version"),
+    path(f"{_VERSION}change/", versions.change, name="model-version-change"),
+    path(f"{_VERSION}delete/", versions.delete, name="model-version-delete"),
+    path("register/", making.register, name="register"),
+    path("register/", making.register, name="register-form"),
+    path("upload/", making.upload, name="model-upload"),
 ]

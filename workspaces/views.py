@@ -21,6 +21,7 @@ from workspaces.access import WorkspaceRequest, access_changed, needs, principal
 from workspaces.forms import MemberForm, RoleForm, SignInForm, TokenForm
 from workspaces.models import ApiToken, Membership, User
 from workspaces.notifications import channels
+from workspaces.sections import SECTIONS
 from workspaces.states import Role
 
 
@@ -156,6 +157,7 @@ def _settings(request: WorkspaceRequest, **shown: object) -> HttpResponse:
         "roles": list(Role),
         "channel_count": len(found),
         "channels_paused": sum(channel.paused_at is not None for channel in found),
+        "sections": [(section.template, section.told(who)) for section in SECTIONS],
         **shown,
     }
     is_wrong = any(getattr(form, "is_bound", False) for form in shown.values())

@@ -1,25 +1,27 @@
-// A form with data-mount="confirm" asks before it is sent; `data-confirm` is the question, `data-verb` the button.
+// A form with data-mount="confirm" asks before it is sent; `data-confirm` is the question, `data-verb` the button,
+// `data-no` the one that leaves it.
 import { mount } from "./app.js";
 
 mount("confirm", (form) => {
   form.addEventListener("submit", (event) => {
     if (form.dataset.confirmed) return;
     event.preventDefault();
-    ask(form.dataset.confirm, form.dataset.verb, () => {
+    const yes = () => {
       form.dataset.confirmed = "yes";
       form.requestSubmit();
-    });
+    };
+    ask(form.dataset.confirm, form.dataset.verb, yes, form.dataset.no);
   });
 });
 
-function ask(question, verb, onYes) {
+export function ask(question, verb, onYes, keep = "Keep it") {
   const dialog = document.createElement("dialog");
   dialog.className = "th-dialog";
   const [title, ...rest] = question.split("\n");
   const heading = Object.assign(document.createElement("h2"), { textContent: title });
   const text = Object.assign(document.createElement("p"), { textContent: rest.join(" ") });
   const footer = document.createElement("footer");
-  const no = Object.assign(document.createElement("button"), { className: "th-button", textContent: "Keep it", type: "button" });
+  const no = Object.assign(document.createElement("button"), { className: "th-button", textContent: keep, type: "button" });
   const yes = Object.assign(document.createElement("button"), { className: "th-button th-danger", textContent: verb, type: "button" });
   no.addEventListener("click", () => dialog.close());
   yes.addEventListener("click", () => {

@@ -92,11 +92,11 @@ class TestRegisterForm:
         for words in ('value="model.pt"', 'value="digits"', f'value="{run.pk}" selected', '<option value="saved/">'):
             assert words in page, words
 
-    def test_registers_and_goes_to_the_model(self) -> None:
+    def test_registers_and_goes_to_the_version(self) -> None:
         run = run_with("model.pt")
         typed = {"run": run.pk, "path": "model.pt", "name": "digits", "description": "x"}
         answer = client_of(make_contributor()).post("/register/", typed)
-        assert (answer.status_code, answer.headers["Location"]) == (302, "/models/digits/")
+        assert (answer.status_code, answer.headers["Location"]) == (302, "/models/digits/versions/1/")
         assert ModelVersion.objects.get().description == "x"
 
     @pytest.mark.parametrize(

@@ -1,0 +1,110 @@
+"""The page of a version: where it comes from, what is in it, what it is called."""
+
+from __future__ import annotations
+
+import re
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from registry import changing, deleting, stages
+from registry.certificates import facts
+from registry.certificates.issuing import manifest_of, origin_of
+from registry.errors import RegistryError
+from registry.lineage import drawn
+from registry.lookup import versions_of
+from registry.models import ModelVersion
+from registry.scanning.verdicts import verdict
+from registry.views.models import sentence
+from tracking import notes
+from workspaces.access import WorkspaceRequest, needs
+from workspaces.states import Role
+
+TAG = re.compile(r"(?P<key>[^=]+)=(?P<value>.*)", re.DOTALL)
+
+
+@require_safe
+@needs(Role.VIEWER)
+def version(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
+    found = _version(request, name, number)
+    manifest = manifest_of(found)
+    context = {
+        "model": found.model, "version": found, "aliases": found.aliases.order_by("name"),
+        "manifest": manifest, "lineage": drawn(manifest["origin"] if manifest else facts.plain(origin_of(found))),
+        "verdict": verdict(found), "files": _files(found), "flagged": _flagged(found),
+        "description": notes.render(found.description), "tags": sorted(found.tags.items()),
+        "stages": list(stages.STAGES.values()), "derived": found.derived.select_related("model").order_by("-pk"),
+        "may_write": request.principal.may(Role.CONTRIBUTOR), "may_delete": request.principal.may(Role.OWNER),
+        "address": request.build_absolute_uri("/").rstrip("/"),
+    }
+    return render(request, "registry/version.html", context)
+
+
+@require_POST
+@needs(Role.CONTRIBUTOR)
+def change(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
+    """Whichever of description, stage, a tag to set and a tag to remove is given."""
+    found, told = _version(request, name, number), request.POST
+    try:
+        if "description" in told:
+            changing.describe(found, told["description"])
+        if "stage" in told:
+            stages.move(found, told["stage"], request.principal.user, is_owner=request.principal.may(Role.OWNER))
+        if "tag" in told:
+            changing.set_tag(found, *_tag(told["tag"]))
+        if "remove_tag" in told:
+            changing.delete_tag(found, told["remove_tag"])
+    except RegistryError as error:
+        messages.error(request, f"Nothing was changed: {sentence(error)}")
+    except PermissionDenied as error:
+        messages.error(request, str(error))
+    return redirect("model-version", name, number)
+
+
+@require_POST
+@needs(Role.OWNER)
+def delete(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
+    deleting.delete_version(_version(request, name, number), request.principal.user)
+    messages.success(request, f"Deleted {name} version {number}.")
+    return redirect("model", name)
+
+
+def _version(request: WorkspaceRequest, name: str, number: int) -> ModelVersion:
+    versions = versions_of(request.principal.workspace).select_related("created_by", "parent__model", "run__experiment")
+    found = versions.filter(model__name=name, number=number).first()
+    if found is None:
+        raise Http404
+    return found
+
+
+def _files(found: ModelVersion) -> list[dict[str, object]]:
+    scan = found.scan or {}
+    return [
+        {
+            "path": file.path, "size_bytes": file.size_bytes, "sha256": file.sha256, "verdict": verdict(found, file.path),
+            "findings": scan.get(file.path, {}).get("findings", []), "note": scan.get(file.path, {}).get("note", ""),
+        }
+        for file in found.files.all()
+    ]
+
+
+def _flagged(found: ModelVersion) -> str:
+    """What is asked before a download; empty where nothing is to be said."""
+    scan = found.scan or {}
+    bad = sorted(path for path, item in scan.items() if item["verdict"] == "dangerous")
+    if bad:
+        return f"{', '.join(bad[:3])}{' …' if len(bad) > 3 else ''}: loading this can run any program."
+    unread = sorted(path for path, item in scan.items() if item["verdict"] == "unscanned")
+    if unread:
+        return f"{', '.join(unread[:3])}{' …' if len(unread) > 3 else ''}: the scanner could not read all of this."
+    return ""
+
+
+def _tag(text: str) -> tuple[str, str]:
+    told = TAG.fullmatch(text.strip())
+    if told is None:
+        raise RegistryError("tag", "write it as name=value, such as dataset=digits")
+    return told["key"].strip(), told["value"].strip()
