@@ -7,6 +7,11 @@ from typing import Any
 from tests.hub import eventually
 
 
+def address(page: Any) -> str:
+    """As it is now: Playwright's own lags behind what a script has written there."""
+    return str(page.evaluate("location.href"))
+
+
 def chart(page: Any, key: str) -> Any:
     return page.locator(f".cv-chart[data-key='{key}']")
 

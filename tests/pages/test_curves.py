@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.hub import Hub, eventually
-from tests.pages.curves import axes, chart, drag, drawn
+from tests.pages.curves import address, axes, chart, drag, drawn
 from tests.pages.logging import Logged, begin
 
 pytestmark = pytest.mark.browser
@@ -80,7 +80,7 @@ class TestReading:
     def test_a_search_leaves_those_that_are_called_like_that(self, tab: Any, logged: Logged) -> None:
         opened(tab, logged).fill("[data-part=search]", "loss")
         eventually(lambda: tab.locator(".cv-chart").count() == 2)
-        assert "q=loss" in tab.url
+        assert "q=loss" in address(tab)
         tab.fill("[data-part=search]", "nothing like it")
         tab.get_by_text("None of the 4 metrics is called like that.").wait_for()
 
@@ -121,7 +121,7 @@ class TestShowing:
         assert spread[1] < spread[0]
         tab.locator("[data-part=smoothing]").fill("0")
         eventually(lambda: len(drawn(tab, "train/loss")) == 1)
-        assert "smoothing" not in tab.url
+        assert "smoothing" not in address(tab)
 
     def test_both_axes_may_be_logarithmic(self, tab: Any, logged: Logged) -> None:
         opened(tab, logged)
@@ -129,7 +129,7 @@ class TestShowing:
             tab.click(f"[data-part={name}]")
         eventually(lambda: (axes(tab, "train/loss")["x"], axes(tab, "train/loss")["y"]) == ("log", "log"))
         assert axes(tab, "train/loss")["range"][0] == pytest.approx(0)
-        assert "logx=1&logy=1" in tab.url
+        assert "logx=1&logy=1" in address(tab)
 
     def test_the_axis_may_be_time_or_the_time_since_the_run_began(self, tab: Any, logged: Logged) -> None:
         opened(tab, logged)
@@ -144,11 +144,11 @@ class TestShowing:
         tab.fill("[data-part=search]", "train")
         chart(tab, "train/loss").locator(".cv-widen").click()
         drag(tab, "train/loss", 0.25, 0.5)
-        eventually(lambda: "from=" in tab.url and "q=train" in tab.url)
+        eventually(lambda: "from=" in address(tab) and "q=train" in address(tab))
         expected = axes(tab, "train/loss")
         fresh = browser.new_context(storage_state=tab.context.storage_state(), viewport={"width": 1440, "height": 900})
         other = fresh.new_page()
-        other.goto(tab.url)
+        other.goto(address(tab))
         assert axes(other, "train/loss") == expected
         assert other.locator(".cv-chart").count() == tab.locator(".cv-chart").count() == 2
         assert "cv-wide" in chart(other, "train/loss").get_attribute("class")
