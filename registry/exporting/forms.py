@@ -9,6 +9,7 @@ from clusters.visibility import clusters_of
 from jobs.environments import ONNX
 from jobs.wizard.choices import environment_choices
 from registry.exporting.options import ABSOLUTE, RELATIVE, Options, candidates, examples
+from registry.exporting.sources import factories
 from registry.models import ModelVersion
 from workspaces.models import Workspace
 
@@ -41,7 +42,10 @@ class ExportForm(forms.Form):
         required=False, label="Dynamic axes", initial="0=batch",
         widget=forms.Textarea(attrs={"rows": 1, "placeholder": "0=batch"}),
     )
-    factory = forms.CharField(required=False, label="Function that makes the module")
+    factory = forms.CharField(
+        required=False, label="Function that makes the module",
+        widget=forms.TextInput(attrs={"list": "factories", "placeholder": "model:make_model"}),
+    )
     relative = forms.FloatField(label="Relative tolerance", initial=RELATIVE, widget=forms.TextInput(attrs=DECIMAL))
     absolute = forms.FloatField(label="Absolute tolerance", initial=ABSOLUTE, widget=forms.TextInput(attrs=DECIMAL))
     opset = forms.IntegerField(required=False, label="Opset", widget=forms.TextInput(attrs={"inputmode": "numeric"}))
@@ -58,6 +62,7 @@ class ExportForm(forms.Form):
             field.widget.attrs |= {"autocomplete": "off"}
             if HELP[name]:
                 field.widget.attrs["aria-describedby"] = f"id_{name}_helptext"
+        self.factories = factories(version)
         likely = candidates(version)
         rest = [file.path for file in version.files.all() if file.path not in likely]
         self._offer("file", [(path, path) for path in (*likely, *rest)])

@@ -18,6 +18,7 @@ from jobs.models import Snapshot
 from registry.errors import RegistryError
 from registry.exporting.notation import read_dynamic, read_inputs
 from registry.exporting.options import MLMODEL, Options, examples
+from registry.exporting.sources import script_folder, source_of
 from registry.models import ModelFile, ModelVersion
 from workspaces import blobs
 from workspaces.access import Principal
@@ -47,15 +48,13 @@ def pack(version: ModelVersion, options: Options, who: Principal) -> Snapshot:
 
 def asked_for(version: ModelVersion, options: Options, example: str) -> dict[str, Any]:
     """export.json, as the script's wanted.py reads it."""
-    script = str(version.run.spec.get("script", "")) if version.run else ""
-    folder = PurePosixPath(script).parent.as_posix()
     files = _files(version, options.file)
     return {
         "model": version.model.name, "version": version.number, "file": options.file, "factory": options.factory,
         "files": [{"path": file.path, "sha256": file.sha256, "size_bytes": file.size_bytes} for file in files],
         "inputs": [asdict(item) for item in read_inputs(options.inputs)], "dynamic": read_dynamic(options.dynamic),
         "example": example, "relative": options.relative, "absolute": options.absolute, "opset": options.opset,
-        "script_folder": "" if folder == "." or folder.startswith(("/", "..")) else folder,
+        "script_folder": script_folder(version),
     }
 
 
@@ -70,14 +69,11 @@ def _files(version: ModelVersion, chosen: str) -> list[ModelFile]:
 
 
 def _unpack_source(version: ModelVersion, folder: Path) -> None:
-    """The frozen source of the run that made the version; none of a version that was uploaded, or logged from elsewhere."""
-    sha256 = version.run.spec.get("source", {}).get("id", "") if version.run else ""
-    found = Snapshot.objects.filter(workspace=version.model.workspace, sha256=sha256).first() if sha256 else None
-    if found is None or not blobs.exists(found.sha256):
-        return
-    # Its names were checked when it was frozen.
-    with zipfile.ZipFile(blobs.path(found.sha256)) as archive:
-        archive.extractall(folder)
+    found = source_of(version)
+    if found is not None:
+        # Its names were checked when it was frozen.
+        with zipfile.ZipFile(found) as archive:
+            archive.extractall(folder)
 
 
 def _copy_example(version: ModelVersion, options: Options, folder: Path) -> str:

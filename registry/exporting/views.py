@@ -22,8 +22,9 @@ def export(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
     version = _version(request, name, number)
     workspace = request.principal.workspace
     if request.method != "POST":
-        again = _again(version, request)
-        return _page(request, version, ExportForm(version=version, workspace=workspace, initial=again))
+        before = _before(version, request)
+        initial = initial_of(Options.from_json(before.options)) if before else None
+        return _page(request, version, ExportForm(version=version, workspace=workspace, initial=initial), before=before)
     form = ExportForm(request.POST, version=version, workspace=workspace)
     if not form.is_valid():
         return _page(request, version, form, status=422)
@@ -45,15 +46,17 @@ def exports(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
     return render(request, "registry/_exports.html", {"version": version, "may_write": may_write})
 
 
-def _page(request: HttpRequest, version: ModelVersion, form: ExportForm, status: int = 200) -> HttpResponse:
-    context = {"version": version, "model": version.model, "form": form, "has_candidates": bool(candidates(version))}
+def _page(
+    request: HttpRequest, version: ModelVersion, form: ExportForm, *, before: Export | None = None, status: int = 200
+) -> HttpResponse:
+    context = {"version": version, "model": version.model, "form": form, "before": before, "has_candidates": candidates(version)}
     return render(request, "registry/export.html", context, status=status)
 
 
-def _again(version: ModelVersion, request: HttpRequest) -> dict[str, object] | None:
+def _before(version: ModelVersion, request: HttpRequest) -> Export | None:
+    """The export whose options are to be changed."""
     wanted = request.GET.get("again", "")
-    found = Export.objects.filter(version=version, pk=int(wanted)).first() if wanted.isdecimal() and len(wanted) < 19 else None
-    return initial_of(Options.from_json(found.options)) if found else None
+    return Export.objects.filter(version=version, pk=int(wanted)).first() if wanted.isdecimal() and len(wanted) < 19 else None
 
 
 def _version(request: WorkspaceRequest, name: str, number: int) -> ModelVersion:

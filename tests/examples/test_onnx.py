@@ -21,7 +21,7 @@ class Net(nn.Module):
     def forward(self, x):
         return x * 2 if x.sum() > 0 else x - 1
 """
-SAVE = "import os, torch, net\nos.makedirs('outputs')\ntorch.save(net.Net(), 'outputs/net.pt')\n"
+SAVE = "import torch, net\ntorch.save(net.Net(), 'outputs/net.pt')\n"
 
 
 def registered(runs: Runs, run: str, path: str, model: str) -> None:

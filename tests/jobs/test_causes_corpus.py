@@ -21,7 +21,9 @@ UNCERTAIN = {
     "exit_race", "torchrun_child_ended_before_it_told",
 }
 """Where no rank tells an error of its own."""
-NOT_IN_A_LOG = {"out_of_memory", "hung", "package_not_found", "program_not_found", "bus_error", "arithmetic_fault"}
+NOT_IN_A_LOG = {
+    "out_of_memory", "hung", "package_not_found", "program_not_found", "bus_error", "arithmetic_fault", "export_refused",
+}
 """Known by other facts than a rank's log, or tested by themselves."""
 
 

@@ -6,6 +6,13 @@ from jobs.causes.known.row import Known
 
 SCRIPTS = (
     Known(
+        "export_refused", "The model was not exported",
+        "`Export refused: …`, exit code 1",
+        "The model cannot become ONNX as it was asked for.",
+        "Do what the sentence says and export again from the version's page; docs/onnx.md tells what can be exported.",
+        r"^Export refused: ",
+    ),
+    Known(
         "local_rank_argument", "The launcher's --local-rank",
         "`unrecognized arguments: --local-rank=…`, `--local_rank`",
         "torch.distributed.launch adds --local-rank to the script's arguments, and the script does not take it.",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import re
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,10 +37,10 @@ class Converted:
 
 def convert(loaded: Loaded, example: Example, opset: int | None, target: Path) -> Converted:
     """Write the ONNX model to `target`, with its weights beside it where it is too large for one file. Raises Refusal."""
-    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     target.parent.mkdir(parents=True, exist_ok=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    exporter = "torch.jit" if loaded.kind == "torchscript" else "torch.export"
+    say(f"Exporting by {exporter}.")
+    with _quietly():
         if loaded.kind == "torchscript":
             _from_script(loaded.module, example, opset, target)
         else:
@@ -50,14 +53,24 @@ def convert(loaded: Loaded, example: Example, opset: int | None, target: Path) -
         raise Refusal(f"What the exporter wrote is no valid ONNX model: {told(error)}") from error
     imports = {item.domain: item.version for item in onnx.load(str(target), load_external_data=False).opset_import}
     files = {path.name: path.stat().st_size for path in sorted(target.parent.iterdir())}
-    exporter = "torch.jit" if loaded.kind == "torchscript" else "torch.export"
     return Converted(exporter, imports.get("", 0), files)
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """PyTorch's exporters print pages of graphs and advice; what matters of them is in the error that they raise."""
+    logging.disable(logging.WARNING)
+    with warnings.catch_warnings(), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        warnings.simplefilter("ignore")
+        try:
+            yield
+        finally:
+            logging.disable(logging.NOTSET)
 
 
 def _program(module: Any, example: Example) -> Any:
     dims = {name: torch.export.Dim(name) for name in example.sizes}
     shapes = [{axis: dims[name] for axis, name in item.dynamic.items()} for item in example.arguments]
-    say("Following the model with torch.export.")
     try:
         if not example.by_name:
             return torch.export.export(module, example.tensors, dynamic_shapes=tuple(shapes))
@@ -72,7 +85,6 @@ def _from_program(program: Any, example: Example, opset: int | None, target: Pat
     names = [item.name for item in example.arguments]
     axes = [dict(item.dynamic) for item in example.arguments]
     dynamic: Any = dict(zip(names, axes, strict=True)) if example.by_name else tuple(axes)
-    say("Translating to ONNX.")
     try:
         made = torch.onnx.export(
             program, (), input_names=None if example.by_name else names, opset_version=opset,
@@ -84,7 +96,6 @@ def _from_program(program: Any, example: Example, opset: int | None, target: Pat
 
 
 def _from_script(module: Any, example: Example, opset: int | None, target: Path) -> None:
-    say("Translating the TorchScript module to ONNX.")
     try:
         torch.onnx.export(
             module, example.tensors, str(target), dynamo=False, opset_version=opset,

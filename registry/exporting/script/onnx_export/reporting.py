@@ -40,7 +40,7 @@ class Report:
         """Leave the reason behind; the exit code."""
         self.add(refusal=refusal.message, field=refusal.field)
         self.write()
-        say(f"Refused: {refusal.message}")
+        say(f"Export refused: {refusal.message}")
         return REFUSED
 
 
