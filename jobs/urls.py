@@ -3,13 +3,12 @@ from __future__ import annotations
 from django.urls import path
 
 from jobs.exposition.page import MetricsPage
-from jobs.views import actions, catalog, dashboard, deleted, lanes, listing, queue, run, search
+from jobs.views import actions, catalog, dashboard, deleted, lanes, queue, run, search
 
 urlpatterns = [
     path("", dashboard.dashboard, name="dashboard"),
     path("search/", search.search, name="search"),
     path("clusters/<slug:name>/queue/", queue.cluster_queue, name="cluster-queue"),
-    path("runs/", listing.runs, name="runs"),
     path("runs/deleted/", deleted.deleted, name="deleted-runs"),
     path("runs/<int:number>/restore/", deleted.restore, name="run-restore"),
     path("runs/<int:number>/purge/", deleted.purge, name="run-purge"),

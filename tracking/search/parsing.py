@@ -28,8 +28,16 @@ def parse(text: str) -> Node | None:
     if reader.next.kind == "end":
         return None
     found = reader.any_of(0)
-    reader.expect_end("AND or OR")
+    reader.expect_end("AND or OR", "joint")
     return found
+
+
+def parse_key(text: str) -> Key:
+    """`metrics.acc`, `min(metrics.loss)`, `duration`; raises FilterError."""
+    reader = _Reader(text.replace("\x00", " "), "column")
+    key = reader.key()
+    reader.expect_end("nothing else")
+    return key
 
 
 def parse_order(text: str) -> OrderBy:
@@ -86,7 +94,7 @@ class _Reader:
         if self._mark("("):
             found = self.any_of(depth + 1)
             if not self._mark(")"):
-                self._expected("AND, OR or )")
+                self._expected("AND, OR or )", "joint")
             return found
         return self._comparison()
 
@@ -129,7 +137,7 @@ class _Reader:
         elif token.kind in ("word", "ticks", "string") and not (token.kind == "word" and token.text.upper() in RESERVED):
             key = Key(Kind.ATTRIBUTE, OTHER_NAMES.get(token.text, token.text))
         else:
-            self._expected("a key such as metrics.loss, params.lr or state")
+            self._expected("a key such as metrics.loss, params.lr or state", "key")
         self._known(key, token)
         self._at += 1
         return key
@@ -151,7 +159,7 @@ class _Reader:
         if self.word("NOT"):
             return "NOT IN" if self.word("IN") else self._expected("IN")
         if not self.word("IS"):
-            self._expected(", ".join(OPERATORS[key.type]))
+            self._expected(", ".join(OPERATORS[key.type]), "operator", key)
         if self.word("NOT"):
             return "IS NOT NULL" if self.word("NULL") else self._expected("NULL")
         return "IS NULL" if self.word("NULL") else self._expected("NULL or NOT NULL")
@@ -169,7 +177,7 @@ class _Reader:
         if operator not in ("IN", "NOT IN"):
             return self._scalar(key, operator)
         if not self._mark("("):
-            self._expected("( before the list of values")
+            self._expected("( before the list of values", "list", key)
         found = [self._scalar(key, operator)]
         while self._mark(","):
             found.append(self._scalar(key, operator))
@@ -180,7 +188,7 @@ class _Reader:
     def _scalar(self, key: Key, operator: str) -> str | int | float | bool:
         token = self.next
         if token.kind not in ("string", "number", "word"):
-            self._expected("a value")
+            self._expected("a value", "value", key)
         found = value_of(key, operator, token)
         if found.trouble:
             self.refuse(found.trouble, token.at)
@@ -202,14 +210,14 @@ class _Reader:
             return True
         return False
 
-    def expect_end(self, wanted: str) -> None:
+    def expect_end(self, wanted: str, kind: str = "") -> None:
         if self.next.kind != "end":
-            self._expected(f"{wanted}, or the end")
+            self._expected(f"{wanted}, or the end", kind)
 
-    def _expected(self, wanted: str) -> NoReturn:
+    def _expected(self, wanted: str, kind: str = "", key: Key | None = None) -> NoReturn:
         token = self.next
         found = "it ends here" if token.kind == "end" else f"{self._text[token.at : token.at + 40].split()[0]!r} stands here"
-        self.refuse(f"Expected {wanted}; {found}")
+        raise FilterError(f"Expected {wanted}; {found}", token.at, self._text, self._field, wanted=kind, key=key)
 
     def refuse(self, message: str, at: int | None = None) -> NoReturn:
         raise FilterError(message, self.next.at if at is None else at, self._text, self._field)

@@ -1,0 +1,45 @@
+"""The form under which runs are chosen in the table."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_POST
+
+from tracking.history import bulk
+from trainhub_launch.errors import SpecError
+from workspaces.access import WorkspaceRequest, needs
+from workspaces.states import Role
+
+
+@require_POST
+@needs(Role.VIEWER)
+def act(request: WorkspaceRequest) -> HttpResponse:
+    asked = request.POST
+    numbers = [int(text) for text in asked.getlist("run") if text.isascii() and text.isdecimal() and len(text) < 10]
+    verb = asked.get("verb", "")
+    if verb == "compare":
+        return redirect(f"{reverse('compare')}?{urlencode({'runs': ','.join(map(str, numbers))})}")
+    try:
+        report = bulk.act(request.principal, verb, numbers, key=asked.get("key", ""), value=asked.get("value", ""))
+    except bulk.NotAllowed as error:
+        raise PermissionDenied(str(error)) from error
+    except SpecError as error:
+        messages.error(request, f"Nothing was done. {error.field.capitalize()}: {error.message}.")
+    else:
+        for went_well, sentence in report.sentences():
+            (messages.success if went_well else messages.error)(request, sentence)
+    return redirect(_back(request))
+
+
+def _back(request: WorkspaceRequest) -> str:
+    """To the table as it was; never to another site."""
+    wanted = request.POST.get("next", "")
+    is_ours = wanted.startswith("/") and url_has_allowed_host_and_scheme(wanted, allowed_hosts=None)
+    return wanted if is_ours else reverse("runs")

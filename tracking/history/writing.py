@@ -1,0 +1,36 @@
+"""Numbers as the table writes them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+
+def figure(value: float) -> str:
+    """Four digits that say something: `0.9123`, `1.2e-05`, `123457`."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else ("∞" if value > 0 else "−∞")
+    if value == 0 or 1e-3 <= abs(value) < 1e6:
+        return f"{value:.4g}" if abs(value) < 1e4 else f"{value:.0f}"
+    return f"{value:.3g}"
+
+
+def mean_and_spread(values: Sequence[float]) -> tuple[float, float | None]:
+    """Mean, and the sample's standard deviation where there are two at least. `values` is not empty."""
+    array = np.asarray(values, np.float64)
+    with np.errstate(invalid="ignore"):
+        return float(array.mean()), float(array.std(ddof=1)) if len(array) > 1 else None
+
+
+def spread_figure(mean: float, spread: float | None) -> str:
+    """`0.912 ± 0.004`: the mean as exactly as its spread allows."""
+    if spread is None or not math.isfinite(spread) or not math.isfinite(mean):
+        return figure(mean)
+    if spread == 0:
+        return f"{figure(mean)} ± 0"
+    digits = 1 - math.floor(math.log10(spread))
+    if 0 <= digits <= 6 and abs(mean) < 1e6:
+        return f"{mean:.{digits}f} ± {spread:.{digits}f}"
+    return f"{figure(mean)} ± {figure(spread)}"

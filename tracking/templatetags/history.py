@@ -1,0 +1,32 @@
+"""What the templates of the run table ask."""
+
+from __future__ import annotations
+
+from django import template
+
+from tracking.history.question import Question
+from tracking.search.tree import Key
+from tracking.search.words import Kind
+
+register = template.Library()
+
+
+@register.simple_tag
+def spelled(kind: str, name: str, part: str = "last") -> str:
+    """A key as filters and addresses spell it."""
+    return str(Key(Kind(kind), name, part))
+
+
+@register.filter
+def words(text: str) -> list[str]:
+    return text.split()
+
+
+@register.simple_tag
+def reset_columns(question: Question) -> str:
+    return question.address(columns=())
+
+
+@register.simple_tag
+def ungrouped(question: Question) -> str:
+    return question.address(groups=(), order=())
