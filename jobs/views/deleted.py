@@ -40,10 +40,11 @@ class Row:
 def deleted(request: WorkspaceRequest) -> HttpResponse:
     workspace = request.principal.workspace
     page = Paginator(roots(workspace), ON_A_PAGE).get_page(request.GET.get("page"))
-    measured = occupied.bytes_of(occupied.with_parts(page.object_list))
+    runs = list(page.object_list)
+    measured = occupied.bytes_of(occupied.with_parts(runs))
     context = {
         "page": page,
-        "rows": [Row(run, _due_at(run.deleted_at), measured[run.number]) for run in page.object_list],
+        "rows": [Row(run, _due_at(run.deleted_at), measured[run.number]) for run in runs],
         "experiments": _experiments(workspace) if page.number == 1 else [],
         "may_act": request.principal.may(Role.CONTRIBUTOR),
         "may_purge": request.principal.may(Role.OWNER),
@@ -125,8 +126,8 @@ def _experiments(workspace: Workspace) -> list[Row]:
     return [Row(item, _due_at(item.deleted_at), measured.get(item.pk), item.count) for item in found.order_by("-deleted_at")]
 
 
-def _due_at(deleted_at: datetime) -> datetime | None:
-    return None if deleted_at == GONE else purging.due_at(deleted_at)
+def _due_at(deleted_at: datetime | None) -> datetime | None:
+    return None if deleted_at is None or deleted_at == GONE else purging.due_at(deleted_at)
 
 
 def _deleted_run(who: Principal, number: int) -> Run:

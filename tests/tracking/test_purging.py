@@ -14,10 +14,11 @@ from django.db import models
 from django.utils import timezone
 
 from clusters.models import KeptSeries, Lease
-from jobs import deleting, logstore, occupied, purging
+from jobs import deleting, launching, logstore, occupied, purging
 from jobs.belongings import BELONGINGS
 from jobs.errors import Conflict
 from jobs.models import Artifact, Experiment, Run, RunTag, Snapshot
+from jobs.wizard import drafts
 from registry.models import ModelFile, ModelVersion, RegisteredModel
 from tests.jobs.builders import Played, launched, node
 from tests.jobs.test_deleting import logged
@@ -25,6 +26,7 @@ from tests.people import make_contributor, principal_of
 from tracking.metrics.appending import Point, append
 from tracking.models import LoggedModel, LoggedModelFile, Metric, MetricBlock, MetricSlice, Param, UsageEntry
 from tracking.usage import accounting
+from trainhub_launch.errors import SpecError
 from workspaces import blobs, sweeping
 from workspaces.access import Principal
 
@@ -74,8 +76,8 @@ class TestPurge:
         deleting.delete(run, who.user)
         assert purge(timezone.now() + timedelta(days=29)) == 0
         assert purge() == 1
-        left = [model.__name__ for model in (*_of_runs(), Run, KeptSeries, Snapshot) if model._default_manager.exists()]
-        assert left == ["UsageEntry"]
+        tables: set[type[models.Model]] = {*_of_runs(), Run, KeptSeries, Snapshot}
+        assert {model for model in tables if model._default_manager.exists()} == {UsageEntry}
         assert not logstore.folder(run.pk).exists()
         assert not any(blobs.exists(sha256) for sha256 in stored)
         assert purge() == 0
@@ -133,7 +135,7 @@ class TestPurge:
     def test_goes_on_where_it_was_broken_off(self, who: Principal, after: int, monkeypatch: pytest.MonkeyPatch) -> None:
         run = rich(who)
         deleting.delete(run, who.user)
-        removed = []
+        removed: list[type[models.Model]] = []
 
         def broken(self: models.QuerySet[Any], original: Any = models.QuerySet.delete) -> Any:
             if len(removed) == after:
@@ -218,3 +220,21 @@ def _cascading(model: type[models.Model]) -> set[type[models.Model]]:
     return found
 
 
+
+
+class TestSources:
+    def test_that_a_draft_names_stay(self, who: Principal) -> None:
+        run = rich(who)
+        draft = drafts.start(who, launching.clone_spec(run))
+        deleting.delete(run, who.user)
+        purge()
+        assert blobs.exists(run.spec["source"]["id"])
+        draft.delete()
+
+    def test_that_went_with_a_run_are_refused_at_the_next_submission(self, who: Principal) -> None:
+        run = rich(who)
+        spec = launching.clone_spec(run)
+        deleting.delete(run, who.user)
+        purge()
+        with pytest.raises(SpecError, match="upload"):
+            launching.submit(spec, who)

@@ -75,7 +75,7 @@ def _changes(same: Sequence[Match], old_end: int, new_end: int) -> list[tuple[in
     for match in [*same, Match(old_end, new_end, 0)]:
         if (old, new) != (match.old, match.new):
             found.append((old, match.old, new, match.new))
-        old, new = match.old + match.count, match.new + match.count
+        old, new = match.old + match.size, match.new + match.size
     return found
 
 

@@ -13,11 +13,11 @@ SMALL = 200 * 200
 
 
 class Match(NamedTuple):
-    """`count` equal lines, from `old` and from `new` on."""
+    """`size` equal lines, from `old` and from `new` on."""
 
     old: int
     new: int
-    count: int
+    size: int
 
 
 class _Part(NamedTuple):
@@ -41,7 +41,7 @@ def matches(old: Sequence[str], new: Sequence[str]) -> list[Match]:
             parts += _between(part, anchors)
         elif (part.old_end - part.old) * (part.new_end - part.new) <= SMALL:
             found += _each_with_each(old, new, part)
-    return _joined(sorted(match for match in found if match.count))
+    return _joined(sorted(match for match in found if match.size))
 
 
 def _trimmed(old: Sequence[str], new: Sequence[str], part: _Part) -> tuple[_Part, list[Match]]:
@@ -108,8 +108,8 @@ def _joined(found: Sequence[Match]) -> list[Match]:
     joined: list[Match] = []
     for match in found:
         last = joined[-1] if joined else None
-        if last is not None and (last.old + last.count, last.new + last.count) == (match.old, match.new):
-            joined[-1] = Match(last.old, last.new, last.count + match.count)
+        if last is not None and (last.old + last.size, last.new + last.size) == (match.old, match.new):
+            joined[-1] = Match(last.old, last.new, last.size + match.size)
         else:
             joined.append(match)
     return joined

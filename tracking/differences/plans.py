@@ -75,4 +75,4 @@ def _ran(runs: Sequence[Run]) -> dict[str, LaunchPlan]:
     """The plan of each run's last attempt, where that was started."""
     attempts = {run.pk: run.attempt for run in runs}
     rows = Attempt.objects.filter(run__in=attempts, plan__isnull=False).values_list("run_id", "number", "plan")
-    return {pk: LaunchPlan.from_json(plan) for pk, number, plan in rows if number == attempts[pk]}
+    return {pk: LaunchPlan.from_json(plan) for pk, number, plan in rows if plan and number == attempts[pk]}

@@ -1,4 +1,5 @@
-"""Facts of runs side by side: a row a fact, a cell a run, the first run being what the others are held against."""
+"""Facts of runs side by side: a row a fact, a cell a run. The first run of which any are known is what the others are held
+against."""
 
 from __future__ import annotations
 
@@ -20,10 +21,12 @@ def sheet(runs: Sequence[Run], facts: Mapping[str, Facts], order: Sequence[str] 
 
 
 def _row(name: str, runs: Sequence[Run], facts: Mapping[str, Facts]) -> Row:
-    values = [facts.get(run.pk, {}).get(name) for run in runs]
-    return Row(name, tuple(_cell(value, values[0]) for value in values))
+    """A run of which nothing at all is known differs in nothing: that is said once, not in every row."""
+    known = [run for run in runs if facts.get(run.pk)]
+    base = facts[known[0].pk].get(name) if known else None
+    return Row(name, tuple(_cell(facts.get(run.pk, {}).get(name), base, is_known=run in known) for run in runs))
 
 
-def _cell(value: str | None, base: str | None) -> Cell:
+def _cell(value: str | None, base: str | None, *, is_known: bool) -> Cell:
     short = value if value is None or len(value) <= SHOWN_CHARACTERS else f"{value[:SHOWN_CHARACTERS]} …"
-    return Cell(short, value or "", value != base)
+    return Cell(short, value or "", is_known and value != base)

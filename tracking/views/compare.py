@@ -17,6 +17,7 @@ from tracking.comparing.shown import Choice, ShownRun, choose, placed, wanted_of
 from tracking.curves.choosing import MOST_RUNS, chosen
 from tracking.curves.listing import listing
 from tracking.curves.spread import Groups, groups_of
+from tracking.differences.pages import KINDS
 from trainhub_launch.errors import SpecError
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
@@ -97,7 +98,7 @@ def _context(choice: Choice, by: str, groups: Groups | None, opened: str | None)
         "grouping": relations.groupings(runs, params, by if groups is not None else "") if len(runs) > 1 else (),
         "params": params, "tags": tables.tags(runs), "attributes": tables.attributes(runs), "figures": found,
         "has_curves": bool(found), "relations": relations.relations(shown, params, found),
-        "sections": _sections(opened), "names": _joined(names),
+        "sections": _sections(opened), "differences": _differences(opened), "names": _joined(names),
     }
 
 
@@ -107,6 +108,11 @@ def _sections(opened: str | None) -> dict[str, Section]:
         section.name: replace(section, is_open=section.is_usual if names is None else section.name in names)
         for section in SECTIONS
     }
+
+
+def _differences(opened: str | None) -> list[Section]:
+    names = set() if opened is None else set(opened.split(","))
+    return [Section(kind, kinds.word, is_usual=False, is_open=kind in names, kind=kind) for kind, kinds in KINDS.items()]
 
 
 def _without(item: ShownRun, shown: Sequence[ShownRun]) -> Mapping[str, str]:

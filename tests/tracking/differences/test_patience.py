@@ -13,8 +13,8 @@ def rebuilt(old: list[str], new: list[str]) -> list[str]:
     """The new text out of the old one and what lies between the matches."""
     found, at = [], 0
     for match in matches(old, new):
-        found += new[at : match.new] + old[match.old : match.old + match.count]
-        at = match.new + match.count
+        found += new[at : match.new] + old[match.old : match.old + match.size]
+        at = match.new + match.size
     return found + new[at:]
 
 
@@ -29,10 +29,10 @@ class TestMatches:
             new.insert(chance.randrange(len(new) + 1), chance.choice(words))
         found = matches(old, new)
         for match in found:
-            assert old[match.old : match.old + match.count] == new[match.new : match.new + match.count]
+            assert old[match.old : match.old + match.size] == new[match.new : match.new + match.size]
         for one, other in pairwise(found):
-            assert one.old + one.count <= other.old
-            assert one.new + one.count <= other.new
+            assert one.old + one.size <= other.old
+            assert one.new + one.size <= other.new
         assert rebuilt(old, new) == new
 
     def test_of_equal_texts_are_one(self) -> None:
