@@ -4,6 +4,7 @@ import { clock, duration, relative } from "./formats.js";
 import { topicSocket } from "./socket.js";
 import "./confirm.js";
 import "./keys.js";
+import "./mlflow-links.js";
 
 const THEMES = ["system", "light", "dark"];
 
