@@ -38,7 +38,7 @@ class Curves {
       needed: (charts) => this.#need(charts),
       widened: (chart, isWide) => this.#widened(chart, isWide),
       folded: () => this.#folded(),
-      hidden: (ids) => this.change({ hide: this.runs.filter(({ run }) => ids.has(run)).map(({ number }) => String(number)) }),
+      hidden: (ids) => this.change({ hide: this.#named().filter(([id]) => ids.has(id)).map(([, name]) => name) }),
     });
     this.controls = new Controls(element, (changes, options) => this.change(changes, options));
     this.following = new Following({ added: (keys) => this.#added(keys), changed: () => this.relist() });
@@ -79,12 +79,18 @@ class Curves {
     return this.runs.map(({ run, number, name }) => [run, { label: isNumbered ? `${number} · ${name}` : name, title: `Run ${number}, ${name}` }]);
   }
 
+  /** [id, what the address calls it]: a run's number, or which of the groups it is. */
+  #named() {
+    if (this.groups) return this.groups.map(({ id }, place) => [id, String(place + 1)]);
+    return this.runs.map(({ run, number }) => [run, String(number)]);
+  }
+
   /** From the address, as a link or the way back has it. */
   #restore() {
     const before = this.state;
     this.state = read();
     const hidden = new Set(this.state.hide);
-    if (!this.groups) this.board.legend.hide(this.runs.filter(({ number }) => hidden.has(String(number))).map(({ run }) => run));
+    this.board.legend.hide(this.#named().filter(([, name]) => hidden.has(name)).map(([id]) => id));
     this.#apply(before);
     this.board.choose();
   }

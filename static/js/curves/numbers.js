@@ -9,6 +9,7 @@ export function number(value) {
   if (!Number.isFinite(value)) return number(String(value));
   const size = Math.abs(value);
   if (Number.isInteger(value) && size < 1e9) return value.toLocaleString("en").replace("-", "−");
+  if (size >= 1000 && size < 1e6) return value.toFixed(0).replace("-", "−");
   const text = size >= 1e6 || size < 1e-4 ? value.toExponential(DIGITS - 1) : value.toPrecision(DIGITS);
   return trimmed(text).replace("e+", "e").replaceAll("-", "−");
 }
