@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 from typing import Any
@@ -61,6 +62,44 @@ class TestShapes:
         answer = await me.ask("runs/get", {"run_id": "f" * 32})
         assert answer.status_code == 404
         assert answer.json() == {"error_code": "RESOURCE_DOES_NOT_EXIST", "message": f"Run with id={'f' * 32} not found"}
+
+
+class TestData:
+    async def test_that_runs_read_is_summed_up_by_experiment(self, me: Caller) -> None:
+        run = await me.run()
+        dataset = {"name": "digits", "digest": "0f", "source_type": "http", "source": "https://example.org"}
+        asked = {"run_id": run, "datasets": [{"tags": [{"key": "mlflow.data.context", "value": "training"}], "dataset": dataset}]}
+        for _ in range(2):
+            await me.told("runs/log-inputs", asked)
+        told = (await me.told("runs/get", {"run_id": run}))["run"]
+        assert told["inputs"]["dataset_inputs"] == asked["datasets"]
+        experiment = told["info"]["experiment_id"]
+        summary = {"experiment_id": experiment, "name": "digits", "digest": "0f", "context": "training"}
+        assert await me.told("experiments/search-datasets", {"experiment_ids": [experiment]}) == {"dataset_summaries": [summary]}
+
+    @pytest.mark.parametrize("wrong", [{"name": ""}, {"name": "n" * 501}, {"digest": "d" * 37}, {"source": None}])
+    async def test_that_is_none_is_refused_whole(self, me: Caller, wrong: dict[str, Any]) -> None:
+        run = await me.run()
+        good = {"name": "digits", "digest": "0f", "source_type": "http", "source": "https://example.org"}
+        found = await me.refused("runs/log-inputs", {"run_id": run, "datasets": [{"dataset": good}, {"dataset": good | wrong}]})
+        assert (found.code, f"datasets[1].dataset.{next(iter(wrong))}" in found.message) == ("INVALID_PARAMETER_VALUE", True)
+        assert (await me.told("runs/get", {"run_id": run}))["run"]["inputs"] == {}
+
+
+class TestModelsOfOlderClients:
+    async def test_are_entries_of_a_tag(self, me: Caller) -> None:
+        run = await me.run()
+        model = {"run_id": run, "artifact_path": "model", "utc_time_created": "2026-01-01", "flavors": {"sklearn": {}}}
+        for _ in range(2):
+            await me.told("runs/log-model", {"run_id": run, "model_json": json.dumps(model)})
+        told = (await me.told("runs/get", {"run_id": run}))["run"]["data"]["tags"]
+        value = next(tag["value"] for tag in told if tag["key"] == "mlflow.log-model.history")
+        assert json.loads(value) == [model, model]
+
+    @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"run_id": "x"}'])
+    async def test_are_refused_where_they_say_too_little(self, me: Caller, text: str) -> None:
+        found = await me.refused("runs/log-model", {"run_id": await me.run(), "model_json": text})
+        assert found.code == "INVALID_PARAMETER_VALUE"
 
 
 class TestHistories:
@@ -124,9 +163,27 @@ class TestCosts:
 
     async def test_what_is_logged_by_many_at_once_is_all_there(self, me: Caller) -> None:
         run = await me.run()
-        for step in range(50):
-            await me.told("runs/log-metric", {"run_id": run, "key": "loss", "value": 1.0, "timestamp": NOW + step, "step": step})
-        assert (await Metric.objects.aget(run_id=run, key="loss")).count == 50
+        asked = [{"run_id": run, **point} for point in points(50)]
+        tag = {"key": "a", "value": "1"}
+        batches = [{"run_id": run, "metrics": points(10, f"m{number}"), "tags": [tag]} for number in range(10)]
+        await asyncio.gather(
+            *(me.told("runs/log-metric", item) for item in asked), *(me.told("runs/log-batch", item) for item in batches)
+        )
+        counts = {metric.key: metric.count async for metric in Metric.objects.filter(run_id=run)}
+        assert counts == {"loss": 50, **{f"m{number}": 10 for number in range(10)}}
+
+    async def test_of_two_who_say_the_same_param_one_is_believed(self, me: Caller) -> None:
+        run = await me.run()
+        answers = await asyncio.gather(
+            *(me.ask("runs/log-parameter", {"run_id": run, "key": "lr", "value": str(number)}) for number in range(4))
+        )
+        assert sorted(answer.status_code for answer in answers) == [200, 400, 400, 400]
+
+    async def test_experiments_made_at_once_under_one_name_are_one(self, me: Caller) -> None:
+        answers = await asyncio.gather(*(me.ask("experiments/create", {"name": "birds"}) for _ in range(4)))
+        assert sorted(answer.status_code for answer in answers) == [200, 400, 400, 400]
+        codes = {answer.json().get("error_code") for answer in answers}
+        assert codes == {None, "RESOURCE_ALREADY_EXISTS"}
 
 
 def queries() -> int:
