@@ -1,10 +1,13 @@
-// The files of a run: the page fetches them anew when there are others, but not from under somebody who is choosing.
+// The files of a run: the page fetches them anew when there are others, but not from under somebody who is choosing or looking.
 
 import { mount } from "../app.js";
 
 mount("files", (element) => {
+  const isInUse = () => element.querySelector("input:checked, iframe") !== null;
   element.addEventListener("htmx:beforeRequest", (event) => {
-    const isChoosing = element.querySelector("input:checked, iframe") !== null;
-    if (event.detail.elt === element && isChoosing) event.preventDefault();
+    if (event.detail.elt === element && isInUse()) event.preventDefault();
+  });
+  element.addEventListener("htmx:beforeSwap", (event) => {
+    if (event.detail.requestConfig.elt === element && isInUse()) event.preventDefault();
   });
 });

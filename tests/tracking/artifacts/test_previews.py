@@ -59,7 +59,10 @@ class TestJson:
         assert seen("f.json", {"data": [{"type": "bar", "y": [1]}], "layout": {}}).kind == "figure"
 
     @pytest.mark.parametrize(
-        "told", [{"data": [1], "layout": {}}, {"data": [], "layout": []}, {"data": {}}, {"data": [{"a": 1}]}], ids=str
+        "told",
+        [{"data": [1], "layout": {}}, {"data": [], "layout": []}, {"data": {}}, {"data": [{"a": 1}]},
+         {"data": [{"type": "choroplethmap"}], "layout": {}}],
+        ids=str,
     )
     def test_that_only_resembles_a_figure_is_text(self, told: dict[str, Any]) -> None:
         assert seen("f.json", told).kind == "text"

@@ -20,6 +20,8 @@ MOST_TEXT_BYTES = 200 * 1024
 MOST_JSON_BYTES = 20 * 1024 * 1024
 MOST_IMAGE_BYTES = 50 * 1024 * 1024
 MARKDOWN = (".md", ".markdown")
+MAPS = ("scattergeo", "scattermap", "choropleth", "densitymap")
+"""Kinds of traces."""
 _LONGEST_CHARACTER_BYTES = 4
 
 
@@ -55,10 +57,12 @@ def preview(row: Row) -> Preview:
 
 
 def is_figure(told: Any) -> bool:
-    """Whether plotly can draw it: a list of traces, each an object, and an object for the layout."""
+    """Whether plotly can draw it here: a list of traces, each an object, and an object for the layout. Maps it would have to
+    fetch from elsewhere."""
     if not isinstance(told, dict) or not isinstance(told.get("data"), list) or not isinstance(told.get("layout", {}), dict):
         return False
-    return "layout" in told and all(isinstance(trace, dict) for trace in told["data"])
+    traces = told["data"]
+    return "layout" in told and all(isinstance(trace, dict) and not str(trace.get("type")).startswith(MAPS) for trace in traces)
 
 
 def _of_json(told: Any) -> Preview:
