@@ -1,6 +1,6 @@
 """The process that reads strangers' files: little memory, little time, no secrets. One JSON line per file, as asked for on stdin.
 
-In: one line of JSON, [[path, name], …]. Out: [index, {"verdict", "findings", "note"}].
+In: one line, {"files": [[path, name], …], "seconds" (each), "memory_bytes"}. Out: [index, {"verdict", "findings", "note"}].
 """
 
 from __future__ import annotations
@@ -15,26 +15,23 @@ from types import FrameType
 from registry.scanning.reading import Verdict, verdict_of
 from registry.scanning.words import UNSCANNED
 
-MOST_MEMORY_BYTES = 2 * 1024**3
-FILE_S = 60
-TOO_LONG = f"The scanner gave up after {FILE_S} seconds."
-
 
 def main() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
+    told = json.loads(sys.stdin.readline())
+    resource.setrlimit(resource.RLIMIT_AS, (told["memory_bytes"], told["memory_bytes"]))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGALRM, _stop)
-    for index, (path, name) in enumerate(json.loads(sys.stdin.readline())):
-        sys.stdout.write(json.dumps([index, _within(path, name).to_json()]) + "\n")
+    for index, (path, name) in enumerate(told["files"]):
+        sys.stdout.write(json.dumps([index, _within(path, name, told["seconds"]).to_json()]) + "\n")
         sys.stdout.flush()
 
 
-def _within(path: str, name: str) -> Verdict:
-    signal.alarm(FILE_S)
+def _within(path: str, name: str, seconds: int) -> Verdict:
+    signal.alarm(seconds)
     try:
         return verdict_of(Path(path), name)
     except TooLong:
-        return Verdict(UNSCANNED, note=TOO_LONG)
+        return Verdict(UNSCANNED, note=f"The scanner gave up after {seconds} seconds.")
     finally:
         signal.alarm(0)
 

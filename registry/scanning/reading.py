@@ -121,7 +121,7 @@ def _incomplete(found: ScanResult, complaints: list[str], extension: str) -> boo
     if found.scan_err or any(text.startswith(("Invalid file", "ERROR: parsing")) for text in complaints):
         return True
     is_no_pickle = any(text.startswith("WARNING: could not parse") for text in complaints)
-    return is_no_pickle and not found.globals and extension in PICKLES
+    return is_no_pickle and not found.globals and extension in (*PICKLES, ".pt", ".pth")
 
 
 def _judged(found: ScanResult, lambdas: bool, incomplete: bool) -> Verdict:

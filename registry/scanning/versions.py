@@ -15,7 +15,6 @@ from django.db import transaction
 from django.utils import timezone
 
 from registry.models import ModelFile, ModelVersion
-from registry.scanning.child import FILE_S
 from registry.scanning.reading import may_hold_pickle
 from registry.scanning.words import CLEAN, UNSCANNED, worst
 from workspaces import blobs
@@ -36,7 +35,7 @@ Scan = dict[str, dict[str, Any]]
 
 def scan(version_id: int) -> None:
     """Scan that version, unless that has been done; twice at once does no harm."""
-    version = ModelVersion.objects.filter(pk=version_id, scan=None).first()
+    version = ModelVersion.objects.filter(pk=version_id, scan__isnull=True).first()
     if version is None:
         return
     found = verdicts(list(version.files.all()))
@@ -48,7 +47,7 @@ def scan(version_id: int) -> None:
 
 
 def scan_missed() -> None:
-    waiting = ModelVersion.objects.filter(scan=None, created_at__lt=timezone.now() - MISSED_AFTER)
+    waiting = ModelVersion.objects.filter(scan__isnull=True, created_at__lt=timezone.now() - MISSED_AFTER)
     for version_id in list(waiting.order_by("pk").values_list("pk", flat=True)[:MOST_AT_ONCE]):
         scan(version_id)
 
@@ -77,11 +76,13 @@ def verdicts(files: Iterable[ModelFile]) -> Scan:
 
 def _read(files: list[ModelFile]) -> list[dict[str, Any]]:
     """Of the first files, at least of one: where the process dies, the one at which it died cannot be scanned."""
-    asked = json.dumps([[str(blobs.path(file.sha256)), file.path] for file in files]) + "\n"
+    listed = [[str(blobs.path(file.sha256)), file.path] for file in files]
+    seconds = settings.MODEL_SCAN_SECONDS
+    asked = json.dumps({"files": listed, "seconds": seconds, "memory_bytes": settings.MODEL_SCAN_MEMORY_BYTES}) + "\n"
     try:
         done = subprocess.run(
             [sys.executable, "-m", "registry.scanning.child"], input=asked, capture_output=True, text=True, check=False,
-            cwd=settings.BASE_DIR, env=BARE, timeout=min(MOST_S, FILE_S * len(files) + 30),
+            cwd=settings.BASE_DIR, env=BARE, timeout=min(MOST_S, seconds * len(files) + 30),
         )
         output, note = done.stdout, "The scanner broke off at this file."
     except subprocess.TimeoutExpired as error:

@@ -1,13 +1,20 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from asgiref.sync import sync_to_async
 from httpx import ASGITransport, AsyncClient, Response
 
 from registry.aliases import set_alias
+from registry.models import ModelVersion
 from registry.registering import register
+from registry.scanning import versions
 from tests.people import make_contributor, make_person, make_viewer, make_workspace, token_of
 from tests.registry.builders import add_output, run_with
+from tests.registry.downloads import verified
 from trainhub.asgi import application
 from workspaces import blobs
 from workspaces.states import Role
@@ -86,3 +93,47 @@ class TestDownload:
         answer = await get("1/files/page.html", token)
         assert answer.status_code == 404
         assert "backup" in answer.json()["detail"]
+
+
+class TestWhole:
+    async def test_a_zip_with_its_certificate_that_verifies(self, tmp_path: Path) -> None:
+        token = await prepared()
+        answer = await get("production/zip", token)
+        assert answer.headers["content-disposition"] == "attachment; filename*=UTF-8''digits-1.zip"
+        assert int(answer.headers["content-length"]) == len(answer.content)
+        (tmp_path / "got.zip").write_bytes(answer.content)
+        assert verified(tmp_path / "got.zip").status == 0
+
+    async def test_goes_on_where_it_broke_off(self) -> None:
+        token = await prepared()
+        whole = (await get("1/zip", token)).content
+        rest = await get("1/zip", token, Range="bytes=100-")
+        assert (rest.status_code, rest.content) == (206, whole[100:])
+
+    async def test_the_papers_can_be_had_alone(self) -> None:
+        token = await prepared()
+        certificate, signature = await get("1/certificate", token), await get("1/signature", token)
+        assert certificate.json()["model"]["number"] == 1
+        assert signature.json()["fingerprint"] == certificate.json()["issuer"]["key"]
+
+    async def test_the_verifier_trusts_the_keys_of_this_hub(self, tmp_path: Path) -> None:
+        token = await prepared()
+        (tmp_path / "got.zip").write_bytes((await get("1/zip", token)).content)
+        script = await get("../../../verifier/trainhub_verify.py", token)
+        (tmp_path / "trainhub_verify.py").write_bytes(script.content)
+        done = subprocess.run(
+            [sys.executable, "-I", "trainhub_verify.py", "got.zip"], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stdout.splitlines()[-1][:27]) == (0, "VERIFIED: digits version 1:")
+
+    @pytest.mark.parametrize("address", ["1/zip", "1/certificate", "1/signature", "1/files/page.html"])
+    async def test_nobody_unknown_gets_any_of_it(self, address: str) -> None:
+        await prepared()
+        assert (await get(address, None)).status_code == 401
+
+    async def test_what_the_scanner_says_comes_with_it(self) -> None:
+        token = await prepared()
+        assert (await get("1/zip", token)).headers["x-trainhub-scan"] == "pending"
+        await sync_to_async(lambda: versions.scan(ModelVersion.objects.get().pk))()
+        assert (await get("1/files/page.html", token)).headers["x-trainhub-scan"] == "clean"
+        assert (await get("1/zip", token)).headers["x-trainhub-scan"] == "unscanned"
