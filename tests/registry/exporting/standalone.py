@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+import ssl
 import subprocess
 import threading
 from collections.abc import Mapping
@@ -81,8 +82,8 @@ class Standalone:
         env = {**os.environ, "PYTHONPATH": str(self.work / "source")}
         subprocess.run([self.python, "-W", "ignore", "-c", program], cwd=self.files, env=env, check=True, capture_output=True)
 
-    def export(self, file: str, *, spoil: Mapping[str, str] | None = None, **wanted: Any) -> Ended:
-        """`spoil`: path -> the SHA-256 that the hub is to have told of it."""
+    def export(self, file: str, *, spoil: Mapping[str, str] | None = None, tls: Path | None = None, **wanted: Any) -> Ended:
+        """`spoil`: path -> the SHA-256 that the hub is to have told of it. `tls`: certificates of a hub that serves HTTPS."""
         files = [
             {"path": path.relative_to(self.files).as_posix(), "size_bytes": path.stat().st_size,
              "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
@@ -92,8 +93,14 @@ class Standalone:
             item["sha256"] = (spoil or {}).get(str(item["path"]), item["sha256"])
         (self.work / "export.json").write_text(json.dumps({**WANTED, "file": file, "files": files, **wanted}))
         with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(self.address))) as server:
+            if tls is not None:
+                context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+                context.load_cert_chain(tls / "server.pem", tls / "server-key.pem")
+                server.socket = context.wrap_socket(server.socket, server_side=True)
             threading.Thread(target=server.serve_forever, daemon=True).start()
-            env = {**os.environ, "TRAINHUB_URL": f"http://127.0.0.1:{server.server_port}", "TRAINHUB_TOKEN": "t"}
+            told = {"TRAINHUB_CA_FILE": str(tls / "ca.pem")} if tls else {}
+            address = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
+            env = {**os.environ, "TRAINHUB_URL": address, "TRAINHUB_TOKEN": "t", **told}
             command = [self.python, "export_onnx.py"]
             done = subprocess.run(command, cwd=self.work, env=env, capture_output=True, text=True, timeout=240, check=False)
             server.shutdown()

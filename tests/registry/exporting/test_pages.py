@@ -103,7 +103,7 @@ class TestVersionPage:
         settle_all()
         page = text_of(client_of(make_viewer()), PART.replace("/1/", "/2/"))
         assert "ONNX, compared with PyTorch" in page
-        assert "#version-1" in page
+        assert "/models/digits/versions/1/" in page
         assert "Exports to ONNX" not in page
 
     def test_shows_why_it_was_refused_and_offers_contributors_another_try(self) -> None:

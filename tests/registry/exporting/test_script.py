@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.registry.exporting.standalone import NET, Ended, Standalone
+from trainhub import certificates
 
 pytestmark = [pytest.mark.slow, pytest.mark.frameworks]
 WEIGHTS = "import torch, net; torch.save(net.make().state_dict(), 'model.pt')"
@@ -55,6 +56,11 @@ class TestTakes:
         ]
         assert report["differences"][0]["max_absolute"] < 1e-5
         assert set(report["versions"]) == {"torch", "onnx", "onnxscript", "onnxruntime", "python"}
+
+    def test_files_of_a_hub_with_an_authority_of_its_own(self, alone: Standalone, tmp_path: Path) -> None:
+        certificates.ensure(tmp_path / "tls", ["127.0.0.1"])
+        alone.saved(WEIGHTS)
+        exported(alone.export("model.pt", tls=tmp_path / "tls", factory="net:make"))
 
     def test_weights_saved_under_distributed_training(self, alone: Standalone) -> None:
         alone.saved(
