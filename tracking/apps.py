@@ -20,5 +20,6 @@ class TrackingConfig(AppConfig):
         # Views need the models, which are there only now.
         register_tab = import_string("jobs.views.tabs.register")
         register_tab("metrics", import_string("tracking.views.metrics.TAB"), after="logs")
+        register_tab("params", import_string("tracking.views.told.TAB"), after="metrics")
         register_tab("notes", import_string("tracking.noting.TAB"), after="plan")
         register_tab("outputs", import_string("tracking.artifacts.pages.TAB"), after="plan")

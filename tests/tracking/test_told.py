@@ -1,0 +1,60 @@
+"""The Parameters tab of a run's page."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from jobs import tags
+from jobs.models import Run
+from jobs.states import RunState
+from tests.people import client_of, make_viewer
+from tests.tracking.builders import logged_run
+from tracking import params
+from tracking.models import RunInput
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def page() -> Client:
+    return client_of(make_viewer())
+
+
+def tab(page: Client, run: Run) -> str:
+    return page.get(f"/runs/{run.number}/params/").content.decode()
+
+
+class TestParameters:
+    def test_each_leads_to_the_runs_with_the_same_value(self, page: Client) -> None:
+        run, other = logged_run("one"), logged_run("two")
+        for item, rate in ((run, "0.1"), (other, "0.3")):
+            params.put(item.pk, item.experiment_id, {"optimizer/lr rate": rate})
+        shown = tab(page, run)
+        assert "optimizer/lr rate" in shown
+        same = shown.split('title="Runs with the same optimizer/lr rate"')[0].rpartition('href="')[2].partition('"')[0]
+        found = page.get(same.replace("&amp;", "&")).content.decode()
+        assert (">one<" in found, ">two<" in found) == (True, False)
+
+    def test_what_a_script_said_cannot_be_taken_for_a_page(self, page: Client) -> None:
+        run = logged_run()
+        params.put(run.pk, run.experiment_id, {"note": "<script>alert(1)</script>"})
+        assert "<script>alert" not in tab(page, run)
+
+    def test_the_clients_own_tags_stand_apart_and_the_note_does_not_stand_here(self, page: Client) -> None:
+        run = logged_run()
+        tags.put(run, {"team": "vision", "mlflow.source.name": "train.py", "mlflow.note.content": "what it showed"})
+        shown = tab(page, run)
+        assert shown.index("team") < shown.index("What its client says of itself") < shown.index("train.py")
+        assert "what it showed" not in shown
+
+    def test_data_that_it_read_is_named(self, page: Client) -> None:
+        run = logged_run()
+        RunInput.objects.create(run=run, name="birds-v5", digest="ab12", source_type="local", source="/data/birds")
+        assert "birds-v5" in tab(page, run)
+
+    def test_an_empty_one_says_how_to_fill_it_and_goes_when_the_run_has_ended(self, page: Client) -> None:
+        run = logged_run()
+        assert "mlflow.log_params" in tab(page, run)
+        Run.objects.filter(pk=run.pk).update(state=RunState.COMPLETED)
+        assert page.get(f"/runs/{run.number}/params/").status_code == 404
