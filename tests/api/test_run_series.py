@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from clusters.models import Cluster, KeptSeries, Node, TelemetryChunk, TelemetrySlice
 from clusters.telemetry.packing import bucket_of
-from jobs import curves, launching
+from jobs import curves, launching, purging
 from jobs.models import Attempt, AttemptNode, Run
 from tests.api.asking import refused
 from tests.clusters.telemetry.builders import block, host_block, stored
@@ -159,11 +159,14 @@ class TestKept:
         curves.keep_ended()
         assert KeptSeries.objects.filter(subject="").get().step_s == 120
 
-    def test_they_go_with_the_run(self, run: Run, node: Node) -> None:
+    def test_they_stay_with_a_deleted_run_and_go_when_it_is_purged(self, run: Run, node: Node) -> None:
         finish(run, node)
         curves.keep_ended()
         run.refresh_from_db()
         launching.delete(run, make_owner())
+        assert KeptSeries.objects.exists()
+        purging.purge_now(run, make_owner())
+        assert purging.purge_due(lambda purged: purged) == 1
         assert not KeptSeries.objects.exists()
 
 

@@ -131,3 +131,5 @@ class TestLogs:
         tail = runs.client.get(f"/api/v1/runs/{run}/logs/70_driver_log.txt", params={"offset": entry["size"] - 128})
         assert tail.content == b"y" * 127 + b"\n"
         assert runs.client.delete(f"/api/v1/runs/{run}/").is_success
+        # The gigabyte shall not lie there for a month.
+        assert runs.client.post(f"/api/v1/runs/{run}/purge/").is_success
