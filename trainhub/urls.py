@@ -10,7 +10,7 @@ PAGES = (
     "tracking.usage.urls", "tracking.differences.urls", "registry.exporting.urls", "registry.urls",
 )
 APIS = (
-    "workspaces.api.urls", "clusters.api.urls", "jobs.api.urls", "tracking.api.urls", "registry.exporting.api.urls",
+    "workspaces.api.urls", "clusters.api.urls", "tracking.api.urls", "jobs.api.urls", "registry.exporting.api.urls",
     "registry.api.urls",
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from drf_spectacular.utils import OpenApiParameter
@@ -41,9 +42,10 @@ class RunPages(CursorPagination):
         return (wanted, "-number" if wanted.startswith("-") else "number")
 
 
-def selected(runs: RunQuerySet, request: Request) -> RunQuerySet:
+def selected(runs: RunQuerySet, request: Request, *, also: Collection[str] = (), flat: bool = False) -> RunQuerySet:
+    """`also`: parameters that whoever asks reads beside these. `flat`: what is part of another run is listed too."""
     asked = request.query_params
-    known = {parameter.name for parameter in PARAMETERS} | {"cursor", RunPages.page_size_query_param}
+    known = {parameter.name for parameter in PARAMETERS} | {"cursor", RunPages.page_size_query_param, *also}
     for name in asked:
         if name not in known:
             raise SpecError(name, f"is not a known parameter; known here: {', '.join(sorted(known))}")
@@ -53,5 +55,8 @@ def selected(runs: RunQuerySet, request: Request) -> RunQuerySet:
     found = runs.matching(state=state, experiment=asked.get("experiment", ""), text=asked.get("search", "").strip())
     if created_by := asked.get("created_by", ""):
         found = found.filter(created_by__username=created_by)
-    found = found.filter(parent=parent) if (parent := asked.get("parent", "")) else found.leading()
+    if parent := asked.get("parent", ""):
+        found = found.filter(parent=parent)
+    elif not flat:
+        found = found.leading()
     return found.select_related("experiment", "created_by").prefetch_related("tags")

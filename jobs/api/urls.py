@@ -8,7 +8,6 @@ urlpatterns = [
     path("snapshots/", catalog.SnapshotList.as_view()),
     path("environments/", catalog.EnvironmentList.as_view()),
     path("examples/", catalog.ExampleList.as_view()),
-    path("runs/", run_list.RunList.as_view()),
     path("runs/preview/", run_list.RunPreview.as_view()),
     path("runs/deleted/", run_putting_away.DeletedRunList.as_view()),
     path("runs/<str:run>/restore/", run_putting_away.RunRestore.as_view()),

@@ -127,7 +127,7 @@ VERBS: dict[str, Verb] = {
     "untag": Verb(_nothing, "no longer bear the tag", "does not bear that tag."),
     "archive": Verb(launching.archive, "{are} archived", "is archived already."),
     "unarchive": Verb(launching.unarchive, "{are} in the list again", "is in the list already."),
-    "delete": Verb(launching.delete, "{are} deleted, and can be restored until they are purged", "is deleted already."),
+    "delete": Verb(launching.delete, "{are} deleted, and can be restored for some days", "is deleted already."),
     "restore": Verb(launching.restore, "{are} restored", "is not deleted."),
     "cancel": Verb(launching.cancel, "{are} asked to end", "is over or being canceled already."),
     "pin": Verb(marking.pin, "{are} pinned", "is pinned already."),

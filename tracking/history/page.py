@@ -30,6 +30,7 @@ MOST_EXPERIMENTS = 500
 MOST_PARTS = 100
 FIELDS = {"columns": ("column",), "groups": ("group", "order"), "filters": ("filter", "q", "state", "experiment", "mine", "view")}
 """What each form says of the address."""
+MENUS = ("columns", "groups", "views")
 ROWS = "run-rows"
 """What a hint of the socket has fetched anew: the element's id."""
 
@@ -105,6 +106,8 @@ def completion(request: WorkspaceRequest) -> JsonResponse:
 @needs(Role.VIEWER)
 def menu(request: WorkspaceRequest, name: str) -> HttpResponse:
     """Columns, groups or views to choose from, once their menu is opened."""
+    if name not in MENUS:
+        raise Http404
     question = Question.read(_query_of(request))
     context: dict[str, Any] = {"question": question, "kept": _kept(question, without=name)}
     if name == "views":

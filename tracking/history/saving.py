@@ -24,7 +24,7 @@ def listed(who: Principal, question: Question) -> dict[str, Any]:
     """Who asks has their own, and those that others share."""
     found = SavedView.objects.filter(workspace=who.workspace).filter(Q(user=who.user) | Q(shared=True)).select_related("user")
     own, shared = [view for view in found if view.user == who.user], [view for view in found if view.user != who.user]
-    return {"own": own, "shared": shared, "query": question.address().removeprefix("?"), "is_owner": who.may(Role.OWNER)}
+    return {"own": own, "shared": shared, "query": question.address(page=1).removeprefix("?"), "is_owner": who.may(Role.OWNER)}
 
 
 @require_POST
@@ -42,10 +42,10 @@ def save(request: WorkspaceRequest) -> HttpResponse:
     else:
         SavedView.objects.update_or_create(
             workspace=who.workspace, user=who.user, name=name,
-            defaults={"query": question.address().removeprefix("?"), "shared": shared},
+            defaults={"query": question.address(page=1).removeprefix("?"), "shared": shared},
         )
         messages.success(request, f"The view {name} is saved{' for everybody in the workspace' if shared else ''}.")
-    return redirect(f"{reverse('runs')}{question.address()}")
+    return redirect(f"{reverse('runs')}{question.address(page=1)}")
 
 
 @require_POST

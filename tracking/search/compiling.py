@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Model, Q, QuerySet, TextField
@@ -21,8 +21,6 @@ SHORT = 200
 """Longer values have only so much of them in the index."""
 LOOKUPS = {"=": "exact", ">": "gt", ">=": "gte", "<": "lt", "<=": "lte", "LIKE": "like", "ILIKE": "ilike", "IN": "in"}
 OPPOSITE = {"!=": "=", "NOT IN": "IN"}
-NAME_TAG = Key(Kind.TAG, "mlflow.runName")
-"""To MLflow's clients a run's name is a tag."""
 CONTEXT = "mlflow.data.context"
 
 
@@ -87,7 +85,7 @@ def logged(node: Node, scope: Scope) -> dict[tuple[Kind, str], QuerySet[Any]]:
 
 
 def _of(node: Node) -> tuple[Kind, str] | None:
-    if not isinstance(node, Comparison) or node.operator == "IS NULL" or node.key.kind not in _ROWS or node.key == NAME_TAG:
+    if not isinstance(node, Comparison) or node.operator == "IS NULL" or node.key.kind not in _ROWS:
         return None
     return node.key.kind, node.key.name
 
@@ -99,8 +97,6 @@ def rows_of(key: Key, scope: Scope) -> QuerySet[Any]:
 def _comparison(node: Comparison, scope: Scope) -> Q:
     if node.key.kind is Kind.ATTRIBUTE:
         return _attribute(node, scope)
-    if node.key == NAME_TAG:
-        return _attribute(replace(node, key=Key(Kind.ATTRIBUTE, "run_name")), scope)
     if node.key.kind is Kind.DATASET:
         return _dataset(node)
     if node.operator == "IS NULL":

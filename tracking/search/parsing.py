@@ -18,6 +18,9 @@ from tracking.search.words import ATTRIBUTES, DATASET_KEYS, KINDS, OPERATORS, OT
 
 DEEPEST = 40
 MOST_COMPARISONS = 100
+NAME = Key(Kind.ATTRIBUTE, "run_name")
+NAME_TAG = Key(Kind.TAG, "mlflow.runName")
+"""To MLflow's clients a run's name is a tag."""
 RESERVED = frozenset({"AND", "OR", "NOT", "IN", "IS", "NULL", "LIKE", "ILIKE", "TRUE", "FALSE"})
 
 
@@ -134,6 +137,7 @@ class _Reader:
             if kind is None:
                 self.refuse(f"{token.prefix!r} is no kind of key; use {', '.join(sorted(set(KINDS.values())))}", token.at)
             key = Key(kind, OTHER_NAMES.get(token.text, token.text) if kind is Kind.ATTRIBUTE else token.text)
+            key = NAME if key == NAME_TAG else key
         elif token.kind in ("word", "ticks", "string") and not (token.kind == "word" and token.text.upper() in RESERVED):
             key = Key(Kind.ATTRIBUTE, OTHER_NAMES.get(token.text, token.text))
         else:

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import math
+import statistics
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from jobs.states import RunState
+from tests.tracking.history.reading import HTMX, heads, names, rows, seen, text_of
+from tests.tracking.search.builders import known_run
+from tracking.history.writing import figure, mean_and_spread, spread_figure
+
+pytestmark = pytest.mark.django_db
+
+
+class TestGroups:
+    def test_are_one_row_each_with_mean_and_spread_over_the_seeds(self) -> None:
+        values = {"adam": [0.90, 0.92, 0.94], "sgd": [0.5, 0.7]}
+        for optimizer, accs in values.items():
+            for seed, acc in enumerate(accs):
+                known_run(f"{optimizer}-{seed}", params={"opt": optimizer, "seed": str(seed)}, metrics={"acc": acc})
+        text = seen(group="params.opt", column="metrics.acc", order="metrics.acc DESC")
+        assert heads(text)[1:4] == ["Runs", "opt", "acc"]
+        assert [row[1:4] for row in rows(text)] == [["3", "adam", "0.920 ± 0.020"], ["2", "sgd", "0.60 ± 0.14"]]
+        assert f"standard deviation {statistics.stdev(values['sgd'])!r}"[:40] in text
+        assert "2 groups of 5 runs" in text
+
+    def test_say_how_many_have_the_number_where_not_all_have(self) -> None:
+        known_run("a", params={"lr": "1"}, metrics={"acc": 0.5})
+        known_run("b", params={"lr": "1"}, metrics={"acc": math.nan})
+        known_run("c", params={"lr": "1"})
+        assert rows(seen(group="params.lr", column="metrics.acc"))[0][1:4] == ["3", "1", "0.5 n=1"]
+
+    def test_runs_without_the_key_are_a_group_too(self) -> None:
+        known_run("a", params={"lr": "1"})
+        known_run("b")
+        assert sorted(row[2] for row in rows(seen(group="params.lr"))) == ["1", "none"]
+
+    def test_can_be_made_by_several_keys(self) -> None:
+        known_run("a", params={"lr": "1", "opt": "x"}, tags={"t": "y"})
+        known_run("b", params={"lr": "1", "opt": "z"}, tags={"t": "y"}, state=RunState.FAILED)
+        text = seen(group=["params.lr", "params.opt", "tags.t", "state", "experiment"])
+        assert sorted(row[2] for row in rows(text)) == ["1 · x · y · Running · birds", "1 · z · y · Failed · birds"]
+
+    def test_unfold_to_their_runs(self) -> None:
+        known_run("in", params={"opt": "it's"}, metrics={"acc": 1})
+        known_run("out", params={"opt": "sgd"}, metrics={"acc": 1})
+        known_run("none", metrics={"acc": 1})
+        text = seen(group="params.opt", column="metrics.acc", filter="metrics.acc > 0")
+        groups = {row[2]: address for row, address in zip(rows(text), addresses(text), strict=True)}
+        assert names(text_of(groups["it's"], **HTMX)) == ["in"]
+        assert names(text_of(groups["none"], **HTMX)) == ["none"]
+
+    def test_values_longer_than_the_index_unfold_too(self) -> None:
+        known_run("long", params={"opt": "50%_" * 60})
+        (address,) = addresses(seen(group="params.opt"))
+        assert names(text_of(address, **HTMX)) == ["long"]
+
+    def test_durations_are_averaged_as_lengths_of_time(self) -> None:
+        now = timezone.now()
+        for minutes in (10, 20):
+            begun = now - timedelta(minutes=minutes)
+            known_run("a", params={"lr": "1"}, started_at=begun, finished_at=now, state=RunState.COMPLETED)
+        assert rows(seen(group="params.lr", column="duration"))[0][3] == "15 min 0 s ± 7 min 4 s"
+
+
+class TestWriting:
+    def test_a_mean_is_as_exact_as_its_spread_allows(self) -> None:
+        assert spread_figure(0.91234, 0.0043) == "0.9123 ± 0.0043"
+        assert spread_figure(123.456, 7.9) == "123.5 ± 7.9"
+        assert spread_figure(1.0, 0.0) == "1 ± 0"
+        assert spread_figure(1e-7, 2e-9) == "1e-07 ± 2e-09"
+        assert spread_figure(5.0, None) == "5"
+        assert spread_figure(math.inf, math.nan) == "∞"
+
+    def test_a_spread_needs_two(self) -> None:
+        assert mean_and_spread([2.0]) == (2.0, None)
+        assert mean_and_spread([1.0, 3.0]) == (2.0, math.sqrt(2))
+
+    @pytest.mark.parametrize(("value", "text"), [
+        (0.0, "0"), (0.91234, "0.9123"), (1.2e-5, "1.2e-05"), (123456.7, "123457"), (1e9, "1e+09"), (-0.5, "-0.5"),
+        (math.nan, "NaN"), (-math.inf, "−∞"), (1.0, "1"),
+    ])  # fmt: skip
+    def test_a_figure_has_four_digits_that_say_something(self, value: float, text: str) -> None:
+        assert figure(value) == text
+
+
+def addresses(text: str) -> list[str]:
+    return [part.split('"')[0].replace("&amp;", "&") for part in text.split('data-unfold="')[1:]]

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from jobs.states import RunState
+from tests.people import make_contributor, make_owner, make_person, make_viewer, make_workspace
+from tests.tracking.history.reading import HTMX, address, heads, names, rows, seen, text_of
+from tests.tracking.search.builders import known_run, put_metric
+from tracking.models import Star
+from workspaces.states import Role
+
+pytestmark = pytest.mark.django_db
+
+
+class TestTable:
+    def test_shows_the_chosen_columns_in_their_order(self) -> None:
+        run = known_run("night", metrics={"acc": 0.91234}, params={"lr": "1e-3"}, tags={"team": "vision"})
+        put_metric(run, "loss", 0.5, least=0.25)
+        text = seen(column=["params.lr", "metrics.acc", "min(metrics.loss)", "tags.team", "experiment", "max(metrics.none)"])
+        assert heads(text)[1:-1] == ["State", "Name", "lr", "acc", "min loss", "team", "Experiment", "max none"]
+        assert rows(text)[0][3:-1] == ["1e-3", "0.9123", "0.25", "vision", "birds", ""]
+
+    def test_usually_shows_what_the_runs_are_compared_by(self) -> None:
+        known_run("a", metrics={"grad_norm": 1, "val_loss": 2, "epoch": 3, "train_acc": 4})
+        assert heads(seen())[1:8] == ["State", "Name", "Run", "Experiment", "val_loss", "train_acc", "Framework"]
+
+    def test_is_narrowed_by_filter_and_quick_filters_together(self) -> None:
+        known_run("good", metrics={"acc": 0.9})
+        known_run("bad", metrics={"acc": 0.1})
+        known_run("failed", metrics={"acc": 0.9}, state=RunState.FAILED)
+        known_run("theirs", metrics={"acc": 0.9}, created_by=make_contributor())
+        assert names(seen(filter="metrics.acc > 0.5", state="active", mine=1)) == ["good"]
+        assert names(seen(filter="metrics.acc > 0.5", q="thei")) == ["theirs"]
+        assert names(seen(filter="metrics.acc > 0.5", experiment="cats")) == []
+
+    def test_is_ordered_by_a_click_on_a_column_and_back(self) -> None:
+        for name, acc in (("a", 0.1), ("b", 0.9), ("c", 0.5)):
+            known_run(name, metrics={"acc": acc})
+        known_run("d")
+        first = seen(column="metrics.acc")
+        assert "order=metrics.acc+DESC" in first
+        down = seen(column="metrics.acc", order="metrics.acc DESC")
+        assert names(down) == ["b", "c", "a", "d"]
+        assert 'aria-sort="descending"' in down
+        assert "order=metrics.acc+ASC" in down
+        assert "order=" not in seen(column="metrics.acc", order="metrics.acc ASC").split("<tbody>")[0].split("<thead>")[1]
+
+    def test_one_click_narrows_by_a_cell_and_keeps_what_was_asked(self) -> None:
+        known_run("a", params={"opt": "adam"}, metrics={"acc": 0.5})
+        text = seen(filter="metrics.acc > 0.1 OR starred", column=["params.opt", "metrics.acc"])
+        assert "filter=%28metrics.acc+%3E+0.1+OR+starred%29+AND+params.opt+%3D+%27adam%27" in text
+        assert "AND+metrics.acc+%3E%3D+0.5" in text
+
+    def test_archived_and_deleted_ones_are_shown_where_they_are_asked_for(self) -> None:
+        known_run("kept")
+        known_run("archived", archived_at=timezone.now())
+        known_run("deleted", deleted_at=timezone.now())
+        assert names(seen()) == ["kept"]
+        assert names(seen(view="archived")) == names(seen(filter="archived")) == ["archived"]
+        text = seen(view="deleted")
+        assert names(text) == ["deleted"]
+        assert "Purged" in heads(text)
+        assert "in " in rows(text)[0][-2]
+
+    def test_is_paged(self) -> None:
+        for number in range(51):
+            known_run(f"run-{number}")
+        first, second = seen(), seen(page=2)
+        assert len(names(first)) == 50
+        assert names(second) == ["run-0"]
+        assert "1–50 of 51" in first
+        assert "page=2" in first
+        assert names(seen(page=99)) == ["run-0"]
+
+    def test_asks_the_database_equally_often_for_one_run_and_for_fifty(self) -> None:
+        known_run("one", metrics={"acc": 1}, params={"lr": "1"})
+        columns = ["metrics.acc", "params.lr", "experiment", "user_id", "gpu_hours", "cluster"]
+        asked = {"column": columns, "filter": "metrics.acc > 0"}
+        with CaptureQueriesContext(connection) as one:
+            seen(**asked)
+        for number in range(40):
+            known_run(f"run-{number}", metrics={"acc": 1}, params={"lr": "1"})
+        with CaptureQueriesContext(connection) as many:
+            assert len(names(seen(**asked))) == 41
+        assert len(many) == len(one)
+
+    def test_a_star_is_drawn_for_who_gave_it(self) -> None:
+        run = known_run("a")
+        Star.objects.create(user=make_owner(), run=run)
+        make_viewer()
+        assert 'aria-pressed="true"' in seen(make_owner())
+        assert 'aria-pressed="true"' not in seen(make_viewer())
+
+
+class TestParts:
+    def test_what_is_part_of_a_run_is_no_row_of_its_own(self) -> None:
+        job = known_run("job")
+        known_run("part", parent=job, metrics={"acc": 0.5})
+        text = seen()
+        assert names(text) == ["job"]
+        assert f"/runs/parts/{job.number}/?" in text
+        below = text_of(f"/runs/parts/{job.number}/?column=metrics.acc", **HTMX)
+        assert names(below) == ["part"]
+        assert "0.5" in below
+
+    def test_is_found_where_it_is_what_is_looked_for(self) -> None:
+        job = known_run("job")
+        known_run("part", parent=job, metrics={"acc": 0.5})
+        text = seen(filter="metrics.acc > 0.1")
+        assert names(text) == ["part"]
+        assert f"part of run {job.number}" in text
+        assert names(seen(order="metrics.acc")) == ["part", "job"]
+
+
+class TestRefusal:
+    def test_points_at_the_character(self) -> None:
+        text = text_of(address(filter="metrics.acc > 'x'"), status=400)
+        assert "metrics.acc &gt; <u>&#x27;x&#x27;</u>" in text
+        assert "write it without quotes (at character 15)" in text
+        assert 'aria-invalid="true"' in text
+
+    def test_comes_under_the_field_where_htmx_asks(self) -> None:
+        make_owner()
+        answer = text_of(address(filter="metrics.acc >"), **HTMX)
+        assert "it ends here (at character 14)" in answer
+        assert "<table" not in answer
+
+    @pytest.mark.parametrize(
+        "asked", [{"order": "nonsense"}, {"column": "metrics."}, {"group": "metrics.acc"}, {"order": "a b c"}]
+    )
+    def test_an_address_that_cannot_be_read_says_what(self, asked: dict[str, str]) -> None:
+        assert "cannot be read" in text_of(address(**asked), status=400)
+
+    @pytest.mark.parametrize("asked", [
+        {"page": "-1"}, {"page": "x"}, {"page": "9" * 50}, {"view": "nonsense"}, {"q": "\x00"}, {"column": ["experiment"] * 500},
+        {"filter": "params.`a\x00b` = 'x'"}, {"filter": "name = '\U0001f600'"},
+    ])  # fmt: skip
+    def test_what_makes_no_sense_is_left_out(self, asked: dict[str, str]) -> None:
+        known_run("a")
+        text_of(address(**asked))
+
+
+class TestAccess:
+    def test_another_workspaces_runs_are_not_seen_however_they_are_asked_for(self) -> None:
+        other = make_workspace("other")
+        stranger = make_person("olga", Role.OWNER, other)
+        job = known_run("secret", metrics={"hidden": 1}, params={"hidden": "x"}, tags={"hidden": "y"})
+        known_run("part", parent=job)
+        for asked in ({}, {"filter": "metrics.hidden = 1"}, {"experiment": "birds"}, {"group": "params.hidden"}):
+            text = text_of(address(**asked), stranger, **HTMX)
+            assert "secret" not in text
+        assert "hidden" not in text_of("/runs/menu/columns/", stranger)
+        assert "hidden" not in text_of(address("/runs/complete/", filter="metrics.h", at="9"), stranger)
+        text_of(f"/runs/parts/{job.number}/", stranger, status=404)
+
+    def test_a_viewer_is_offered_no_act(self) -> None:
+        known_run("a")
+        make_viewer()
+        text = seen(make_viewer())
+        assert 'data-verb="delete"' not in text
+        assert "data-compare" in text

@@ -1,0 +1,158 @@
+"""What a run table is made with: keys, completion, stars, pins, tags, and one act on many runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import Http404
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from jobs import tags
+from jobs.api.base import JobsView
+from tracking.history import bulk, known, marking
+from tracking.history.completing import complete
+from tracking.search.words import ATTRIBUTES, OPERATORS
+from trainhub_launch.errors import SpecError
+from workspaces.api.permissions import AtLeast
+from workspaces.api.problems import ApiProblem
+from workspaces.states import Role
+
+
+class AttributeSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    type = serializers.CharField(help_text="text, word (few are possible), number, time or flag.")
+    operators = serializers.ListField(child=serializers.CharField())
+
+
+class KeysSerializer(serializers.Serializer[Any]):
+    metrics = serializers.ListField(child=serializers.CharField())
+    params = serializers.ListField(child=serializers.CharField())
+    tags = serializers.ListField(child=serializers.CharField())
+    attributes = AttributeSerializer(many=True)
+
+
+class OfferSerializer(serializers.Serializer[Any]):
+    text = serializers.CharField()
+    kind = serializers.CharField()
+
+
+class CompletionSerializer(serializers.Serializer[Any]):
+    begin = serializers.IntegerField(help_text="An offer takes the place of what stands from here to the cursor.")
+    offers = OfferSerializer(many=True)
+
+
+class TagSerializer(serializers.Serializer[Any]):
+    value = serializers.CharField(allow_blank=True, max_length=bulk.LONGEST_VALUE, trim_whitespace=False)
+
+
+class BulkSerializer(serializers.Serializer[Any]):
+    verb = serializers.ChoiceField(list(bulk.VERBS))
+    runs = serializers.ListField(child=serializers.IntegerField(min_value=1), max_length=bulk.MOST, help_text="Their numbers.")
+    key = serializers.CharField(required=False, default="", help_text="Of the tag, for `tag` and `untag`.")
+    value = serializers.CharField(required=False, default="", allow_blank=True)
+
+
+class RefusalSerializer(serializers.Serializer[Any]):
+    run = serializers.IntegerField()
+    why = serializers.CharField()
+
+
+class ReportSerializer(serializers.Serializer[Any]):
+    done = serializers.ListField(child=serializers.IntegerField())
+    refused = RefusalSerializer(many=True)
+
+
+class RunKeys(JobsView):
+    @extend_schema(responses=KeysSerializer)
+    def get(self, request: Request) -> Response:
+        """What runs of the workspace can be filtered and ordered by."""
+        there = known.keys(self.principal(request).workspace)
+        attributes = [{"name": name, "type": type_.value, "operators": OPERATORS[type_]} for name, type_ in ATTRIBUTES.items()]
+        return Response({"metrics": there.metrics, "params": there.params, "tags": there.tags, "attributes": attributes})
+
+
+class FilterCompletion(JobsView):
+    @extend_schema(
+        responses=CompletionSerializer,
+        parameters=[
+            OpenApiParameter("filter", str, description="The text so far."),
+            OpenApiParameter("at", int, description="The cursor, in characters; the end where it is not given."),
+        ],
+    )
+    def get(self, request: Request) -> Response:
+        """What may come next in a filter."""
+        text, at = request.query_params.get("filter", ""), request.query_params.get("at", "")
+        if at and not (at.isascii() and at.isdecimal() and len(at) < 10):
+            raise SpecError("at", "must be a position in the filter")
+        found = complete(self.principal(request).workspace, text, min(int(at), len(text)) if at else len(text))
+        return Response(CompletionSerializer(found).data)
+
+
+class RunStar(JobsView):
+    permission_classes = [AtLeast(Role.VIEWER)]
+
+    @extend_schema(request=None, responses={204: None})
+    def put(self, request: Request, run: str) -> Response:
+        """Your own star, to find the run again by `starred`."""
+        marking.star(self.run(request, run), self.principal(request).user)
+        return Response(status=204)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, run: str) -> Response:
+        """Take it away."""
+        marking.unstar(self.run(request, run), self.principal(request).user)
+        return Response(status=204)
+
+
+class RunPin(JobsView):
+    @extend_schema(request=None, responses={204: None})
+    def put(self, request: Request, run: str) -> Response:
+        """Have every comparison of the workspace show this run."""
+        marking.pin(self.run(request, run), self.principal(request).user)
+        return Response(status=204)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, run: str) -> Response:
+        """No longer."""
+        marking.unpin(self.run(request, run), self.principal(request).user)
+        return Response(status=204)
+
+
+class RunTag(JobsView):
+    @extend_schema(request=TagSerializer, responses={204: None})
+    def put(self, request: Request, run: str, key: str) -> Response:
+        """Set a tag; the value it had is replaced."""
+        asked = TagSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        found = self.run(request, run)
+        report = bulk.act(self.principal(request), "tag", [found.number], key=key, value=asked.validated_data["value"])
+        if report.refused:
+            raise ApiProblem(400, report.refused[found.number])
+        return Response(status=204)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, run: str, key: str) -> Response:
+        """Take a tag away."""
+        if not tags.drop(self.run(request, run), [key]):
+            raise Http404
+        return Response(status=204)
+
+
+class RunBulk(JobsView):
+    permission_classes = [AtLeast(Role.VIEWER)]
+
+    @extend_schema(request=BulkSerializer, responses=ReportSerializer)
+    def post(self, request: Request) -> Response:
+        """The same to many runs. What is refused is told run by run; the others are done."""
+        asked = BulkSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        told = asked.validated_data
+        try:
+            report = bulk.act(self.principal(request), told["verb"], told["runs"], key=told["key"], value=told["value"])
+        except bulk.NotAllowed as error:
+            raise ApiProblem(403, str(error)) from error
+        refused = [{"run": number, "why": why} for number, why in report.refused.items()]
+        return Response({"done": report.done, "refused": refused})

@@ -1,0 +1,141 @@
+"""Runs by a filter and in an order of the same grammar as the run table's and MLflow's."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.models import Q
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.utils.urls import replace_query_param
+
+from jobs import causes
+from jobs.api import run_list
+from jobs.api.selection import ORDERS, PARAMETERS, RunPages, selected
+from jobs.api.serializers import RunSerializer
+from jobs.models import Run
+from tracking.history.rows import logged_by
+from tracking.search import Asked, FilterError, asked, find_ids
+from tracking.search.parsing import parse_key
+from tracking.search.tree import Key
+from tracking.search.words import Kind
+from trainhub_launch.errors import SpecError
+from workspaces.api.problems import ApiProblem
+
+OURS = ("filter", "column")
+MOST_COLUMNS = 50
+FURTHEST = 1_000_000
+NARROWING = ("state", "experiment", "created_by", "parent", "search")
+
+
+class FoundRunSerializer(RunSerializer):
+    values = serializers.SerializerMethodField(help_text="By column: a number, a text, or null where the run has none (or NaN).")
+
+    def get_values(self, run: Run) -> dict[str, Any]:
+        logged = self.context["logged"]
+        return {text: _finite(logged.values.get((run.pk, key))) for text, key in self.context["columns"].items()}
+
+
+class FoundRunPageSerializer(serializers.Serializer[Any]):
+    next = serializers.URLField(allow_null=True)
+    previous = serializers.URLField(allow_null=True)
+    results = FoundRunSerializer(many=True)
+
+
+_FILTER = OpenApiParameter("filter", str, description="As as `metrics.val_loss < 0.1 AND params.opt = 'adam'`: docs/history.md.")
+_ORDER = OpenApiParameter(
+    "order", str, description=f"One of {', '.join(ORDERS)}, `-` in front: descending; or a filter's key, as `metrics.acc DESC`."
+)
+_COLUMN = OpenApiParameter("column", str, many=True, description="Keys of metrics, params and tags that `values` shall hold.")
+
+
+class RunList(run_list.RunList):
+    @extend_schema(
+        operation_id="runs_list", responses=FoundRunPageSerializer,
+        parameters=[*(item for item in PARAMETERS if item.name != "order"), _FILTER, _ORDER, _COLUMN],
+    )
+    def get(self, request: Request) -> Response:
+        """The workspace's runs, newest first. A filter finds also those that are part of another run."""
+        try:
+            return self._found(request)
+        except FilterError as error:
+            raise refused(error) from error
+
+    def _found(self, request: Request) -> Response:
+        who, text = self.principal(request), request.query_params.get("filter", "")
+        wanted = asked(who.workspace, text=text, user=who.user)
+        columns = _columns(request)
+        order = request.query_params.get("order", ORDERS[0])
+        if order.removeprefix("-") in ORDERS:
+            pages = RunPages()
+            found = selected(wanted.narrowed()[0], request, also=OURS, flat=bool(text))
+            page = pages.paginate_queryset(causes.with_lines(found), request, view=self)
+            return pages.get_paginated_response(_told(page or [], columns))
+        return self._ordered(request, wanted, order, columns)
+
+    def _ordered(self, request: Request, wanted: Asked, order: str, columns: dict[str, Key]) -> Response:
+        """By what runs have logged there is no value to go on from: pages are counted."""
+        others = selected(self.runs(request), request, also=OURS, flat=True)
+        where = Q(pk__in=others.order_by().values("pk")) if any(request.query_params.get(name) for name in NARROWING) else Q()
+        size, skip = RunPages().get_page_size(request) or RunPages.page_size, _skipped(request)
+        narrowed = Asked(wanted.workspace, wanted.filter, user=wanted.user, where=where)
+        ids = find_ids(narrowed, [order], most=size + 1, skip=skip)
+        rows = causes.with_lines(Run.objects.filter(pk__in=ids[:size])).select_related("experiment", "created_by")
+        known = {run.pk: run for run in rows.prefetch_related("tags").defer("preview")}
+        return Response({
+            "next": _page(request, skip + size) if len(ids) > size else None,
+            "previous": _page(request, max(0, skip - size)) if skip else None,
+            "results": _told([known[run] for run in ids[:size] if run in known], columns),
+        })
+
+
+def refused(error: FilterError) -> ApiProblem:
+    """Names the character, and shows it below the text."""
+    field = "order" if error.field == "order_by" else error.field
+    return ApiProblem(400, f"{field}: {error}", [(field, error.sentence)])
+
+
+def _told(runs: Sequence[Any], columns: dict[str, Key]) -> Any:
+    logged = logged_by([run.pk for run in runs], columns.values())
+    return FoundRunSerializer(runs, many=True, context={"logged": logged, "columns": columns}).data
+
+
+def _columns(request: Request) -> dict[str, Key]:
+    texts = request.query_params.getlist("column")
+    if len(texts) > MOST_COLUMNS:
+        raise SpecError("column", f"name {MOST_COLUMNS} columns at most")
+    found = {text: parse_key(text) for text in texts}
+    for text, key in found.items():
+        if key.kind not in (Kind.METRIC, Kind.PARAM, Kind.TAG):
+            raise SpecError("column", f"{text!r} is in the answer already, or no column; name metrics, params or tags")
+    return found
+
+
+def _skipped(request: Request) -> int:
+    cursor = request.query_params.get("cursor", "")
+    if not cursor:
+        return 0
+    try:
+        skip = int(base64.urlsafe_b64decode(cursor).decode().removeprefix("skip="))
+    except (ValueError, binascii.Error) as error:
+        raise SpecError("cursor", "is not one of this list; begin again without it") from error
+    if not 0 <= skip <= FURTHEST:
+        raise SpecError("cursor", "leads too far; narrow the list by a filter")
+    return skip
+
+
+def _page(request: Request, skip: int) -> str:
+    cursor = base64.urlsafe_b64encode(f"skip={skip}".encode()).decode()
+    return replace_query_param(request.build_absolute_uri(), "cursor", cursor)
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinities; they are written as words."""
+    if isinstance(value, float) and value in (float("inf"), float("-inf")):
+        return "Infinity" if value > 0 else "-Infinity"
+    return value
