@@ -54,7 +54,8 @@ class TestCurves:
         assert len({line["color"] for line in lines}) == 3
         assert [line["color"] for line in drawn(tab, "eval/accuracy")] == [line["color"] for line in lines]
         swatch = "element => getComputedStyle(element).getPropertyValue('--line')"
-        shown = tab.evaluate("() => [1, 2, 3].map((place) => getComputedStyle(document.documentElement).getPropertyValue(`--th-chart-${place}`))")
+        style = "getComputedStyle(document.documentElement)"
+        shown = tab.evaluate(f"[1, 2, 3].map((place) => {style}.getPropertyValue(`--th-chart-${{place}}`))")
         assert [tab.locator(".cm-run .ch-swatch").nth(place).evaluate(swatch) for place in range(3)] == shown
         assert [line["color"] for line in lines] == shown
 
@@ -122,7 +123,8 @@ class TestChoosing:
         other.goto(address(tab))
         assert axes(other, "eval/loss") == expected
         assert [line["y"][0] for line in drawn(other, "eval/loss")] == [3, 4]
-        assert other.locator(".cm-section[open] > summary h2").all_inner_texts() == ["Curves", "Parameters", "Attributes and tags"]
+        open_ones = other.locator(".cm-section[open] > summary h2").all_inner_texts()
+        assert open_ones == ["Curves", "Parameters", "Attributes and tags"]
         fresh.close()
 
 

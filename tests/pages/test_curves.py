@@ -161,7 +161,8 @@ class TestAMillionPoints:
         run = begin(hub, "long")
         peak = 777_777
         for start in range(0, 1_000_000, 50_000):
-            run.log("loss", (99.0 if step == peak else math.sin(step / 40_000) for step in range(start, start + 50_000)), start=start)
+            steps = range(start, start + 50_000)
+            run.log("loss", (99.0 if step == peak else math.sin(step / 40_000) for step in steps), start=start)
         opened(tab, run, "?wide=loss")
         (line,) = drawn(tab, "loss")
         pixels = chart(tab, "loss").locator(".ch-plot").bounding_box()["width"]
@@ -174,7 +175,7 @@ class TestAMillionPoints:
             low, high = eventually(lambda: _span_if_zoomed(tab))
             share = (peak - low) / (high - low)
             drag(tab, "loss", max(0, share - 0.02), min(1, share + 0.02))
-            eventually(lambda before=(low, high): _span_if_zoomed(tab) not in (None, before))
+            _wait_for_another_span(tab, (low, high))
         low, high = eventually(lambda: _span_if_zoomed(tab))
         assert high - low < 100
         eventually(
@@ -184,6 +185,10 @@ class TestAMillionPoints:
         chart(tab, "loss").locator(".ch-plot").dblclick()
         eventually(lambda: axes(tab, "loss")["range"] == [0, 999_999], what="the whole span is back")
         run.end()
+
+
+def _wait_for_another_span(tab: Any, before: tuple[float, float]) -> None:
+    eventually(lambda: _span_if_zoomed(tab) not in (None, before))
 
 
 def _span_if_zoomed(tab: Any) -> tuple[float, float] | None:

@@ -130,10 +130,12 @@ export class Chart extends Panel {
   }
 
   #traces(line) {
-    const { smoothing } = this.view;
+    const { smoothing, isLogY } = this.view;
     const base = { type: "scatter", hoverinfo: "skip", cliponaxis: true, connectgaps: false };
     const trace = (values, look, more = {}) => {
-      const [x, y] = line.broken(values);
+      const [x, all] = line.broken(values);
+      // A logarithm that is not there is a gap; plotly would draw down to the axis.
+      const y = isLogY ? all.map((value) => (value > 0 ? value : null)) : all;
       return { ...base, mode: x.length < SPARSE && !line.low ? "lines+markers" : "lines", x, y, line: { color: line.color, dash: line.dash, width: 1.5, ...look }, marker: { color: look.color ?? line.color, size: 4 }, ...more };
     };
     if (line.low) {

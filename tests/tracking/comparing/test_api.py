@@ -97,7 +97,7 @@ class TestRefusals:
 
     def test_say_what_means_may_be_grouped_by(self, api: Client) -> None:
         run = trained(curves={"a": [1]})
-        asked = {"keys": "a", "runs": run.number, "group": "lr"}
+        asked = {"keys": "a", "runs": str(run.number), "group": "lr"}
         refused(api.get("/api/v1/compare/series/", asked), 400, "group", "params.NAME")
 
     def test_nobody_learns_of_another_workspaces_run(self, api: Client) -> None:
@@ -107,4 +107,4 @@ class TestRefusals:
 
     def test_a_deleted_run_is_not_there(self, api: Client) -> None:
         run = trained(curves={"loss": [1]}, deleted_at=timezone.now())
-        assert api.get("/api/v1/compare/series/", {"runs": run.number, "keys": "loss"}).status_code == 404
+        assert api.get("/api/v1/compare/series/", {"runs": str(run.number), "keys": "loss"}).status_code == 404

@@ -131,7 +131,7 @@ class TestPicker:
     def test_finds_runs_that_are_not_compared_yet(self, viewer: Client) -> None:
         one, other = trained("digits one"), trained("digits other")
         trained("cats")
-        html = viewer.get("/compare/candidates/", {"q": "digits", "runs": one.number}).content.decode()
+        html = viewer.get("/compare/candidates/", {"q": "digits", "runs": str(one.number)}).content.decode()
         assert re.findall(r'data-add-run="(\d+)"', html) == [str(other.number)]
         assert f"runs={one.number},{other.number}" in html
 

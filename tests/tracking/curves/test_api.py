@@ -21,8 +21,9 @@ def series(api: Client, run: Run, **query: Any) -> Any:
     return answer.json()
 
 
-def line(api: Client, run: Run, key: str = "loss", **query: Any) -> Any:
-    (found,) = series(api, run, keys=key, **query)["lines"]
+def line(api: Client, run: Run, **query: Any) -> Any:
+    """The loss."""
+    (found,) = series(api, run, keys="loss", **query)["lines"]
     return found
 
 
