@@ -13,22 +13,25 @@ SYSTEM = "system"
 ONNX = "TrainHub-ONNX-1.23"
 _TORCH = "torch==2.13.0"
 _SCIENCE = ("numpy", "scikit-learn")
+_LOGGING = ("mlflow-skinny==3.17.*", "tensorboard==2.21.*")
+"""The clients whose curves the run's page shows."""
 CURATED: tuple[EnvironmentSpec, ...] = (
     EnvironmentSpec(
         name="TrainHub-PyTorch-2.13",
         version="1",
         kind="venv",
-        requirements=(_TORCH, *_SCIENCE, "mpi4py"),
+        requirements=(_TORCH, *_SCIENCE, *_LOGGING, "mpi4py"),
     ),
     EnvironmentSpec(
         # mpi4py: without it Lightning under MPI takes itself for the only process.
-        name="TrainHub-Lightning-2.6", version="1", kind="venv", requirements=(_TORCH, "lightning==2.6.*", *_SCIENCE, "mpi4py"),
+        name="TrainHub-Lightning-2.6", version="1", kind="venv",
+        requirements=(_TORCH, "lightning==2.6.*", *_SCIENCE, *_LOGGING, "mpi4py"),
     ),
     EnvironmentSpec(
         name="TrainHub-Transformers-5",
         version="1",
         kind="venv",
-        requirements=(_TORCH, "transformers==5.23.*", "accelerate==1.15.*", *_SCIENCE),
+        requirements=(_TORCH, "transformers==5.23.*", "accelerate==1.15.*", *_SCIENCE, *_LOGGING),
     ),
     EnvironmentSpec(
         # ninja: DeepSpeed compiles its operations when they are first used.
@@ -47,8 +50,8 @@ CURATED: tuple[EnvironmentSpec, ...] = (
         version="1",
         kind="venv",
         # tf-keras, which `fit` under MultiWorkerMirroredStrategy still needs, requires plain tensorflow: with
-        # tensorflow-cpu beside it two builds would lie on top of each other.
-        requirements=("tensorflow==2.21.*", "tf-keras==2.21.*", *_SCIENCE),
+        # tensorflow-cpu beside it two builds would lie on top of each other. pandas: MLflow's autologging does not load without.
+        requirements=("tensorflow==2.21.*", "tf-keras==2.21.*", *_SCIENCE, *_LOGGING, "pandas"),
     ),
     EnvironmentSpec(
         # What an export needs beside the model's own code; cloudpickle reads the classes that MLflow packs into a model.

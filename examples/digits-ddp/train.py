@@ -4,9 +4,12 @@ Several processes hold the same model, each reads its own share of the images, a
 step they average their gradients. Nothing in here says who started the processes: the variables
 MASTER_ADDR, MASTER_PORT, WORLD_SIZE, RANK and LOCAL_RANK do. TrainHub sets them when it starts
 every process itself; torchrun sets them when it is started once per node. The script is the same.
+
+Where MLflow's client is installed, the first process logs with it; TrainHub has told it where, and as which run.
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import pathlib
@@ -110,6 +113,20 @@ def evaluate(model: nn.Module, data: TensorDataset, device: torch.device) -> flo
     return (counts[0] / counts[1]).item()
 
 
+class Log:
+    """Takes the numbers of an epoch: by MLflow's client in the first process, where it is installed."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.mlflow = None
+        if dist.get_rank() == 0 and "MLFLOW_TRACKING_URI" in os.environ and importlib.util.find_spec("mlflow"):
+            self.mlflow = importlib.import_module("mlflow")
+            self.mlflow.log_params(vars(args))
+
+    def add(self, epoch: int, **metrics: float) -> None:
+        if self.mlflow:
+            self.mlflow.log_metrics(metrics, step=epoch)
+
+
 def save(model: DistributedDataParallel, history: list[dict[str, float]]) -> None:
     outputs = pathlib.Path("outputs")
     outputs.mkdir(exist_ok=True)
@@ -131,6 +148,7 @@ def main() -> None:
     optimizer = torch.optim.Adam(model.parameters(), lr=args.learning_rate)
     print(f"rank {rank} reads {len(sampler)} of {len(used)} images in {len(loader)} steps an epoch", flush=True)
 
+    log = Log(args)
     history: list[dict[str, float]] = []
     best = 0.0
     for epoch in range(1, args.epochs + 1):
@@ -138,6 +156,7 @@ def main() -> None:
         loss = train_epoch(model, loader, optimizer, device, Bar(f"epoch {epoch:>2}/{args.epochs}", len(loader)))
         accuracy = evaluate(model, held_out, device)
         history.append({"epoch": epoch, "loss": loss, "accuracy": accuracy})
+        log.add(epoch, loss=loss, accuracy=accuracy)
         if rank == 0:
             colour = GREEN if accuracy > best else DIM
             best = max(best, accuracy)

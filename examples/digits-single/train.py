@@ -2,9 +2,11 @@
 
 The data (1,797 real 8x8 images) comes with scikit-learn: nothing is downloaded.
 Read `../digits-ddp/train.py` next to see what changes when several processes train together.
+Where TensorBoard is installed, its event files go below logs/, and the run's page shows them as curves.
 """
 
 import argparse
+import importlib.util
 import json
 import pathlib
 import time
@@ -35,6 +37,12 @@ model = make_model().to(device)
 optimizer = torch.optim.Adam(model.parameters(), lr=args.learning_rate)
 loss_of = nn.CrossEntropyLoss()
 
+board = None
+if importlib.util.find_spec("tensorboard"):
+    from torch.utils.tensorboard import SummaryWriter
+
+    board = SummaryWriter("logs", flush_secs=1)
+
 print(f"{len(used)} images to learn from, {len(held_out)} held out, on {device}")
 history = []
 for epoch in range(1, args.epochs + 1):
@@ -52,11 +60,16 @@ for epoch in range(1, args.epochs + 1):
     with torch.no_grad():
         right = (model(images[held_out].to(device)).argmax(1) == labels[held_out].to(device)).sum().item()
     history.append({"epoch": epoch, "loss": total / len(used), "accuracy": right / len(held_out)})
+    if board:
+        board.add_scalar("loss", history[-1]["loss"], epoch)
+        board.add_scalar("accuracy", history[-1]["accuracy"], epoch)
     print(
         f"epoch {epoch:>2}/{args.epochs}  loss {history[-1]['loss']:.4f}  "
         f"accuracy {history[-1]['accuracy']:.1%}  {time.monotonic() - started:.1f} s"
     )
 
+if board:
+    board.close()
 outputs = pathlib.Path("outputs")
 outputs.mkdir(exist_ok=True)
 torch.save(model.state_dict(), outputs / "model.pt")

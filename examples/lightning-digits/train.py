@@ -4,15 +4,19 @@ Started once per node, Lightning makes `--devices` processes there itself: it me
 with MASTER_ADDR, MASTER_PORT and NODE_RANK, and works out every rank from `--devices` and
 `--num_nodes`. Started once per process it finds LOCAL_RANK and takes what is there; the defaults
 of the two options below fit that case too.
+
+Where MLflow's client is installed, Lightning logs with it to this run.
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import pathlib
 
 import lightning
 import torch
+from lightning.pytorch.loggers import MLFlowLogger
 from sklearn.datasets import load_digits
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
@@ -32,6 +36,12 @@ def read_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def make_logger() -> MLFlowLogger | bool:
+    """Lightning does not look for MLFLOW_RUN_ID by itself, and would log to a run beside this one."""
+    run = os.environ.get("MLFLOW_RUN_ID")
+    return MLFlowLogger(run_id=run) if run and importlib.util.find_spec("mlflow") else False
+
+
 def load_data() -> tuple[TensorDataset, TensorDataset]:
     digits = load_digits()
     images = torch.tensor(digits.images / 16.0, dtype=torch.float32).unsqueeze(1)
@@ -45,6 +55,7 @@ def load_data() -> tuple[TensorDataset, TensorDataset]:
 class Digits(lightning.LightningModule):
     def __init__(self, learning_rate: float) -> None:
         super().__init__()
+        self.save_hyperparameters()
         self.learning_rate = learning_rate
         self.history: list[dict[str, float]] = []
         self.layers = nn.Sequential(
@@ -88,7 +99,8 @@ def main() -> None:
     trainer = lightning.Trainer(
         max_epochs=args.max_epochs, devices=args.devices, num_nodes=args.num_nodes, strategy="ddp",
         accelerator="gpu" if torch.cuda.is_available() else "cpu",
-        logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
+        logger=make_logger(), log_every_n_steps=10,
+        enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
     )
     trainer.fit(model, DataLoader(used, args.batch_size, shuffle=True), DataLoader(held_out, 120))
     trainer.save_checkpoint("outputs/model.ckpt")  # called by all, written by the first

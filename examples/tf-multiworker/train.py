@@ -2,10 +2,12 @@
 
 The strategy reads TF_CONFIG, which TrainHub sets for every worker before this script starts: the
 addresses of all workers and which of them this one is. The training loop is written out, because
-Keras 3's `fit` does not work under this strategy (with tf-keras and TF_USE_LEGACY_KERAS=1 it does).
+Keras 3's `fit` does not work under this strategy (with tf-keras and TF_USE_LEGACY_KERAS=1 it does:
+see `../tf-keras-fit/train.py`). The first worker logs with MLflow's client where that is installed.
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import pathlib
@@ -80,6 +82,10 @@ def predict(pictures):
     return tf.argmax(model(pictures, training=False), axis=1)
 
 
+log_metrics = None
+if first and "MLFLOW_TRACKING_URI" in os.environ and importlib.util.find_spec("mlflow"):
+    from mlflow import log_metrics
+
 history = []
 for epoch in range(1, args.epochs + 1):
     started, total = time.monotonic(), 0.0
@@ -87,6 +93,8 @@ for epoch in range(1, args.epochs + 1):
         total += float(train_step(batch))
     accuracy = float(np.mean(predict(images[held_out]).numpy() == labels[held_out]))
     history.append({"epoch": epoch, "loss": total / steps, "accuracy": accuracy})
+    if log_metrics:
+        log_metrics({"loss": total / steps, "accuracy": accuracy}, step=epoch)
     print(
         f"epoch {epoch:>2}/{args.epochs}  loss {total / steps:.4f}  accuracy {accuracy:.1%}  {time.monotonic() - started:.1f} s",
         flush=True,

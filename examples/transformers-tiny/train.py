@@ -2,13 +2,15 @@
 
 The sentences, the tokenizer and the model are made on the spot: nothing is downloaded. Every option
 of TrainingArguments can be given (`--num_train_epochs 5`, `--bf16`, …). Started once per process,
-hand over the local rank: `--local_rank $LOCAL_RANK`; under torchrun nothing is needed.
+hand over the local rank: `--local_rank $LOCAL_RANK`; under torchrun nothing is needed. Where MLflow's
+client is installed, the Trainer logs with it to this run.
 """
 
 import os
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
+import importlib.util
 import json
 import pathlib
 import random
@@ -64,10 +66,11 @@ def accuracy(prediction: object) -> dict[str, float]:
 
 def main() -> None:
     parser = HfArgumentParser(TrainingArguments)
+    can_log = "MLFLOW_TRACKING_URI" in os.environ and importlib.util.find_spec("mlflow") is not None
     parser.set_defaults(
-        output_dir="outputs/model", num_train_epochs=3, per_device_train_batch_size=16, learning_rate=1e-3, report_to="none",
-        logging_strategy="epoch", eval_strategy="epoch", save_strategy="no", disable_tqdm=True, seed=0,
-        ddp_find_unused_parameters=False, dataloader_pin_memory=torch.cuda.is_available(),
+        output_dir="outputs/model", num_train_epochs=3, per_device_train_batch_size=16, learning_rate=1e-3,
+        report_to="mlflow" if can_log else "none", logging_strategy="epoch", eval_strategy="epoch", save_strategy="no",
+        disable_tqdm=True, seed=0, ddp_find_unused_parameters=False, dataloader_pin_memory=torch.cuda.is_available(),
     )
     (args,) = parser.parse_args_into_dataclasses()
     print(f"rank {args.process_index} of {args.world_size} on {args.device}, {args.parallel_mode.value}", flush=True)

@@ -59,6 +59,7 @@ PARAMETER_SERVER = {
 WORKERS = {
     f"70_driver_log_worker_{index}.txt": (f"worker {index}: 2 replicas in step", "epoch  2/2") for index in range(2)
 }
+FITTING = {f"70_driver_log_worker_{index}.txt": (f"worker {index}: 2 replicas in step", "Epoch 2/2") for index in range(2)}
 # Not repeated here: what tests/journeys/test_examples.py trains in its curated environment, and second users of one launcher.
 ONE_MACHINE = (
     Training("hello", {ALONE: ("step 10/10",)}, "model.json", {"arguments": ["--seconds", "0.1"]}),
@@ -120,5 +121,6 @@ TWO_HOSTS = (
         {"arguments": QUICK, "distribution": ONE_EACH},
     ),
     Training("tf-multiworker", WORKERS, "model.keras", {"arguments": QUICK, "resources": {"node_count": 2}}),
+    Training("tf-keras-fit", FITTING, "model.keras", {"arguments": QUICK, "resources": {"node_count": 2}}),
     Training("tf-parameter-server", PARAMETER_SERVER, "model.npz", {"arguments": QUICK, "resources": {"node_count": 2}}),
 )

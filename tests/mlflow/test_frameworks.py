@@ -11,7 +11,7 @@ from tests.hub import FINAL, Hub, eventually
 from tests.journeys.runs import Runs, example_spec
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.slow]
-TRAINING_S = 240
+TRAINING_S = 400
 MLFLOW = "/api/2.0/mlflow"
 TWO = {"type": "pytorch", "communication_backend": "gloo", "process_count": 2, "node_count": 1}
 TORCH = """
@@ -112,10 +112,10 @@ def moved(found: Watched, key: str) -> bool:
 class TestLightning:
     def test_logs_to_the_run_itself(self, hub: Hub, frameworks_python: str) -> None:
         size = ("--devices", "2", "--num_nodes", "1")
-        found = example(hub, frameworks_python, "lightning-digits", "loss", "--max_epochs", "6", *size)
+        found = example(hub, frameworks_python, "lightning-digits", "loss", "--max_epochs", "4", *size)
 
         assert moved(found, "loss"), found.grew
-        assert len(found.steps("loss")) == len(found.steps("accuracy")) == 6
+        assert len(found.steps("loss")) == len(found.steps("accuracy")) == 4
         assert found.params == {"learning_rate": "0.001"}
         assert found.children == []
 
@@ -156,13 +156,14 @@ class TestTensorFlow:
         assert found.steps("accuracy") == list(range(1, 9))
 
 
-class TestTorch:
-    @pytest.fixture(scope="class")
-    def found(self, hub: Hub, frameworks_python: str) -> Watched:
-        source = {"type": "snapshot", "id": Runs(hub).snapshot(train_py=TORCH)}
-        spec = {"source": source, "script": "train.py", "experiment": "plain torch", "distribution": TWO}
-        return watched(hub, frameworks_python, spec, "loss")
+@pytest.fixture(scope="module")
+def found(hub: Hub, frameworks_python: str) -> Watched:
+    source = {"type": "snapshot", "id": Runs(hub).snapshot(train_py=TORCH)}
+    spec = {"source": source, "script": "train.py", "experiment": "plain torch", "distribution": TWO}
+    return watched(hub, frameworks_python, spec, "loss")
 
+
+class TestTorch:
     def test_logs_by_mlflow_alone(self, found: Watched) -> None:
         assert found.steps("mlflow loss") == list(range(1, 41))
         assert found.params | {"width": ""} == {"layers": "1", "lr": "0.1", "width": ""}

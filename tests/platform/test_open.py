@@ -17,6 +17,8 @@ import pytest
 import redis
 
 from tests.hub import Hub, eventually, free_port
+from tests.journeys.runs import Runs
+from tests.mlflow.conftest import mlflow_python  # noqa: F401 - a fixture
 from trainhub import addresses
 from trainhub.up.console import Stop
 from trainhub.up.preflight import check_certificate
@@ -76,6 +78,35 @@ class TestTrust:
         with open_hub.client() as client:
             eventually(lambda: [node["status"] for node in client.get("/api/v1/nodes/").json()].count("ready"), 30)
         eventually(lambda: "Connected to redis+socket://node." in open_hub.log("agent"), 30)
+
+
+LOGS = """
+import json, os, ssl, urllib.request
+
+import mlflow
+
+mlflow.log_metric("by mlflow", 0.25, step=1)
+told = {"run_id": os.environ["TRAINHUB_RUN_ID"], "key": "by hand", "value": 0.5, "step": 1, "timestamp": 1}
+request = urllib.request.Request(
+    os.environ["TRAINHUB_URL"] + "/api/2.0/mlflow/runs/log-metric", json.dumps(told).encode(),
+    {"Authorization": "Bearer " + os.environ["TRAINHUB_TOKEN"], "Content-Type": "application/json"},
+)
+trusted = ssl.create_default_context(cafile=os.environ["TRAINHUB_CA_FILE"])
+print(urllib.request.urlopen(request, context=trusted).status)
+assert os.environ["MLFLOW_TRACKING_URI"].startswith("https://")
+"""
+
+
+class TestRuns:
+    def test_log_to_it_by_a_client_that_trusts_nobody_else_for_it(
+        self, open_hub: Hub, mlflow_python: str  # noqa: F811
+    ) -> None:
+        runs = Runs(open_hub)
+        source = {"type": "snapshot", "id": runs.snapshot(train_py=LOGS)}
+        run = runs.submit({"source": source, "command": [mlflow_python, "train.py"]})
+        assert runs.ended(run, 120)["state"] == "Completed", runs.log(run).decode()
+        data = runs.client.get("/api/2.0/mlflow/runs/get", params={"run_id": run}).raise_for_status().json()["run"]["data"]
+        assert {item["key"]: item["value"] for item in data["metrics"]} == {"by mlflow": 0.25, "by hand": 0.5}
 
 
 class TestNode:
