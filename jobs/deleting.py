@@ -57,8 +57,9 @@ def restore(run: Run, who: User) -> bool:
                 raise Conflict(f"Run {item.number} is being deleted for good; it cannot be restored any more.")
             if item.experiment.deleted_at is not None:
                 raise Conflict(f"The experiment {item.experiment.name!r} of run {item.number} is deleted; restore that first.")
-        together = [item.pk for item in _below(current)]
-        Run.objects.filter(pk__in=[current.pk, *together, *(item.pk for item in _above(current))]).update(deleted_at=None)
+        together = [item.pk for item in (current, *_below(current), *_above(current))]
+        if Run.objects.filter(pk__in=together).exclude(deleted_at=GONE).update(deleted_at=None) < len(together):
+            raise Conflict(f"Run {run.number} is being deleted for good; it cannot be restored any more.")
         audit.record(who, "run.restore", str(run), run.workspace)
         _announce(run)
     return True

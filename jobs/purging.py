@@ -20,7 +20,7 @@ from django.utils import timezone
 from clusters.models import Lease
 from clusters.telemetry import keeping
 from jobs import logstore, snapshots
-from jobs.belongings import BELONGINGS, Belonging
+from jobs.belongings import BELONGINGS
 from jobs.deleting import GONE
 from jobs.errors import Conflict
 from jobs.models import Experiment, Run
@@ -71,9 +71,22 @@ def purge_due(before: Callable[[Run], object], *, now: datetime | None = None, l
         _at_it.release()
 
 
+def remove(rows: QuerySet[Any]) -> None:
+    """Delete rows, and the files that only they named. Few at a time: each batch is a transaction of its own, and others write
+    in between."""
+    names_files = any(field.name == "sha256" for field in rows.model._meta.fields)
+    while keys := list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH]):
+        batch = rows.model._default_manager.filter(pk__in=keys)
+        named = batch.order_by("created_at").values_list("sha256", "created_at") if names_files else ()
+        let_go = {sha256: made_at.timestamp() for sha256, made_at in named}
+        batch.delete()
+        sweeping.free(let_go)
+
+
 def _purge_all(until: datetime, before: Callable[[Run], object], stop_at: float) -> int:
     gone = 0
     used: set[tuple[int, str]] = set()
+    Experiment.objects.filter(deleted_at__lte=until).update(deleted_at=GONE)
     for run in _each(Run.objects.filter(deleted_at__lte=until)):
         if time.monotonic() > stop_at:
             log.info("There is more to purge than fits into %s s; it goes on the next time", LONGEST_S)
@@ -81,7 +94,7 @@ def _purge_all(until: datetime, before: Callable[[Run], object], stop_at: float)
         used |= {(item.workspace_id, item.spec.get("source", {}).get("id", "")) for item in _lineage(run)}
         gone += _purge(run, before)
     else:
-        _purge_experiments(until)
+        _purge_experiments()
     snapshots.let_go(used)
     if gone:
         log.info("%s runs that were deleted are gone for good", gone)
@@ -106,7 +119,7 @@ def _lineage(run: Run) -> list[Run]:
     found = level = [run]
     while level:
         Run.objects.kept().filter(parent__in=level).update(parent=None)
-        level = list(Run.objects.filter(parent__in=level))
+        level = list(Run.objects.filter(parent__in=level).defer("preview"))
         found = [*found, *level]
     return found
 
@@ -120,31 +133,16 @@ def _purge_one(run: Run, before: Callable[[Run], object]) -> bool:
     logstore.remove(run.pk)
     keeping.forget(run.pk)
     for belonging in BELONGINGS:
-        for rows in _batches(belonging.of(run.pk)):
-            _remove(belonging, rows)
+        remove(belonging.of(run.pk))
     run.delete()
     return True
 
 
-def _purge_experiments(until: datetime) -> None:
-    for experiment in Experiment.objects.filter(deleted_at__lte=until, runs=None):
+def _purge_experiments() -> None:
+    for experiment in Experiment.objects.filter(deleted_at=GONE, runs=None):
         for belonging in BELONGINGS:
-            for rows in _batches(belonging.without_run(experiment)):
-                _remove(belonging, rows)
+            remove(belonging.without_run(experiment))
         experiment.delete()
-
-
-def _remove(belonging: Belonging, rows: QuerySet[Any]) -> None:
-    named = rows.order_by("created_at").values_list("sha256", "created_at") if belonging.names_files else ()
-    let_go = {sha256: made_at.timestamp() for sha256, made_at in named}
-    rows.delete()
-    sweeping.free(let_go)
-
-
-def _batches(rows: QuerySet[Any]) -> Iterator[QuerySet[Any]]:
-    """Few rows at a time: each batch is a transaction of its own, and others write in between."""
-    while keys := list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH]):
-        yield rows.model._default_manager.filter(pk__in=keys)
 
 
 def _each(runs: QuerySet[Run]) -> Iterator[Run]:

@@ -10,6 +10,7 @@ from django.core.management import call_command
 from jobs import purging
 from jobs.bytes import uploads as pieces
 from tracking.artifacts import uploads as parts
+from tracking.purging import purge_logged_models
 from tracking.usage import accounting
 from workspaces import sweeping
 
@@ -25,6 +26,7 @@ def clear_sessions() -> None:
 def purge() -> None:
     """Also asked for at once, by name, where an owner deletes a run for good (jobs.queueing)."""
     purging.purge_due(before=accounting.settle)
+    purge_logged_models()
 
 
 @shared_task(ignore_result=True)

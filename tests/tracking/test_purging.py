@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from datetime import timedelta
@@ -25,6 +26,7 @@ from tests.jobs.test_deleting import logged
 from tests.people import make_contributor, principal_of
 from tracking.metrics.appending import Point, append
 from tracking.models import LoggedModel, LoggedModelFile, Metric, MetricBlock, MetricSlice, Param, UsageEntry
+from tracking.purging import purge_logged_models
 from tracking.usage import accounting
 from trainhub_launch.errors import SpecError
 from workspaces import blobs, sweeping
@@ -151,6 +153,20 @@ class TestPurge:
             deleting.restore(run, who.user)
         assert purge() == 1
         assert not any(model._default_manager.exists() for model in _of_runs() - {UsageEntry})
+
+
+class TestLoggedModels:
+    def test_that_a_client_deleted_go_with_their_files(self, who: Principal) -> None:
+        run = rich(who)
+        kept = LoggedModel.objects.create(experiment=run.experiment, run=run, name="kept")
+        LoggedModelFile.objects.create(model=kept, path="a", size_bytes=4, sha256=kept_file(b"kept"))
+        gone = LoggedModel.objects.get(name="net")
+        LoggedModel.objects.filter(pk=gone.pk).update(deleted_at=timezone.now())
+        purge_logged_models(timezone.now() + timedelta(days=29))
+        assert LoggedModel.objects.count() == 2
+        purge_logged_models(LATER)
+        assert LoggedModel.objects.get() == kept
+        assert [blobs.exists(sha256) for sha256 in (kept_file(b"kept"), hashlib.sha256(b"abc").hexdigest())] == [True, False]
 
 
 class TestNow:
