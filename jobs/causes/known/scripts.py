@@ -115,4 +115,13 @@ SCRIPTS = (
         r"size mismatch for |Error\(s\) in loading state_dict|shapes cannot be multiplied|must match the size of tensor"
         r"|Incompatible shapes:",
     ),
+    Known(
+        "mlflow_elsewhere", "The run was not found where the script logs",
+        "MLflow's `Run with id=… not found`, `Run '…' not found`",
+        "The MLflow server that the script logs to does not know the run: mostly the script chooses a server of its own, "
+        "and the run is this one, whose id is in MLFLOW_RUN_ID.",
+        "Leave mlflow.set_tracking_uri out to log to this run; or give that server as MLFLOW_TRACKING_URI in the run's "
+        "environment variables, and nothing of this run is given to it.",
+        r"\bRun (?:with id=)?'?[0-9a-f]{32}'? not found",
+    ),
 )

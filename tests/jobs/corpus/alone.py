@@ -11,6 +11,11 @@ ALONE: dict[str, Case] = {
         '    raise RuntimeError("install what the model needs") from error\n',
         0, "missing_module", "install what the model needs",
     ),
+    # With the interpreter of .ci/mlflow-env: the slim client keeps no database.
+    "mlflow_elsewhere": Case(
+        "import mlflow\nmlflow.set_tracking_uri('sqlite:///mine.db')\nmlflow.log_metric('loss', 1.0)\n",
+        0, "mlflow_elsewhere", "not found", env={"MLFLOW_RUN_ID": "5f" * 16},
+    ),
     "missing_program_module": Case(
         "", 0, "missing_module", "No module named nothere", launch="module", arguments=("nothere",),
     ),
