@@ -47,6 +47,7 @@ class Field {
     const answer = await fetch(`${this.address}?${query}`);
     if (!answer.ok || number !== this.asked || document.activeElement !== this.input) return;
     const { begin, offers, error } = await answer.json();
+    this.askedFor = query.get("filter");
     this.begin = codeUnits(this.input.value, begin);
     this.cursor = cursor;
     this.open(offers);
@@ -94,10 +95,20 @@ class Field {
     else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
       this.mark(items, (this.at + (event.key === "ArrowDown" ? 1 : -1) + items.length + 1) % (items.length + 1));
-    } else if ((event.key === "Enter" && items[this.at]) || (event.key === "Tab" && !event.shiftKey && this.begin < this.cursor)) {
+    } else if (event.key === "Enter" && items[this.at]) {
       event.preventDefault();
-      this.take(items[this.at] ?? items[0]);
+      this.take(items[this.at]);
+    } else if (event.key === "Tab" && !event.shiftKey && this.input.selectionStart > 0 && !this.input.value.endsWith(" ")) {
+      event.preventDefault();
+      this.complete();
     }
+  }
+
+  // What is offered may still be for what stood there before the last keys.
+  async complete() {
+    if (this.askedFor !== this.input.value) await this.ask();
+    const items = this.list.children;
+    this.take(items[this.at] ?? items[0]);
   }
 
   mark(items, at) {

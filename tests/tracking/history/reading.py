@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -19,14 +20,14 @@ def address(path: str = "/runs/", **asked: Any) -> str:
     return f"{path}?{urlencode(asked, doseq=True)}"
 
 
-def text_of(url: str, user: User | None = None, *, status: int = 200, **headers: str) -> str:
-    answer = client_of(user or make_owner()).get(url, headers=headers)
+def text_of(url: str, user: User | None = None, *, status: int = 200, headers: Mapping[str, str] | None = None) -> str:
+    answer = client_of(user or make_owner()).get(url, headers=dict(headers or {}))
     assert answer.status_code == status, answer.content.decode()[:500]
     return answer.content.decode()
 
 
 def seen(user: User | None = None, **asked: Any) -> str:
-    return text_of(address(**asked), user, **HTMX)
+    return text_of(address(**asked), user, headers=HTMX)
 
 
 def names(text: str) -> list[str]:

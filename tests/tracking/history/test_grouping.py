@@ -50,13 +50,13 @@ class TestGroups:
         known_run("none", metrics={"acc": 1})
         text = seen(group="params.opt", column="metrics.acc", filter="metrics.acc > 0")
         groups = {row[2]: address for row, address in zip(rows(text), addresses(text), strict=True)}
-        assert names(text_of(groups["it's"], **HTMX)) == ["in"]
-        assert names(text_of(groups["none"], **HTMX)) == ["none"]
+        assert names(text_of(groups["it's"], headers=HTMX)) == ["in"]
+        assert names(text_of(groups["none"], headers=HTMX)) == ["none"]
 
     def test_values_longer_than_the_index_unfold_too(self) -> None:
         known_run("long", params={"opt": "50%_" * 60})
         (address,) = addresses(seen(group="params.opt"))
-        assert names(text_of(address, **HTMX)) == ["long"]
+        assert names(text_of(address, headers=HTMX)) == ["long"]
 
     def test_durations_are_averaged_as_lengths_of_time(self) -> None:
         now = timezone.now()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -78,7 +80,7 @@ class TestTable:
     def test_asks_the_database_equally_often_for_one_run_and_for_fifty(self) -> None:
         known_run("one", metrics={"acc": 1}, params={"lr": "1"})
         columns = ["metrics.acc", "params.lr", "experiment", "user_id", "gpu_hours", "cluster"]
-        asked = {"column": columns, "filter": "metrics.acc > 0"}
+        asked: dict[str, Any] = {"column": columns, "filter": "metrics.acc > 0"}
         with CaptureQueriesContext(connection) as one:
             seen(**asked)
         for number in range(40):
@@ -102,7 +104,7 @@ class TestParts:
         text = seen()
         assert names(text) == ["job"]
         assert f"/runs/parts/{job.number}/?" in text
-        below = text_of(f"/runs/parts/{job.number}/?column=metrics.acc", **HTMX)
+        below = text_of(f"/runs/parts/{job.number}/?column=metrics.acc", headers=HTMX)
         assert names(below) == ["part"]
         assert "0.5" in below
 
@@ -124,7 +126,7 @@ class TestRefusal:
 
     def test_comes_under_the_field_where_htmx_asks(self) -> None:
         make_owner()
-        answer = text_of(address(filter="metrics.acc >"), **HTMX)
+        answer = text_of(address(filter="metrics.acc >"), headers=HTMX)
         assert "it ends here (at character 14)" in answer
         assert "<table" not in answer
 
@@ -150,7 +152,7 @@ class TestAccess:
         job = known_run("secret", metrics={"hidden": 1}, params={"hidden": "x"}, tags={"hidden": "y"})
         known_run("part", parent=job)
         for asked in ({}, {"filter": "metrics.hidden = 1"}, {"experiment": "birds"}, {"group": "params.hidden"}):
-            text = text_of(address(**asked), stranger, **HTMX)
+            text = text_of(address(**asked), stranger, headers=HTMX)
             assert "secret" not in text
         assert "hidden" not in text_of("/runs/menu/columns/", stranger)
         assert "hidden" not in text_of(address("/runs/complete/", filter="metrics.h", at="9"), stranger)
