@@ -16,11 +16,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bench.idle import cpu_s
 from bench.stack import ROOT, stack
-from bench.tracking import QUIET, Side, mlflow
+from bench.tracking import QUIET, mlflow
 
 MB = 1_000_000
 PARTS = {"MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD": "true", "MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE": "1"}
+
+
+@dataclass(frozen=True)
+class Server:
+    name: str
+    url: str
+    token: str
+    pid: int
 
 
 @dataclass
@@ -32,22 +41,22 @@ class Timed:
 
 
 @contextmanager
-def hub(python: str) -> Iterator[tuple[Side, int]]:
-    """With the process that serves the web."""
+def hub() -> Iterator[Server]:
+    """`pid`: of the process that serves the web."""
     with stack() as running:
         pid = int((running.data / "run" / "web.pid").read_text())
-        yield Side("TrainHub", running.url, running.token, lambda *_: "", lambda run: run, python), pid
+        yield Server("TrainHub", running.url, running.token, pid)
 
 
-def turn(side: Side, file: Path, timed: Timed) -> None:
-    env = {**os.environ, **QUIET, "MLFLOW_TRACKING_URI": side.url, "MLFLOW_TRACKING_TOKEN": side.token}
-    argv = [side.python, "-m", "bench.mlflow_artifacts", str(file)]
+def turn(server: Server, python: str, file: Path, timed: Timed) -> None:
+    env = {**os.environ, **QUIET, "MLFLOW_TRACKING_URI": server.url, "MLFLOW_TRACKING_TOKEN": server.token}
+    argv = [python, "-m", "bench.mlflow_artifacts", str(file)]
     done = subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise RuntimeError(f"{side.name}: {done.stderr[-1500:]}")
+        raise RuntimeError(f"{server.name}: {done.stderr[-1500:]}")
     told = json.loads(done.stdout.splitlines()[-1])
     if not told["same"]:
-        raise RuntimeError(f"{side.name} gave other bytes than it got")
+        raise RuntimeError(f"{server.name} gave other bytes than it got")
     timed.up.append(told["up_s"])
     timed.down.append(told["down_s"])
 
@@ -70,24 +79,27 @@ def main() -> None:
     parser.add_argument("--parts", action="store_true", help="TrainHub alone, in parts: MLflow's server takes none")
     options = parser.parse_args()
     python = subprocess.run([ROOT / ".ci" / "mlflow-env"], check=True, capture_output=True, text=True).stdout.split()[-1]
-    with tempfile.TemporaryDirectory(prefix="th-bench-art-") as folder, hub(python) as (ours, pid), mlflow(python, "") as theirs:
+    with tempfile.TemporaryDirectory(prefix="th-bench-art-") as folder, hub() as ours, mlflow(python, "") as side:
+        theirs = Server(side.name, side.url, side.token, 0)
         file = Path(folder, "weights.bin")
         with file.open("wb") as out:
             for _ in range(options.mb):
                 out.write(os.urandom(MB))
-        before = forget_peak(pid)
-        timed = {side.name: Timed() for side in (ours, theirs)}
+        before = forget_peak(ours.pid)
+        timed = {server.name: Timed() for server in (ours, theirs)}
+        spent = cpu_s(ours.pid)
         if options.parts:
             os.environ.update(PARTS)
         for _ in range(options.rounds):
-            for side in (ours,) if options.parts else (ours, theirs):
-                turn(side, file, timed[side.name])
-        after = peak_mib(pid)
+            for server in (ours,) if options.parts else (ours, theirs):
+                turn(server, python, file, timed[server.name])
+        after, spent = peak_mib(ours.pid), cpu_s(ours.pid) - spent
     for name, took in timed.items():
         for word, seconds in (("up", took.up), ("down", took.down)):
             if seconds:
                 shown = ", ".join(f"{options.mb / second:.0f}" for second in seconds)
                 print(f"{name:<9} {word:<5} {options.mb / statistics.median(seconds):6.0f} MB/s (rounds: {shown})")
+    print(f"TrainHub's web process took {spent / options.rounds:.2f} s of a core for each file up and down")
     print(f"TrainHub's web process held {before:.0f} MiB before and at most {after:.0f} MiB meanwhile")
 
 
