@@ -107,6 +107,7 @@ def checked_tags(tags: Mapping[str, str]) -> dict[str, str]:
     """Raises RegistryError."""
     for key, value in tags.items():
         _check_key(key)
+        _check_text("value", value)
         if len(value) > LONGEST_VALUE:
             raise RegistryError("value", f"of the tag {key[:60]!r} has {len(value)} characters; use at most {LONGEST_VALUE}")
         if key == PROMPT and value.lower() == "true":
@@ -115,9 +116,16 @@ def checked_tags(tags: Mapping[str, str]) -> dict[str, str]:
 
 
 def checked_description(text: str) -> str:
+    """Raises RegistryError."""
+    _check_text("description", text)
     if len(text) > LONGEST_DESCRIPTION:
         raise RegistryError("description", f"has {len(text)} characters; use at most {LONGEST_DESCRIPTION}")
     return text.strip()
+
+
+def _check_text(field: str, text: str) -> None:
+    if "\x00" in text:
+        raise RegistryError(field, "has the character NUL in it; leave that out")
 
 
 def _check_key(key: str) -> None:
@@ -129,7 +137,7 @@ def _check_key(key: str) -> None:
 
 def _tags_now(thing: Thing) -> dict[str, str]:
     """Locked, so that of two that write at once none is lost."""
-    fresh = type(thing).objects.select_for_update().get(pk=thing.pk)  # type: ignore[attr-defined]
+    fresh = type(thing).objects.select_for_update().get(pk=thing.pk)
     return dict(fresh.tags)
 
 
@@ -137,4 +145,4 @@ def _write(thing: Thing, tags: dict[str, str]) -> None:
     if len(tags) > MOST_TAGS:
         raise RegistryError("tags", f"may be {MOST_TAGS} at most; delete some first")
     thing.tags = tags
-    type(thing).objects.filter(pk=thing.pk).update(tags=tags, updated_at=timezone.now())  # type: ignore[attr-defined]
+    type(thing).objects.filter(pk=thing.pk).update(tags=tags, updated_at=timezone.now())

@@ -12,6 +12,22 @@ Told = dict[str, Any]
 
 
 @dataclass(frozen=True)
+class Measured:
+    """A metric's last value, as it is in the certificate and short for the eye."""
+
+    key: str
+    value: str
+    step: int
+
+    @property
+    def short(self) -> str:
+        try:
+            return f"{float(self.value):.6g}"
+        except ValueError:
+            return self.value
+
+
+@dataclass(frozen=True)
 class Lineage:
     """`made` is the run with the machines: the job of a run that a job's process logged. None for a version of an upload."""
 
@@ -25,7 +41,7 @@ class Lineage:
     logged_model: Told | None
     parent: Told | None
     params: list[tuple[str, str]]
-    metrics: list[tuple[str, Told]]
+    metrics: list[Measured]
 
     @property
     def gpus(self) -> list[str]:
@@ -45,9 +61,10 @@ def drawn(origin: Mapping[str, Any]) -> Lineage:
     logged = origin.get("logged_model")
     params = {**(logged or {}).get("params", {}), **made.get("params", {}), **run.get("params", {})}
     metrics = {**made.get("metrics", {}), **run.get("metrics", {})}
+    measured = [Measured(key, str(item["value"]), item["step"]) for key, item in sorted(metrics.items())]
     return Lineage(
         inputs=[*run.get("inputs", []), *(made.get("inputs", []) if made is not run else [])],
         snapshot=made.get("snapshot"), git=run.get("git") or made.get("git"), environment=made.get("environment"),
         nodes=made.get("nodes", []), run=run or None, made=made or None, logged_model=logged, parent=origin.get("parent"),
-        params=sorted(params.items())[:MOST_ROWS], metrics=sorted(metrics.items())[:MOST_ROWS],
+        params=sorted(params.items())[:MOST_ROWS], metrics=measured[:MOST_ROWS],
     )

@@ -39,11 +39,13 @@ class VersionSerializer(serializers.Serializer[Any]):
     stage = serializers.CharField(help_text="MLflow's: None, Staging, Production or Archived.")
     tags = serializers.DictField(child=serializers.CharField())
     kind = serializers.CharField(help_text="Where it comes from: run, logged_model, upload, export or version (a copy).")
-    source = serializers.CharField(help_text="The address that was registered.")
+    source = serializers.CharField(help_text="The address that was registered.")  # type: ignore[assignment]
     run = serializers.CharField(source="run_id", allow_null=True, help_text="Null once the run was deleted.")
     run_number = serializers.IntegerField(source="run.number", allow_null=True, default=None)
     logged_model = serializers.CharField(source="logged_model_id", allow_null=True)
-    parent = serializers.SerializerMethodField(help_text="The version that it was made from, as models:/NAME/NUMBER.")
+    parent = serializers.SerializerMethodField(  # type: ignore[assignment]
+        help_text="The version that it was made from, as models:/NAME/NUMBER."
+    )
     path = serializers.CharField(source="source_path", help_text="What was registered of the run's outputs.")
     description = serializers.CharField()
     created_by = serializers.CharField(source="created_by.username", allow_null=True, default=None)
@@ -94,7 +96,7 @@ class RegisterSerializer(serializers.Serializer[Any]):
     path = serializers.CharField(
         required=False, allow_blank=True, default="", help_text="Such as model.pt, or checkpoints/last/ for a folder."
     )
-    source = serializers.CharField(
+    source = serializers.CharField(  # type: ignore[assignment]
         required=False, help_text="Instead of both: runs:/ID/PATH, models:/m-ID, models:/NAME/VERSION or mlflow-artifacts:/…"
     )
     description = serializers.CharField(required=False, allow_blank=True, default="")

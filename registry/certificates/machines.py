@@ -45,7 +45,7 @@ def _parts(run: Run) -> QuerySet[AttemptNode]:
 
 def _node(part: AttemptNode) -> dict[str, Any]:
     node = part.node
-    placed = next((item for item in part.attempt.placement if item.get("name") == node.name), {})
+    placed: dict[str, Any] = next((item for item in part.attempt.placement if item.get("name") == node.name), {})
     uuids = list(placed.get("gpus", ()))
     known = {gpu.uuid: gpu for gpu in Gpu.objects.filter(uuid__in=uuids)}
     return {

@@ -38,7 +38,12 @@ class Verdict(NamedTuple):
     note: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        return {"verdict": self.verdict, "findings": list(self.findings), "note": self.note}
+        return {"verdict": self.verdict, "findings": [_shown(text) for text in self.findings], "note": _shown(self.note)}
+
+
+def _shown(text: str) -> str:
+    """As any database takes it: names in a pickle may be any bytes."""
+    return text.encode("utf-8", "replace").decode().replace("\x00", "\ufffd")
 
 
 def may_hold_pickle(name: str, head: bytes) -> bool:

@@ -9,7 +9,7 @@ import lzma
 import os
 import zlib
 from collections.abc import Callable
-from typing import IO
+from typing import IO, cast
 
 LONGEST_KEPT = 4096
 """No name of anything that Python imports is longer."""
@@ -113,7 +113,7 @@ def _inflated(source: IO[bytes]) -> IO[bytes]:
 
 
 def _gunzipped(source: IO[bytes]) -> IO[bytes]:
-    return gzip.GzipFile(fileobj=source)
+    return cast("IO[bytes]", gzip.GzipFile(fileobj=source))
 
 
 COMPRESSED: dict[bytes, Callable[[IO[bytes]], IO[bytes]]] = {

@@ -61,5 +61,5 @@ def register(page: Any) -> None:
     row.get_by_role("link", name=re.compile("Register")).click()
     page.fill("input[name=name]", "digits-of-the-browser")
     page.get_by_role("button", name="Register").click()
-    page.get_by_role("heading", name="digits-of-the-browser").wait_for()
+    page.get_by_role("heading", level=1, name="digits-of-the-browser").wait_for()
     assert page.get_by_text("model.pt").first.is_visible()

@@ -100,6 +100,11 @@ class TestVerdict:
         scanned(tmp_path, "a.pkl", pickle.dumps(Calls(Path.write_text, mark, "ran")))
         assert not mark.exists()
 
+    def test_names_that_no_database_takes_are_told_all_the_same(self, tmp_path: Path) -> None:
+        found = scanned(tmp_path, "a.pkl", b"\x80\x04\x8c\x04o\x00\xed\x9f\x8c\x01x\x93.").to_json()
+        assert found["verdict"] != CLEAN
+        assert "\x00" not in json.dumps(found, ensure_ascii=False)
+
     def test_a_pickle_behind_another_one_is_seen(self, tmp_path: Path) -> None:
         assert scanned(tmp_path, "a.pkl", PLAIN + EVIL).verdict == DANGEROUS
 

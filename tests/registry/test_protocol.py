@@ -1,0 +1,119 @@
+"""Who may what by MLflow's registry protocol, over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from httpx import ASGITransport, AsyncClient, Response
+
+from jobs.models import Attempt, Run
+from jobs.tokens import token_of as job_token
+from registry.aliases import set_alias
+from registry.models import ModelVersion, RegisteredModel
+from registry.registering import register
+from tests.people import make_contributor, make_owner, make_person, make_viewer, make_workspace, token_of
+from tests.registry.builders import run_with
+from trainhub.asgi import application
+from workspaces.states import Role
+from workspaces.tokens import digest
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ROOT = "/api/2.0/mlflow"
+
+
+async def call(token: str, method: str, path: str, body: dict[str, Any] | None = None) -> Response:
+    sent = {"params": body} if method == "GET" else {"json": body}
+    headers = {"Authorization": f"Bearer {token}"}
+    async with AsyncClient(transport=ASGITransport(application), base_url="http://testserver", headers=headers) as client:
+        return await client.request(method, f"{ROOT}/{path}", **sent)  # type: ignore[arg-type]
+
+
+def prepared() -> dict[str, str]:
+    """A version of run 41's and one of run 42's; tokens of everybody, and of run 41's job."""
+    run, other = run_with("w.pt"), run_with("w.pt", number=42)
+    for made in (run, other):
+        version = register(make_workspace(), "digits", made, "w.pt", make_contributor())
+    set_alias(version.model, "production", 1, make_contributor())
+    token = job_token(run.pk, 1)
+    Attempt.objects.create(run=run, number=1, placement=[], token_digest=digest(token))
+    speech = make_workspace("speech")
+    return {
+        "viewer": token_of(make_viewer()), "contributor": token_of(make_contributor()), "owner": token_of(make_owner()), "job": token,
+        "run": run.pk, "other": other.pk, "stranger": token_of(make_person("sue", Role.OWNER, speech), speech),
+    }
+
+
+async def told() -> dict[str, str]:
+    return await sync_to_async(prepared)()
+
+
+class TestPeople:
+    async def test_a_viewer_reads_and_changes_nothing(self) -> None:
+        who = await told()
+        assert (await call(who["viewer"], "GET", "registered-models/get", {"name": "digits"})).status_code == 200
+        for method, path, body in (
+            ("POST", "registered-models/create", {"name": "x"}),
+            ("POST", "model-versions/create", {"name": "digits", "source": f"runs:/{who['run']}/w.pt"}),
+            ("POST", "registered-models/alias", {"name": "digits", "alias": "x", "version": "1"}),
+            ("DELETE", "registered-models/delete", {"name": "digits"}),
+        ):
+            answer = await call(who["viewer"], method, path, body)
+            assert (answer.status_code, answer.json()["error_code"]) == (403, "PERMISSION_DENIED"), path
+
+    async def test_a_contributor_registers_and_does_not_delete_or_rename(self) -> None:
+        who = await told()
+        body = {"name": "digits", "source": f"runs:/{who['run']}/w.pt"}
+        answer = await call(who["contributor"], "POST", "model-versions/create", body)
+        assert answer.json()["model_version"]["version"] == "3"
+        for method, path, more in (
+            ("DELETE", "model-versions/delete", {"version": "1"}), ("DELETE", "registered-models/delete", {}),
+            ("POST", "registered-models/rename", {"new_name": "x"}),
+        ):
+            assert (await call(who["contributor"], method, path, {"name": "digits", **more})).status_code == 403
+            assert (await call(who["owner"], method, path, {"name": "digits", **more})).status_code == 200
+            workspace = await sync_to_async(make_workspace)()
+            await sync_to_async(RegisteredModel.objects.get_or_create)(workspace=workspace, name="digits")
+
+    async def test_a_protected_alias_is_an_owners(self) -> None:
+        who = await told()
+        await sync_to_async(RegisteredModel.objects.update)(protected=["production"])
+        body = {"name": "digits", "alias": "production", "version": "2"}
+        refused, moved = [await call(who[name], "POST", "registered-models/alias", body) for name in ("contributor", "owner")]
+        assert (refused.json()["error_code"], moved.status_code) == ("PERMISSION_DENIED", 200)
+
+    async def test_another_workspace_finds_nothing(self) -> None:
+        who = await told()
+        for path, body in (
+            ("registered-models/get", {"name": "digits"}), ("model-versions/get", {"name": "digits", "version": "1"}),
+            ("model-versions/get-download-uri", {"name": "digits", "version": "1"}),
+        ):
+            answer = await call(who["stranger"], "GET", path, body)
+            assert (answer.status_code, answer.json()["error_code"]) == (404, "RESOURCE_DOES_NOT_EXIST")
+        assert (await call(who["stranger"], "GET", "model-versions/search")).json() == {"model_versions": []}
+
+
+class TestJob:
+    async def test_registers_and_names_what_it_has_made(self) -> None:
+        who = await told()
+        body = {"name": "digits", "source": f"runs:/{who['run']}/w.pt"}
+        assert (await call(who["job"], "POST", "model-versions/create", body)).json()["model_version"]["version"] == "3"
+        alias = {"name": "digits", "alias": "newest", "version": "3"}
+        assert (await call(who["job"], "POST", "registered-models/alias", alias)).status_code == 200
+
+    async def test_and_leaves_the_rest_alone(self) -> None:
+        who = await told()
+        for method, path, body in (
+            ("POST", "model-versions/create", {"name": "digits", "source": f"runs:/{who['other']}/w.pt"}),
+            ("POST", "registered-models/alias", {"name": "digits", "alias": "newest", "version": "2"}),
+            ("POST", "model-versions/set-tag", {"name": "digits", "version": "2", "key": "a", "value": "b"}),
+            ("DELETE", "model-versions/delete", {"name": "digits", "version": "1"}),
+        ):
+            assert (await call(who["job"], method, path, body)).status_code == 403, path
+        assert await sync_to_async(ModelVersion.objects.count)() == 2
+
+    async def test_its_token_ends_with_its_attempt(self) -> None:
+        who = await told()
+        await sync_to_async(lambda: Attempt.objects.update(ended_at=Run.objects.get(pk=who["run"]).created_at))()
+        assert (await call(who["job"], "GET", "registered-models/get", {"name": "digits"})).status_code == 401
