@@ -8,6 +8,11 @@ mount("confirm", (form) => {
     event.preventDefault();
     const yes = () => {
       form.dataset.confirmed = "yes";
+      if (!form.isConnected) {
+        // The part of the page in which it stood has been fetched anew meanwhile: what was asked is still to be done.
+        form.hidden = true;
+        document.body.append(form);
+      }
       form.requestSubmit();
     };
     ask(form.dataset.confirm, form.dataset.verb, yes, form.dataset.no);
