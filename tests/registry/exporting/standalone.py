@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import ssl
 import subprocess
@@ -44,6 +43,55 @@ def make():
 """
 
 
+WARM = """
+import json, os, runpy, sys, traceback
+import onnx, onnxruntime, onnxscript, torch, torch._dynamo, torch.onnx
+for line in sys.stdin:
+    asked = json.loads(line)
+    child = os.fork()
+    if not child:
+        log = os.open(asked["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        os.dup2(log, 1), os.dup2(log, 2)
+        os.chdir(asked["folder"])
+        os.environ.update(asked["env"])
+        sys.path[:0] = asked["path"]
+        code = 0
+        try:
+            if asked["program"]:
+                exec(asked["program"], sys.modules["__main__"].__dict__)
+            else:
+                runpy.run_path("export_onnx.py", run_name="__main__")
+        except SystemExit as end:
+            code = end.code or 0
+        except BaseException:
+            traceback.print_exc()
+            code = 1
+        sys.stdout.flush()
+        os._exit(code)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+class Warm:
+    """An interpreter that has imported torch and onnx once, and forks for whatever it is asked: each import takes seconds."""
+
+    def __init__(self, python: str) -> None:
+        command = [python, "-W", "ignore", "-c", WARM]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def run(self, folder: Path, log: Path, *, program: str = "", path: tuple[Path, ...] = (), **env: str) -> int:
+        """The exit code of `program`, or of export_onnx.py there."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        asked = {"folder": str(folder), "log": str(log), "program": program, "path": [str(item) for item in path], "env": env}
+        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline())
+
+    def close(self) -> None:
+        self._process.communicate()
+
+
 @dataclass(frozen=True)
 class Ended:
     code: int
@@ -64,8 +112,8 @@ class _Quiet(SimpleHTTPRequestHandler):
 class Standalone:
     """`saved` makes files of a version with a Python program; `export` runs the script on one of them."""
 
-    def __init__(self, folder: Path, python: str) -> None:
-        self.python, self.work = python, folder / "work"
+    def __init__(self, folder: Path, warm: Warm) -> None:
+        self.warm, self.work, self.log = warm, folder / "work", folder / "log"
         self.files = folder / "hub" / FILES
         self.files.mkdir(parents=True)
         self.address = folder / "hub"
@@ -79,8 +127,8 @@ class Standalone:
 
     def saved(self, program: str) -> None:
         """Run it in the folder of the version's files, with the source at hand."""
-        env = {**os.environ, "PYTHONPATH": str(self.work / "source")}
-        subprocess.run([self.python, "-W", "ignore", "-c", program], cwd=self.files, env=env, check=True, capture_output=True)
+        code = self.warm.run(self.files, self.log, program=program, path=(self.work / "source",))
+        assert code == 0, self.log.read_text()
 
     def export(self, file: str, *, spoil: Mapping[str, str] | None = None, tls: Path | None = None, **wanted: Any) -> Ended:
         """`spoil`: path -> the SHA-256 that the hub is to have told of it. `tls`: certificates of a hub that serves HTTPS."""
@@ -100,11 +148,8 @@ class Standalone:
             threading.Thread(target=server.serve_forever, daemon=True).start()
             told = {"TRAINHUB_CA_FILE": str(tls / "ca.pem")} if tls else {}
             address = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
-            env = {**os.environ, "TRAINHUB_URL": address, "TRAINHUB_TOKEN": "t", **told}
-            command = [self.python, "export_onnx.py"]
-            done = subprocess.run(command, cwd=self.work, env=env, capture_output=True, text=True, timeout=240, check=False)
+            told |= {"TRAINHUB_URL": address, "TRAINHUB_TOKEN": "t"}
+            code = self.warm.run(self.work, self.log, path=(self.work,), **told)
             server.shutdown()
         report = self.work / "outputs" / "export-report.json"
-        return Ended(
-            done.returncode, done.stdout + done.stderr, json.loads(report.read_text()) if report.exists() else {}, self.work
-        )
+        return Ended(code, self.log.read_text(), json.loads(report.read_text()) if report.exists() else {}, self.work)

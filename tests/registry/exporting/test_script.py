@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.registry.exporting.standalone import NET, Ended, Standalone
+from tests.registry.exporting.standalone import NET, Ended, Standalone, Warm
 from trainhub import certificates
 
 pytestmark = [pytest.mark.slow, pytest.mark.frameworks]
@@ -24,9 +28,16 @@ class Flow(nn.Module):
 """
 
 
+@pytest.fixture(scope="module")
+def warm(frameworks_python: str) -> Iterator[Warm]:
+    made = Warm(frameworks_python)
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def alone(tmp_path: Path, frameworks_python: str) -> Standalone:
-    made = Standalone(tmp_path, frameworks_python)
+def alone(tmp_path: Path, warm: Warm) -> Standalone:
+    made = Standalone(tmp_path, warm)
     made.source(net=NET)
     return made
 
@@ -197,9 +208,11 @@ class TestRefuses:
         found = refused(alone.export("model.pt", spoil={"model.pt": "0" * 64}))
         assert "and 000000000000… was registered" in found
 
-    def test_an_environment_that_lacks_the_exporter(self, alone: Standalone, tmp_path: Path) -> None:
-        (alone.work / "onnx.py").write_text("raise ModuleNotFoundError(\"No module named 'onnx'\", name='onnx')")
-        alone.saved(WEIGHTS)
-        ended = alone.export("model.pt")
-        assert "lacks the Python package 'onnx'" in refused(ended)
-        assert ended.report["field"] == "environment"
+    def test_an_environment_that_lacks_the_exporter(self, alone: Standalone) -> None:
+        command = [sys.executable, "-S", "export_onnx.py"]
+        done = subprocess.run(command, cwd=alone.work, capture_output=True, text=True, check=False)
+        report = json.loads((alone.work / "outputs" / "export-report.json").read_text())
+        assert done.returncode == 1
+        assert "lacks the Python package" in report["refusal"]
+        assert report["refusal"] in done.stdout
+        assert report["field"] == "environment"

@@ -85,9 +85,9 @@ class TestStart:
 
     def test_what_the_run_is_refused_for_is_told_by_the_forms_field(self) -> None:
         found, who = version(), principal_of(make_contributor())
-        for change, field in (({"environment": "nope"}, "environment"), ({"cluster": "moon"}, "cluster")):
+        for options, field in ((replace(TYPED, environment="nope"), "environment"), (replace(TYPED, cluster="moon"), "cluster")):
             with pytest.raises(RegistryError) as refused:
-                start(found, replace(TYPED, **change), who)
+                start(found, options, who)
             assert refused.value.field == field
         assert not Export.objects.exists()
 
