@@ -32,7 +32,7 @@ def acknowledge_at_once() -> None:
             self.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
         return plain(self, *args, **kwargs)
 
-    socket.socket.recv_into = recv_into  # type: ignore[method-assign]
+    socket.socket.recv_into = recv_into  # type: ignore[assignment,method-assign]
 
 
 def a_run(client: MlflowClient, name: str = "bench") -> str:
