@@ -87,13 +87,17 @@ def _ranks(attempt: Attempt) -> Ranks:
 
 def _read_on(attempt: Attempt, row: EventFile, place: Path, prefix: str, is_over: bool) -> bool:
     """One file, up to its end or for as long as its turn lasts; False where it is not at its end."""
-    size = PIECE_BYTES
     for _ in range(MOST_AT_ONCE):
-        piece = _piece(place, row.read_bytes, size)
+        piece = _piece(place, row.read_bytes)
         try:
             found, length = records.whole(piece)
-            told = summaries.told(found, prefix)
-            if found and not _store(attempt, row, told, length):
+            if not found:
+                # Longer than a piece are graphs and pictures, which hold no number.
+                length = records.length(piece)
+                if length <= len(piece) or _size(place) < row.read_bytes + length:
+                    _note_end(row, is_over=is_over)
+                    return True
+            if not _store(attempt, row, summaries.told(found, prefix), length):
                 return False  # another worker is at it
         except Damaged:
             _give_up(attempt, row, f"{row.name} cannot be read from byte {row.read_bytes} on: it is damaged, or no event file.")
@@ -101,13 +105,13 @@ def _read_on(attempt: Attempt, row: EventFile, place: Path, prefix: str, is_over
         except SpecError as error:
             _give_up(attempt, row, f"{row.name} is not read from byte {row.read_bytes} on: {error.message}.")
             return True
-        if not found and len(piece) < size:
-            # What is left is a record that is being written, or that nobody will finish.
-            if is_over:
-                EventFile.objects.filter(pk=row.pk).update(is_whole=True)
-            return True
-        size = PIECE_BYTES if found else max(2 * size, records.wanted(piece))
     return False
+
+
+def _note_end(row: EventFile, *, is_over: bool) -> None:
+    """What is left is a record that is being written, or that nobody will finish."""
+    if is_over:
+        EventFile.objects.filter(pk=row.pk).update(is_whole=True)
 
 
 def _size(place: Path) -> int:
@@ -117,10 +121,10 @@ def _size(place: Path) -> int:
         return 0
 
 
-def _piece(place: Path, offset: int, size: int) -> bytes:
+def _piece(place: Path, offset: int) -> bytes:
     try:
         with place.open("rb") as file:
-            return os.pread(file.fileno(), size, offset)
+            return os.pread(file.fileno(), PIECE_BYTES, offset)
     except FileNotFoundError:
         return b""
 

@@ -8,7 +8,8 @@ import tempfile
 from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
 from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 
-LARGEST = 256 * 2**20
+LARGEST = 2**31
+"""Protocol buffers are no longer."""
 _HEAD = struct.Struct("<QI")
 _LENGTH = struct.Struct("<Q")
 _AROUND = 16
@@ -39,15 +40,15 @@ def whole(piece: bytes) -> tuple[list[bytes], int]:
     return found, size
 
 
-def wanted(piece: bytes) -> int:
-    """How many bytes its first record has, which is longer than the piece; 0 while that is not known."""
+def length(piece: bytes) -> int:
+    """How many bytes its first record has, of which it may hold the beginning alone; 0 while that is not known."""
     return _LENGTH.unpack_from(piece)[0] + _AROUND if len(piece) >= _HEAD.size else 0
 
 
 def _is_damaged(piece: bytes) -> bool:
     if len(piece) < _HEAD.size:
         return False
-    length, checksum = _HEAD.unpack_from(piece)
-    if masked_crc32c(piece[: _LENGTH.size]) != checksum or length > LARGEST:
+    held, checksum = _HEAD.unpack_from(piece)
+    if masked_crc32c(piece[: _LENGTH.size]) != checksum or held > LARGEST:
         return True
-    return len(piece) >= length + _AROUND
+    return len(piece) >= held + _AROUND

@@ -72,7 +72,9 @@ class TestGrowing:
         with django_assert_max_num_queries(4):  # parts, those not settled, attempts, files
             watching.look()
 
-    def test_large_pieces_are_read_one_after_the_other(self, who: Principal, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_is_read_in_pieces_and_without_what_is_too_large_to_be_a_number(
+        self, who: Principal, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(reading, "PIECE_BYTES", 100)
         monkeypatch.setattr(reading, "MOST_AT_ONCE", 3)
         node, run = running(who)
@@ -80,6 +82,16 @@ class TestGrowing:
         for _ in range(12):
             watching.look()
         assert steps(run) == list(range(25))
+
+    def test_a_large_record_is_waited_for(self, who: Principal, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(reading, "PIECE_BYTES", 100)
+        node, run = running(who)
+        before = event_file()
+        data = event_file(event(bare("graph", [1.0] * 1000)), *curve("loss", 5))
+        for end in (len(before) + 50, len(before) + 2000, len(data)):
+            send(node, run, data[:end])
+            watching.look()
+        assert steps(run) == list(range(5))
 
     def test_hyperparameters_are_params_unless_the_script_said_otherwise(self, who: Principal) -> None:
         node, run = running(who)
