@@ -55,7 +55,8 @@ class RunSerializer(serializers.Serializer[Any]):
     display_name = serializers.CharField()
     experiment = serializers.CharField(source="experiment.name")
     kind = serializers.CharField(help_text="`job`, or `external`: logged from elsewhere; no spec, no attempts.")
-    parent = serializers.CharField(  # type: ignore[assignment] - a name that every field has too
+    # Every field has an attribute of this name too, which is not set on the class.
+    parent = serializers.CharField(  # type: ignore[assignment]
         source="parent_id", allow_null=True, help_text="The job whose process logged it, or the run that it is nested in: its id."
     )
     framework = serializers.SerializerMethodField(help_text="Empty for a run from elsewhere.")
