@@ -12,6 +12,7 @@ from django.utils import timezone
 from jobs import lifecycle, tags
 from jobs.models import Experiment, Run, RunEvent
 from jobs.states import FINAL, Reason, RunState
+from trainhub_launch.errors import SpecError
 from workspaces.models import User, Workspace
 
 KIND = "external"
@@ -30,9 +31,11 @@ class Begun:
 
 
 def begin(experiment: Experiment, who: User | None, begun: Begun) -> Run:
-    """A running run, numbered in its workspace."""
+    """A running run, numbered in its workspace. Raises SpecError where its experiment has gone meanwhile."""
     with transaction.atomic():
         workspace = Workspace.objects.select_for_update().get(pk=experiment.workspace_id)
+        if Experiment.objects.filter(pk=experiment.pk).exclude(deleted_at=None).exists():
+            raise SpecError("experiment_id", f"the experiment {experiment.name!r} is deleted; restore it, or choose another")
         workspace.last_run_number += 1
         workspace.save(update_fields=["last_run_number"])
         now = timezone.now()
