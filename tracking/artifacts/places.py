@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import QuerySet, Value
 from django.db.models.functions import Substr
 from django.utils import timezone
@@ -110,7 +110,10 @@ def below(rows: QuerySet, path: str) -> QuerySet:
     if not path:
         return rows
     start = f"{path}/"
-    # Not by LIKE, which does not tell a from A in SQLite, nor by order, which is not that of code points in PostgreSQL.
+    if connection.vendor == "sqlite":
+        # In order of code points: up to the sign after the slash.
+        return rows.filter(path__gte=start, path__lt=f"{path}0")
+    # Elsewhere the order may be that of a language.
     return rows.alias(start=Substr("path", 1, len(start))).filter(start=Value(start))
 
 
@@ -181,5 +184,5 @@ def _check_shape(rows: Rows, path: str) -> None:
     taken = rows.filter(path__in=folders).values_list("path", flat=True).first() if folders else None
     if taken is not None:
         raise MlflowError(INVALID, f"path: '{taken}' is a file, and '{path}' would need a folder of that name. Choose another.")
-    if below(rows, path).exists():
+    if not rows.filter(path=path).exists() and below(rows, path).exists():
         raise MlflowError(INVALID, f"path: '{path}' is a folder. Choose another name for the file.")
