@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import collections
 import gzip
+import itertools
 import io
 import json
 import pickle
@@ -87,6 +88,7 @@ class TestVerdict:
             ("a.7z", b"7z\xbc\xaf\x27\x1c", UNSCANNED),
             ("a.zip", b"PK\x03\x04 and no more", UNSCANNED),
         ],
+        ids=itertools.count(),  # bytes with the time in them would name a test otherwise in each process
     )
     def test_of_each_kind_of_file(self, tmp_path: Path, name: str, data: bytes, verdict: str) -> None:
         assert scanned(tmp_path, name, data).verdict == verdict
