@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any, NoReturn
 
 from tracking.search.errors import FilterError
+from tracking.search.patterns import matches
 from tracking.search.tokens import Token, tokens
 
 TEXT, NUMBER = "text", "number"
@@ -19,8 +19,8 @@ PROMPT = "mlflow.prompt.is_prompt"
 Value = str | int | tuple[str, ...]
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": eq, "!=": ne, ">": gt, ">=": ge, "<": lt, "<=": le, "IN": lambda have, want: have in want,
-    "NOT IN": lambda have, want: have not in want, "LIKE": lambda have, want: _like(want, 0, have),
-    "ILIKE": lambda have, want: _like(want, re.IGNORECASE, have),
+    "NOT IN": lambda have, want: have not in want, "LIKE": lambda have, want: matches(want, have),
+    "ILIKE": lambda have, want: matches(want, have, any_case=True),
 }
 
 
@@ -158,8 +158,3 @@ class _Reader:
 
     def refuse(self, message: str, at: int | None = None) -> NoReturn:
         raise FilterError(message, self.next.at if at is None else at, self._text, self._field)
-
-
-def _like(pattern: str, flags: int, have: str) -> bool:
-    parts = (".*" if sign == "%" else "." if sign == "_" else re.escape(sign) for sign in pattern)
-    return re.fullmatch("".join(parts), have, flags | re.DOTALL) is not None

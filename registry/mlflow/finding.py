@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.core.exceptions import PermissionDenied
 
-from registry.changing import LONGEST_VALUE
+from registry.changing import LONGEST_VALUE, OURS
 from registry.lookup import models_of, versions_of
 from registry.models import ModelVersion, RegisteredModel
 from tracking.callers import Caller
@@ -55,5 +55,7 @@ def number_of(asked: Asked) -> int:
 
 
 def tags_of(asked: Asked) -> dict[str, str]:
+    """Of something new. TrainHub's own stay behind: a client that copies a version sends that one's along."""
     # One character more than allowed: what is too long is refused, not cut off.
-    return pairs(objects(asked, "tags"), LONGEST_VALUE + 1)
+    told = pairs(objects(asked, "tags"), LONGEST_VALUE + 1)
+    return {key: value for key, value in told.items() if not key.startswith(OURS)}

@@ -40,8 +40,8 @@ def prepared() -> dict[str, str]:
     Attempt.objects.create(run=run, number=1, placement=[], token_digest=digest(token))
     speech = make_workspace("speech")
     return {
-        "viewer": token_of(make_viewer()), "contributor": token_of(make_contributor()), "owner": token_of(make_owner()), "job": token,
-        "run": run.pk, "other": other.pk, "stranger": token_of(make_person("sue", Role.OWNER, speech), speech),
+        "viewer": token_of(make_viewer()), "contributor": token_of(make_contributor()), "owner": token_of(make_owner()),
+        "job": token, "run": run.pk, "other": other.pk, "stranger": token_of(make_person("sue", Role.OWNER, speech), speech),
     }
 
 
