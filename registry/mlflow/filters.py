@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import eq, ge, gt, le, lt, ne
@@ -13,6 +14,7 @@ from tracking.search.tokens import Token, tokens
 
 TEXT, NUMBER = "text", "number"
 OPERATORS = {TEXT: ("=", "!=", "LIKE", "ILIKE", "IN", "NOT IN"), NUMBER: ("=", "!=", ">", ">=", "<", "<=")}
+WHOLE = re.compile(r"[+-]?[0-9]{1,17}")
 TAG_OPERATORS = ("=", "!=", "LIKE", "ILIKE")
 TAG_PREFIXES, ATTRIBUTE_PREFIXES = ("tag", "tags"), ("attribute", "attributes", "attr")
 PROMPT = "mlflow.prompt.is_prompt"
@@ -131,7 +133,7 @@ class _Reader:
     def _scalar(self, kind: str) -> str | int:
         token = self.next
         if kind == NUMBER:
-            if token.kind not in ("number", "string") or not token.text.lstrip("+-").isdecimal() or len(token.text) > 18:
+            if token.kind not in ("number", "string") or not WHOLE.fullmatch(token.text):
                 self.expected("a whole number")
         elif token.kind != "string":
             self.expected("text in quotes")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 
 from registry.changing import LONGEST_VALUE, OURS
-from registry.lookup import models_of, versions_of
+from registry.lookup import versions_of
 from registry.models import ModelVersion, RegisteredModel
 from tracking.callers import Caller
 from tracking.mlflow.errors import INVALID, MISSING, MlflowError
@@ -16,10 +17,16 @@ from workspaces.states import Role
 
 def model(who: Caller, asked: Asked, name: str = "name") -> RegisteredModel:
     wanted = words(asked, name)
-    found = models_of(who.workspace).filter(name=wanted).first()
+    found = named(who).filter(name=wanted).first()
     if found is None:
         raise MlflowError(MISSING, f"Registered Model with name={wanted[:200]} not found")
     return found
+
+
+def named(who: Caller) -> QuerySet[RegisteredModel]:
+    """The workspace's models, their aliases at hand; versions may be many, and are not."""
+    models = RegisteredModel.objects.filter(workspace=who.workspace).select_related("workspace")
+    return models.prefetch_related("aliases__version__run")
 
 
 def version(who: Caller, asked: Asked) -> ModelVersion:

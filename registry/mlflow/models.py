@@ -8,7 +8,7 @@ from django.core.exceptions import PermissionDenied
 
 from registry import aliases, changing, deleting
 from registry.aliases import TAKEN
-from registry.lookup import models_of, version_of
+from registry.lookup import version_of
 from registry.mlflow import finding, spelling
 from registry.mlflow.finding import is_owner
 from registry.mlflow.searching import models as searched
@@ -32,7 +32,7 @@ def create(who: Caller, asked: Asked) -> Told:
 
 
 def get(who: Caller, asked: Asked) -> Told:
-    return {"registered_model": spelling.model(finding.model(who, asked))}
+    return {"registered_model": spelling.models([finding.model(who, asked)])[0]}
 
 
 def search(who: Caller, asked: Asked) -> Told:
@@ -64,7 +64,7 @@ def delete(who: Caller, asked: Asked) -> None:
 def latest_versions(who: Caller, asked: Asked) -> Told:
     found = finding.model(who, asked)
     stages = {canonical(stage) for stage in texts(asked, "stages")}
-    rows = [row for row in spelling.latest(found.versions.all()) if not stages or row.stage in stages]
+    rows = [row for row in spelling.newest([found.pk])[found.pk] if not stages or row.stage in stages]
     return {"model_versions": [spelling.version(row, found.name) for row in rows]}
 
 
@@ -93,7 +93,7 @@ def by_alias(who: Caller, asked: Asked) -> Told:
     """`latest` is the newest version."""
     found, alias = finding.model(who, asked), words(asked, "alias")
     if alias.lower() == "latest":
-        newest = next(iter(found.versions.all()), None)
+        newest = found.versions.select_related("run").order_by("-number").first()
         if newest is None:
             raise MlflowError(MISSING, f"Latest version not found for model {found.name}.")
         return {"model_version": spelling.version(newest, found.name)}
@@ -104,4 +104,4 @@ def by_alias(who: Caller, asked: Asked) -> Told:
 
 
 def _told(who: Caller, name: str) -> Told:
-    return {"registered_model": spelling.model(models_of(who.workspace).get(name=name))}
+    return {"registered_model": spelling.models([finding.named(who).get(name=name)])[0]}

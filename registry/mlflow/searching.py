@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from registry.lookup import models_of, versions_of
+from registry.lookup import versions_of
 from registry.mlflow import spelling
 from registry.mlflow.filters import NUMBER, TEXT, Comparison, Order, parse, parse_orders
+from registry.mlflow.finding import named
 from registry.models import ModelVersion, RegisteredModel
 from tracking.callers import Caller
 from tracking.mlflow.errors import INVALID, MlflowError
@@ -36,8 +37,8 @@ def models(who: Caller, asked: Asked) -> Told:
         .values_list("pk", "name", "tags", "created_at", "updated_at")
     ]
     page, told = _page(asked, _ordered(_matching(rows, wanted), orders), 100, 1000)
-    found = models_of(who.workspace).in_bulk(page)
-    return {"registered_models": [spelling.model(found[pk]) for pk in page if pk in found], **told}
+    found = named(who).in_bulk(page)
+    return {"registered_models": spelling.models([found[pk] for pk in page if pk in found]), **told}
 
 
 def versions(who: Caller, asked: Asked) -> Told:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Sequence
 from typing import Any
 from urllib.parse import quote
 
 from django.conf import settings
+from django.db.models import Max
 
 from registry.models import ModelVersion, RegisteredModel
 from tracking.mlflow.spelling import ARTIFACTS, full, ms, pairs
@@ -15,12 +16,30 @@ READY = "READY"
 Told = dict[str, Any]
 
 
-def model(row: RegisteredModel) -> Told:
-    """`versions` and `aliases` are to be at hand."""
+def models(rows: Sequence[RegisteredModel]) -> list[Told]:
+    """With the newest version of each stage, however many versions there are."""
+    found = newest([row.pk for row in rows])
+    return [_model(row, found[row.pk]) for row in rows]
+
+
+def newest(models: Collection[int]) -> dict[int, list[ModelVersion]]:
+    """Model -> its newest version of each stage, by their numbers."""
+    told = ModelVersion.objects.filter(model__in=models).order_by().values("model", "stage").annotate(number=Max("number"))
+    wanted = set(told.values_list("model", "number"))
+    rows = ModelVersion.objects.filter(model__in=models, number__in={number for _, number in wanted}).order_by("number")
+    found: dict[int, list[ModelVersion]] = {key: [] for key in models}
+    for row in rows.select_related("run").prefetch_related("aliases").defer("certificate", "scan"):
+        if (row.model_id, row.number) in wanted:
+            found[row.model_id].append(row)
+    return found
+
+
+def _model(row: RegisteredModel, latest: Sequence[ModelVersion]) -> Told:
+    """`aliases` are to be at hand."""
     told = {
         "name": row.name, "creation_timestamp": ms(row.created_at), "last_updated_timestamp": ms(row.updated_at),
         "description": row.description, "tags": pairs(row.tags),
-        "latest_versions": [version(item, row.name) for item in latest(row.versions.all())],
+        "latest_versions": [version(item, row.name) for item in latest],
         "aliases": [{"alias": alias.name, "version": str(alias.version.number)} for alias in row.aliases.all()],
     }
     return full(told)
@@ -36,15 +55,6 @@ def version(row: ModelVersion, name: str) -> Told:
         "aliases": sorted(alias.name for alias in row.aliases.all()),
     }
     return full(told)
-
-
-def latest(rows: Iterable[ModelVersion]) -> list[ModelVersion]:
-    """The newest of each stage."""
-    newest: dict[str, ModelVersion] = {}
-    for row in rows:
-        if row.stage not in newest or newest[row.stage].number < row.number:
-            newest[row.stage] = row
-    return sorted(newest.values(), key=lambda row: row.number)
 
 
 def address(row: ModelVersion) -> str:
