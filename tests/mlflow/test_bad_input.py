@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from tests.mlflow.raw import ROOT, Caller, refusal
+from tracking.mlflow import run_tags
 
 INVALID = "INVALID_PARAMETER_VALUE"
 NOW = 1_700_000_000_000
@@ -142,6 +144,29 @@ class TestOtherQuestions:
         inner = await me.run(tags=[{"key": "mlflow.parentRunId", "value": outer}])
         found = await me.refused("runs/set-tag", {"run_id": outer, "key": "mlflow.parentRunId", "value": inner})
         assert (found.code, "part of run" in found.message) == (INVALID, True)
+
+    async def test_a_ring_is_found_however_many_runs_it_has(self, me: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(run_tags, "DEEPEST", 3)
+        first = last = await me.run()
+        for _ in range(4):
+            last = await me.run(tags=[{"key": "mlflow.parentRunId", "value": last}])
+        found = await me.refused("runs/set-tag", {"run_id": first, "key": "mlflow.parentRunId", "value": last})
+        assert (found.code, "3 runs deep" in found.message) == (INVALID, True)
+
+
+class TestAModelOfOldClients:
+    @pytest.mark.parametrize("nonsense", ["not JSON", "null", "5", '{"a": 1}', "[" * 8000])
+    async def test_is_kept_whatever_somebody_has_set_its_tag_to(self, me: Caller, nonsense: str) -> None:
+        run = await me.run()
+        told = {"artifact_path": "net", "flavors": {}, "utc_time_created": "2026-01-01", "run_id": run}
+        await me.told("runs/set-tag", {"run_id": run, "key": "mlflow.log-model.history", "value": nonsense})
+        await me.told("runs/log-model", {"run_id": run, "model_json": json.dumps(told)})
+        found = (await me.told("runs/get", {"run_id": run}))["run"]["data"]["tags"]
+        assert [json.loads(tag["value"]) for tag in found if tag["key"] == "mlflow.log-model.history"] == [[told]]
+
+    async def test_of_a_million_brackets_is_refused(self, me: Caller) -> None:
+        found = await me.refused("runs/log-model", {"run_id": await me.run(), "model_json": "[" * 1_000_000})
+        assert (found.status, found.code) == (400, "INVALID_PARAMETER_VALUE")
 
 
 class TestLimits:

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from tracking.mlflow.errors import INVALID, MlflowError
 from tracking.search.errors import FilterError
+from tracking.search.patterns import matches
 from tracking.search.tokens import Token, tokens
 
 NUMBERS = ("=", "!=", ">", ">=", "<", "<=")
 TEXTS = ("=", "!=", "LIKE", "ILIKE", "IN", "NOT IN", "IS NULL", "IS NOT NULL")
 Value = str | float | tuple[str, ...] | None
-
-
-@lru_cache(256)
-def _like(pattern: str, flags: int) -> re.Pattern[str]:
-    """SQL's LIKE: % is anything, _ one character."""
-    parts = (".*" if character == "%" else "." if character == "_" else re.escape(character) for character in pattern)
-    return re.compile("".join(parts), re.DOTALL | flags)
 
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -33,8 +25,8 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "<=": lambda told, value: told <= value,
     "IN": lambda told, value: told in value,
     "NOT IN": lambda told, value: told not in value,
-    "LIKE": lambda told, value: _like(value, 0).fullmatch(told) is not None,
-    "ILIKE": lambda told, value: _like(value, re.IGNORECASE).fullmatch(told) is not None,
+    "LIKE": lambda told, value: matches(value, told),
+    "ILIKE": lambda told, value: matches(value, told, any_case=True),
 }
 
 

@@ -24,6 +24,7 @@ MOST_EXPERIMENTS = 20
 MOST_SUMMARIES = 1000
 CONTEXT = "mlflow.data.context"
 HISTORY = "mlflow.log-model.history"
+LONGEST_HISTORY = 1_000_000
 HISTORY_FIELDS = ("artifact_path", "flavors", "utc_time_created", "run_id")
 
 
@@ -53,7 +54,7 @@ def log_model(caller: Caller, asked: Asked) -> None:
     text = fields.words(asked, "model_json")
     try:
         told = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise MlflowError(INVALID, f"Malformed model info. \n {text[:200]} \n is not a valid JSON.") from error
     lacking = [name for name in HISTORY_FIELDS if not isinstance(told, dict) or name not in told]
     if lacking:
@@ -61,7 +62,8 @@ def log_model(caller: Caller, asked: Asked) -> None:
     with transaction.atomic():
         Run.objects.select_for_update().filter(pk=found.pk).first()
         before = RunTag.objects.filter(run=found, key=HISTORY).values_list("value", flat=True).first()
-        tags.put(found, {HISTORY: json.dumps([*json.loads(before or "[]"), told])})
+        kept = json.dumps([*_history(before or ""), told])
+        tags.put(found, {HISTORY: keys.at_most(kept, LONGEST_HISTORY, "model_json")})
 
 
 def search_datasets(caller: Caller, asked: Asked) -> dict[str, Any]:
@@ -82,6 +84,15 @@ def search_datasets(caller: Caller, asked: Asked) -> dict[str, Any]:
         if len(found) >= MOST_SUMMARIES:
             break
     return spelling.full({"dataset_summaries": list(found.values())})
+
+
+def _history(text: str) -> list[Any]:
+    """Anybody may set the tag to anything: what is no list is begun anew."""
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    return told if isinstance(told, list) else []
 
 
 def _data(run: Run, item: Asked, path: str) -> RunInput:

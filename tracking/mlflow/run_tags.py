@@ -10,6 +10,7 @@ from jobs.models import Run
 from tracking.callers import Caller
 from tracking.mlflow import keys, known
 from tracking.mlflow.errors import INVALID, MISSING, MlflowError
+from workspaces.models import Workspace
 
 NAME = "mlflow.runName"
 PARENT = "mlflow.parentRunId"
@@ -52,9 +53,14 @@ def parent_of(caller: Caller, told: Mapping[str, str]) -> Run | None:
 def _nest(caller: Caller, run: Run, parent_id: str) -> None:
     if run.kind != external.KIND or (caller.job is not None):
         return
+    # Two that become part of each other at once would be a ring, in which whoever looks for all parts runs for ever.
+    Workspace.objects.select_for_update().get(pk=caller.workspace.pk)
     parent = _named(caller, parent_id)
-    if any(above.pk == run.pk for above in (parent, *_above(parent))):
+    above = [parent, *_above(parent)]
+    if any(item.pk == run.pk for item in above):
         raise MlflowError(INVALID, f"{PARENT}: run {parent_id} is part of run {run.pk} itself; name another.")
+    if len(above) > DEEPEST:
+        raise MlflowError(INVALID, f"{PARENT}: run {parent_id} is {DEEPEST} runs deep already; name one further up.")
     Run.objects.filter(pk=run.pk).exclude(parent__kind="job").update(parent=parent)
     known.forget(run.pk)
 

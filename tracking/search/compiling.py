@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from django.db.models import Model, Q, QuerySet, TextField
 from django.db.models.fields.json import KT
@@ -19,6 +19,8 @@ from tracking.search.words import Kind, Type
 
 SHORT = 200
 """Longer values have only so much of them in the index."""
+Logged = tuple[Kind, str]
+"""A key of what runs have logged, whichever part of it."""
 LOOKUPS = {"=": "exact", ">": "gt", ">=": "gte", "<": "lt", "<=": "lte", "LIKE": "like", "ILIKE": "ilike", "IN": "in"}
 OPPOSITE = {"!=": "=", "NOT IN": "IN"}
 CONTEXT = "mlflow.data.context"
@@ -44,10 +46,13 @@ class Scope:
         return Q(experiment_id=self.experiments[0]) if one else Q(experiment_id__in=self.experiments)
 
 
-def condition(node: Node, scope: Scope) -> Q:
-    """On Run, with the aliases of `attributes.made(names(node))`. Two-valued: a run without the key does not match."""
+def condition(node: Node, scope: Scope, *, without: Logged | None = None) -> Q:
+    """On Run, with the aliases of `attributes.made(names(node))`. Two-valued: a run without the key does not match.
+
+    `without`: what must be true of this key's row is left out; `on_row` says it.
+    """
     if isinstance(node, Comparison):
-        return _comparison(node, scope)
+        return Q() if without is not None and _of(node) == without else _comparison(node, scope)
     if isinstance(node, Not):
         return ~condition(node.part, scope)
     found = Q()
@@ -56,8 +61,8 @@ def condition(node: Node, scope: Scope) -> Q:
             found |= condition(part, scope)
         return found
     together = logged(node, scope)
-    for rows in together.values():
-        found &= Q(pk__in=rows.values("run_id"))
+    for key, rows in together.items():
+        found &= Q() if key == without else Q(pk__in=rows.values("run_id"))
     for part in node.parts:
         found &= Q() if _of(part) in together else condition(part, scope)
     return found
@@ -73,9 +78,33 @@ def names(node: Node | None) -> frozenset[str]:
     return frozenset().union(*(names(part) for part in parts))
 
 
-def logged(node: Node, scope: Scope) -> dict[tuple[Kind, str], QuerySet[Any]]:
+def on_row(node: Node, key: Logged, prefix: str) -> Q | None:
+    """What a filter says of the row of one key, asked through a join of that name; None where a join would ask another thing."""
+    found = Q()
+    for part in node.parts if isinstance(node, And) else (node,):
+        if _of(part) == key and isinstance(part, Comparison) and part.value is not None:
+            found &= _CONDITIONS[part.key.kind](part)
+    return _prefixed(found, prefix)
+
+
+def _prefixed(found: Q, prefix: str) -> Q | None:
+    if found.negated:
+        # Of a relation to many rows Django takes "not" as "no row".
+        return None
+    parts: list[Q | tuple[str, Any]] = []
+    for child in found.children:
+        # Nothing here but Qs and pairs: what `_CONDITIONS` are made of.
+        name, value = (("", child) if isinstance(child, Q) else cast("tuple[str, Any]", child))
+        part = _prefixed(value, prefix) if not name else (f"{prefix}__{name}", value)
+        if part is None:
+            return None
+        parts.append(part)
+    return Q(*parts, _connector=found.connector)
+
+
+def logged(node: Node, scope: Scope) -> dict[Logged, QuerySet[Any]]:
     """What a run must have logged for this to be true: of each key the row; all that is said of one is asked of it at once."""
-    found: dict[tuple[Kind, str], QuerySet[Any]] = {}
+    found: dict[Logged, QuerySet[Any]] = {}
     for part in node.parts if isinstance(node, And) else (node,):
         key = _of(part)
         if key is not None and isinstance(part, Comparison):
@@ -84,7 +113,7 @@ def logged(node: Node, scope: Scope) -> dict[tuple[Kind, str], QuerySet[Any]]:
     return found
 
 
-def _of(node: Node) -> tuple[Kind, str] | None:
+def _of(node: Node) -> Logged | None:
     if not isinstance(node, Comparison) or node.operator == "IS NULL" or node.key.kind not in _ROWS:
         return None
     return node.key.kind, node.key.name
@@ -181,8 +210,9 @@ def _words(node: Comparison) -> list[str]:
     wanted = node.value if isinstance(node.value, tuple) else (node.value,)
     is_negative = node.operator in OPPOSITE
     if node.operator in ("LIKE", "ILIKE"):
-        pattern = patterns.regex(str(node.value), any_case=node.operator == "ILIKE")
-        meant = {value for word, values in known.items() if pattern.fullmatch(word) for value in values}
+        any_case = node.operator == "ILIKE"
+        named = [word for word in known if patterns.matches(str(node.value), word, any_case=any_case)]
+        meant = {value for word in named for value in known[word]}
     else:
         folded = {word.lower(): values for word, values in known.items()}
         if node.key.name == "state":

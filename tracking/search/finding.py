@@ -11,11 +11,11 @@ from jobs.deleting import GONE
 from jobs.models import Experiment, Run
 from jobs.querysets import RunQuerySet
 from tracking.search import attributes
-from tracking.search.compiling import Scope, condition, logged, names
+from tracking.search.compiling import Logged, Scope, condition, logged, names, on_row
 from tracking.search.narrowing import narrowed
-from tracking.search.ordering import Stage, stages
+from tracking.search.ordering import RELATED, Stage, Walk, stages
 from tracking.search.parsing import parse, parse_orders
-from tracking.search.tree import Node
+from tracking.search.tree import Node, OrderBy
 from workspaces.models import User, Workspace
 
 VIEWS = ("ACTIVE_ONLY", "DELETED_ONLY", "ALL")
@@ -45,17 +45,25 @@ class Asked:
 
     def narrowed(self) -> tuple[RunQuerySet, Scope]:
         """The runs it is true of, in no order, and where to look for what they have logged."""
-        scope = narrowed(self.filter, Scope(self._experiments(), self.user.pk if self.user else None))
+        scope = self.scope()
+        return self.runs(scope), scope
+
+    def scope(self) -> Scope:
+        return narrowed(self.filter, Scope(self._experiments(), self.user.pk if self.user else None))
+
+    def runs(self, scope: Scope, *, without: Logged | None = None) -> RunQuerySet:
+        """`without`: whatever the filter says of this key's row."""
         # By the workspace alone SQLite would look at all its runs.
         runs = Run.objects.ever_of(self.workspace) if scope.runs is None else Run.objects.filter(pk__in=scope.runs)
         found = self._seen(runs)
         if self.experiments is not None:
             found = found.filter(scope.experiment())
         if self.filter is not None:
-            found = found.alias(**attributes.made(names(self.filter))).filter(condition(self.filter, scope))
+            found = found.alias(**attributes.made(names(self.filter)))
+            found = found.filter(condition(self.filter, scope, without=without))
         if self.named:
             found = found.matching(text=self.named)
-        return (found.filter(self.where) if self.where is not None else found), scope
+        return found.filter(self.where) if self.where is not None else found
 
     def _seen(self, runs: RunQuerySet) -> RunQuerySet:
         if self.view == "ACTIVE_ONLY":
@@ -101,18 +109,26 @@ def count(wanted: Asked, most: int) -> int:
 def find_ids(wanted: Asked, order_by: Sequence[str], *, most: int, skip: int = 0) -> list[str]:
     """Up to `most` runs by id, in order, after the first `skip`. Raises FilterError."""
     orders = parse_orders(order_by)
-    runs, scope = wanted.narrowed()
+    scope = wanted.scope()
     if scope.runs == ():
         return []
     found: list[str] = []
-    has = frozenset(logged(wanted.filter, scope)) if wanted.filter else frozenset()
-    for stage in stages(runs, orders, scope, has):
+    for stage in stages(_walk(wanted, orders, scope)):
         part = list(stage.runs.values_list("pk", flat=True)[skip : skip + most - len(found)])
         found += part
         if len(found) >= most or stage.is_last:
             break
         skip = 0 if part or not skip else skip - _passed(stage, skip)
     return found
+
+
+def _walk(wanted: Asked, orders: Sequence[OrderBy], scope: Scope) -> Walk:
+    """What the filter says of the key that is ordered by is asked along the way, and not beforehand."""
+    key = (orders[0].key.kind, orders[0].key.name) if orders else None
+    if wanted.filter is None or key not in logged(wanted.filter, scope):
+        return Walk(wanted.runs(scope), orders, scope)
+    meets = on_row(wanted.filter, key, RELATED[key[0]]) if scope.runs is None else None
+    return Walk(wanted.runs(scope, without=key if meets is not None else None), orders, scope, has_key=True, meets=meets)
 
 
 def loaded(ids: Sequence[str]) -> list[Run]:

@@ -3,7 +3,7 @@ another value (NaN, text), those without the key; as in MLflow, whichever the di
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,13 +34,23 @@ class Stage:
     is_last: bool
 
 
-def stages(
-    runs: RunQuerySet, orders: Sequence[OrderBy], scope: Scope, has: Collection[tuple[Kind, str]] = ()
-) -> Iterator[Stage]:
-    """One after the other they hold every run once. `has`: keys that all of the runs have."""
+@dataclass(frozen=True)
+class Walk:
+    """Runs to put in order. `has_key`: all of them have the first key; `meets`: what must be true of its row, by a join."""
+
+    runs: RunQuerySet
+    orders: Sequence[OrderBy]
+    scope: Scope
+    has_key: bool = False
+    meets: Q | None = None
+
+
+def stages(walk: Walk) -> Iterator[Stage]:
+    """One after the other they hold every run once."""
+    orders, scope = walk.orders, walk.scope
     is_walked = scope.runs is None and bool(orders) and orders[0].key.kind is not Kind.ATTRIBUTE
     others = orders[1:] if is_walked else orders
-    runs = runs.alias(**attributes.made(order.key.name for order in others if order.key.kind is Kind.ATTRIBUTE))
+    runs = walk.runs.alias(**attributes.made(order.key.name for order in others if order.key.kind is Kind.ATTRIBUTE))
     runs = runs.alias(**{name: made for order in others for name, made in _logged(order.key)})
     rest = [*(way for order in others for way in _ways(order)), *(NEWEST if scope.runs is None else SORTED_NEWEST)]
     if not is_walked:
@@ -49,12 +59,13 @@ def stages(
     first = orders[0]
     related = RELATED[first.key.kind]
     for column, meets in _parts(first.key):
-        found = runs.filter(_having(related, first.key, scope, meets))
         if not column and not rows_of(first.key, scope).filter(**meets).exists():
             continue
+        # One call: each would join anew.
+        found = runs.filter(_having(related, first.key, scope, meets) & (walk.meets or Q()))
         walked = [_way(first, f"{related}__{column}")] if column else []
         yield Stage(found.order_by(*walked, *rest), False)
-    if (first.key.kind, first.key.name) not in has:
+    if not walk.has_key:
         yield Stage(runs.exclude(pk__in=rows_of(first.key, scope).values("run_id")).order_by(*rest), True)
 
 

@@ -18,6 +18,7 @@ from tracking.search.words import ATTRIBUTES, DATASET_KEYS, KINDS, OPERATORS, OT
 
 DEEPEST = 40
 MOST_COMPARISONS = 100
+MOST_ORDERS = 20
 NAME = Key(Kind.ATTRIBUTE, "run_name")
 NAME_TAG = Key(Kind.TAG, "mlflow.runName")
 """To MLflow's clients a run's name is a tag."""
@@ -57,6 +58,8 @@ def parse_order(text: str) -> OrderBy:
 def parse_orders(texts: Sequence[str]) -> list[OrderBy]:
     """Each key once, as MLflow wants it; raises FilterError."""
     found: list[OrderBy] = []
+    if len(texts) > MOST_ORDERS:
+        raise FilterError(f"More than {MOST_ORDERS} keys to order by; leave some out", 0, "", "order_by")
     for text in texts:
         order = parse_order(text)
         if order.key in [known.key for known in found]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any
 
 from django.db.models import CharField, Lookup, TextField
@@ -15,11 +16,30 @@ ESCAPED = "\\"
 CharField.register_lookup(Length)
 
 
-def regex(pattern: str, *, any_case: bool = False) -> re.Pattern[str]:
-    written = "".join(
-        {"%": ".*", "_": "."}[text] if is_wild else re.escape(text) for text, is_wild in _pieces(pattern)
-    )
-    return re.compile(written, re.DOTALL | (re.IGNORECASE if any_case else 0))
+def matches(pattern: str, text: str, *, any_case: bool = False) -> bool:
+    """Of text at hand. Each part between two `%` is looked for once: as one regular expression `%a%a%a` would try every way of
+    dividing a long text, and hold up the whole server meanwhile."""
+    first, *rest = _parts(pattern, any_case)
+    if not rest:
+        return first.fullmatch(text) is not None
+    found = first.match(text)
+    for part in rest[:-1]:
+        found = part.search(text, found.end()) if found else None
+    return found is not None and rest[-1].search(text, found.end()) is not None
+
+
+@lru_cache(256)
+def _parts(pattern: str, any_case: bool) -> list[re.Pattern[str]]:
+    """What stands between the `%`; the last of several only at the end of a text."""
+    parts = [""]
+    for text, is_wild in _pieces(pattern):
+        if is_wild and text == "%":
+            parts.append("")
+        else:
+            parts[-1] += "." if is_wild else re.escape(text)
+    if len(parts) > 1:
+        parts[-1] += r"\Z"
+    return [re.compile(part, re.DOTALL | (re.IGNORECASE if any_case else 0)) for part in parts]
 
 
 def sql(pattern: str) -> str:

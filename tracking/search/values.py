@@ -10,7 +10,7 @@ from typing import cast
 from tracking.search.moments import moment_ms
 from tracking.search.tokens import Token
 from tracking.search.tree import Key, Scalar, Value
-from tracking.search.words import Kind, Type
+from tracking.search.words import ORDER, Kind, Type
 
 NUMBERS = {"nan": math.nan, "inf": math.inf, "+inf": math.inf, "-inf": -math.inf, "infinity": math.inf, "-infinity": -math.inf}
 LARGEST = 2**63 - 1
@@ -26,7 +26,7 @@ class Read:
 
 def value_of(key: Key, operator: str, token: Token) -> Read:
     if token.kind == "word":
-        return _word(key, token.text)
+        return _word(key, operator, token.text)
     if token.kind == "number":
         return _number(key, operator, token.text)
     return _text(key, operator, token.text)
@@ -36,10 +36,12 @@ def listed(values: Sequence[Scalar]) -> Value:
     return cast("tuple[str, ...] | tuple[float, ...]", tuple(values))
 
 
-def _word(key: Key, text: str) -> Read:
+def _word(key: Key, operator: str, text: str) -> Read:
     if key.type is Type.FLAG and text.lower() in ("true", "false"):
         return Read(text.lower() == "true")
     if key.type is Kind.METRIC and text.lower() in NUMBERS:
+        return Read(NUMBERS[text.lower()])
+    if key.type is Kind.PARAM and operator in ORDER and math.isinf(NUMBERS.get(text.lower(), 0)):
         return Read(NUMBERS[text.lower()])
     if key.type in (Kind.METRIC, Type.NUMBER):
         return Read("", f"{key} is compared with a number")
@@ -56,6 +58,8 @@ def _number(key: Key, operator: str, text: str) -> Read:
     value = float(text) if any(mark in text for mark in ".eE") else _whole(text)
     if key.type is Type.TIME and not -LARGEST <= value <= LARGEST:
         return Read("", "This is no time: give milliseconds since 1970, or '2025-11-30'")
+    if key.type is not Kind.METRIC and math.isinf(value):
+        return Read("", f"{text[:40]} is larger than any number that {key} may be")
     if key.type is Kind.PARAM and operator in ("IN", "NOT IN"):
         return Read("", f"Params are text in a list; write it in quotes: '{text}'")
     return Read(value)
