@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from django.db import transaction
+from django.db import DataError, transaction
 
 from jobs import logstore, remarks
 from jobs.models import Artifact, Attempt, AttemptNode, Member, Run
@@ -99,7 +99,7 @@ def _read_on(attempt: Attempt, row: EventFile, place: Path, prefix: str, is_over
                     return True
             if not _store(attempt, row, summaries.told(found, prefix), length):
                 return False  # another worker is at it
-        except Damaged:
+        except (Damaged, DataError):
             _give_up(attempt, row, f"{row.name} cannot be read from byte {row.read_bytes} on: it is damaged, or no event file.")
             return True
         except SpecError as error:

@@ -18,7 +18,9 @@ from tracking.events.records import Damaged
 from tracking.metrics.points import Point
 
 LONGEST_KEY = 250
-_LAST_MS = 2**53
+LONGEST_VALUE = 6000
+"""As MLflow's."""
+_EXACT = 2**53
 
 
 @dataclass
@@ -80,8 +82,10 @@ def _params(content: bytes) -> dict[str, str]:
 
 
 def _spelled(value: object) -> str:
-    """As a script would say it: they are all kept as floats there."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() and abs(value) < _LAST_MS else str(value)
+    """As a script would say it: numbers are all kept as floats there."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
+        return str(int(value))
+    return str(value).replace("\0", "")[:LONGEST_VALUE]
 
 
 def _key(text: str) -> str:
@@ -90,4 +94,4 @@ def _key(text: str) -> str:
 
 def _ms(wall_time: float) -> int:
     ms = wall_time * 1000
-    return int(ms) if math.isfinite(ms) and 0 <= ms < _LAST_MS else 0
+    return int(ms) if math.isfinite(ms) and 0 <= ms < _EXACT else 0

@@ -56,8 +56,8 @@ class TestOtherThings:
         assert told(event(value), event_pb2.Event(graph_def=b"graph")) == Told()
 
     def test_hyperparameters_become_params(self) -> None:
-        found = told(event(session({"lr": 0.1, "layers": 3.0, "optimizer": "adam", "amp": True})))
-        assert found.params == {"lr": "0.1", "layers": "3", "optimizer": "adam", "amp": "True"}
+        found = told(event(session({"lr": 0.1, "layers": 3.0, "optimizer": "adam", "amp": True, "odd": "a\0b"})))
+        assert found.params == {"lr": "0.1", "layers": "3", "optimizer": "adam", "amp": "True", "odd": "ab"}
 
 
 class TestRecords:
