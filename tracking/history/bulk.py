@@ -17,6 +17,8 @@ from workspaces.models import User
 from workspaces.states import Role
 
 MOST = 1000
+LARGEST = 2**31 - 1
+"""What the database can hold as a run's number."""
 MOST_NAMED = 8
 MOST_TOLD = 10
 LONGEST_VALUE = 8000
@@ -65,7 +67,8 @@ def act(who: Principal, verb: str, numbers: Sequence[int], *, key: str = "", val
         raise NotAllowed(lacking(who, VERBS[verb].role))
     if not 0 < len(set(numbers)) <= MOST:
         raise SpecError("runs", f"name 1 to {MOST} runs by their numbers")
-    known = {run.number: run for run in Run.objects.ever_of(who.workspace).filter(number__in=numbers).defer("preview", "spec")}
+    possible = [number for number in numbers if number <= LARGEST]
+    known = {run.number: run for run in Run.objects.ever_of(who.workspace).filter(number__in=possible).defer("preview", "spec")}
     done: list[int] = []
     refused: dict[int, str] = {}
     change = _change(verb, key, value)

@@ -22,7 +22,7 @@ from tracking.search.tree import Comparison, Key, quoted
 from tracking.search.words import Kind
 from workspaces.access import Principal
 
-MOST_RUNS = 10_000
+MOST_RUNS = 5_000
 """The newest of these are grouped: what a page can be made of in a second."""
 MOST_GROUPS = 200
 AT_ONCE = 2_000

@@ -25,7 +25,7 @@ from workspaces.access import Principal, WorkspaceRequest, needs
 from workspaces.states import Role
 
 ON_A_PAGE = 50
-MOST_COUNTED = 10_000
+MOST_COUNTED = 1_000
 MOST_EXPERIMENTS = 500
 MOST_PARTS = 100
 FIELDS = {"columns": ("column",), "groups": ("group", "order"), "filters": ("filter", "q", "state", "experiment", "mine", "view")}
@@ -131,7 +131,7 @@ def _table(question: Question, who: Principal) -> dict[str, Any]:
     ids = find_ids(asked, question.order, most=ON_A_PAGE + 1, skip=skip)
     if not ids and skip:
         # The runs that were there have gone meanwhile: the last page that is.
-        there = count(asked, min(skip, MOST_COUNTED))
+        there = count(asked, skip)
         return _table(replace(question, page=max(1, -(-there // ON_A_PAGE))), who)
     is_more, ids = len(ids) > ON_A_PAGE, ids[:ON_A_PAGE]
     chosen = columns.chosen(question) or columns.usual(ids)
