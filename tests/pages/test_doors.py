@@ -101,10 +101,11 @@ class TestActions:
         assert "cancel it before you delete it" in answer.content.decode()
         assert Run.objects.filter(pk=run.pk).exists()
 
-    def test_delete_removes_an_ended_run(self, who: Principal) -> None:
+    def test_delete_takes_an_ended_run_out_of_sight(self, who: Principal) -> None:
         run = failed(who)
         client_of(make_contributor()).post(f"/runs/{run.number}/delete/")
-        assert not Run.objects.filter(pk=run.pk).exists()
+        assert not Run.objects.of(who.workspace).filter(pk=run.pk).exists()
+        assert Run.objects.deleted().filter(pk=run.pk).exists()
 
 
 class TestRefusals:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import bz2
 import collections
 import gzip
-import itertools
 import io
+import itertools
 import json
 import pickle
 import subprocess
