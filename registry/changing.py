@@ -129,7 +129,9 @@ def _check_text(field: str, text: str) -> None:
 
 
 def _check_key(key: str) -> None:
-    if not key.strip() or len(key) > LONGEST_KEY or any(ord(sign) < 32 for sign in key):
+    # Half of a surrogate pair, as JSON can spell it, has no UTF-8: no answer that named it could be sent.
+    is_text = all(ord(sign) >= 32 and not 0xD800 <= ord(sign) < 0xE000 for sign in key)
+    if not key.strip() or len(key) > LONGEST_KEY or not is_text:
         raise RegistryError("key", f"of a tag must be text of 1 to {LONGEST_KEY} characters, without control characters")
     if key.startswith(OURS):
         raise RegistryError("key", f"{key!r} is set by TrainHub itself; choose one that does not begin with {OURS!r}")

@@ -108,6 +108,13 @@ class TestNames:
         changing.create_model(make_workspace(), "numbers", make_owner())
         assert patch(api_client(make_owner()), MODEL, {"name": "numbers"}).json()["errors"][0]["field"] == "new_name"
 
+    @pytest.mark.parametrize("key", ["\ud800", "a\n", "", "k" * 251])
+    def test_a_tag_of_which_no_answer_could_tell_is_refused(self, key: str) -> None:
+        made()
+        for address in (MODEL, VERSION):
+            assert patch(api_client(make_contributor()), address, {"tags": {key: "x"}}).status_code == 400
+            assert api_client(make_contributor()).get(address).json()["tags"].keys() <= {"trainhub.scan"}
+
     def test_a_model_can_be_made_without_versions(self) -> None:
         client = api_client(make_contributor())
         answer = client.post("/api/v1/models/", {"name": "empty", "tags": {"a": "1"}}, content_type="application/json")

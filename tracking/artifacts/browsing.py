@@ -121,12 +121,16 @@ def _figure(row: Row) -> str:
     """As JSON that may stand inside a page, without the images that would not be loaded."""
     try:
         told = json.loads(blobs.path(row.sha256).read_bytes())  # not orjson, which refuses the NaN that Python writes
-    except ValueError as error:
+        can_be_drawn = is_figure(told)
+    except (ValueError, RecursionError) as error:
         raise Problem(400, "Bad request", f"{row.path} is not JSON: {error}.") from error
-    if not is_figure(told):
+    if not can_be_drawn:
         raise Problem(400, "Bad request", f"{row.path} is no plotly figure: it needs the lists 'data' and 'layout'.")
     layout = {**told["layout"], "images": [image for image in _listed(told["layout"].get("images")) if _is_here(image)]}
-    return orjson.dumps({"data": told["data"], "layout": layout}).decode().translate(_ESCAPED)
+    try:
+        return orjson.dumps({"data": told["data"], "layout": layout}).decode().translate(_ESCAPED)
+    except orjson.JSONEncodeError as error:
+        raise Problem(400, "Bad request", f"{row.path} cannot be drawn: {error}. Download it.") from error
 
 
 def _listed(told: Any) -> list[Any]:

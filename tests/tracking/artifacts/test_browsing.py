@@ -63,7 +63,15 @@ class TestBytes:
         assert "</script><script>alert" not in answer.text
         assert "example.com" not in (await got(client, at, "figures", "r.json")).text
         assert '"y":[null]' in (await got(client, at, "figures", "nan.json")).text
-        refused = await got(client, at, "figures", "none.json")
+
+    @pytest.mark.parametrize("told", [
+        "{}", "no JSON", "[" * 100_000, '{"data": [{"x": ' + "[" * 500 + "]" * 500 + '}], "layout": {}}',
+        '{"data": [{"name": "\\ud800"}], "layout": {}}', '{"data": [{"x": [1' + "0" * 30 + ']}], "layout": {}}',
+    ], ids=["no figure", "no JSON", "endless", "deep", "half a character", "huge number"])  # fmt: skip
+    async def test_what_cannot_be_drawn_is_refused(self, client: httpx.AsyncClient, told: str) -> None:
+        at = await logged()
+        await left(at.run, 0, **{"f.json": told})
+        refused = await got(client, at, "figures", "f.json")
         assert (refused.status_code, refused.headers["content-type"]) == (400, "application/problem+json")
 
     async def test_of_another_workspace_are_not_there(self, client: httpx.AsyncClient) -> None:

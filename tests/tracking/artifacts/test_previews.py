@@ -54,6 +54,16 @@ class TestJson:
 
     def test_nested_beyond_reason_is_text(self) -> None:
         assert seen("deep.json", "[" * 100_000).kind == "text"
+        for depth in (300, 600, 900, 980, 2000):
+            assert seen("deep.json", "[" * depth + "]" * depth).kind == "text"
+            table = '{"columns": ["a"], "data": [[' + "[" * depth + "]" * depth + "]]}"
+            assert seen("table.json", table).kind in ("table", "text")
+
+    @pytest.mark.parametrize("told", ['{"a": "\\ud800"}', '{"columns": ["\\ud800"], "data": [["\\ud800"]]}'])
+    def test_with_half_a_character_can_be_sent(self, told: str) -> None:
+        found = seen("half.json", told)
+        str(found).encode()
+        assert "?" in str(found.table or found.text)
 
     def test_of_plotly_is_a_figure(self) -> None:
         assert seen("f.json", {"data": [{"type": "bar", "y": [1]}], "layout": {}}).kind == "figure"

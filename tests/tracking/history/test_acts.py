@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from jobs.models import Run, RunTag
 from jobs.states import RunState
-from tests.people import client_of, make_contributor, make_owner, make_person, make_viewer, make_workspace
+from tests.people import api_client, client_of, make_contributor, make_owner, make_person, make_viewer, make_workspace
 from tests.tracking.history.reading import bulk, text_of
 from tests.tracking.search.builders import known_run
 from tracking.models import SavedView, Star
@@ -43,6 +43,11 @@ class TestBulk:
         ]
         ended.refresh_from_db()
         assert ended.archived_at is not None
+
+    def test_a_number_that_no_run_can_have_is_not_there(self) -> None:
+        asked = {"verb": "archive", "runs": [10**30, 2**31]}
+        answer = api_client(make_contributor()).post("/api/v1/runs/bulk/", asked, content_type="application/json")
+        assert (answer.status_code, [item["run"] for item in answer.json()["refused"]]) == (200, [2**31, 10**30])
 
     def test_tags_all_of_them(self, client: Client) -> None:
         runs = [known_run(name, tags={"team": "old"}) for name in "ab"]
@@ -128,7 +133,7 @@ class TestViews:
         query = "filter=metrics.acc+%3E+0.5&column=metrics.acc&nonsense=1&page=7"
         client.post("/runs/views/", {"name": "good ones", "query": query})
         view = SavedView.objects.get()
-        assert view.query == "filter=metrics.acc+%3E+0.5&column=metrics.acc"
+        assert view.query == "filter=metrics.acc%20%3E%200.5&column=metrics.acc"
         known_run("later", metrics={"acc": 0.9})
         assert ">later</a>" in text_of(f"/runs/?{view.query}", make_contributor())
 

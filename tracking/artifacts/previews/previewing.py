@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -50,9 +51,10 @@ def preview(row: Row) -> Preview:
             return Preview("image")
         return Preview("", sentence="The image is too large to be shown here.")
     if suffix == ".json" and row.size_bytes <= MOST_JSON_BYTES:
-        told = _json(row)
-        if told is not None:
-            return _of_json(told)
+        with suppress(RecursionError):  # nested beyond reason: shown as it is
+            told = _json(row)
+            if told is not None:
+                return _of_json(told)
     return _of_text(row, suffix)
 
 
@@ -71,7 +73,7 @@ def _of_json(told: Any) -> Preview:
     table = tables.of_json(told)
     if table is not None:
         return Preview("table", table=table, is_cut=table.is_cut)
-    text = json.dumps(told, indent=2, ensure_ascii=False)
+    text = tables.sendable(json.dumps(told, indent=2, ensure_ascii=False))
     return Preview("text", text=text[:MOST_TEXT_BYTES], is_cut=len(text) > MOST_TEXT_BYTES)
 
 
@@ -95,7 +97,7 @@ def _json(row: Row) -> Any:
     """None for what is no JSON: it is shown as text."""
     try:
         return json.loads(blobs.path(row.sha256).read_bytes())
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
 
 

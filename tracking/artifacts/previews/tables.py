@@ -56,6 +56,11 @@ def of_json(told: Any) -> Table | None:
     return _table([_cell(name) for name in columns], ([_cell(value) for value in row] for row in rows[: MOST_ROWS + 1]))
 
 
+def sendable(text: str) -> str:
+    """Without halves of surrogate pairs, which JSON can spell and UTF-8 cannot."""
+    return text.encode(errors="replace").decode()
+
+
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, is_cut: bool = False) -> Table:
     found = list(rows)
     width = min(max(len(columns), *(len(row) for row in found), 0), MOST_COLUMNS) if found else min(len(columns), MOST_COLUMNS)
@@ -65,7 +70,8 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, is_cut: boo
 
 
 def _fitted(row: Sequence[str], width: int) -> list[str]:
-    cells = [value if len(value) <= LONGEST_CELL else f"{value[:LONGEST_CELL]}…" for value in row[:width]]
+    cut = [value if len(value) <= LONGEST_CELL else f"{value[:LONGEST_CELL]}…" for value in row[:width]]
+    cells = [sendable(value) for value in cut]
     return cells + [""] * (width - len(cells))
 
 
