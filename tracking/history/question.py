@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from django.db.models import Q
 from django.http import QueryDict
@@ -84,7 +84,7 @@ class Question:
     def address(self, **changes: Any) -> str:
         """The query string of this question, or of it with these changes; then from its first page."""
         asked = replace(self, **({"page": 1} | changes)) if changes else self
-        return "?" + urlencode(asked.pairs())
+        return "?" + urlencode(asked.pairs(), quote_via=quote)
 
     def shown_as(self, columns: Iterable[str]) -> str:
         """The query string of the rows that stand under others, in the columns of these."""

@@ -43,18 +43,18 @@ class TestTable:
             known_run(name, metrics={"acc": acc})
         known_run("d")
         first = seen(column="metrics.acc")
-        assert "order=metrics.acc+DESC" in first
+        assert "order=metrics.acc%20DESC" in first
         down = seen(column="metrics.acc", order="metrics.acc DESC")
         assert names(down) == ["b", "c", "a", "d"]
         assert 'aria-sort="descending"' in down
-        assert "order=metrics.acc+ASC" in down
+        assert "order=metrics.acc%20ASC" in down
         assert "order=" not in seen(column="metrics.acc", order="metrics.acc ASC").split("<tbody>")[0].split("<thead>")[1]
 
     def test_one_click_narrows_by_a_cell_and_keeps_what_was_asked(self) -> None:
         known_run("a", params={"opt": "adam"}, metrics={"acc": 0.5})
         text = seen(filter="metrics.acc > 0.1 OR starred", column=["params.opt", "metrics.acc"])
-        assert "filter=%28metrics.acc+%3E+0.1+OR+starred%29+AND+params.opt+%3D+%27adam%27" in text
-        assert "AND+metrics.acc+%3E%3D+0.5" in text
+        assert "filter=%28metrics.acc%20%3E%200.1%20OR%20starred%29%20AND%20params.opt%20%3D%20%27adam%27" in text
+        assert "AND%20metrics.acc%20%3E%3D%200.5" in text
 
     def test_archived_and_deleted_ones_are_shown_where_they_are_asked_for(self) -> None:
         known_run("kept")
