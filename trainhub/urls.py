@@ -6,8 +6,8 @@ from drf_spectacular.views import SpectacularAPIView
 from trainhub.views import api_page
 
 PAGES = (
-    "workspaces.urls", "clusters.life.urls", "clusters.urls", "jobs.wizard.urls", "jobs.urls", "tracking.history.urls", "tracking.urls",
-    "tracking.usage.urls", "tracking.differences.urls", "registry.exporting.urls", "registry.urls",
+    "workspaces.urls", "clusters.life.urls", "clusters.urls", "jobs.wizard.urls", "jobs.urls", "tracking.history.urls",
+    "tracking.urls", "tracking.usage.urls", "tracking.differences.urls", "registry.exporting.urls", "registry.urls",
 )
 APIS = (
     "workspaces.api.urls", "clusters.api.urls", "tracking.api.urls", "jobs.api.urls", "registry.exporting.api.urls",

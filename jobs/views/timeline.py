@@ -39,6 +39,11 @@ class Phase:
     is_open: bool = False
     attempt: int | None = None
 
+    @property
+    def share(self) -> int:
+        """Of the bar, against the other phases; below 1 a browser would leave a part of the bar empty."""
+        return max(1, round(self.seconds * 1000))
+
 
 def phases(created_at: datetime, events: Iterable[Event], now: datetime) -> tuple[Phase, ...]:
     """The phases in order; a final state closes the last one and is none itself."""
