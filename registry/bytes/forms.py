@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from pathlib import PurePosixPath
 
-from python_multipart.exceptions import MultipartParseError
+from python_multipart.exceptions import FormParserError, MultipartParseError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from registry.errors import RegistryError
@@ -33,16 +34,20 @@ class FilesForm:
         self.fields: dict[str, str] = {}
         self._new: list[str] = []
         self._paths: set[str] = set()
+        self._folders: set[str] = set()
         self._header = b""
         self._value = b""
         self._disposition = b""
         self._field: tuple[str, bytearray] | None = None
         self._file: tuple[str, blobs.BlobWriter] | None = None
-        self._parser = MultipartParser(boundary, {
-            "on_part_begin": self._begin, "on_header_field": self._name, "on_header_value": self._told,
-            "on_header_end": self._header_end, "on_headers_finished": self._headers, "on_part_data": self._data,
-            "on_part_end": self._part_end,
-        })
+        try:
+            self._parser = MultipartParser(boundary, {
+                "on_part_begin": self._begin, "on_header_field": self._name, "on_header_value": self._told,
+                "on_header_end": self._header_end, "on_headers_finished": self._headers, "on_part_data": self._data,
+                "on_part_end": self._part_end,
+            })
+        except FormParserError as error:
+            raise RegistryError("files", f"come as a form that cannot be read ({error}); choose a shorter boundary") from error
 
     def write(self, piece: bytes) -> None:
         """Raises RegistryError."""
@@ -91,9 +96,13 @@ class FilesForm:
         if len(self.files) >= MOST_FILES:
             raise RegistryError("files", f"are more than {MOST_FILES}; pack some of them together")
         path = _path(filename)
+        folders = [str(folder) for folder in PurePosixPath(path).parents if folder.name]
         if path in self._paths:
             raise RegistryError("files", f"{path!r} is there twice; rename one")
+        if path in self._folders or not self._paths.isdisjoint(folders):
+            raise RegistryError("files", f"{path!r} and another need a file and a folder of one name; rename one")
         self._paths.add(path)
+        self._folders.update(folders)
         self._file = path, blobs.BlobWriter()
 
     def _data(self, data: bytes, start: int, end: int) -> None:

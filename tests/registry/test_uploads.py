@@ -78,6 +78,18 @@ class TestUpload:
         answer = await send(address="/api/v1/models/-x/versions/upload")
         assert (answer.status_code, answer.json()["errors"][0]["field"]) == (400, "name")
 
+    @pytest.mark.parametrize("paths", [("a", "a/b"), ("a/b", "a"), ("a/b/c", "a/b"), ("a/b", "a/b/c/d")])
+    async def test_a_name_is_a_files_or_a_folders_and_not_both(self, paths: tuple[str, str]) -> None:
+        before = kept()
+        answer = await send(files=[("files", (path, path.encode())) for path in paths])
+        assert (answer.status_code, "a file and a folder" in answer.json()["detail"]) == (400, True)
+        assert kept() == before
+
+    async def test_a_form_with_an_endless_boundary_is_refused(self) -> None:
+        headers = {"Content-Type": f"multipart/form-data; boundary={'b' * 300}"}
+        answer = await send(files=None, content=b"x", headers=headers)
+        assert (answer.status_code, answer.json()["errors"][0]["field"]) == (400, "files")
+
     async def test_no_form_is_refused(self) -> None:
         answer = await send(files=None, json={"files": []})
         assert "multipart/form-data" in answer.json()["detail"]
