@@ -45,8 +45,9 @@ KINDS: dict[str, dict[str, Any]] = {
     "tensorflow workers": {"type": "tensorflow", "worker_count": 2},
     "tensorflow parameter server": {"type": "tensorflow", "worker_count": 2, "parameter_server_count": 1},
 }
-ADDED = {*BASE_ENVIRONMENT, "VIRTUAL_ENV", "LC_CTYPE"}
-"""What a process has besides the plan: the node's base, the environment's folder, and what Python itself sets."""
+ADDED = {*BASE_ENVIRONMENT, "VIRTUAL_ENV", "LC_CTYPE", "TRAINHUB_CA_FILE", "MLFLOW_TRACKING_SERVER_CERT_PATH"}
+"""What a process has besides the plan: the node's base, the environment's folder, what Python itself sets, and where on this
+node the authority of a hub with a certificate of its own lies."""
 MPI_OWN = re.compile(r"(OMPI|PMIX|PMI|PRTE|ORTE|OPAL|PRRTE|HWLOC)_|OPAL|IPATH_NO_BACKTRACE|HFI_NO_BACKTRACE")
 
 
