@@ -14,9 +14,12 @@ SHORT = 200
 
 
 def put(run: Run, tags: Mapping[str, str]) -> None:
-    """Set these; a tag that is there gets the new value. Raises SpecError where the run would have too many."""
+    """Set these; a tag that is there gets the new value. Raises SpecError where the run would have too many, or too long keys."""
     if not tags:
         return
+    too_long = next((key for key in tags if len(key) > LONGEST_KEY), None)
+    if too_long is not None:
+        raise SpecError("tags", f"the key {too_long[:40]}… is longer than {LONGEST_KEY} characters; shorten it")
     others = RunTag.objects.filter(run=run).exclude(key__in=tags).count()
     if others + len(tags) > MOST_OF_A_RUN:
         raise SpecError("tags", f"a run may have {MOST_OF_A_RUN} tags; {others} are there already")

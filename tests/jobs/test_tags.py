@@ -42,3 +42,8 @@ class TestTags:
         tags.put(run, {"a": "2", "b": "1"})
         with pytest.raises(SpecError, match="a run may have 2 tags"):
             tags.put(run, {"c": "1"})
+
+    def test_with_keys_that_no_column_holds_are_refused_before_anything_is_made(self, who: Principal) -> None:
+        with pytest.raises(SpecError, match="250 characters"):
+            queued(who, tags={"k" * 251: "1"})
+        assert not RunTag.objects.exists()

@@ -32,6 +32,13 @@ def rows(answer: httpx.Response) -> list[list[str]]:
 
 
 class TestCsv:
+    @pytest.mark.parametrize("key", ["=HYPERLINK(1)", "+1", "-1", "@SUM(A1)"])
+    async def test_runs_no_formula_in_a_spreadsheet(self, key: str) -> None:
+        """MLflow's clients may name no curve so, but TensorBoard's writers do as they like."""
+        run = await sync_to_async(logged_run)()
+        await sync_to_async(log)(run, **{key: [1.0]})
+        assert rows(await fetched(run))[1][0] == f"'{key}"
+
     async def test_holds_every_point_of_every_metric_as_it_was_logged(self) -> None:
         run = await sync_to_async(logged_run)()
         await sync_to_async(log)(run, loss=[0.1, math.nan, -math.inf], **{'a "b", c': [1e-300]})
