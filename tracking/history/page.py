@@ -24,6 +24,7 @@ from tracking.search.parsing import parse
 from workspaces.access import Principal, WorkspaceRequest, needs
 from workspaces.states import Role
 
+PAGE = "tracking/history/runs.html"
 ON_A_PAGE = 50
 MOST_COUNTED = 1_000
 MOST_EXPERIMENTS = 500
@@ -56,8 +57,8 @@ def runs(request: WorkspaceRequest) -> HttpResponse:
         return _refused(request, question, error)
     shown |= _frame(request, question)
     if request.headers.get("HX-Target") == ROWS and wants_part(request):
-        return render(request, "tracking/history/_rows.html", shown)
-    response = render_part(request, "tracking/history/runs.html", "tracking/history/_runs.html", shown)
+        return render_part(request, PAGE, "tracking/history/_rows.html", shown)
+    response = render_part(request, PAGE, "tracking/history/_runs.html", shown)
     response["HX-Push-Url"] = f"{request.path}{question.address(page=question.page)}"
     return response
 
@@ -185,9 +186,9 @@ def _refused(request: WorkspaceRequest, question: Question, error: FilterError) 
     context = _frame(request, question) | {"error": error, "before": error.text[: error.position], "is_empty": True, "heads": []}
     end = _end_of_word(error.text, error.position)
     context |= {"wrong": error.text[error.position : end] or " ", "after": error.text[end:]}
+    response = render_part(request, PAGE, "tracking/history/_filter_error.html", context)
     if not wants_part(request):
-        return render(request, "tracking/history/runs.html", context, status=400)
-    response = render(request, "tracking/history/_filter_error.html", context)
+        response.status_code = 400
     response["HX-Retarget"], response["HX-Reswap"] = "#filter-error", "innerHTML"
     return response
 

@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from jobs.states import RunState
-from tests.people import make_contributor, make_owner, make_person, make_viewer, make_workspace
+from tests.people import client_of, make_contributor, make_owner, make_person, make_viewer, make_workspace
 from tests.tracking.history.reading import HTMX, address, heads, names, rows, seen, text_of
 from tests.tracking.search.builders import known_run, put_metric
 from tracking.models import Star
@@ -95,6 +95,14 @@ class TestTable:
         make_viewer()
         assert 'aria-pressed="true"' in seen(make_owner())
         assert 'aria-pressed="true"' not in seen(make_viewer())
+
+
+    @pytest.mark.parametrize("headers", [HTMX, HTMX | {"HX-Target": "run-rows"}, {}])
+    def test_no_cache_takes_a_part_for_the_page(self, headers: dict[str, str]) -> None:
+        for asked in ("q=x", "filter=nonsense"):
+            answer = client_of(make_owner()).get(f"/runs/?{asked}", headers=headers)
+            assert "no-store" in answer["Cache-Control"]
+            assert "HX-Request" in answer["Vary"]
 
 
 class TestParts:
