@@ -18,11 +18,13 @@ from registry.lineage import drawn
 from registry.lookup import versions_of
 from registry.models import ModelVersion
 from registry.scanning.verdicts import verdict
+from registry.scanning.words import CLEAN, ORDER
 from registry.views.models import sentence
 from tracking import notes
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
 
+MOST_FILES = 500
 TAG = re.compile(r"(?P<key>[^=]+)=(?P<value>.*)", re.DOTALL)
 
 
@@ -34,7 +36,7 @@ def version(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
     context = {
         "model": found.model, "version": found, "aliases": found.aliases.order_by("name"),
         "manifest": manifest, "lineage": drawn(manifest["origin"] if manifest else facts.plain(origin_of(found))),
-        "verdict": verdict(found), "files": _files(found), "flagged": _flagged(found),
+        "verdict": verdict(found), "files": _files(found), "file_count": found.files.count(), "flagged": _flagged(found),
         "description": notes.render(found.description),
         "tags": sorted((key, value) for key, value in found.tags.items() if not key.startswith(changing.OURS)),
         "stages": list(stages.STAGES.values()), "derived": found.derived.select_related("model").order_by("-pk"),
@@ -82,13 +84,18 @@ def _version(request: WorkspaceRequest, name: str, number: int) -> ModelVersion:
 
 
 def _files(found: ModelVersion) -> list[dict[str, object]]:
+    """Of tens of thousands no page can be made: those that the scanner says something of come first."""
     scan = found.scan or {}
+    flagged = [path for path, item in scan.items() if item["verdict"] != CLEAN]
+    flagged.sort(key=lambda path: -ORDER.index(scan[path]["verdict"]))
+    shown = [*found.files.filter(path__in=flagged[:MOST_FILES])]
+    shown += found.files.exclude(pk__in=[file.pk for file in shown]).order_by("path")[: MOST_FILES - len(shown)]
     return [
         {
             "path": file.path, "size_bytes": file.size_bytes, "sha256": file.sha256, "verdict": verdict(found, file.path),
             "findings": scan.get(file.path, {}).get("findings", []), "note": scan.get(file.path, {}).get("note", ""),
         }
-        for file in found.files.all()
+        for file in sorted(shown, key=lambda file: file.path)
     ]
 
 

@@ -6,6 +6,7 @@ from django.test import Client
 from registry.aliases import set_alias
 from registry.models import ModelAlias, ModelVersion, RegisteredModel
 from registry.registering import register
+from registry.views import versions
 from tests.people import client_of, make_contributor, make_person, make_stranger, make_viewer, make_workspace
 from tests.registry.builders import run_with
 from workspaces.states import Role
@@ -34,6 +35,19 @@ class TestModelsPage:
     def test_when_empty_teaches_the_next_step_to_whoever_can_take_it(self) -> None:
         assert "Register a model" in text_of(client_of(make_contributor()), "/models/")
         assert "Register a model" not in text_of(client_of(make_viewer()), "/models/")
+
+
+class TestVersionPage:
+    def test_of_many_files_shows_some_the_dangerous_ones_among_them(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(versions, "MOST_FILES", 2)
+        run = run_with(*(f"all/{name}.bin" for name in "abcd"))
+        version = register(make_workspace(), "digits", run, "all", make_contributor())
+        told = {"findings": [], "note": ""}
+        version.scan = {f"{name}.bin": {"verdict": "dangerous" if name == "d" else "clean", **told} for name in "abcd"}
+        version.save()
+        page = text_of(client_of(make_viewer()), "/models/digits/versions/1/")
+        assert ("4 files" in page, "2 of them are shown" in page) == (True, True)
+        assert [name for name in "abcd" if f'aria-label="Download {name}.bin"' in page] == ["a", "d"]
 
 
 class TestModelPage:

@@ -159,6 +159,13 @@ class TestVersion:
         assert version.scan is not None
         assert [version.scan[f"{name}.pkl"]["verdict"] for name in "abc"] == [CLEAN, UNSCANNED, DANGEROUS]
 
+    def test_thousands_of_slow_files_do_not_keep_the_worker_for_days(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(versions, "MOST_S", -1)
+        version = self.version(a=PLAIN, b=EVIL)
+        found = versions.verdicts(list(version.files.all()))
+        assert {item["verdict"] for item in found.values()} == {UNSCANNED}
+        assert "too long" in found["a.pkl"]["note"]
+
     def test_what_was_missed_is_scanned_later(self) -> None:
         version = self.version(good=PLAIN)
         versions.scan_missed()
