@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import zipfile
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ from workspaces import blobs
 MOST_HASHED_BYTES = 64 * 1024 * 1024
 """Of a snapshot whose files are hashed one by one; the SHA-256 of the whole says it for a larger one too."""
 GIT = {"commit": "mlflow.source.git.commit", "repository": "mlflow.source.git.repoURL", "branch": "mlflow.source.git.branch"}
+CREDENTIALS = re.compile(r"(?<=://)[^/\s]*@")
 WHOLE = 2**53
 
 
@@ -27,7 +29,7 @@ def of_run(run: Run) -> dict[str, Any]:
 
 
 def _known(run: Run) -> dict[str, Any]:
-    tags = dict(RunTag.objects.filter(run=run).values_list("key", "value"))
+    tags = _tags(run)
     metrics = reading.latest([run.pk])[run.pk]
     return plain({
         "id": run.pk, "number": run.number, "kind": run.kind, "name": run.display_name, "state": run.state,
@@ -76,6 +78,13 @@ def _text(text: str) -> str:
 def _spec(spec: Mapping[str, Any]) -> dict[str, Any]:
     """As submitted, but of variables only the names: a certificate travels farther than a run's page."""
     return {**spec, "environment_variables": sorted(spec.get("environment_variables", {}))} if spec else {}
+
+
+def _tags(run: Run) -> dict[str, str]:
+    """MLflow's clients tell the remote as git has it, perhaps with a password, which is not to travel with the certificate."""
+    tags = dict(RunTag.objects.filter(run=run).values_list("key", "value"))
+    repository = tags.get(GIT["repository"])
+    return tags if repository is None else tags | {GIT["repository"]: CREDENTIALS.sub("", repository)}
 
 
 def _git(tags: Mapping[str, str]) -> dict[str, str] | None:

@@ -73,6 +73,16 @@ class TestManifest:
         assert "very secret" not in version.certificate
         assert issuing.manifest_of(version)["origin"]["run"]["spec"] == {"environment_variables": ["API_KEY"]}
 
+    @pytest.mark.parametrize("login", ["ghp_secret", "carl:secret", "x-access-token:secret@x"])
+    def test_a_repositorys_password_stays_on_the_hub(self, login: str) -> None:
+        run = run_with("saved/model.pt")
+        for key, value in (("commit", "abc"), ("repoURL", f"https://{login}@git.example/a/b.git")):
+            RunTag.objects.create(run=run, experiment=run.experiment, key=f"mlflow.source.git.{key}", value=value)
+        told = issuing.manifest_of(registered(run))
+        assert told is not None
+        assert told["origin"]["run"]["git"]["repository"] == "https://git.example/a/b.git"
+        assert "secret" not in str(told)
+
     def test_has_one_form_only(self) -> None:
         version = registered()
         assert canonical(json.loads(version.certificate)) == version.certificate.encode()
