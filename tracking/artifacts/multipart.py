@@ -18,7 +18,7 @@ from tracking.artifacts import paths, places, receiving, uploads
 from tracking.artifacts.receiving import guarded
 from tracking.callers import Caller
 from tracking.mlflow.doors import Asked, answer, body, call, caller, door
-from tracking.mlflow.errors import INVALID, MlflowError
+from tracking.mlflow.errors import INVALID, MISSING, MlflowError
 from workspaces.states import Role
 
 HEADER = "X-TrainHub-Upload"
@@ -84,8 +84,15 @@ def _complete(who: Caller, asked: Asked) -> None:
     upload = uploads.find(_text(asked, "upload_id"), f"{place.root}/{address.path}")
     if uploads.is_done(upload):
         return
-    uploads.check(upload, _parts(asked))
-    received = guarded(lambda: uploads.join(upload))
+    try:
+        uploads.check(upload, _parts(asked))
+        received = guarded(lambda: uploads.join(upload))
+    except (FileNotFoundError, MlflowError) as error:
+        if uploads.is_done(upload):
+            return  # told twice at once, and the other was the first
+        if isinstance(error, MlflowError):
+            raise
+        raise MlflowError(MISSING, "upload_id: this upload was aborted meanwhile; begin it again.") from error
     places.put(place, address.path, received.sha256, received.size_bytes)
     uploads.settle(upload)
 

@@ -51,6 +51,10 @@ class RunFiles:
         """Those that a later attempt has replaced, too."""
         return cast("Rows", Artifact.objects.filter(run=self.run))
 
+    def lock(self) -> None:
+        """Of two that name a file and a folder alike at once, one sees the other's. Logging goes on meanwhile."""
+        Run.objects.select_for_update(no_key=True).filter(pk=self.run.pk).values_list("pk").first()
+
     def put(self, path: str, sha256: str, size_bytes: int) -> None:
         outputs.put(self.run, self.run.attempt, path, sha256, size_bytes)
 
@@ -81,6 +85,9 @@ class ModelFiles:
     def all_rows(self) -> Rows:
         return self.rows
 
+    def lock(self) -> None:
+        LoggedModel.objects.select_for_update(no_key=True).filter(pk=self.model.pk).values_list("pk").first()
+
     def put(self, path: str, sha256: str, size_bytes: int) -> None:
         told = {"sha256": sha256, "size_bytes": size_bytes, "created_at": timezone.now()}
         LoggedModelFile.objects.update_or_create(model=self.model, path=path, defaults=told)
@@ -92,6 +99,7 @@ Place = RunFiles | ModelFiles
 def put(place: Place, path: str, sha256: str, size_bytes: int) -> None:
     """Name a stored blob. Raises MlflowError where a file would have to be a folder, or the other way round."""
     with transaction.atomic():
+        place.lock()
         _check_shape(place.rows, path)
         place.put(path, sha256, size_bytes)
         _tell(place)

@@ -12,6 +12,7 @@ import shutil
 import time
 import zlib
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -140,7 +141,8 @@ def join(upload: Upload) -> Received:
 
 def settle(upload: Upload) -> None:
     """The file has its name: the parts go, a word that it is done stays for a client that asks again."""
-    (upload.folder / _DONE).touch()
+    with suppress(FileNotFoundError):  # aborted after all: the file is there all the same
+        (upload.folder / _DONE).touch()
     for file in (*upload.folder.glob("*.part"), *upload.folder.glob("*.etag")):
         file.unlink(missing_ok=True)
 

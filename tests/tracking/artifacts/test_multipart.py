@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import AsyncIterator
@@ -13,6 +14,7 @@ from django.conf import settings as configured
 
 from tests.tracking.artifacts.raw import MPU, Logged, disk_of, logged, opened, stored_files
 from tracking.artifacts import multipart, uploads
+from tracking.artifacts.receiving import Received
 from tracking.callers import restart
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -88,6 +90,27 @@ class TestUpload:
         sending = await begun(client, 10)
         part = await sending.part(1)
         assert [(await sending.complete(part)).status_code for _ in range(2)] == [200, 200]
+
+    async def test_told_complete_by_several_at_once_is_complete(self, client: httpx.AsyncClient) -> None:
+        sending = await begun(client)
+        parts = [await sending.part(number) for number in (1, 2, 3)]
+        answers = await asyncio.gather(*(sending.complete(*parts) for _ in range(4)))
+        assert [answer.status_code for answer in answers] == [200] * 4
+        assert (await sending.stored()).content == sending.content
+
+    async def test_aborted_while_it_is_completed_is_said_to_be(
+        self, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def aborted_first(upload: uploads.Upload) -> Received:
+            uploads.abort(upload)
+            return join(upload)
+
+        join = uploads.join
+        monkeypatch.setattr(uploads, "join", aborted_first)
+        sending = await begun(client)
+        answer = await sending.complete(*[await sending.part(number) for number in (1, 2, 3)])
+        assert (answer.status_code, "aborted" in answer.json()["message"]) == (404, True)
+        assert (await sending.stored()).status_code == 404
 
     async def test_that_lacks_a_part_names_it_and_can_go_on(self, client: httpx.AsyncClient) -> None:
         sending = await begun(client)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 from collections.abc import AsyncIterator
@@ -71,6 +72,14 @@ class TestStoring:
         for path in ("a", "a/b/c"):
             answer = await client.put(f"{at.url}/{path}", headers=at.contributor, content=b"2")
             assert (answer.status_code, answer.json()["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
+
+    async def test_of_a_file_and_a_folder_of_one_name_at_once_takes_one(self, client: httpx.AsyncClient) -> None:
+        at = await logged()
+        for number in range(4):
+            puts = (f"{number}", f"{number}/x", f"{number}", f"{number}/y")
+            await asyncio.gather(*(client.put(f"{at.url}/{path}", headers=at.contributor, content=b"1") for path in puts))
+        paths = await sync_to_async(lambda: set(Artifact.objects.values_list("path", flat=True)))()
+        assert all((f"{number}" in paths) != bool({f"{number}/x", f"{number}/y"} & paths) for number in range(4))
 
     async def test_for_a_logged_model_keeps_its_files_apart_from_the_runs(self, client: httpx.AsyncClient) -> None:
         at = await logged()
