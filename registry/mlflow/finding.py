@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from registry.changing import LONGEST_VALUE, OURS
 from registry.lookup import versions_of
@@ -27,6 +27,17 @@ def named(who: Caller) -> QuerySet[RegisteredModel]:
     """The workspace's models, their aliases at hand; versions may be many, and are not."""
     models = RegisteredModel.objects.filter(workspace=who.workspace).select_related("workspace")
     return models.prefetch_related("aliases__version__run")
+
+
+def describable(who: Caller, asked: Asked) -> RegisteredModel:
+    """A job describes and tags the models that it has made a version of, and those that have none yet."""
+    found = model(who, asked)
+    if who.job is not None and found.versions.exists():
+        own = found.versions.filter(Q(run=who.job) | Q(run__parent=who.job))
+        if not own.exists():
+            sentence = f"The token of run {who.job.number} describes models that it has made a version of; use one of yours."
+            raise PermissionDenied(sentence)
+    return found
 
 
 def version(who: Caller, asked: Asked) -> ModelVersion:

@@ -52,7 +52,7 @@ def rename(who: Caller, asked: Asked) -> Told:
 
 
 def update(who: Caller, asked: Asked) -> Told:
-    found = finding.model(who, asked)
+    found = finding.describable(who, asked)
     changing.describe(found, text(asked, "description") or "")
     return _told(who, found.name)
 
@@ -69,11 +69,11 @@ def latest_versions(who: Caller, asked: Asked) -> Told:
 
 
 def set_tag(who: Caller, asked: Asked) -> None:
-    changing.set_tag(finding.model(who, asked), words(asked, "key"), text(asked, "value") or "")
+    changing.set_tag(finding.describable(who, asked), words(asked, "key"), text(asked, "value") or "")
 
 
 def delete_tag(who: Caller, asked: Asked) -> None:
-    changing.delete_tag(finding.model(who, asked), words(asked, "key"))
+    changing.delete_tag(finding.describable(who, asked), words(asked, "key"))
 
 
 def set_alias(who: Caller, asked: Asked) -> None:

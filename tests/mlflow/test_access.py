@@ -128,6 +128,15 @@ class TestAJob:
         await sync_to_async(lifecycle.advance)(run.pk, RunState.FAILED, Reason.INTERNAL, facts={"detail": "x"})
         await me.told("runs/log-metric", {"run_id": run.pk, "key": "score", "value": 0.5, "timestamp": NOW})
 
+    async def test_tags_its_own_experiment_alone(self, me: Caller) -> None:
+        other = (await me.told("experiments/create", {"name": "others"}))["experiment_id"]
+        _, token = await job_with_token()
+        job = Caller(me.client, token)
+        tag = {"key": "a", "value": "1"}
+        assert await job.told("experiments/set-experiment-tag", {"experiment_id": "0", **tag}) == {}
+        for path in ("experiments/set-experiment-tag", "experiments/delete-experiment-tag"):
+            assert (await job.refused(path, {"experiment_id": other, **tag})).code == "PERMISSION_DENIED"
+
     async def test_finds_its_own_experiment_under_a_name_that_is_not_there(self, me: Caller) -> None:
         run, token = await job_with_token(experiment="birds")
         job = Caller(me.client, token)

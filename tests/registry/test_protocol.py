@@ -113,6 +113,17 @@ class TestJob:
             assert (await call(who["job"], method, path, body)).status_code == 403, path
         assert await sync_to_async(ModelVersion.objects.count)() == 2
 
+    async def test_describes_models_that_it_has_made_a_version_of(self) -> None:
+        who = await told()
+        letters = {"name": "letters", "source": f"runs:/{who['other']}/w.pt"}
+        await call(who["owner"], "POST", "registered-models/create", {"name": "letters"})
+        assert (await call(who["owner"], "POST", "model-versions/create", letters)).status_code == 200
+        for name, status in (("digits", 200), ("letters", 403)):
+            tag, text = {"name": name, "key": "a", "value": "b"}, {"name": name, "description": "of run 41"}
+            assert (await call(who["job"], "POST", "registered-models/set-tag", tag)).status_code == status
+            assert (await call(who["job"], "PATCH", "registered-models/update", text)).status_code == status
+            assert (await call(who["job"], "DELETE", "registered-models/delete-tag", tag)).status_code == status
+
     async def test_its_token_ends_with_its_attempt(self) -> None:
         who = await told()
         await sync_to_async(lambda: Attempt.objects.update(ended_at=Run.objects.get(pk=who["run"]).created_at))()

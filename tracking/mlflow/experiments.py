@@ -77,7 +77,7 @@ def restore(caller: Caller, asked: Asked) -> None:
 
 
 def set_tag(caller: Caller, asked: Asked) -> None:
-    found = lookup.experiment(caller, fields.words(asked, "experiment_id"))
+    found = _own(caller, asked)
     key = keys.key(asked)
     value = keys.at_most(fields.text(asked, "value") or "", keys.LONGEST_EXPERIMENT_TAG, "value")
     with transaction.atomic():
@@ -88,7 +88,7 @@ def set_tag(caller: Caller, asked: Asked) -> None:
 
 
 def delete_tag(caller: Caller, asked: Asked) -> None:
-    found = lookup.experiment(caller, fields.words(asked, "experiment_id"))
+    found = _own(caller, asked)
     key = fields.words(asked, "key")
     with transaction.atomic():
         current = _active(found)
@@ -116,6 +116,14 @@ def _whole(caller: Caller, asked: Asked) -> Experiment:
     if caller.job is not None:
         raise MlflowError(DENIED, "A job's own token does not rename, delete or restore experiments; use one of yours.")
     return lookup.experiment(caller, fields.words(asked, "experiment_id"))
+
+
+def _own(caller: Caller, asked: Asked) -> Experiment:
+    """A job tags the experiment that it is in."""
+    found = lookup.experiment(caller, fields.words(asked, "experiment_id"))
+    if caller.job is not None and found.pk != caller.job.experiment_id:
+        raise MlflowError(DENIED, f"The token of run {caller.job.number} tags its own experiment; use an API token of yours.")
+    return found
 
 
 def _active(found: Experiment) -> Experiment:

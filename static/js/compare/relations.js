@@ -152,7 +152,7 @@ function dimension({ label, values }, whole) {
   const words = [...new Set(own.map(String))].sort((one, other) => one.localeCompare(other, "en", { numeric: true }));
   return {
     label: cut(label), values: own.map((value) => words.indexOf(String(value))), tickvals: words.map((_, place) => place),
-    ticktext: words.map(cut), range: [-0.2, Math.max(words.length - 0.8, 0.2)],
+    ticktext: words.map(shortened), range: [-0.2, Math.max(words.length - 0.8, 0.2)],
   };
 }
 
@@ -163,7 +163,12 @@ function scaleOf(colors) {
 }
 
 function cut(text) {
-  return escaped(text.length > MOST_TEXT ? `${text.slice(0, MOST_TEXT - 1)}…` : text);
+  return escaped(shortened(text));
+}
+
+/** As words along an axis of parallel coordinates are read: as they are. */
+function shortened(text) {
+  return text.length > MOST_TEXT ? `${text.slice(0, MOST_TEXT - 1)}…` : text;
 }
 
 /** Plotly reads a little HTML in its texts. */
