@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import numpy as np
 from django.http import QueryDict
@@ -25,6 +25,7 @@ from trainhub_launch.errors import SpecError
 from workspaces.access import Principal
 
 ROWS_AT_ONCE = 20_000
+KEYS_AT_ONCE, POINTS_AT_ONCE = 500, 1_000_000
 HEAD = "metric,step,time,value\n"
 
 
@@ -38,28 +39,43 @@ async def metrics(request: Request) -> Response:
         wanted = keys_of(query, needed=False)
     except SpecError as error:
         raise WrongField(400, "Bad request", error.field, error.message) from error
-    run, keys = await doors.in_thread(_found, who, request.path_params["run"], wanted)
+    run, counted = await doors.in_thread(_found, who, request.path_params["run"], wanted)
     name = file_name(f"run-{run.number}", "metrics")
     headers = {"Content-Disposition": f'attachment; filename="{name}.csv"', "Cache-Control": "private, no-cache"}
-    return StreamingResponse(_pieces(run.pk, keys), media_type="text/csv; charset=utf-8", headers=headers)
+    return StreamingResponse(_pieces(run.pk, counted), media_type="text/csv; charset=utf-8", headers=headers)
 
 
-def _found(who: Principal, name: str, wanted: tuple[str, ...]) -> tuple[Run, list[str]]:
+def _found(who: Principal, name: str, wanted: tuple[str, ...]) -> tuple[Run, list[tuple[str, int]]]:
+    """And the curves that are wanted, with how many points each has."""
     key = {"number": int(name)} if is_number(name) else {"pk": name}
     run = Run.objects.of(who.workspace).filter(**key).first()
     if run is None:
         raise not_found("No such run in this workspace.")
     rows = Metric.objects.filter(run=run)
     found = rows.filter(key__in=wanted) if wanted else rows
-    return run, list(found.order_by("key").values_list("key", flat=True))
+    return run, list(found.order_by("key").values_list("key", "count"))
 
 
-async def _pieces(run_id: str, keys: list[str]) -> AsyncIterator[bytes]:
+async def _pieces(run_id: str, counted: list[tuple[str, int]]) -> AsyncIterator[bytes]:
     yield HEAD.encode()
-    for key in keys:
-        points = await doors.in_thread(reading.history, run_id, key)
-        for start in range(0, len(points), ROWS_AT_ONCE):
-            yield await doors.in_thread(_rows, key, points[start : start + ROWS_AT_ONCE])
+    for keys in _together(counted):
+        for key, points in (await doors.in_thread(reading.histories, run_id, keys)).items():
+            for start in range(0, len(points), ROWS_AT_ONCE):
+                yield await doors.in_thread(_rows, key, points[start : start + ROWS_AT_ONCE])
+
+
+def _together(counted: list[tuple[str, int]]) -> Iterator[list[str]]:
+    """Curves that are read at once: many small ones, or one large one."""
+    keys: list[str] = []
+    points = 0
+    for key, count in counted:
+        if keys and (points + count > POINTS_AT_ONCE or len(keys) == KEYS_AT_ONCE):
+            yield keys
+            keys, points = [], 0
+        keys.append(key)
+        points += count
+    if keys:
+        yield keys
 
 
 def _rows(key: str, points: Points) -> bytes:

@@ -165,6 +165,16 @@ class TestReading:
         assert len(found.odd) == 50
         assert found.count == 5000
 
+    def test_several_curves_read_together_are_what_each_is_alone(self) -> None:
+        run = logged_run()
+        log(run, *(("loss", float(step), step) for step in range(50)), ("lr", 0.1, 3), ("lr", 0.2, 1))
+        folding.fold(run.pk)
+        log(run, ("loss", 0.5, 99), ("lr", 0.3, 2), ("other", 1.0, 0))
+        found = reading.histories(run.pk, ["loss", "lr", "none"])
+        assert {key: points.value.tolist() for key, points in found.items()} == {
+            "loss": values(run, "loss"), "lr": [0.2, 0.3, 0.1], "none": [],
+        }
+
     def test_a_curve_that_there_is_not_is_empty(self) -> None:
         assert len(reading.history(logged_run().pk, "none")) == 0
         assert reading.curve(logged_run().pk, "none", pixels=10).count == 0
