@@ -32,8 +32,9 @@ def insert(connection: Any, table: Any, rows: list[dict[str, Any]]) -> None:
 def experiment(connection: Any, name: str) -> int:
     fields = {"name": name, "artifact_location": f"mlflow-artifacts:/{name}", "lifecycle_stage": "active", "creation_time": 1,
               "last_update_time": 1}
-    connection.execute(SqlExperiment.__table__.insert(), [fields])
     found = sqlalchemy.select(SqlExperiment.__table__.c.experiment_id).where(SqlExperiment.__table__.c.name == name)
+    if connection.execute(found).scalar_one_or_none() is None:
+        connection.execute(SqlExperiment.__table__.insert(), [fields])
     return int(connection.execute(found).scalar_one())
 
 
