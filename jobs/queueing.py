@@ -21,12 +21,17 @@ RETRY = {"max_retries": 1, "interval_start": 0, "interval_step": 0.2, "interval_
 
 def launch_soon() -> None:
     """Once this transaction has committed, have whatever waits launched as far as it fits."""
-    transaction.on_commit(partial(_send, "jobs.tasks.launch_queued"), robust=True)
+    ask_soon("jobs.tasks.launch_queued")
 
 
 def purge_soon() -> None:
     """Once this transaction has committed, have what is due for it deleted for good."""
-    transaction.on_commit(partial(_send, "trainhub.tasks.purge"), robust=True)
+    ask_soon("trainhub.tasks.purge")
+
+
+def ask_soon(task: str, *args: int) -> None:
+    """Once this transaction has committed, have the worker do what its periodic twin would do later."""
+    transaction.on_commit(partial(_send, task, *args), robust=True)
 
 
 def wake_soon(node: Node, run_id: str, attempt: int) -> None:
@@ -34,9 +39,9 @@ def wake_soon(node: Node, run_id: str, attempt: int) -> None:
     transaction.on_commit(partial(waking.wake, node, run_id, attempt), robust=True)
 
 
-def _send(task: str) -> None:
+def _send(task: str, *args: int) -> None:
     app = celery.current_app
     try:
-        app.send_task(task, ignore_result=True, retry=True, retry_policy=RETRY)
+        app.send_task(task, args=args, ignore_result=True, retry=True, retry_policy=RETRY)
     except (KombuError, OSError, *app.connection_for_write().recoverable_connection_errors) as error:
         log.warning("The worker could not be told of %s: %s. The next tick does it.", task, error)

@@ -13,10 +13,10 @@ from django.utils import timezone
 
 from jobs.models import Artifact, Run
 from jobs.outputs import latest
+from jobs.queueing import ask_soon
 from registry.certificates import issuing
 from registry.errors import RegistryError
 from registry.models import ModelFile, ModelVersion, RegisteredModel
-from registry.scanning.asking import scan_soon
 from registry.verifying.trainhub_verify import CERTIFICATE, SIGNATURE
 from tracking.models import LoggedModel, LoggedModelFile
 from workspaces import audit, blobs
@@ -90,7 +90,7 @@ def add_version(workspace: Workspace, name: str, origin: Origin, user: User | No
         issuing.issue(version, files, told)
         actor, run = user or "a job whose owner is gone", origin.run.pk if origin.run else ""
         audit.record(actor, "model.registered", f"{name} version {version.number}", workspace, run=run, path=origin.path)
-        scan_soon(version.pk)
+        ask_soon("registry.tasks.scan_version", version.pk)
     return version
 
 

@@ -6,14 +6,13 @@ import logging
 from dataclasses import replace
 from typing import Any
 
-import celery
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
-from kombu.exceptions import KombuError
 
 from jobs import causes, lifecycle, outputs
 from jobs.models import Run
+from jobs.queueing import ask_soon
 from jobs.states import FINAL, Reason, RunState
 from registry.errors import RegistryError
 from registry.exporting import reports
@@ -24,7 +23,6 @@ from registry.registering import outputs as origin_of_outputs
 from workspaces import blobs
 
 log = logging.getLogger(__name__)
-RETRY = {"max_retries": 1, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.2}
 FOLDER, REPORT = "onnx", "export-report.json"
 DELETED = "The run of the export was deleted before the export had ended."
 NOTHING = "The run ended without a model in outputs/onnx/."
@@ -33,7 +31,7 @@ NOTHING = "The run ended without a model in outputs/onnx/."
 def follow(run: Run) -> None:
     """A run has ended, in the transaction that ends it: where it was an export, have that settled soon."""
     if Export.objects.filter(run=run, state=ExportState.WAITING).exists():
-        transaction.on_commit(_send, robust=True)
+        ask_soon("registry.tasks.settle_exports")
 
 
 def settle_all() -> None:
@@ -121,11 +119,3 @@ def _end(
 def _announce(run: Run) -> None:
     """Pages that show the export hear of it as of a change of its run."""
     lifecycle.announce(run, RunState(run.state), Reason(run.reason))
-
-
-def _send() -> None:
-    app = celery.current_app
-    try:
-        app.send_task("registry.tasks.settle_exports", ignore_result=True, retry=True, retry_policy=RETRY)
-    except (KombuError, OSError, *app.connection_for_write().recoverable_connection_errors) as error:
-        log.warning("The worker could not be told to settle an export: %s. The next tick does it.", error)
