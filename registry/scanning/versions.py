@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterable
 from datetime import timedelta
@@ -32,10 +33,24 @@ BARE = {"PATH": "/usr/bin:/bin", "OPENBLAS_NUM_THREADS": "1"}
 """Nothing that is secret reaches the process that reads strangers' files."""
 
 Scan = dict[str, dict[str, Any]]
+_at_it = threading.Lock()
 
 
-def scan(version_id: int) -> None:
-    """Scan that version, unless that has been done; twice at once does no harm."""
+def scan(version_id: int) -> bool:
+    """Scan that version, unless that has been done; False where another thread scans now, and `scan_missed` does it later.
+
+    One at a time: a slow version must leave the worker its other threads, which launch runs and end them.
+    """
+    if not _at_it.acquire(blocking=False):
+        return False
+    try:
+        _scan(version_id)
+    finally:
+        _at_it.release()
+    return True
+
+
+def _scan(version_id: int) -> None:
     version = ModelVersion.objects.filter(pk=version_id, scan__isnull=True).first()
     if version is None:
         return
@@ -50,7 +65,8 @@ def scan(version_id: int) -> None:
 def scan_missed() -> None:
     waiting = ModelVersion.objects.filter(scan__isnull=True, created_at__lt=timezone.now() - MISSED_AFTER)
     for version_id in list(waiting.order_by("pk").values_list("pk", flat=True)[:MOST_AT_ONCE]):
-        scan(version_id)
+        if not scan(version_id):
+            return
 
 
 def verdict_of(found: Scan) -> str:

@@ -166,6 +166,18 @@ class TestVersion:
         assert {item["verdict"] for item in found.values()} == {UNSCANNED}
         assert "too long" in found["a.pkl"]["note"]
 
+    def test_one_at_a_time_so_that_the_worker_keeps_its_other_threads(self) -> None:
+        version = self.version(good=PLAIN)
+        ModelVersion.objects.update(created_at=timezone.now() - 2 * versions.MISSED_AFTER)
+        with versions._at_it:
+            assert versions.scan(version.pk) is False
+            versions.scan_missed()
+        version.refresh_from_db()
+        assert version.scan is None
+        versions.scan_missed()
+        version.refresh_from_db()
+        assert version.scan is not None
+
     def test_what_was_missed_is_scanned_later(self) -> None:
         version = self.version(good=PLAIN)
         versions.scan_missed()
