@@ -107,6 +107,7 @@ def _is_allowed(item: _Waiting) -> bool:
     try:
         limits.check(item.batch.run_id, item.batch.curves.keys(), points)
     except Exception as error:
+        close_old_connections()
         item.tell(error)
         return False
     return True

@@ -8,8 +8,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
+from itertools import accumulate
 
 from django.db import connection, transaction
 from django.db.models import Count, Exists, Max, OuterRef, Q
@@ -25,8 +26,8 @@ POINTS_PER_CURVE = 1024
 SMALL = MOST_IN_BLOCK // 8
 """A curve's last block that holds fewer points is written anew with those that come."""
 QUIET_FOR = timedelta(minutes=10)
-AT_ONCE = 2000
-"""Slices that are read in one go."""
+AT_ONCE, POINTS_AT_ONCE = 2000, 1_000_000
+"""Slices, and points of them, that are read in one go."""
 
 _lock = threading.Lock()
 _counted: dict[str, tuple[int, int]] = {}
@@ -48,17 +49,24 @@ def fold_due() -> None:
     with _lock:
         due = set(_due)
         _due.clear()
-    for run_id in due:
-        fold(run_id)
+    _fold_each(due)
 
 
 def fold_rest() -> None:
     """What no process has in mind: slices of runs that are quiet, or whose hub was started anew."""
     waiting = MetricSlice.objects.values("run_id").annotate(slices=Count("id"), newest=Max("created_at"))
     quiet = Q(newest__lt=timezone.now() - QUIET_FOR) | Q(slices__gte=2 * MOST_SLICES)
-    for run_id in waiting.filter(quiet).values_list("run_id", flat=True):
-        while fold(run_id):
-            pass
+    _fold_each(list(waiting.filter(quiet).values_list("run_id", flat=True)))
+
+
+def _fold_each(run_ids: Iterable[str]) -> None:
+    for run_id in run_ids:
+        try:
+            while fold(run_id):
+                pass
+        except Exception:
+            # One run's trouble is not the others'; its slices stay, and are tried again when it is quiet.
+            log.exception("Metrics of run %s could not be folded", run_id)
 
 
 def fold(run_id: str) -> bool:
@@ -68,18 +76,21 @@ def fold(run_id: str) -> bool:
         if connection.vendor == "postgresql":
             # Whoever else folds this run does it once.
             slices = slices.select_for_update(skip_locked=True)
-        rows = list(slices.values_list("id", "data")[:AT_ONCE])
-        if rows:
-            _store(run_id, _curves(run_id, [bytes(data) for _, data in rows]))
-            MetricSlice.objects.filter(pk__in=[pk for pk, _ in rows]).delete()
-    return len(rows) == AT_ONCE
+        rows = list(slices.values_list("id", "points")[:AT_ONCE])
+        until = accumulate(points for _, points in rows)
+        taken = [pk for (pk, points), end in zip(rows, until, strict=True) if end - points < POINTS_AT_ONCE]
+        if taken:
+            chosen = MetricSlice.objects.filter(pk__in=taken)
+            _store(run_id, _curves(run_id, chosen.order_by("id").values_list("data", flat=True)))
+            chosen.delete()
+    return len(taken) == AT_ONCE or len(taken) < len(rows)
 
 
-def _curves(run_id: str, slices: list[bytes]) -> dict[str, Points]:
+def _curves(run_id: str, slices: Iterable[bytes | memoryview]) -> dict[str, Points]:
     told: defaultdict[str, list[Points]] = defaultdict(list)
     for data in slices:
         try:
-            for key, points in read_slice(data).items():
+            for key, points in read_slice(bytes(data)).items():
                 told[key].append(points)
         except PointsError as error:
             log.error("Metrics of run %s are lost: %s", run_id, error)
@@ -95,14 +106,26 @@ def _store(run_id: str, curves: Mapping[str, Points]) -> None:
         tail = tails.get(metric)
         number = 0 if tail is None else tail.number + 1
         whole = points
-        if tail is not None and tail.points < SMALL:
-            number, whole = tail.number, joined((read_block(bytes(tail.data)), points))
+        before = _small(tail)
+        if tail is not None and before is not None:
+            number, whole = tail.number, joined((before, points))
             tail.delete()
         for first in range(0, len(whole), MOST_IN_BLOCK):
             part = whole[first : first + MOST_IN_BLOCK]
             fresh.append(MetricBlock(metric_id=metric, number=number, points=len(part), data=block_bytes(part)))
             number += 1
     MetricBlock.objects.bulk_create(fresh, batch_size=200)
+
+
+def _small(tail: MetricBlock | None) -> Points | None:
+    """What a small last block holds; None where there is none. One that cannot be read stays as it is."""
+    if tail is None or tail.points >= SMALL:
+        return None
+    try:
+        return read_block(bytes(tail.data))
+    except PointsError as error:
+        log.error("A block of metric %s stays as it is: %s", tail.metric_id, error)
+        return None
 
 
 def _tails(metrics: list[int]) -> dict[int, MetricBlock]:

@@ -6,15 +6,17 @@ that is there twice only one is given.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
 
 from tracking.metrics.downsampling import thinned
-from tracking.metrics.points import NONE, Points, Real, Whole, joined, read_block, read_slice
+from tracking.metrics.points import NONE, Points, PointsError, Real, Whole, joined, read_block, read_slice
 from tracking.models import Metric, MetricBlock, MetricSlice
 
+log = logging.getLogger(__name__)
 STEP, MS = "step", "ms"
 
 
@@ -64,22 +66,39 @@ def histories(run_id: str, keys: Collection[str]) -> dict[str, Points]:
     """All points of several curves, each by time, then step; what they share is read once."""
     fresh: dict[str, list[Points]] = {key: [] for key in keys}
     for data in MetricSlice.objects.filter(run_id=run_id).order_by("id").values_list("data", flat=True):
-        for key, points in read_slice(bytes(data)).items():
+        for key, points in _slice(data).items():
             if key in fresh:
                 fresh[key].append(points)
     folded: dict[str, list[Points]] = {key: [] for key in keys}
     blocks = MetricBlock.objects.filter(metric__run_id=run_id, metric__key__in=list(keys)).order_by("metric", "number")
     for key, data in blocks.values_list("metric__key", "data").iterator(200):
-        folded[key].append(read_block(bytes(data)))
+        folded[key].append(_block(data))
     return {key: _in_order(joined([*folded[key], *fresh[key]]), MS) for key in keys}
 
 
 def _points(run_id: str, key: str, *, ms: bool = True) -> Points:
     """In the order in which they came; times are zeros where they are not wanted."""
     slices = MetricSlice.objects.filter(run_id=run_id).order_by("id").values_list("data", flat=True)
-    fresh = [points for data in slices for points in read_slice(bytes(data), key).values()]
+    fresh = [points for data in slices for points in _slice(data, key).values()]
     blocks = MetricBlock.objects.filter(metric__run_id=run_id, metric__key=key).order_by("number").values_list("data", flat=True)
-    return joined([*(read_block(bytes(data), ms=ms) for data in blocks.iterator(200)), *fresh])
+    return joined([*(_block(data, ms=ms) for data in blocks.iterator(200)), *fresh])
+
+
+def _slice(data: bytes | memoryview, key: str | None = None) -> dict[str, Points]:
+    """What cannot be read is told to the operator; the rest of the curve is drawn all the same."""
+    try:
+        return read_slice(bytes(data), key)
+    except PointsError as error:
+        log.error("Points of a metric are not shown: %s", error)
+        return {}
+
+
+def _block(data: bytes | memoryview, *, ms: bool = True) -> Points:
+    try:
+        return read_block(bytes(data), ms=ms)
+    except PointsError as error:
+        log.error("Points of a metric are not shown: %s", error)
+        return NONE
 
 
 def _column(points: Points, axis: str) -> Whole:

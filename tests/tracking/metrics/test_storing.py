@@ -122,6 +122,40 @@ class TestFolding:
         assert values(old, "loss") == [1.0]
 
 
+    def test_what_cannot_be_read_costs_its_own_points_alone(self) -> None:
+        run, other = logged_run(), logged_run()
+        for item in (run, other):
+            log(item, ("loss", 1.0, 0), ("loss", 2.0, 1))
+            folding.fold(item.pk)
+        MetricBlock.objects.filter(metric__run=run).update(data=b"\x09 broken")
+        log(run, ("loss", 3.0, 2))
+        assert values(run, "loss") == [3.0]
+        assert folding.fold(run.pk) is False
+        assert (values(run, "loss"), values(other, "loss")) == ([3.0], [1.0, 2.0])
+        assert reading.histories(run.pk, ["loss"])["loss"].value.tolist() == [3.0]
+
+    def test_a_run_that_cannot_be_folded_keeps_none_of_the_others_back(self) -> None:
+        broken, fine = sorted((logged_run(), logged_run()), key=lambda run: run.pk)
+        for item in (broken, fine):
+            log(item, ("loss", 1.0, 0))
+        # Points whose curve is gone, as no transaction of ours leaves them.
+        Metric.objects.filter(run=broken).delete()
+        MetricSlice.objects.update(created_at="2026-01-01T00:00:00Z")
+        folding.fold_rest()
+        assert list(MetricSlice.objects.values_list("run_id", flat=True)) == [broken.pk]
+
+    def test_very_many_points_are_folded_in_several_goes(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(folding, "POINTS_AT_ONCE", 150)
+        run = logged_run()
+        for start in range(0, 400, 100):
+            log(run, *(("loss", float(step), step) for step in range(start, start + 100)))
+        goes = 1
+        while folding.fold(run.pk):
+            goes += 1
+        assert goes == 2
+        assert values(run, "loss") == [float(step) for step in range(400)]
+
+
 class TestReading:
     def test_a_batch_that_a_client_sent_twice_is_there_once(self) -> None:
         run = logged_run()
