@@ -4,30 +4,32 @@ compares differently from another is compared here."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 from registry.lookup import versions_of
 from registry.mlflow import spelling
-from registry.mlflow.filters import NUMBER, TEXT, Comparison, Order, parse, parse_orders
 from registry.mlflow.finding import named
 from registry.models import ModelVersion, RegisteredModel
 from tracking.callers import Caller
-from tracking.mlflow.errors import INVALID, MlflowError
+from tracking.mlflow.conditions import Condition, Grammar, Is, Order, ordered
 from tracking.mlflow.fields import Asked, most, text, texts
 from tracking.mlflow.paging import start, token
-from tracking.search.errors import FilterError
 
-MODEL_KEYS = {"name": TEXT}
-MODEL_ORDERS = ("name", "creation_timestamp", "last_updated_timestamp", "timestamp")
-VERSION_KEYS = {"name": TEXT, "version_number": NUMBER, "run_id": TEXT, "source_path": TEXT}
-VERSION_ORDERS = ("name", "version_number", "creation_timestamp", "last_updated_timestamp")
+MODELS = Grammar({"name": Is.TEXT}, ("name", "creation_timestamp", "last_updated_timestamp", "timestamp"))
+VERSIONS = Grammar(
+    {"name": Is.TEXT, "version_number": Is.WHOLE, "run_id": Is.TEXT, "source_path": Is.TEXT},
+    ("name", "version_number", "creation_timestamp", "last_updated_timestamp"),
+)
+NEWEST_FIRST = Order("last_updated_timestamp", True)
+PROMPT = "mlflow.prompt.is_prompt"
 NARROWED = {"name": "model__name", "run_id": "run_id", "version_number": "number"}
 Told = dict[str, Any]
 Row = dict[str, Any]
 
 
 def models(who: Caller, asked: Asked) -> Told:
-    wanted, orders = _read(asked, MODEL_KEYS, MODEL_ORDERS)
+    wanted, orders = _read(asked, MODELS)
     rows: list[Row] = [
         {
             "pk": pk, "name": name, "tags": tags, "creation_timestamp": made, "last_updated_timestamp": changed,
@@ -42,9 +44,11 @@ def models(who: Caller, asked: Asked) -> Told:
 
 
 def versions(who: Caller, asked: Asked) -> Told:
-    wanted, orders = _read(asked, VERSION_KEYS, VERSION_ORDERS)
+    wanted, orders = _read(asked, VERSIONS)
     narrowed = {
-        NARROWED[item.key]: item.value for item in wanted if not item.is_tag and item.operator == "=" and item.key in NARROWED
+        NARROWED[item.key]: item.value
+        for item in wanted
+        if item.entity == "attributes" and item.operator == "=" and item.key in NARROWED
     }
     rows: list[Row] = [
         {
@@ -55,28 +59,29 @@ def versions(who: Caller, asked: Asked) -> Told:
         .order_by("model__name", "-number")
         .values_list("pk", "model__name", "number", "run_id", "source", "tags", "created_at", "updated_at")
     ]
-    by_default = [Order("last_updated_timestamp", True)]
-    page, told = _page(asked, _ordered(_matching(rows, wanted), orders or by_default), 10_000, 200_000)
+    page, told = _page(asked, _ordered(_matching(rows, wanted), orders or [NEWEST_FIRST]), 10_000, 200_000)
     found: dict[int, ModelVersion] = versions_of(who.workspace).prefetch_related("aliases").defer("certificate").in_bulk(page)
     return {"model_versions": [spelling.version(found[pk], found[pk].model.name) for pk in page if pk in found], **told}
 
 
-def _read(asked: Asked, keys: dict[str, str], orders: Sequence[str]) -> tuple[list[Comparison], list[Order]]:
-    try:
-        return parse(text(asked, "filter") or "", keys), parse_orders(texts(asked, "order_by"), orders)
-    except FilterError as error:
-        raise MlflowError(INVALID, f"Invalid {error.field}: {error}") from error
+def _read(asked: Asked, grammar: Grammar) -> tuple[list[Condition], list[Order]]:
+    return grammar.conditions(text(asked, "filter") or ""), grammar.ordered_by(texts(asked, "order_by"))
 
 
-def _matching(rows: list[Row], wanted: Sequence[Comparison]) -> list[Row]:
-    return [row for row in rows if all(item.holds(row) for item in wanted)]
+def _matching(rows: list[Row], wanted: Sequence[Condition]) -> list[Row]:
+    return [row for row in rows if all(item.holds(_told(row, item)) for item in wanted)]
+
+
+def _told(row: Row, item: Condition) -> Any:
+    """Nothing here is a prompt, and clients ask for what is none."""
+    if item.entity == "tags":
+        return row["tags"].get(item.key, "false" if item.key == PROMPT else None)
+    return row[item.key]
 
 
 def _ordered(rows: list[Row], orders: Sequence[Order]) -> list[Row]:
     """Rows come in the order that decides where these leave two equal."""
-    for order in reversed(orders):
-        rows.sort(key=lambda row: row[order.key], reverse=order.descending)
-    return rows
+    return ordered(rows, [(itemgetter(order.key), order.descends) for order in orders])
 
 
 def _page(asked: Asked, rows: list[Row], default: int, limit: int) -> tuple[list[int], Told]:

@@ -1,33 +1,40 @@
-"""The small filters of experiments and logged models: comparisons joined by AND, asked of rows that are in memory."""
+"""The filters and orders of experiments, logged models, registered models and versions: comparisons joined by AND, asked of rows
+that are in memory. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
 from tracking.mlflow.errors import INVALID, MlflowError
+from tracking.search.cursor import Cursor
 from tracking.search.errors import FilterError
 from tracking.search.patterns import matches
-from tracking.search.tokens import Token, tokens
 
-NUMBERS = ("=", "!=", ">", ">=", "<", "<=")
-TEXTS = ("=", "!=", "LIKE", "ILIKE", "IN", "NOT IN", "IS NULL", "IS NOT NULL")
+_NUMBERS = ("=", "!=", ">", ">=", "<", "<=")
+_TEXTS = ("=", "!=", "LIKE", "ILIKE", "IN", "NOT IN", "IS NULL", "IS NOT NULL")
+_WHOLE = re.compile(r"[+-]?[0-9]{1,17}")
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "=": eq, "!=": ne, ">": gt, ">=": ge, "<": lt, "<=": le, "IN": lambda told, value: told in value,
+    "NOT IN": lambda told, value: told not in value, "LIKE": lambda told, value: matches(value, told),
+    "ILIKE": lambda told, value: matches(value, told, any_case=True),
+}
+ATTRIBUTES_AND_TAGS = {
+    "attribute": "attributes", "attributes": "attributes", "attr": "attributes", "tag": "tags", "tags": "tags",
+}
 Value = str | float | tuple[str, ...] | None
 
 
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "=": lambda told, value: told == value,
-    "!=": lambda told, value: told != value,
-    ">": lambda told, value: told > value,
-    ">=": lambda told, value: told >= value,
-    "<": lambda told, value: told < value,
-    "<=": lambda told, value: told <= value,
-    "IN": lambda told, value: told in value,
-    "NOT IN": lambda told, value: told not in value,
-    "LIKE": lambda told, value: matches(value, told),
-    "ILIKE": lambda told, value: matches(value, told, any_case=True),
-}
+class Is(Enum):
+    """What an attribute is. A whole number may stand in quotes, as MLflow's clients write a version's."""
+
+    TEXT = "text in quotes"
+    NUMBER = "a number"
+    WHOLE = "a whole number"
 
 
 @dataclass(frozen=True)
@@ -47,136 +54,116 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Grammar:
-    """`attributes`: which there are, and whether they are numbers; `entities`: by all their names."""
+class Order:
+    key: str
+    descends: bool
 
-    attributes: Mapping[str, bool]
-    entities: Mapping[str, str]
+
+@dataclass(frozen=True)
+class Grammar:
+    """`orders`: attributes to order by; `entities`: what keys are of, by all its names."""
+
+    attributes: Mapping[str, Is]
+    orders: Collection[str]
+    entities: Mapping[str, str] = field(default_factory=lambda: ATTRIBUTES_AND_TAGS)
 
     def conditions(self, text: str) -> list[Condition]:
         """Raises MlflowError, which points at the character."""
         try:
-            return list(_Reader(self, text).all())
+            return list(_Reader(self, text, "filter").all())
         except FilterError as error:
             raise MlflowError(INVALID, f"Invalid {error.field}: {error}") from error
 
-    def order(self, text: str) -> tuple[str, bool]:
-        """An attribute, and whether it descends."""
+    def ordered_by(self, texts: Sequence[str]) -> list[Order]:
+        """Such as `name ASC`, each attribute once; raises MlflowError."""
+        found: dict[str, Order] = {}
         try:
-            return _Reader(self, text, "order_by").order()
+            for text in texts:
+                order = _Reader(self, text, "order_by").order()
+                if order.key in found:
+                    raise FilterError(f"{order.key} is given twice", 0, text, "order_by")
+                found[order.key] = order
         except FilterError as error:
             raise MlflowError(INVALID, f"Invalid {error.field}: {error}") from error
+        return list(found.values())
 
-    def is_number(self, entity: str, key: str) -> bool:
-        return entity == "metrics" or (entity == "attributes" and self.attributes[key])
+    def type_of(self, entity: str, key: str) -> Is:
+        if entity == "attributes":
+            return self.attributes[key]
+        return Is.NUMBER if entity == "metrics" else Is.TEXT
 
 
-class _Reader:
-    def __init__(self, grammar: Grammar, text: str, field: str = "filter") -> None:
-        self._grammar, self._text, self._field = grammar, text.replace("\x00", " "), field
-        self._tokens = tokens(self._text, field)
-        self._at = 0
+class _Reader(Cursor):
+    def __init__(self, grammar: Grammar, text: str, field: str) -> None:
+        super().__init__(text, field)
+        self._grammar = grammar
 
-    def all(self) -> list[Condition]:
-        found: list[Condition] = []
-        if self._next.kind == "end":
-            return found
-        while True:
-            found.append(self._condition())
-            if self._next.kind == "end":
-                return found
-            if not self._word("AND"):
-                raise self._expected("AND, or the end")
+    def all(self) -> Iterable[Condition]:
+        if self.next.kind == "end":
+            return
+        yield self._condition()
+        while self.word("AND"):
+            yield self._condition()
+        self.end("AND")
 
-    def order(self) -> tuple[str, bool]:
-        entity, key = self._key()
+    def order(self) -> Order:
+        at = self.next.at
+        entity, key = self._key(self._grammar.orders)
         if entity != "attributes":
-            raise self._expected(f"one of {', '.join(self._grammar.attributes)}")
-        descends = self._word("DESC") or (self._word("ASC") and False)
-        if self._next.kind != "end":
-            raise self._expected("ASC, DESC or the end")
-        return key, bool(descends)
+            self.refuse(f"{entity} give no order; use {', '.join(self._grammar.orders)}", at)
+        descends = self.word("ASC", "DESC") == "DESC"
+        self.end("ASC or DESC")
+        return Order(key, descends)
 
     def _condition(self) -> Condition:
-        entity, key = self._key()
-        is_number = self._grammar.is_number(entity, key)
-        operator = self._operator()
-        if operator not in (NUMBERS if is_number else TEXTS):
-            self._at -= 1
-            raise self._expected(f"one of {', '.join(NUMBERS if is_number else TEXTS)}")
-        if operator in ("IS NULL", "IS NOT NULL"):
-            return Condition(entity, key, operator, None)
-        if operator in ("IN", "NOT IN"):
-            return Condition(entity, key, operator, self._list())
-        return Condition(entity, key, operator, self._number() if is_number else self._string())
+        entity, key = self._key(self._grammar.attributes)
+        wanted, at = self._grammar.type_of(entity, key), self.next.at
+        operators = _TEXTS if wanted is Is.TEXT else _NUMBERS
+        operator = self.operator(", ".join(operators))
+        if operator not in operators:
+            self.refuse(f"{key} cannot be compared by {operator}; use {', '.join(operators)}", at)
+        return Condition(entity, key, operator, self._value(operator, wanted))
 
-    def _key(self) -> tuple[str, str]:
-        token = self._next
+    def _key(self, attributes: Collection[str]) -> tuple[str, str]:
+        token, known = self.next, ", ".join(attributes)
         entity = self._grammar.entities.get(token.prefix) if token.kind == "key" else "attributes"
-        if entity is None or token.kind not in ("key", "word", "ticks", "string"):
-            known = ", ".join(sorted(set(self._grammar.entities.values())))
-            raise self._expected(f"a key such as name or tags.team, of {known}")
-        if entity == "attributes" and token.text not in self._grammar.attributes:
-            raise self._expected(f"one of {', '.join(self._grammar.attributes)}")
-        self._at += 1
+        if token.kind not in ("key", "word", "ticks", "string"):
+            self.expected(f"one of {known}, or a key such as tags.team")
+        if entity is None:
+            self.refuse(f"{token.prefix!r} is no kind of key; use {', '.join(sorted(set(self._grammar.entities.values())))}")
+        if entity == "attributes" and token.text not in attributes:
+            self.refuse(f"{token.text!r} cannot be asked for; use {known}")
+        self.take()
         return entity, token.text
 
-    def _operator(self) -> str:
-        token = self._next
-        if token.kind == "operator":
-            self._at += 1
-            return token.text
-        for word in ("LIKE", "ILIKE", "IN"):
-            if self._word(word):
-                return word
-        if self._word("NOT"):
-            return "NOT IN" if self._word("IN") else self._raise("IN")
-        if self._word("IS"):
-            negated = self._word("NOT")
-            return f"IS {'NOT ' if negated else ''}NULL" if self._word("NULL") else self._raise("NULL")
-        return self._raise("a comparison")
-
-    def _list(self) -> tuple[str, ...]:
-        self._mark("(")
-        found = [self._string()]
-        while self._next.text == ",":
-            self._at += 1
-            found.append(self._string())
-        self._mark(")")
+    def _value(self, operator: str, wanted: Is) -> Value:
+        if operator in ("IS NULL", "IS NOT NULL"):
+            return None
+        if operator not in ("IN", "NOT IN"):
+            return self._scalar(wanted)
+        if not self.mark("("):
+            self.expected("( before the list of values")
+        found = [self._quoted()]
+        while self.mark(","):
+            found.append(self._quoted())
+        if not self.mark(")"):
+            self.expected(", or )")
         return tuple(found)
 
-    def _string(self) -> str:
-        if self._next.kind != "string":
-            raise self._expected("text in quotes")
-        self._at += 1
-        return self._tokens[self._at - 1].text
+    def _scalar(self, wanted: Is) -> str | float:
+        if wanted is Is.TEXT:
+            return self._quoted()
+        token = self.next
+        if wanted is Is.WHOLE and token.kind in ("number", "string") and _WHOLE.fullmatch(token.text):
+            return int(self.take().text)
+        if wanted is Is.WHOLE or token.kind != "number":
+            self.expected(wanted.value)
+        return float(self.take().text)
 
-    def _number(self) -> float:
-        if self._next.kind != "number":
-            raise self._expected("a number")
-        self._at += 1
-        return float(self._tokens[self._at - 1].text)
-
-    def _mark(self, mark: str) -> None:
-        if self._next.kind != "mark" or self._next.text != mark:
-            raise self._expected(mark)
-        self._at += 1
-
-    def _word(self, word: str) -> bool:
-        if self._next.kind != "word" or self._next.text.upper() != word:
-            return False
-        self._at += 1
-        return True
-
-    @property
-    def _next(self) -> Token:
-        return self._tokens[self._at]
-
-    def _raise(self, wanted: str) -> str:
-        raise self._expected(wanted)
-
-    def _expected(self, wanted: str) -> FilterError:
-        return FilterError(f"Expected {wanted}", self._next.at, self._text, self._field)
+    def _quoted(self) -> str:
+        if self.next.kind != "string":
+            self.expected(Is.TEXT.value)
+        return self.take().text
 
 
 def ordered(rows: list[Any], keys: Sequence[tuple[Callable[[Any], Any], bool]]) -> list[Any]:

@@ -8,15 +8,14 @@ from typing import Any
 from jobs.models import Experiment
 from tracking.callers import Caller
 from tracking.mlflow import fields, paging, spelling
-from tracking.mlflow.conditions import Condition, Grammar, ordered
+from tracking.mlflow.conditions import Condition, Grammar, Is, Order, ordered
 from tracking.mlflow.doors import Asked
 
 VIEWS = ("ACTIVE_ONLY", "DELETED_ONLY", "ALL")
 MOST_AT_ONCE = 50_000
-GRAMMAR = Grammar(
-    {"name": False, "experiment_id": False, "creation_time": True, "last_update_time": True},
-    {"attribute": "attributes", "attributes": "attributes", "tag": "tags", "tags": "tags"},
-)
+ATTRIBUTES = {"name": Is.TEXT, "experiment_id": Is.TEXT, "creation_time": Is.NUMBER, "last_update_time": Is.NUMBER}
+GRAMMAR = Grammar(ATTRIBUTES, ATTRIBUTES)
+NEWEST_FIRST = Order("creation_time", True)
 _VALUES: dict[str, Callable[[Experiment], Any]] = {
     "name": lambda row: row.name,
     "experiment_id": lambda row: str(row.pk),
@@ -30,12 +29,12 @@ def search(caller: Caller, asked: Asked) -> dict[str, Any]:
     view = fields.choice(asked, "view_type", VIEWS) or VIEWS[0]
     most, skip = fields.most(asked, 1000, MOST_AT_ONCE), paging.start(asked)
     conditions = GRAMMAR.conditions(fields.text(asked, "filter") or "")
-    orders = [GRAMMAR.order(text) for text in fields.texts(asked, "order_by")] or [("creation_time", True)]
+    orders = GRAMMAR.ordered_by(fields.texts(asked, "order_by")) or [NEWEST_FIRST]
     rows = Experiment.objects.filter(workspace=caller.workspace)
     if view != "ALL":
         rows = rows.filter(deleted_at__isnull=view == "ACTIVE_ONLY")
     found = [row for row in rows if all(condition.holds(_told(row, condition)) for condition in conditions)]
-    keys = [(_sort_key(key), descends) for key, descends in orders]
+    keys = [(_sort_key(order.key), order.descends) for order in orders]
     page = ordered(found, [*keys, (lambda row: row.pk, True)])[skip : skip + most]
     told = {"experiments": [spelling.experiment(row) for row in page]}
     return spelling.full(told | ({"next_page_token": paging.token(skip + most)} if skip + most < len(found) else {}))

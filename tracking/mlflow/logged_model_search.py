@@ -9,23 +9,21 @@ from typing import Any
 
 from tracking.callers import Caller
 from tracking.mlflow import fields, paging, spelling
-from tracking.mlflow.conditions import Condition, Grammar, ordered
+from tracking.mlflow.conditions import ATTRIBUTES_AND_TAGS, Condition, Grammar, Is, ordered
 from tracking.mlflow.doors import Asked
 from tracking.mlflow.errors import INVALID, MlflowError
 from tracking.mlflow.runs import experiment_ids
 from tracking.models import LoggedModel
 
 MOST_AT_ONCE = 1000
-GRAMMAR = Grammar(
-    {
-        "name": False, "model_id": False, "model_type": False, "status": False, "source_run_id": False,
-        "creation_timestamp": True, "creation_timestamp_ms": True, "last_updated_timestamp": True,
-        "last_updated_timestamp_ms": True, "creation_time": True, "last_updated_time": True,
-    },
-    {
-        "attributes": "attributes", "attribute": "attributes", "metrics": "metrics", "params": "params", "tags": "tags",
-    },
+ATTRIBUTES = dict.fromkeys(("name", "model_id", "model_type", "status", "source_run_id"), Is.TEXT) | dict.fromkeys(
+    (
+        "creation_timestamp", "creation_timestamp_ms", "last_updated_timestamp", "last_updated_timestamp_ms", "creation_time",
+        "last_updated_time",
+    ),
+    Is.NUMBER,
 )
+GRAMMAR = Grammar(ATTRIBUTES, ATTRIBUTES, ATTRIBUTES_AND_TAGS | {"metrics": "metrics", "params": "params"})
 _ATTRIBUTES: dict[str, Callable[[LoggedModel], Any]] = {
     "name": lambda row: row.name,
     "model_id": lambda row: row.pk,
@@ -93,7 +91,7 @@ def _order(item: Asked, path: str) -> tuple[Callable[[LoggedModel], Any], bool]:
     descends = item.get("ascending", True) is False
     entity, _, key = name.partition(".")
     if not key:
-        if name not in GRAMMAR.attributes:
+        if name not in ATTRIBUTES:
             raise MlflowError(INVALID, f"Invalid order by field name: {name[:100]}")
         return _attribute(name), descends
     if entity != "metrics":

@@ -8,10 +8,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NoReturn
 
+from tracking.search.cursor import Cursor
 from tracking.search.errors import FilterError
-from tracking.search.tokens import Token, tokens
+from tracking.search.tokens import Token
 from tracking.search.tree import And, Comparison, Key, Node, Not, Or, OrderBy, Value
 from tracking.search.values import listed, value_of
 from tracking.search.words import ATTRIBUTES, DATASET_KEYS, KINDS, OPERATORS, OTHER_NAMES, PARTS, Kind, Type
@@ -27,31 +27,30 @@ RESERVED = frozenset({"AND", "OR", "NOT", "IN", "IS", "NULL", "LIKE", "ILIKE", "
 
 def parse(text: str) -> Node | None:
     """None where there is nothing to filter by; raises FilterError."""
-    text = text.replace("\x00", " ")
     reader = _Reader(text, "filter")
     if reader.next.kind == "end":
         return None
     found = reader.any_of(0)
-    reader.expect_end("AND or OR", "joint")
+    reader.end("AND or OR", "joint")
     return found
 
 
 def parse_key(text: str) -> Key:
     """`metrics.acc`, `min(metrics.loss)`, `duration`; raises FilterError."""
-    reader = _Reader(text.replace("\x00", " "), "column")
+    reader = _Reader(text, "column")
     key = reader.key()
-    reader.expect_end("nothing else")
+    reader.end("nothing else")
     return key
 
 
 def parse_order(text: str) -> OrderBy:
     """`metrics.acc DESC`, `params.lr`; raises FilterError."""
-    reader = _Reader(text.replace("\x00", " "), "order_by")
+    reader = _Reader(text, "order_by")
     key = reader.key()
     if key.kind is Kind.DATASET:
         reader.refuse("Runs cannot be ordered by their data sets", 0)
     direction = reader.word("ASC", "DESC")
-    reader.expect_end("ASC or DESC")
+    reader.end("ASC or DESC")
     return OrderBy(key, direction == "DESC")
 
 
@@ -68,17 +67,10 @@ def parse_orders(texts: Sequence[str]) -> list[OrderBy]:
     return found
 
 
-class _Reader:
+class _Reader(Cursor):
     def __init__(self, text: str, field: str) -> None:
-        self._text = text
-        self._field = field
-        self._tokens = tokens(text, field)
-        self._at = 0
+        super().__init__(text, field)
         self._comparisons = 0
-
-    @property
-    def next(self) -> Token:
-        return self._tokens[self._at]
 
     def any_of(self, depth: int) -> Node:
         parts = [self._all_of(depth)]
@@ -97,10 +89,10 @@ class _Reader:
             self.refuse(f"More than {DEEPEST} parentheses or NOTs are inside each other; write it flatter")
         if self.word("NOT"):
             return Not(self._one(depth + 1))
-        if self._mark("("):
+        if self.mark("("):
             found = self.any_of(depth + 1)
-            if not self._mark(")"):
-                self._expected("AND, OR or )", "joint")
+            if not self.mark(")"):
+                self.expected("AND, OR or )", "joint")
             return found
         return self._comparison()
 
@@ -113,7 +105,7 @@ class _Reader:
         if key.type is Type.FLAG and self.next.kind != "operator":
             return Comparison(key, "=", True, at, at)
         operator_at = self.next.at
-        operator = self._operator(key)
+        operator = self.operator(", ".join(OPERATORS[key.type]), key)
         if operator not in OPERATORS[key.type]:
             self.refuse(f"{key} cannot be compared by {operator}; use {', '.join(OPERATORS[key.type])}", operator_at)
         value_at = self.next.at
@@ -122,14 +114,14 @@ class _Reader:
     def key(self) -> Key:
         token = self.next
         part = token.text.lower()
-        opens = self._at + 1 < len(self._tokens) and self._tokens[self._at + 1].text == "("
-        if token.kind == "word" and part in PARTS and opens:
-            self._at += 2
+        if token.kind == "word" and part in PARTS and self.opens:
+            self.take()
+            self.take()
             inner = self._named()
             if inner.kind is not Kind.METRIC:
                 self.refuse(f"{part}() is of metrics only, as in {part}(metrics.loss)", token.at)
-            if not self._mark(")"):
-                self._expected(")")
+            if not self.mark(")"):
+                self.expected(")")
             return Key(Kind.METRIC, inner.name, part)
         return self._named()
 
@@ -144,9 +136,9 @@ class _Reader:
         elif token.kind in ("word", "ticks", "string") and not (token.kind == "word" and token.text.upper() in RESERVED):
             key = Key(Kind.ATTRIBUTE, OTHER_NAMES.get(token.text, token.text))
         else:
-            self._expected("a key such as metrics.loss, params.lr or state", "key")
+            self.expected("a key such as metrics.loss, params.lr or state", "key")
         self._known(key, token)
-        self._at += 1
+        self.take()
         return key
 
     def _known(self, key: Key, token: Token) -> None:
@@ -158,73 +150,26 @@ class _Reader:
         if not key.name:
             self.refuse("The key is empty", token.at)
 
-    def _operator(self, key: Key) -> str:
-        if self.next.kind == "operator":
-            return self._sign()
-        if found := self.word("LIKE", "ILIKE", "IN"):
-            return found
-        if self.word("NOT"):
-            return "NOT IN" if self.word("IN") else self._expected("IN")
-        if not self.word("IS"):
-            self._expected(", ".join(OPERATORS[key.type]), "operator", key)
-        if self.word("NOT"):
-            return "IS NOT NULL" if self.word("NULL") else self._expected("NULL")
-        return "IS NULL" if self.word("NULL") else self._expected("NULL or NOT NULL")
-
-    def _sign(self) -> str:
-        token = self.next
-        if token.text in ("==", "<>"):
-            self.refuse(f"Write {'=' if token.text == '==' else '!='} instead of {token.text}", token.at)
-        self._at += 1
-        return token.text
-
     def _value(self, key: Key, operator: str) -> Value:
         if operator in ("IS NULL", "IS NOT NULL"):
             return None
         if operator not in ("IN", "NOT IN"):
             return self._scalar(key, operator)
-        if not self._mark("("):
-            self._expected("( before the list of values", "list", key)
+        if not self.mark("("):
+            self.expected("( before the list of values", "list", key)
         found = [self._scalar(key, operator)]
-        while self._mark(","):
+        while self.mark(","):
             found.append(self._scalar(key, operator))
-        if not self._mark(")"):
-            self._expected(", or )")
+        if not self.mark(")"):
+            self.expected(", or )")
         return listed(found)
 
     def _scalar(self, key: Key, operator: str) -> str | int | float | bool:
         token = self.next
         if token.kind not in ("string", "number", "word"):
-            self._expected("a value", "value", key)
+            self.expected("a value", "value", key)
         found = value_of(key, operator, token)
         if found.trouble:
             self.refuse(found.trouble, token.at)
-        self._at += 1
+        self.take()
         return found.value
-
-    def word(self, *words: str) -> str:
-        """The next token in capitals where it is one of `words`, which is then read; else nothing."""
-        token = self.next
-        if token.kind == "word" and token.text.upper() in words:
-            self._at += 1
-            return token.text.upper()
-        return ""
-
-    def _mark(self, mark: str) -> bool:
-        token = self.next
-        if token.kind == "mark" and token.text == mark:
-            self._at += 1
-            return True
-        return False
-
-    def expect_end(self, wanted: str, kind: str = "") -> None:
-        if self.next.kind != "end":
-            self._expected(f"{wanted}, or the end", kind)
-
-    def _expected(self, wanted: str, kind: str = "", key: Key | None = None) -> NoReturn:
-        token = self.next
-        found = "it ends here" if token.kind == "end" else f"{self._text[token.at : token.at + 40].split()[0]!r} stands here"
-        raise FilterError(f"Expected {wanted}; {found}", token.at, self._text, self._field, wanted=kind, key=key)
-
-    def refuse(self, message: str, at: int | None = None) -> NoReturn:
-        raise FilterError(message, self.next.at if at is None else at, self._text, self._field)
