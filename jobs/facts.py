@@ -78,8 +78,8 @@ def _note_members(run: Run, part: AttemptNode, fact: AttemptFact) -> None:
 
 
 def _note_outputs(run: Run, part: AttemptNode, fact: AttemptFact) -> bool:
-    """A row for every output whose bytes are here; False when some are not. What was logged under the same path since the
-    ranks ended stays: a fact comes again."""
+    """A row for every output whose bytes are here; False when some are not. Of different files with one path that of the first
+    node has it, whichever told first. What was logged under the same path since the ranks ended stays: a fact comes again."""
     if not fact.outputs:
         return True
     at = moving.time_of(fact.phase_at.get("uploading", fact.phase_at.get(fact.phase))) or timezone.now()
@@ -91,17 +91,26 @@ def _note_outputs(run: Run, part: AttemptNode, fact: AttemptFact) -> bool:
             continue
         path = output.path
         held = rows.get(path)
-        if held is not None and held.sha256 != output.sha256 and part.node_rank > 0:
-            path = f"node_{part.node_rank}/{path}"
-            held = rows.get(path)
-        if held is not None and (held.sha256 == output.sha256 or held.created_at > at):
+        is_before = held is not None and held.node_rank is not None and held.node_rank > part.node_rank
+        if held is not None and held.sha256 != output.sha256 and part.node_rank > 0 and not is_before:
+            path = outputs.apart(path, part.node_rank)
+            held, is_before = rows.get(path), False
+        if held is not None and (held.sha256 == output.sha256 or (held.created_at > at and not is_before)):
             continue
         if not blobs.hold(output.sha256):
             whole = False
             continue
+        if held is not None and is_before:
+            _set_apart(held)
         size = blobs.path(output.sha256).stat().st_size
-        rows[path] = outputs.put(run, part.attempt.number, path, output.sha256, size, at=at)
+        rows[path] = outputs.put(run, part.attempt.number, path, output.sha256, size, at=at, node_rank=part.node_rank)
     return whole
+
+
+def _set_apart(row: Artifact) -> None:
+    """Of a later node, which told before the one that now takes its path."""
+    place = outputs.apart(row.path, row.node_rank or 0)
+    outputs.put(row.run, row.attempt, place, row.sha256, row.size_bytes, at=row.created_at, node_rank=row.node_rank)
 
 
 def _is_inside(path: str) -> bool:

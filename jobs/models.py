@@ -209,7 +209,7 @@ class RunEvent(models.Model):
 class Artifact(models.Model):
     """A file that an attempt left in outputs/ (or logs/), or that its script logged; the bytes are the blob `sha256`.
 
-    Files of a run that was logged from elsewhere belong to attempt 0.
+    Files of a run that was logged from elsewhere belong to attempt 0. `node_rank`: of the node that left it; null: it was logged.
     """
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="artifacts")
@@ -217,7 +217,8 @@ class Artifact(models.Model):
     path = models.CharField(max_length=1000)
     size_bytes = models.BigIntegerField()
     sha256 = models.CharField(max_length=64, db_index=True)
-    created_at = models.DateTimeField(auto_now_add=True)
+    node_rank = models.PositiveIntegerField(null=True, blank=True)
+    created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "attempt", "path"], name="artifact_path_once")]

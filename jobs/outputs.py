@@ -35,8 +35,15 @@ def of_attempt(run: Run, attempt: int) -> QuerySet[Artifact]:
     return latest(run) if attempt in (0, run.attempt) else Artifact.objects.filter(run=run, attempt=attempt)
 
 
-def put(run: Run, attempt: int, path: str, sha256: str, size_bytes: int, *, at: datetime | None = None) -> Artifact:
-    """Name a stored blob `path`; whatever bore that name in this attempt is replaced."""
-    told = {"sha256": sha256, "size_bytes": size_bytes, "created_at": at or timezone.now()}
+def put(
+    run: Run, attempt: int, path: str, sha256: str, size_bytes: int, *, at: datetime | None = None, node_rank: int | None = None
+) -> Artifact:
+    """Name a stored blob `path`; whatever bore that name in this attempt is replaced. `node_rank`: of the node that left it."""
+    told = {"sha256": sha256, "size_bytes": size_bytes, "created_at": at or timezone.now(), "node_rank": node_rank}
     row, _ = Artifact.objects.update_or_create(run=run, attempt=attempt, path=path, defaults=told)
     return row
+
+
+def apart(path: str, node_rank: int) -> str:
+    """Where a node's file lies whose path is that of another file of a node before it."""
+    return f"node_{node_rank}/{path}"

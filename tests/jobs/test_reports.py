@@ -223,14 +223,21 @@ class TestOutputs:
         alpha.finish(run, outputs=(OutputFile(path, 7, output.sha256),))
         assert not Artifact.objects.exists()
 
-    def test_the_same_file_of_another_node_is_the_same_file_and_a_different_one_is_kept_apart(
-        self, who: Principal, tmp_path: Path
+    @pytest.mark.parametrize("order", [("alpha", "beta", "beta"), ("beta", "alpha", "beta")])
+    def test_the_same_file_of_another_node_is_the_same_file_and_a_different_one_is_kept_apart_whoever_tells_first(
+        self, order: tuple[str, ...], who: Principal, tmp_path: Path
     ) -> None:
         alpha, beta, run = both_running(who)
         same, other = blob(b"same", tmp_path / "m"), blob(b"other", tmp_path / "n")
-        alpha.tell(run, "done", ended(0), outputs=(same, OutputFile("log.txt", 4, same.sha256)))
-        beta.tell(run, "done", ended(1), outputs=(other, OutputFile("log.txt", 4, same.sha256)))
-        assert set(Artifact.objects.values_list("path", flat=True)) == {"model.pt", "log.txt", "node_1/model.pt"}
+        log = OutputFile("log.txt", 4, same.sha256)
+        for name in order:
+            if name == "alpha":
+                alpha.tell(run, "done", ended(0), outputs=(same, log))
+            else:
+                beta.tell(run, "done", ended(1), outputs=(other, log))
+        assert dict(Artifact.objects.values_list("path", "sha256")) == {
+            "model.pt": same.sha256, "log.txt": same.sha256, "node_1/model.pt": other.sha256,
+        }
 
     def test_replace_what_the_script_logged_under_their_path_and_leave_the_rest(self, who: Principal, tmp_path: Path) -> None:
         alpha, run = running(who)
