@@ -16,11 +16,16 @@ from tracking.models import Metric, MetricSlice
 
 ROWS_AT_ONCE = 400
 _ROW = "(%s, %s, %s, %s, %s, %s, %s, %s, %s)"
+_ARRAYS = (
+    "SELECT * FROM unnest(%s::varchar[], %s::bigint[], %s::varchar[], %s::bigint[], %s::float8[], %s::bigint[], %s::bigint[], "
+    "%s::float8[], %s::float8[])"
+)
+"""A column each: PostgreSQL reads a thousand rows so in a fraction of the time that it takes for nine thousand parameters."""
 _TABLE = Metric._meta.db_table
 _NEWER = f"(excluded.last_step, excluded.last_ms) >= ({_TABLE}.last_step, {_TABLE}.last_ms)"
 _UPSERT = f"""
 INSERT INTO {_TABLE} (run_id, experiment_id, key, count, last_value, last_step, last_ms, min_value, max_value)
-VALUES {{rows}}
+{{rows}}
 ON CONFLICT (run_id, key) DO UPDATE SET
   count = {_TABLE}.count + excluded.count,
   last_value = CASE WHEN {_NEWER} THEN excluded.last_value ELSE {_TABLE}.last_value END,
@@ -30,8 +35,8 @@ ON CONFLICT (run_id, key) DO UPDATE SET
     THEN excluded.min_value ELSE {_TABLE}.min_value END,
   max_value = CASE WHEN {_TABLE}.max_value IS NULL OR excluded.max_value > {_TABLE}.max_value
     THEN excluded.max_value ELSE {_TABLE}.max_value END
-"""  # noqa: S608 - the names are our own
-_SLICE = f"INSERT INTO {MetricSlice._meta.db_table} (run_id, points, data, created_at) VALUES (%s, %s, %s, %s)"  # noqa: S608
+"""
+_SLICE = f"INSERT INTO {MetricSlice._meta.db_table} (run_id, points, data, created_at) VALUES (%s, %s, %s, %s)"  # noqa: S608 - the names are our own
 
 
 @dataclass(frozen=True)
@@ -52,9 +57,13 @@ def store(batches: Sequence[Batch]) -> None:
             cursor.execute("SET LOCAL synchronous_commit TO OFF")
         cursor.executemany(_SLICE, [_slice_row(batch) for batch in batches])
         rows = list(_metric_rows(batches))
+        if connection.vendor == "postgresql" and rows:
+            cursor.execute(_UPSERT.format(rows=_ARRAYS), [list(column) for column in zip(*rows, strict=True)])
+            return
         for first in range(0, len(rows), ROWS_AT_ONCE):
             some = rows[first : first + ROWS_AT_ONCE]
-            cursor.execute(_UPSERT.format(rows=", ".join([_ROW] * len(some))), [value for row in some for value in row])
+            values = f"VALUES {', '.join([_ROW] * len(some))}"
+            cursor.execute(_UPSERT.format(rows=values), [value for row in some for value in row])
 
 
 def _slice_row(batch: Batch) -> tuple[Any, ...]:
