@@ -12,6 +12,8 @@ from django.utils import timezone
 from jobs import lifecycle, tags
 from jobs.models import Experiment, Run, RunEvent
 from jobs.states import FINAL, Reason, RunState
+from live.publish import publish_on_commit
+from live.topics import run_topic
 from trainhub_launch.errors import SpecError
 from workspaces.models import User, Workspace
 
@@ -47,6 +49,8 @@ def begin(experiment: Experiment, who: User | None, begun: Begun) -> Run:
         origin = f"Begun by run {begun.parent.number}." if begun.parent else "Begun by its client."
         RunEvent.objects.create(run=run, to_state=RunState.RUNNING, message=origin, actor=_name(who), at=run.created_at)
         lifecycle.announce(run, RunState.RUNNING, Reason.NONE)
+        if begun.parent is not None:
+            publish_on_commit(run_topic(begun.parent.pk), {"type": "child.begun", "run": begun.parent.pk, "child": run.pk})
     return run
 
 

@@ -89,6 +89,14 @@ class MetricsAdded(TypedDict):
     keys: list[str]
 
 
+class ChildBegun(TypedDict):
+    """A process of this run has opened the run `child` besides."""
+
+    type: Literal["child.begun"]
+    run: str
+    child: str
+
+
 class ArtifactsChanged(TypedDict):
     """Files of this run were stored or deleted. At most once a second for each run."""
 
@@ -109,6 +117,6 @@ class AccessChanged(TypedDict):
 
 
 Message = (
-    AccessChanged | AlertChanged | ArtifactsChanged | RunChanged | LogAppended | MemberChanged | EventAdded | MetricsAdded
-    | NodeChanged | TelemetrySampled | Hint
+    AccessChanged | AlertChanged | ArtifactsChanged | ChildBegun | RunChanged | LogAppended | MemberChanged | EventAdded
+    | MetricsAdded | NodeChanged | TelemetrySampled | Hint
 )

@@ -60,10 +60,12 @@ class TestLive:
     def test_a_run_that_its_process_opens_besides_becomes_a_further_line(self, tab: Any, hub: Hub) -> None:
         run = begin(hub, "parent")
         run.log("loss", [3.0, 2.0])
+        opened(tab, run)
+        assert [line["y"] for line in drawn(tab, "loss")] == [[3.0, 2.0]]
         child = begin(hub, "fold 1", mlflow__parentRunId=run.id)
         child.log("loss", [5.0, 4.0])
-        opened(tab, run)
-        assert [line["y"] for line in drawn(tab, "loss")] == [[3.0, 2.0], [5.0, 4.0]]
+        lines = [[3.0, 2.0], [5.0, 4.0]]
+        eventually(lambda: [line["y"] for line in drawn(tab, "loss")] == lines, what="the child's line has come")
         assert tab.locator(".ch-chip").all_inner_texts() == ["parent", "fold 1"]
         child.log("loss", [3.5], start=2)
         eventually(lambda: drawn(tab, "loss")[1]["y"] == [5.0, 4.0, 3.5], what="the child's line has moved")

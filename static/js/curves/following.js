@@ -4,16 +4,14 @@ import { topicSocket } from "../socket.js";
 
 const EVERY_MS = 1000;
 const CALM_MS = 10_000; // for those who asked for less motion
-const AGAIN_MS = 20_000; // runs that a run's processes open besides are told by nobody
 
 export class Following {
-  /** `on`: {added(keys, or null for all), changed()}. */
+  /** `on`: {added(keys, or null for all and for runs that came besides), changed()}. */
   constructor(on) {
     this.on = on;
     this.stops = new Map();
     this.due = new Set();
     this.calm = matchMedia("(prefers-reduced-motion: reduce)");
-    this.timer = setInterval(() => this.stops.size && !document.hidden && on.changed(), AGAIN_MS);
     this.look = () => document.hidden || this.#soon();
     document.addEventListener("visibilitychange", this.look);
   }
@@ -27,18 +25,12 @@ export class Following {
     }
     for (const run of runs) {
       if (this.stops.has(run)) continue;
-      let wasOpen = false;
-      this.stops.set(run, topicSocket(`/ws/runs/${run}/`, (message) => this.#heard(message), () => {
-        // Much can happen between the page's making and now, too.
-        this.#add(null);
-        if (wasOpen) this.on.changed();
-        wasOpen = true;
-      }));
+      // Much can happen before the socket opens, the first time too.
+      this.stops.set(run, topicSocket(`/ws/runs/${run}/`, (message) => this.#heard(message), () => this.#add(null)));
     }
   }
 
   close() {
-    clearInterval(this.timer);
     clearTimeout(this.waiting);
     document.removeEventListener("visibilitychange", this.look);
     this.set([]);
@@ -46,7 +38,7 @@ export class Following {
 
   #heard(message) {
     if (message.type === "metrics.added") this.#add(message.keys.length ? message.keys : null);
-    else if (message.type === "hint") this.#add(null);
+    else if (message.type === "hint" || message.type === "child.begun") this.#add(null);
     else if (message.type === "run.changed") this.on.changed();
   }
 
