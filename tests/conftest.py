@@ -23,12 +23,16 @@ CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What takes longest first, so that no process waits for it in the end. Browser tests last: Playwright's loop stays in
     its thread, where async tests want their own."""
-    items.sort(key=lambda item: (item.get_closest_marker("browser") is not None, item.get_closest_marker("hosts") is None))
+    items.sort(key=lambda item: (_has("browser", item), not _has("hosts", item), not _has("slow", item)))
     if os.environ.get("TRAINHUB_TEST_DATABASE_URL"):
         # Another database concerns those alone that use one.
         others = [item for item in items if not _uses_database(item)]
         config.hook.pytest_deselected(items=others)
         items[:] = [item for item in items if _uses_database(item)]
+
+
+def _has(marker: str, item: pytest.Item) -> bool:
+    return item.get_closest_marker(marker) is not None
 
 
 def _uses_database(item: pytest.Item) -> bool:
