@@ -103,14 +103,14 @@ def _note_outputs(run: Run, part: AttemptNode, fact: AttemptFact) -> bool:
         if held is not None and is_before:
             _set_apart(held)
         size = blobs.path(output.sha256).stat().st_size
-        rows[path] = outputs.put(run, part.attempt.number, path, output.sha256, size, at=at, node_rank=part.node_rank)
+        rows[path] = outputs.put(run, part.attempt.number, path, output.sha256, size, node_rank=part.node_rank)
     return whole
 
 
 def _set_apart(row: Artifact) -> None:
     """Of a later node, which told before the one that now takes its path."""
     place = outputs.apart(row.path, row.node_rank or 0)
-    outputs.put(row.run, row.attempt, place, row.sha256, row.size_bytes, at=row.created_at, node_rank=row.node_rank)
+    outputs.put(row.run, row.attempt, place, row.sha256, row.size_bytes, node_rank=row.node_rank)
 
 
 def _is_inside(path: str) -> bool:

@@ -111,15 +111,27 @@ def browser() -> Iterator[Any]:
         chromium.close()
 
 
-@pytest.fixture
-def page(browser: Any, hub: Hub) -> Iterator[Any]:
-    """A tab signed in as the owner of `hub`, at 1440 px."""
-    context = browser.new_context(base_url=hub.url, viewport={"width": 1440, "height": 900}, accept_downloads=True)
+@pytest.fixture(scope="session")
+def signed_in(browser: Any, hub: Hub) -> Any:
+    """What a browser keeps once the owner of `hub` has signed in."""
+    context = browser.new_context(base_url=hub.url)
     tab = context.new_page()
     tab.goto("/sign-in/")
     tab.fill("input[name=username]", "admin")
     tab.fill("input[name=password]", hub.password)
     tab.press("input[name=password]", "Enter")
     tab.wait_for_url(f"{hub.url}/")
+    kept = context.storage_state()
+    context.close()
+    return kept
+
+
+@pytest.fixture
+def page(browser: Any, hub: Hub, signed_in: Any) -> Iterator[Any]:
+    """A tab signed in as the owner of `hub`, at 1440 px, with its first page."""
+    window = {"width": 1440, "height": 900}
+    context = browser.new_context(base_url=hub.url, viewport=window, accept_downloads=True, storage_state=signed_in)
+    tab = context.new_page()
+    tab.goto("/")
     yield tab
     context.close()

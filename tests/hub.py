@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 
 import httpx
 
+from tests import migrated
+from tests.caching import CACHE
 from trainhub.up.children import end_with_parent
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -24,8 +26,6 @@ OURS = re.compile(
 )
 FINAL = ("Completed", "Failed", "Canceled")
 PASSWORD = re.compile(r"admin with the password (\S+)")
-CACHE = Path(os.environ.get("TRAINHUB_TEST_CACHE") or Path.home() / ".cache" / "trainhub-tests").expanduser()
-"""What is costly to build (environments, frameworks), kept between sessions."""
 T = TypeVar("T")
 
 
@@ -47,9 +47,13 @@ def free_port() -> int:
 
 
 class Hub:
-    """`start`, ask with `client`, `kill` a part by name (valkey, web, worker, agent), `stop`."""
+    """`start`, ask with `client`, `kill` a part by name (valkey, web, worker, agent), `stop`.
+
+    `is_new`: it makes its database by itself, as on a machine that never had a TrainHub.
+    """
 
     arguments: tuple[str, ...] = ("up",)
+    is_new = False
 
     def __init__(self, data_dir: Path, **settings: str) -> None:
         self.data_dir = data_dir
@@ -73,6 +77,8 @@ class Hub:
         return {**kept, **own, **self.settings}
 
     def start(self) -> Hub:
+        if not self.is_new and "DATABASE_URL" not in self.settings:
+            migrated.put_into(self.data_dir)
         with self.console.open("w") as console:
             self.process = subprocess.Popen(
                 [sys.executable, "manage.py", *self.arguments],

@@ -32,4 +32,5 @@ function mark() {
   for (const row of rows()) row.classList.toggle("th-at", row.id === at);
 }
 
-document.addEventListener("htmx:afterSwap", mark);
+// Not after the swap: settling gives rows that were there before the attributes of the answer.
+document.addEventListener("htmx:afterSettle", mark);

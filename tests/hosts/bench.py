@@ -10,9 +10,10 @@ from pathlib import Path
 from types import MappingProxyType
 
 from simulator import Scenario, environment
+from tests.caching import CACHE
 from tests.hosts.machine import Machine
 from tests.hosts.wiring import Bridge
-from tests.hub import CACHE, PROJECT, Hub, eventually, free_port
+from tests.hub import PROJECT, Hub, eventually, free_port
 from tests.journeys.runs import Runs
 
 CLUSTER = "gang"

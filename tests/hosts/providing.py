@@ -11,9 +11,10 @@ from typing import Any
 
 import httpx
 
+from tests.caching import CACHE
 from tests.hosts import processes
 from tests.hosts.bench import TRAINHUB_NODE, Hosts
-from tests.hub import CACHE, PROJECT
+from tests.hub import PROJECT
 from tests.journeys.runs import Runs
 
 CLUSTER = "grown"

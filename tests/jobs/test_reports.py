@@ -206,6 +206,8 @@ class TestOutputs:
         assert alpha.finish(run, outputs=(output,)).settled
         artifact = Artifact.objects.get()
         assert (artifact.path, artifact.size_bytes, artifact.sha256) == ("model.pt", 7, output.sha256)
+        kept_at = blobs.path(output.sha256).stat().st_mtime
+        assert artifact.created_at.timestamp() >= kept_at, "or a purge would take the bytes for kept by somebody else"
 
     def test_that_are_not_here_yet_keep_the_part_open(self, who: Principal, tmp_path: Path) -> None:
         alpha, run = running(who)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from tests.hub import CACHE, PROJECT
+from tests.caching import CACHE, alone
+from tests.hub import PROJECT
 
 BUILDER = PROJECT / "packaging" / "build_wheel.py"
 PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input")
@@ -44,16 +42,8 @@ def _needed() -> Path:
     """What the wheel depends on, from the index; kept for as long as that stays the same."""
     key = hashlib.sha256("\n".join([*requirements(), sys.version]).encode()).hexdigest()[:12]
     place = CACHE / f"node-{key}"
-    with _alone(CACHE / "node.lock"):
+    with alone("node"):
         if not (place / ".complete").exists():
             subprocess.run([*PIP, "install", "--upgrade", "--target", place, *requirements()], check=True, timeout=600)
             (place / ".complete").touch()
     return place
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

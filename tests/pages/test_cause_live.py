@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.hub import Hub
+from tests.hub import Hub, eventually
 from tests.journeys.runs import Runs
 from tests.pages.browsing import number_of
 
@@ -34,7 +34,8 @@ def test_the_cause_appears_on_the_open_page_while_the_gang_is_being_ended(page: 
     page.wait_for_selector("#run-header .th-run-head .th-pill:has-text('Failed')", timeout=30_000)
     assert page.evaluate("window.sameDocument"), "nobody has loaded the page again"
     page.click(".th-cascade summary")
-    assert page.locator(".th-cascade li").inner_text().split("\n") == ["ended by TrainHub", "0"]
+    ended = ["ended by TrainHub", "0"]
+    eventually(lambda: page.locator(".th-cascade li").inner_text().split("\n") == ended, what="the other rank has ended")
     page.click(".th-cause a")
     page.wait_for_selector(".log-current")
     assert page.locator(".log-current").inner_text().split("\n") == ["2", "Traceback (most recent call last):"]

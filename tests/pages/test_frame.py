@@ -59,8 +59,7 @@ class TestFrame:
         assert page.locator("tr.th-at").count() == 1
         page.keyboard.press("/")
         page.keyboard.type(f"run {number_of(hub, ended)}")
-        page.wait_for_selector("#found a")
-        page.click("#found a")
+        page.click(f"#found a[href='/runs/{number_of(hub, ended)}/']")
         page.wait_for_url(re.compile(rf"/runs/{number_of(hub, ended)}/"))
 
     def test_cancel_asks_first(self, page: Any, hub: Hub) -> None:

@@ -31,6 +31,7 @@ def refusal(hub: Hub) -> str:
 
 class TestStart:
     def test_answers_and_prints_the_password_once(self, own_hub: Hub) -> None:
+        own_hub.is_new = True
         own_hub.start()
         assert own_hub.answers()
         assert own_hub.said().count(own_hub.password) == 1
@@ -40,6 +41,7 @@ class TestStart:
         assert "password" not in own_hub.said()
 
     def test_keeps_its_data_to_this_account(self, own_hub: Hub) -> None:
+        own_hub.is_new = True
         own_hub.start()
         open_to_runs = own_hub.data_dir / "node" / "sites"  # our sitecustomize, which a RUN_AS account must read
         for path in [own_hub.data_dir, *own_hub.data_dir.rglob("*")]:

@@ -29,6 +29,7 @@ tell(uuids=[uuid(i) for i in range(nvml.nvmlDeviceGetCount())])
 
 class Demo(Hub):
     arguments = ("up", "--demo")
+    is_new = True
 
     def __init__(self, folder: Path, **settings: str) -> None:
         super().__init__(folder, DEMO_DIR=str(folder), **settings)

@@ -10,6 +10,7 @@ export class Line {
     Object.assign(this, { id, key: told.key, told, low: told.low, high: told.high, marks: told.marks ?? [] });
     this.x = told.x;
     this.y = told.y ?? told.mean;
+    this.traces = []; // until it is drawn, for which it may have to wait
     this.exact = told.smooth ? { values: told.smooth, weight: told.weight } : null;
   }
 

@@ -36,6 +36,7 @@ class Field {
     this.clear.hidden = !this.input.value;
     this.input.removeAttribute("aria-invalid");
     this.trouble.replaceChildren();
+    this.mark([...this.list.children], -1);
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.ask(), WAIT_MS);
   }
@@ -106,6 +107,7 @@ class Field {
 
   // What is offered may still be for what stood there before the last keys.
   async complete() {
+    clearTimeout(this.timer);
     if (this.askedFor !== this.input.value) await this.ask();
     const items = this.list.children;
     this.take(items[this.at] ?? items[0]);
@@ -120,7 +122,7 @@ class Field {
   }
 
   take(item) {
-    if (!item) return;
+    if (!item || this.askedFor !== this.input.value) return;
     const after = this.input.value.slice(this.cursor);
     const text = item.dataset.text + (after.startsWith(" ") ? "" : " ");
     this.input.setRangeText(text, this.begin, this.cursor, "end");
