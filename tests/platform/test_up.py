@@ -22,6 +22,7 @@ def lives(pid: int) -> bool:
 
 def refusal(hub: Hub) -> str:
     """The sentence with which this hub declines to start."""
+    hub.is_new = True
     with pytest.raises(AssertionError):
         hub.start()
     assert hub.process is not None
