@@ -91,17 +91,18 @@ def _note_outputs(run: Run, part: AttemptNode, fact: AttemptFact) -> bool:
             continue
         path = output.path
         held = rows.get(path)
-        is_before = held is not None and held.node_rank is not None and held.node_rank > part.node_rank
-        if held is not None and held.sha256 != output.sha256 and part.node_rank > 0 and not is_before:
-            path = outputs.apart(path, part.node_rank)
-            held, is_before = rows.get(path), False
-        if held is not None and (held.sha256 == output.sha256 or (held.created_at > at and not is_before)):
+        if held is not None and held.sha256 != output.sha256:
+            if (held.node_rank or 0) > part.node_rank:
+                _set_apart(held)
+                held = None
+            elif part.node_rank > 0:
+                path = outputs.apart(path, part.node_rank)
+                held = rows.get(path)
+        if held is not None and (held.sha256 == output.sha256 or held.created_at > at):
             continue
         if not blobs.hold(output.sha256):
             whole = False
             continue
-        if held is not None and is_before:
-            _set_apart(held)
         size = blobs.path(output.sha256).stat().st_size
         rows[path] = outputs.put(run, part.attempt.number, path, output.sha256, size, node_rank=part.node_rank)
     return whole
