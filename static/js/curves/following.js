@@ -4,6 +4,7 @@ import { topicSocket } from "../socket.js";
 
 const EVERY_MS = 1000;
 const CALM_MS = 10_000; // for those who asked for less motion
+const AGAIN_MS = 20_000; // every message may be lost, the one that tells of a further run too
 
 export class Following {
   /** `on`: {added(keys, or null for all and for runs that came besides), changed()}. */
@@ -12,6 +13,7 @@ export class Following {
     this.stops = new Map();
     this.due = new Set();
     this.calm = matchMedia("(prefers-reduced-motion: reduce)");
+    this.timer = setInterval(() => this.stops.size && !document.hidden && on.changed(), AGAIN_MS);
     this.look = () => document.hidden || this.#soon();
     document.addEventListener("visibilitychange", this.look);
   }
@@ -31,6 +33,7 @@ export class Following {
   }
 
   close() {
+    clearInterval(this.timer);
     clearTimeout(this.waiting);
     document.removeEventListener("visibilitychange", this.look);
     this.set([]);
