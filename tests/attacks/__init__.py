@@ -1,0 +1,1 @@
+"""Attacks on TrainHub: each finding of a security review, tried again, and each defence that held, kept so."""
