@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
+from tests.api.contract import ApiClient
 from workspaces.access import Principal, membership_principal
 from workspaces.models import Membership, User, Workspace
 from workspaces.states import Role
@@ -73,7 +74,7 @@ def token_of(user: User, workspace: Workspace | None = None) -> str:
 
 def api_client(user: User) -> Client:
     """A program that sends `user`'s token with every request."""
-    return Client(headers={"authorization": f"Bearer {token_of(user)}"})
+    return ApiClient(headers={"authorization": f"Bearer {token_of(user)}"})
 
 
 @pytest.fixture

@@ -240,11 +240,15 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "TrainHub",
     "DESCRIPTION": "Configure, preview, launch and watch distributed training jobs.",
     "VERSION": "1",
+    "OAS_VERSION": "3.1.1",  # only from 3.1 on may a reference be null
     "SCHEMA_PATH_PREFIX": "/api/v1/",
     "SERVE_PERMISSIONS": ["rest_framework.permissions.IsAuthenticated"],
     "SERVE_INCLUDE_SCHEMA": False,
     "COMPONENT_SPLIT_REQUEST": True,
-    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "trainhub.schema.add_bytes"],
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums", "trainhub.schema.add_bytes", "trainhub.schema.add_problems",
+        "trainhub.schema.null_by_any_of",
+    ],
 }
 
 LOGGING = {

@@ -26,8 +26,8 @@ def answers(schema: Schema) -> dict[tuple[int, str], Any]:
 TEXT: Schema = {"type": "string"}
 WHOLE: Schema = {"type": "integer"}
 MOMENT: Schema = {"type": "integer", "description": "Unix seconds by the hub's clock."}
-_INDEX: Schema = {"type": "integer", "nullable": True}
-_NUMBERS: Schema = {**list_of({"type": "number", "nullable": True}), "description": "One for each time; null = not known."}
+_INDEX: Schema = {"type": ["integer", "null"]}
+_NUMBERS: Schema = {**list_of({"type": ["number", "null"]}), "description": "One for each time; null = not known."}
 _CURVES: Schema = {
     "type": "object", "additionalProperties": object_of(mean=_NUMBERS, max=_NUMBERS),
     "description": "By metric; one of which nothing is known is absent.",

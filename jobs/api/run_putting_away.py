@@ -9,7 +9,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import deleting, purging
+from jobs import causes, deleting, purging
 from jobs.api.base import JobsView
 from jobs.api.selection import RunPages
 from jobs.api.serializers import RunDetailSerializer, RunSerializer
@@ -45,7 +45,8 @@ class DeletedRunList(_Deleted):
     def get(self, request: Request) -> Response:
         """Runs that are deleted and not gone for good yet, newest first."""
         pages = RunPages()
-        page = pages.paginate_queryset(self.runs(request).select_related("experiment", "created_by"), request, view=self)
+        runs = self.runs(request).select_related("experiment", "created_by").prefetch_related("tags")
+        page = pages.paginate_queryset(causes.with_lines(runs), request, view=self)
         return pages.get_paginated_response(DeletedRunSerializer(page or [], many=True).data)
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 _COUNT = {"type": "integer", "minimum": 1}
+_COUNT_OR_NULL = {**_COUNT, "type": ["integer", "null"]}
 _DISTRIBUTION: dict[str, Any] = {
     "description": "Nothing: one process.",
-    "nullable": True,
     "oneOf": [
+        {"type": "null"},
         {
             "type": "object",
             "properties": {
                 "type": {"type": "string", "enum": ["pytorch"]},
                 "communication_backend": {"type": "string", "enum": ["nccl", "gloo", "mpi"]},
-                "process_count": {**_COUNT, "nullable": True, "description": "Of all nodes; absent: one process a node."},
+                "process_count": {**_COUNT_OR_NULL, "description": "Of all nodes; absent: one process a node."},
                 "node_count": _COUNT,
             },
             "required": ["type"],
@@ -70,7 +71,7 @@ _SPEC: dict[str, Any] = {
             "type": "object",
             "properties": {
                 "cluster": {"type": "string", "default": "local"},
-                "node_count": {**_COUNT, "nullable": True},
+                "node_count": _COUNT_OR_NULL,
                 "gpus_per_node": {"type": "integer", "minimum": 0, "default": 0},
             },
         },
@@ -87,7 +88,7 @@ _SPEC: dict[str, Any] = {
         "limits": {
             "type": "object",
             "properties": {
-                "timeout_s": {**_COUNT, "nullable": True},
+                "timeout_s": _COUNT_OR_NULL,
                 "grace_s": {"type": "integer", "minimum": 0, "default": 10},
                 "retries": {"type": "integer", "minimum": 0, "default": 0},
             },

@@ -141,7 +141,7 @@ class MemberSerializer(serializers.Serializer[Any]):
 class AttemptSerializer(serializers.Serializer[Any]):
     number = serializers.IntegerField()
     nodes = serializers.SerializerMethodField(help_text="In node-rank order; the first is the head.")
-    plan = serializers.SerializerMethodField(help_text="What ran; null until a node has claimed it.")
+    plan = serializers.SerializerMethodField(allow_null=True, help_text="What ran; null until a node has claimed it.")
     warnings = serializers.ListField(child=serializers.CharField())
     created_at = serializers.DateTimeField()
     ended_at = serializers.DateTimeField(allow_null=True)
@@ -158,8 +158,10 @@ class RunDetailSerializer(RunSerializer):
     """A run whole; `members` are those of the latest attempt."""
 
     spec = serializers.JSONField(help_text="The RunSpec, its source frozen as a snapshot.")
-    preview = serializers.SerializerMethodField(help_text="The plan as it was when the run was submitted.")
-    cause = serializers.SerializerMethodField(help_text="Of the latest attempt; null unless it failed or is failing.")
+    preview = serializers.SerializerMethodField(allow_null=True, help_text="The plan as it was when the run was submitted.")
+    cause = serializers.SerializerMethodField(
+        allow_null=True, help_text="Of the latest attempt; null unless it failed or is failing."
+    )
     attempts = serializers.SerializerMethodField()
     members = serializers.SerializerMethodField()
 

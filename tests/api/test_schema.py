@@ -8,9 +8,11 @@ from drf_spectacular.drainage import GENERATOR_STATS
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.validation import validate_schema
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from openapi_spec_validator import validate
 
 from jobs.api.schema import RUN_SPEC
 from jobs.snapshots import examples
+from tests.api import contract
 from trainhub_launch.spec import RunSpec
 
 
@@ -20,8 +22,17 @@ def test_the_openapi_schema_is_valid_and_complete() -> None:
     schema = generator().get_schema(request=None, public=True)
     check: Any = validate_schema
     check(schema)
+    validate(schema)
     assert not GENERATOR_STATS
     assert {"/api/v1/runs/", "/api/v1/runs/{run}/cancel/", "/api/v1/snapshots/"} <= set(schema["paths"])
+
+
+def test_every_operation_declares_its_refusals_as_problems() -> None:
+    for path, operations in contract.document()["paths"].items():
+        for method, operation in operations.items():
+            refusals = {status: answer for status, answer in operation["responses"].items() if status >= "400"}
+            assert {"401", "403", "404"} <= set(refusals), f"{method} {path}"
+            assert all("application/problem+json" in answer["content"] for answer in refusals.values()), f"{method} {path}"
 
 
 def test_is_served(viewer_api: Client) -> None:

@@ -17,9 +17,10 @@ from trainhub_launch.errors import SpecError
 
 NUMBER = {"type": "number"}
 VALUE = {"oneOf": [NUMBER, {"type": "string", "enum": ["NaN", "Infinity", "-Infinity"]}]}
+VALUE_OR_NULL = {"oneOf": [*VALUE["oneOf"], {"type": "null"}]}
 NUMBERS = list_of(NUMBER)
 METRIC_FIELDS = {
-    "key": TEXT, "count": WHOLE, "last": VALUE, "min": {**VALUE, "nullable": True}, "max": {**VALUE, "nullable": True},
+    "key": TEXT, "count": WHOLE, "last": VALUE, "min": VALUE_OR_NULL, "max": VALUE_OR_NULL,
     "last_step": WHOLE, "last_time": NUMBER,
 }
 RUN_METRICS = object_of(

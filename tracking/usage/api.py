@@ -6,6 +6,7 @@ from datetime import date
 from typing import Any
 
 from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -42,7 +43,7 @@ class UsageSerializer(serializers.Serializer[Any]):
 
 
 class Usage(JobsView):
-    @extend_schema(parameters=PARAMETERS, responses=UsageSerializer)
+    @extend_schema(parameters=PARAMETERS, responses={(200, "application/json"): UsageSerializer, (200, "text/csv"): OpenApiTypes.STR})
     def get(self, request: Request) -> Response | HttpResponse:
         """What the workspace's runs used, deleted ones included."""
         asked = request.query_params
