@@ -54,7 +54,8 @@ def compare(method: str, path: str, status: int, content_type: str, body: Any) -
         return
     assert content_type in content or "*/*" in content, f"{name} answers {status} as {content_type}, declared: {list(content)}"
     if body is not None and content_type in content:
-        problems = [f"{error.json_path}: {error.message}" for error in _validator(name, str(status), content_type).iter_errors(body)]
+        errors = _validator(name, str(status), content_type).iter_errors(body)
+        problems = [f"{error.json_path}: {error.message}" for error in errors]
         assert not problems, f"{name} answers {status} in another shape than declared: {problems[:5]}"
 
 

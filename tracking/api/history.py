@@ -51,7 +51,7 @@ class TagSerializer(serializers.Serializer[Any]):
 class BulkSerializer(serializers.Serializer[Any]):
     verb = serializers.ChoiceField(list(bulk.VERBS))
     runs = serializers.ListField(child=serializers.IntegerField(min_value=1), max_length=bulk.MOST, help_text="Their numbers.")
-    key = serializers.CharField(required=False, default="", help_text="Of the tag, for `tag` and `untag`.")
+    key = serializers.CharField(required=False, default="", allow_blank=True, help_text="Of the tag, for `tag` and `untag`.")
     value = serializers.CharField(required=False, default="", allow_blank=True)
 
 

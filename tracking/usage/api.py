@@ -43,7 +43,10 @@ class UsageSerializer(serializers.Serializer[Any]):
 
 
 class Usage(JobsView):
-    @extend_schema(parameters=PARAMETERS, responses={(200, "application/json"): UsageSerializer, (200, "text/csv"): OpenApiTypes.STR})
+    @extend_schema(
+        parameters=PARAMETERS,
+        responses={(200, "application/json"): UsageSerializer, (200, "text/csv"): OpenApiTypes.STR},
+    )
     def get(self, request: Request) -> Response | HttpResponse:
         """What the workspace's runs used, deleted ones included."""
         asked = request.query_params
