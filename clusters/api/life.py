@@ -149,6 +149,7 @@ class NodeMonitorOnly(_NodeView):
     @extend_schema(request=SwitchSerializer, responses=NodeSerializer)
     def post(self, request: Request, name: str) -> Response:
         """Only watch it, or end that. For operators."""
+        self.operator(request)  # who may not change it is told so, whatever the body says
         on = _switch(request)
         return self.do(request, name, lambda node, who: nodes.watch_only(node, on, who))
 
@@ -157,6 +158,7 @@ class NodeLowPriority(_NodeView):
     @extend_schema(request=SwitchSerializer, responses=NodeSerializer)
     def post(self, request: Request, name: str) -> Response:
         """Whether it may vanish at any time: its runs then begin anew without using up a retry. For operators."""
+        self.operator(request)  # who may not change it is told so, whatever the body says
         on = _switch(request)
         return self.do(request, name, lambda node, who: nodes.set_low_priority(node, on, who))
 
@@ -165,6 +167,7 @@ class NodeRemove(_NodeView):
     @extend_schema(request=RemovalSerializer, responses=NodeSerializer)
     def post(self, request: Request, name: str) -> Response:
         """Off the lists for good; 409 while something runs there, unless by force. The history of its runs stays."""
+        self.operator(request)
         asked = RemovalSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         return self.do(request, name, lambda node, who: nodes.remove(node, who, force=asked.validated_data["force"]))

@@ -74,10 +74,8 @@ def update(caller: Caller, asked: Asked) -> dict[str, Any]:
 
 def delete(caller: Caller, asked: Asked) -> None:
     found = lookup.run(caller, fields.run_id(asked))
-    if found.deleted_at is None:
-        lookup.permitted(caller, found)
     try:
-        deleting.delete(found, experiments.person(caller))
+        deleting.delete(_as_writable(caller, found), experiments.person(caller))
     except Conflict as error:
         raise MlflowError(INVALID, str(error)) from error
     finally:
@@ -127,7 +125,7 @@ def experiment_ids(caller: Caller, asked: list[str]) -> list[int]:
 
 
 def _as_writable(caller: Caller, found: Run) -> Run:
-    """Restoring is for whoever may delete; that it is deleted is no hindrance."""
+    """Deleting (again) and restoring are for whoever may write; that it is deleted is no hindrance."""
     deleted_at, found.deleted_at = found.deleted_at, None
     lookup.permitted(caller, found)
     found.deleted_at = deleted_at
