@@ -1,0 +1,72 @@
+"""Finding S3: a resumed upload could change a stored file after its SHA-256 had been checked."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+
+from jobs.bytes import routes
+from tests.attacks.blobs.served import HeldRequest, served
+from tests.jobs.raw import bearing, other_token
+from tests.people import make_contributor, token_of
+from workspaces import blobs
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PIECE = 8 * 2**20
+SIZE = 6 * PIECE
+EVIL = b"EVILEVI!"
+
+
+def span(start: int, end: int, total: int) -> dict[str, str]:
+    return {"Content-Range": f"bytes {start}-{end - 1}/{total}"}
+
+
+def test_a_held_back_request_cannot_change_a_file_while_or_after_it_is_checked() -> None:
+    """Finding S3, as it was shown: a request that passed the comparison of offsets before waits with its last byte until the
+    last piece of the file is being checked."""
+    headers = bearing(token_of(make_contributor()))
+    with served(Starlette(routes=routes)) as address, httpx.Client(timeout=60) as client:
+        for number in range(12):
+            data = os.urandom(SIZE)
+            sha256 = hashlib.sha256(data).hexdigest()
+            path = f"/api/v1/uploads/{sha256}"
+            held = HeldRequest(address, path, {**headers, **span(0, len(EVIL), SIZE)}, EVIL)
+            url = f"http://{address[0]}:{address[1]}{path}"
+            release = threading.Timer(0.01 * number, held.release)
+            for start in range(0, SIZE, PIECE):
+                if start + PIECE == SIZE:
+                    release.start()
+                sent = {**headers, **span(start, start + PIECE, SIZE)}
+                answer = client.put(url, headers=sent, content=data[start : start + PIECE])
+                assert answer.status_code == 200
+            release.join()
+            held.status()
+            assert hashlib.sha256(blobs.path(sha256).read_bytes()).hexdigest() == sha256, f"try {number}: the file was exchanged"
+
+
+def test_who_sends_a_stored_file_again_does_not_touch_it() -> None:
+    """Finding S3: the file of one workspace was replaced by another's upload of the same bytes."""
+    data = os.urandom(100_000)
+    with blobs.BlobWriter() as writer:
+        writer.write(data)
+        sha256 = writer.finish()
+    before = blobs.path(sha256).stat()
+    with served(Starlette(routes=routes)) as address, httpx.Client(timeout=60) as client:
+        url = f"http://{address[0]}:{address[1]}/api/v1/uploads/{sha256}"
+        answer = client.put(url, headers={**bearing(other_token()), **span(0, len(data), len(data))}, content=data)
+    assert (answer.status_code, answer.headers["upload-complete"]) == (200, "true")
+    after = blobs.path(sha256).stat()
+    assert (after.st_ino, after.st_size) == (before.st_ino, before.st_size)
+
+
+def test_a_stored_file_is_sealed() -> None:
+    """Finding S3: nothing may be able to open a stored file for writing any more."""
+    with blobs.BlobWriter() as writer:
+        writer.write(b"sealed")
+        sha256 = writer.finish()
+    assert blobs.path(sha256).stat().st_mode & 0o777 == 0o400
