@@ -48,7 +48,7 @@ def path(sha256: str) -> Path:
     """Where the blob is, or would be; raises BlobError for anything but 64 hex digits."""
     if not SHA256.match(sha256):
         raise BlobError(f"{sha256[:80]!r} is not a SHA-256 in lower-case hex")
-    return _root() / sha256[:2] / sha256
+    return root() / sha256[:2] / sha256
 
 
 def exists(sha256: str) -> bool:
@@ -81,7 +81,7 @@ def forgo(sha256: str, kept_at: float) -> None:
 def unkept_since(moment: float) -> Iterator[Path]:
     """Every file that nobody wrote or kept since (Unix seconds). Half-written ones lie beside the blobs, under names that are
     no SHA-256."""
-    for file in _root().glob("*/*"):
+    for file in root().glob("*/*"):
         if file.parent.name != _DAMAGED and _kept_at(file) < moment:
             yield file
 
@@ -160,7 +160,7 @@ def verify_open(descriptor: int, sha256: str) -> None:
 
 def absence(sha256: str) -> str:
     """Why the bytes of a file are not there, and what to do: the rest of a sentence that begins with 'The bytes of NAME'."""
-    if (_root() / _DAMAGED / sha256).exists():
+    if (root() / _DAMAGED / sha256).exists():
         return "were damaged on the hub's disk and are set aside; upload the file again, or restore it from a backup"
     return "are missing on the hub; restore its data folder from a backup"
 
@@ -269,13 +269,13 @@ def set_time(file: Path | int) -> float:
     """Set a file's time to now, to the nanosecond, and return it: the kernel's own clock for files may lag by milliseconds."""
     now = time.time_ns()
     os.utime(file, ns=(now, now))
-    return os.stat(file).st_mtime
+    return os.stat(file).st_mtime  # noqa: PTH116 - of a descriptor, too
 
 
 def _made(name: str) -> Path:
     # Each by itself: mkdir's mode holds only for the last folder of parents=True.
-    _root().mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder = _root() / name
+    root().mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = root() / name
     folder.mkdir(mode=0o700, exist_ok=True)
     return folder
 
@@ -288,5 +288,6 @@ def _kept_at(file: Path) -> float:
         return math.inf
 
 
-def _root() -> Path:
+def root() -> Path:
+    """The folder of all blobs."""
     return Path(settings.DATA_DIR) / "blobs"

@@ -133,7 +133,7 @@ class Played:
         )
         # A node sends a file before it names it.
         for output in {output for fact in self.facts.values() for output in fact.outputs}:
-            if blobs.exists(output.sha256):
+            if blobs.SHA256.match(output.sha256) and blobs.exists(output.sha256):
                 senders.note(self.node, output.sha256)
         ack = reports.ingest(self.node, told, now)
         for key in ack.settled:

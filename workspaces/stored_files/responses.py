@@ -36,8 +36,8 @@ class StoredFileResponse(Response):
     """
 
     def __init__(
-        self, path: Path, *, etag: str = "", sha256: str = "", size: int | None = None, filename: str = "", media_type: str = OCTETS,
-        modified_at: datetime | None = None, headers: Mapping[str, str] | None = None,
+        self, path: Path, *, etag: str = "", sha256: str = "", size: int | None = None, filename: str = "",
+        media_type: str = OCTETS, modified_at: datetime | None = None, headers: Mapping[str, str] | None = None,
     ) -> None:
         self._path, self._sha256, self._size = path, sha256, size
         self.status_code, self.background, self.body = 200, None, b""
@@ -107,7 +107,7 @@ class StoredFileResponse(Response):
         return parts
 
     def _without_content(self, status: int, more: Mapping[str, str] | None = None) -> Response:
-        left_out = ("content-type", "content-length", "content-disposition") if status == 304 else ("content-type", "content-length")
+        left_out = ["content-type", "content-length", *(["content-disposition"] if status == 304 else [])]
         kept = {name: value for name, value in self.headers.items() if name not in left_out}
         answer = Response(status_code=status, headers={**kept, **(more or {})})
         if status == 304:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
 import os
+import random
 import threading
+from contextlib import suppress
+from pathlib import Path
 
 import httpx
 import pytest
+from django.conf import settings
 from starlette.applications import Starlette
 
 from jobs.bytes import routes
@@ -15,6 +20,7 @@ from tests.attacks.blobs.served import HeldRequest, served
 from tests.jobs.raw import bearing, other_token
 from tests.people import make_contributor, token_of
 from workspaces import blobs
+from workspaces.stored_files import resumable
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PIECE = 8 * 2**20
@@ -70,3 +76,35 @@ def test_a_stored_file_is_sealed() -> None:
         writer.write(b"sealed")
         sha256 = writer.finish()
     assert blobs.path(sha256).stat().st_mode & 0o777 == 0o400
+
+
+def _race(folder: Path, sha256: str, data: bytes, seed: int) -> None:
+    """A process that tries to get pieces into the part, right ones and wrong ones, until the file is stored."""
+    settings.DATA_DIR = folder
+    chance = random.Random(seed)  # noqa: S311 - a game, not a secret
+    part = resumable.Part(folder / "uploads" / f"{sha256}.user-1", sha256, len(data))
+    for _ in range(400):
+        if blobs.exists(sha256):
+            return
+        start = resumable.stored_bytes(part.path)
+        end = min(start + 4096, len(data))
+        piece = data[start:end] if chance.random() < 0.9 else b"x" * (end - start)
+        with suppress(resumable.WrongOffset, resumable.Busy, blobs.BlobError):
+            resumable.append(part, start, piece)
+
+
+def test_several_processes_that_write_one_file_store_only_the_right_bytes(tmp_path: Path) -> None:
+    """Finding S3: the lock of a part holds between several web processes, not only between threads of one."""
+    context = multiprocessing.get_context("fork")
+    for number in range(5):
+        folder = tmp_path / str(number)
+        data = os.urandom(32 * 4096)
+        sha256 = hashlib.sha256(data).hexdigest()
+        racers = [context.Process(target=_race, args=(folder, sha256, data, number * 10 + racer)) for racer in range(6)]
+        for racer in racers:
+            racer.start()
+        for racer in racers:
+            racer.join(60)
+        assert [racer.exitcode for racer in racers] == [0] * 6
+        stored = [file for file in (folder / "blobs").rglob("*") if file.is_file()]
+        assert all(hashlib.sha256(file.read_bytes()).hexdigest() == file.name for file in stored)
