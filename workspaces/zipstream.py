@@ -165,7 +165,8 @@ def _refusal(status: int, told: Mapping[str, str]) -> Response:
         return answer
     detail = "The files are not in the state that the request names; fetch them anew."
     body = {"type": "about:blank", "title": "Precondition failed", "status": status, "detail": detail}
-    return JSONResponse(body, status, media_type="application/problem+json")
+    kept = {name: told[name] for name in ("Cache-Control", "Vary") if name in told}
+    return JSONResponse(body, status, kept, media_type="application/problem+json")
 
 
 async def _sent(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
