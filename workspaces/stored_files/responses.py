@@ -25,6 +25,8 @@ PIECE_BYTES = 2 * 1024 * 1024
 OCTETS = "application/octet-stream"
 PRIVATE = {"Cache-Control": "private, no-cache", "Vary": "Cookie, Authorization, Accept-Encoding"}
 """For every answer that depends on who asks: it may be stored by its reader alone, and is to be asked for again each time."""
+_verifying = anyio.CapacityLimiter(4)
+"""Threads that may read, or wait for, large files that are not verified yet: the threads of all other requests stay free."""
 
 
 class StoredFileResponse(Response):
@@ -82,7 +84,7 @@ class StoredFileResponse(Response):
             return _Sending(self, descriptor, [(0, size)], None if is_verified else (self._sha256, facts))
         if not is_verified:
             try:
-                await anyio.to_thread.run_sync(blobs.verify_open, descriptor, self._sha256)
+                await anyio.to_thread.run_sync(blobs.verify_open, descriptor, self._sha256, limiter=_verifying)
             except blobs.DamagedBlob:
                 return _refusal(500, "Damaged", f"The bytes of this file {blobs.absence(self._sha256)}.")
         self.status_code = 206
