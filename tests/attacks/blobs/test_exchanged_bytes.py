@@ -16,6 +16,7 @@ from django.conf import settings
 from starlette.applications import Starlette
 
 from jobs.bytes import routes
+from registry.bytes.forms import FilesForm
 from tests.attacks.blobs.served import HeldRequest, served
 from tests.jobs.raw import bearing, other_token
 from tests.people import make_contributor, token_of
@@ -108,3 +109,16 @@ def test_several_processes_that_write_one_file_store_only_the_right_bytes(tmp_pa
         assert [racer.exitcode for racer in racers] == [0] * 6
         stored = [file for file in (folder / "blobs").rglob("*") if file.is_file()]
         assert all(hashlib.sha256(file.read_bytes()).hexdigest() == file.name for file in stored)
+
+
+def test_a_form_that_breaks_off_does_not_take_a_file_that_somebody_else_has_sent_meanwhile() -> None:
+    """The same seam: what a refused upload had stored was deleted again, also where another upload of the same bytes was
+    complete by then and about to be named."""
+    data = os.urandom(1000)
+    form = FilesForm("multipart/form-data; boundary=x")
+    form.write(b'--x\r\nContent-Disposition: form-data; name="files"; filename="a.bin"\r\n\r\n' + data + b"\r\n--x\r\n")
+    with blobs.BlobWriter() as writer:
+        writer.write(data)
+        sha256 = writer.finish()
+    form.drop()
+    assert blobs.exists(sha256)
