@@ -22,6 +22,7 @@ from starlette.routing import Route
 
 from tests.attacks.blobs.served import served
 from workspaces import blobs, zipstream
+from workspaces.stored_files import verification
 from workspaces.stored_files.responses import PIECE_BYTES, StoredFileResponse
 
 CONTENT = os.urandom(PIECE_BYTES * 2 + 1000)
@@ -80,6 +81,7 @@ class TestWhole:
     @pytest.mark.parametrize("content", [b"", b"x", CONTENT], ids=["empty", "small", "large"])
     def test_comes_with_its_hash_as_strong_entity_tag(self, client: httpx.Client, content: bytes) -> None:
         sha256 = stored(content)
+        verification.forget(sha256)  # as after a restart
         for _ in range(2):  # unverified, and verified by the first
             answer = client.get(f"/{sha256}")
             assert answer.content == content
@@ -106,6 +108,13 @@ class TestRanges:
         answer = client.get(f"/{sha256}", headers={"Range": f"bytes={PIECE_BYTES - 5}-{PIECE_BYTES + 4}"})
         assert (answer.status_code, answer.content) == (206, CONTENT[PIECE_BYTES - 5 : PIECE_BYTES + 5])
         assert answer.headers["content-range"] == f"bytes {PIECE_BYTES - 5}-{PIECE_BYTES + 4}/{len(CONTENT)}"
+
+    def test_one_of_a_file_that_nobody_has_read_since_the_start(self, client: httpx.Client) -> None:
+        sha256 = stored(CONTENT)
+        verification.forget(sha256)
+        answer = client.get(f"/{sha256}", headers={"Range": "bytes=-7"})
+        assert (answer.status_code, answer.content) == (206, CONTENT[-7:])
+        assert verification.is_verified(sha256, blobs.path(sha256).stat())
 
     def test_several(self, client: httpx.Client) -> None:
         answer = client.get(f"/{stored(CONTENT)}", headers={"Range": "bytes=0-9,100-109,-5"})
