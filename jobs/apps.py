@@ -10,9 +10,11 @@ class JobsConfig(AppConfig):
     name = "jobs"
 
     def ready(self) -> None:
-        sweeping.TABLES += [self.get_model("Snapshot"), self.get_model("Artifact")]
+        sweeping.add(self.get_model("Snapshot"), workspace="workspace")
+        sweeping.add(self.get_model("Artifact"), workspace="run__workspace")
         of_run = ("Artifact", "RunTag", "RunEvent")
         of_attempt = ("Member", "AttemptNode")
         BELONGINGS.extend(Belonging(self.get_model(name)) for name in of_run)
+        BELONGINGS.append(Belonging(self.get_model("SentBlob"), "part__attempt__run"))
         BELONGINGS.extend(Belonging(self.get_model(name), "attempt__run") for name in of_attempt)
         BELONGINGS.append(Belonging(self.get_model("Attempt")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Mapping
@@ -19,6 +20,7 @@ REMEMBERED_S = 0.2
 """How long a busy node's reports are judged by what was read before: a flood of log bytes costs no query each."""
 LOOK_HOLDS_S = 4.0
 """The same of a look at all nodes, for a node that reports when it was expected to: one that has been woken reports sooner."""
+_OF_A_NODE = re.compile(r"node_\d+/")
 
 
 @dataclass(frozen=True)
@@ -85,11 +87,12 @@ class Holding:
     def stored_name(self, name: str) -> str | None:
         """Under which name a log of this node is kept; None where the name belongs to another node's rank.
 
-        The head's names are kept as they are. Other nodes have a build log and a preparation log too.
+        The head's names are kept as they are, but for those below `node_<rank>/`, which are other nodes'. Other nodes have a
+        build log and a preparation log too.
         """
         if name in self.own_logs:
             return name
-        if name.startswith("70_driver_log"):
+        if name.startswith("70_driver_log") or (self.node_rank == 0 and _OF_A_NODE.match(name)):
             return None
         return name if self.node_rank == 0 else f"node_{self.node_rank}/{name}"
 

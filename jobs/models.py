@@ -160,10 +160,24 @@ class AttemptNode(models.Model):
     phase = models.CharField(max_length=16, blank=True)
     fact = models.JSONField(default=dict)
     settled_at = models.DateTimeField(null=True, blank=True)
+    sends_unrecorded = models.BooleanField(default=False, help_text="Claimed before the hub recorded which files a node sends.")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["attempt", "node"], name="one_part_per_node")]
         indexes = [models.Index(fields=["settled_at"], name="part_settled")]
+
+
+class SentBlob(models.Model):
+    """A file that a node has sent while it held this part of an attempt: it may name it as an output. `digest`: its SHA-256.
+
+    The row keeps no file from being deleted; it goes soon after the part is settled.
+    """
+
+    part = models.ForeignKey(AttemptNode, models.CASCADE, related_name="sent_blobs")
+    digest = models.CharField(max_length=64)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["part", "digest"], name="blob_sent_once_per_part")]
 
 
 class Member(models.Model):

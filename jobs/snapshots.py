@@ -67,11 +67,16 @@ def _freeze(tree: Tree, principal: Principal) -> Snapshot:
         raise SnapshotError("there is no file in it; give the folder that holds the script")
     temporary = Path(settings.DATA_DIR) / "tmp"
     temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=temporary) as folder:
-        packed = Path(folder) / "snapshot.zip"
-        manifest = _pack(tree, packed)
-        size = packed.stat().st_size
-        sha256 = blobs.store_file(packed)
+    try:
+        with tempfile.TemporaryDirectory(dir=temporary) as folder:
+            packed = Path(folder) / "snapshot.zip"
+            manifest = _pack(tree, packed)
+            size = packed.stat().st_size
+            sha256 = blobs.store_file(packed)
+    except OSError as error:
+        if error.errno not in blobs.DISK_FULL:
+            raise
+        raise SnapshotError("cannot be stored: the hub's disk is full; have its operator free space below DATA_DIR") from error
     snapshot, _ = Snapshot.objects.get_or_create(
         workspace=principal.workspace, sha256=sha256,
         defaults={"size_bytes": size, "manifest": manifest, "warnings": _warnings(tree), "created_by": principal.user},

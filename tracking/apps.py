@@ -11,7 +11,7 @@ class TrackingConfig(AppConfig):
     name = "tracking"
 
     def ready(self) -> None:
-        sweeping.TABLES.append(self.get_model("LoggedModelFile"))
+        sweeping.add(self.get_model("LoggedModelFile"), workspace="model__experiment__workspace")
         BELONGINGS.append(Belonging(self.get_model("MetricBlock"), "metric__run"))
         for name in ("MetricSlice", "Metric", "Param", "EventFile", "RunInput", "RunOutput", "Star"):
             BELONGINGS.append(Belonging(self.get_model(name)))

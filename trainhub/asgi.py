@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import cast
 
 from django.core.asgi import get_asgi_application
@@ -25,6 +26,7 @@ from clusters.consumers import routes as cluster_sockets  # noqa: E402
 from clusters.telemetry import storing  # noqa: E402
 from jobs import holdings  # noqa: E402
 from jobs.bytes import routes as job_bytes  # noqa: E402
+from jobs.bytes.methods import allowed  # noqa: E402
 from jobs.consumers import routes as job_sockets  # noqa: E402
 from live.middleware import stack  # noqa: E402
 from registry.bytes.routes import routes as model_bytes  # noqa: E402
@@ -46,9 +48,13 @@ async def healthz(_: Request) -> Response:
     return JSONResponse({"status": "ok"})
 
 
-async def refused(_: Request, error: Exception) -> Response:
+async def refused(request: Request, error: Exception) -> Response:
     """What the routes here refuse by themselves, such as a wrong method, is a problem like everywhere in the API."""
     error = cast("HTTPException", error)
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        error.headers = {"Allow": ", ".join(allowed(doors, request.scope))}
+        if request.method == "OPTIONS":
+            return Response(status_code=HTTPStatus.NO_CONTENT, headers=error.headers)
     body = {"type": "about:blank", "title": error.detail, "status": error.status_code, "detail": f"{error.detail}."}
     return JSONResponse(body, error.status_code, headers=error.headers, media_type="application/problem+json")
 

@@ -201,6 +201,7 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "account-usage": {"task": "tracking.tasks.account_usage", "schedule": 60.0, "options": {"ignore_result": True}},
     "account-past-usage": {"task": "tracking.tasks.account_past_usage", "schedule": 3600.0, "options": {"ignore_result": True}},
     "sweep-blobs": {"task": "trainhub.tasks.sweep_blobs", "schedule": 21600.0, "options": {"ignore_result": True}},
+    "seal-blobs": {"task": "trainhub.tasks.seal_blobs", "schedule": 60.0, "options": {"ignore_result": True}},
     "clear-sessions": {"task": "trainhub.tasks.clear_sessions", "schedule": 86400.0, "options": {"ignore_result": True}},
 }
 

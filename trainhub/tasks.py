@@ -13,6 +13,7 @@ from tracking.artifacts import uploads as parts
 from tracking.purging import purge_logged_models
 from tracking.usage import accounting
 from workspaces import sweeping
+from workspaces.stored_files import sealing
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +28,12 @@ def purge() -> None:
     """Also asked for at once, by name, where an owner deletes a run for good (jobs.queueing)."""
     purging.purge_due(before=accounting.settle)
     purge_logged_models()
+
+
+@shared_task(ignore_result=True)
+def seal_blobs() -> None:
+    """Once after an upgrade: what earlier versions have stored becomes read-only."""
+    sealing.seal_old()
 
 
 @shared_task(ignore_result=True)

@@ -12,12 +12,29 @@ from django.db import models
 from workspaces import blobs
 
 TABLES: list[type[models.Model]] = []
-"""Each has a column `sha256`. An app adds its own when it is ready."""
+"""Each has a column `sha256`. An app adds its own by `add` when it is ready."""
+_WORKSPACE: dict[type[models.Model], str] = {}
 KEEP_UNNAMED_S = 7 * 86400.0
 """A node uploads a file before it can say which run it belongs to, and may be cut off in between."""
 UNDER_WAY_S = 3600.0
 """What was named once and is no longer is as good as gone; only who keeps it just now could still mean to name it."""
 AT_ONCE = 500
+
+
+def add(table: type[models.Model], *, workspace: str) -> None:
+    """A further table that names blobs; `workspace` is the look-up from its rows to the workspace that they belong to."""
+    TABLES.append(table)
+    _WORKSPACE[table] = workspace
+
+
+def named_in(workspace_id: int, among: Iterable[str]) -> set[str]:
+    """Which of these hashes a row of that workspace names."""
+    asked = list(among)
+    found: set[str] = set()
+    for table in TABLES:
+        rows = _rows(table).filter(**{_WORKSPACE[table]: workspace_id, "sha256__in": asked})
+        found.update(rows.values_list("sha256", flat=True))
+    return found
 
 
 def named(among: Iterable[str]) -> set[str]:

@@ -7,7 +7,7 @@ A CRC stands before its file's bytes (readers that stream need it there), so a f
 from __future__ import annotations
 
 import hashlib
-import re
+import os
 import struct
 import threading
 import zlib
@@ -20,25 +20,31 @@ from urllib.parse import quote
 
 import anyio.to_thread
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from workspaces import blobs
+from workspaces.stored_files import preconditions, verification
 
 PIECE_BYTES = 1024 * 1024
 MOST_KNOWN = 100_000
-RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})\Z")
 _MAX_16, _MAX_32 = 0xFFFF, 0xFFFFFFFF
 _VERSION, _MADE_BY = 45, 3 << 8 | 45
 _UTF8, _STORED, _REGULAR_FILE = 1 << 11, 0, 0o100644 << 16
 _lock = threading.Lock()
-_known: dict[tuple[Path, int], int] = {}
+_known: dict[tuple[Path | str, int], int] = {}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """`name` in the zip, with `/`; `source`: a file that does not change, such as a blob, or the bytes themselves."""
+    """`name` in the zip, with `/`; `source`: a file that does not change, such as a blob, or the bytes themselves.
+
+    With `sha256` the source is that blob: it is verified before its bytes leave (workspaces.stored_files.verification).
+    """
 
     name: str
     source: Path | bytes
     at: datetime | None = None
+    sha256: str = ""
 
 
 @dataclass(frozen=True)
@@ -97,7 +103,7 @@ class Archive:
         digest = hashlib.sha256()
         for placed in self._placed:
             source = placed.entry.source
-            told = hashlib.sha256(source).hexdigest() if isinstance(source, bytes) else str(source)
+            told = hashlib.sha256(source).hexdigest() if isinstance(source, bytes) else placed.entry.sha256 or str(source)
             digest.update(repr((placed.name, placed.size, _dos_time(placed.entry.at), told)).encode())
         return f'"{digest.hexdigest()[:32]}"'
 
@@ -128,16 +134,20 @@ class Archive:
 async def response(
     request: Request, entries: Sequence[Entry], filename: str, *, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """The zip, or the one range of it that is asked for (206; 416 outside it)."""
+    """The zip, or the one range of it that is asked for (206; 416 outside it); 304 and 412 where the request's conditions
+    say so. Several ranges at once are answered with the whole."""
     archive = await anyio.to_thread.run_sync(Archive, entries)
     told = {
         **(headers or {}), "Accept-Ranges": "bytes", "ETag": archive.etag,
         "Content-Disposition": f"attachment; filename*=UTF-8''{quote(filename)}", "Content-Type": "application/zip",
     }
-    span = _span(request, archive)
-    if span is None:
+    refused = preconditions.failed(request.method, request.headers, archive.etag, None)
+    if refused:
+        return _refusal(refused, told)
+    spans = preconditions.spans(request.method, request.headers, archive.size, archive.etag, None)
+    if spans == []:
         return Response(status_code=416, headers={**told, "Content-Range": f"bytes */{archive.size}"})
-    start, end = span
+    start, end = spans[0] if spans and len(spans) == 1 else (0, archive.size)
     told["Content-Length"] = str(end - start)
     is_part = end - start < archive.size
     if is_part:
@@ -148,16 +158,15 @@ async def response(
     return StreamingResponse(_sent(archive.pieces(start, end)), status, told)
 
 
-def _span(request: Request, archive: Archive) -> tuple[int, int] | None:
-    """Start and end of what is to be sent, None: outside. Several ranges at once, or of another state: the whole."""
-    found = RANGE.match(request.headers.get("range", ""))
-    if found is None or found[0] == "bytes=-" or request.headers.get("if-range", archive.etag) != archive.etag:
-        return 0, archive.size
-    if not found[1]:
-        last = int(found[2])
-        return (max(archive.size - last, 0), archive.size) if last else None
-    start, end = int(found[1]), min(int(found[2]) + 1, archive.size) if found[2] else archive.size
-    return (start, end) if start < end else None
+def _refusal(status: int, told: Mapping[str, str]) -> Response:
+    if status == preconditions.NOT_MODIFIED:
+        answer = Response(status_code=status, headers={k: v for k, v in told.items() if not k.startswith("Content-")})
+        del answer.headers["content-length"]
+        return answer
+    detail = "The files are not in the state that the request names; fetch them anew."
+    body = {"type": "about:blank", "title": "Precondition failed", "status": status, "detail": detail}
+    kept = {name: told[name] for name in ("Cache-Control", "Vary") if name in told}
+    return JSONResponse(body, status, kept, media_type="application/problem+json")
 
 
 async def _sent(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
@@ -171,6 +180,8 @@ def _content(placed: _Placed, start: int, end: int) -> Iterator[bytes]:
         yield source[start:end]
         return
     with source.open("rb") as file:
+        if placed.entry.sha256:
+            blobs.verify_open(file.fileno(), placed.entry.sha256)
         file.seek(start)
         left = end - start
         while left:
@@ -185,17 +196,31 @@ def _crc(placed: _Placed) -> int:
     source = placed.entry.source
     if isinstance(source, bytes):
         return zlib.crc32(source)
-    key = source, placed.size
+    key = placed.entry.sha256 or source, placed.size
     found = _known.get(key)
     if found is None:
-        found = 0
-        with source.open("rb") as file:
-            while chunk := file.read(PIECE_BYTES):
-                found = zlib.crc32(chunk, found)
+        found = _read_crc(source, placed.entry.sha256)
         with _lock:
             if len(_known) >= MOST_KNOWN:
                 _known.clear()
             _known[key] = found
+    return found
+
+
+def _read_crc(source: Path, sha256: str) -> int:
+    """The file's CRC; of a blob, its SHA-256 is checked in the same reading. Raises blobs.DamagedBlob."""
+    found, digest = 0, hashlib.sha256()
+    with source.open("rb") as file:
+        facts = os.fstat(file.fileno())
+        while chunk := file.read(PIECE_BYTES):
+            found = zlib.crc32(chunk, found)
+            if sha256:
+                digest.update(chunk)
+        if sha256 and digest.hexdigest() == sha256:
+            verification.remember(sha256, facts)
+        elif sha256:
+            blobs.verify_open(file.fileno(), sha256)
+            raise blobs.DamagedBlob(f"the stored file {sha256} was read with other bytes than before")
     return found
 
 

@@ -19,6 +19,7 @@ from clusters.enrolment import node_of_token
 from clusters.models import Node
 from workspaces.access import Principal
 from workspaces.scopes import bearer, principal_of_scope
+from workspaces.stored_files.responses import PRIVATE
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -38,7 +39,7 @@ class Problem(Exception):
         if self.detail:
             body["detail"] = self.detail
         body |= self.more()
-        named = {name.replace("_", "-"): value for name, value in self.headers.items()}
+        named = {**PRIVATE, **{name.replace("_", "-"): value for name, value in self.headers.items()}}
         return JSONResponse(body, self.status, headers=named, media_type="application/problem+json")
 
     def more(self) -> dict[str, Any]:

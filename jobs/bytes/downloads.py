@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path, PurePosixPath
+import hashlib
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 
 from clusters.models import Node
 from jobs import logstore, outputs
@@ -15,6 +17,7 @@ from jobs.bytes.doors import Problem, door, not_found
 from jobs.models import Artifact, AttemptNode, Run, Snapshot
 from workspaces import blobs
 from workspaces.access import Principal
+from workspaces.stored_files.responses import PRIVATE, StoredFileResponse
 
 MAX_RANGE_BYTES = 8 * 1024 * 1024
 DEFAULT_RANGE_BYTES = 1024 * 1024
@@ -22,7 +25,7 @@ SAFE = {
     # A run's files are a stranger's content under our address: never a page, never a script.
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "sandbox; default-src 'none'",
-    "Cache-Control": "private, no-cache",
+    **PRIVATE,
 }
 
 
@@ -50,7 +53,9 @@ async def snapshot(request: Request) -> Response:
     sha256 = request.path_params["sha256"]
     if not await doors.in_thread(_may_fetch, who, sha256):
         raise not_found("No such snapshot.")
-    return FileResponse(blobs.path(sha256), media_type="application/zip", filename=f"{sha256[:12]}.zip", headers=SAFE)
+    return StoredFileResponse(
+        blobs.path(sha256), sha256=sha256, media_type="application/zip", filename=f"{sha256[:12]}.zip", headers=SAFE
+    )
 
 
 @door
@@ -60,8 +65,7 @@ async def log(request: Request) -> Response:
     run, name = request.path_params["run"], request.path_params["name"]
     attempt = doors.integer(request, "attempt", 0, most=2**31)
     if request.query_params.get("download") == "1":
-        path = await doors.in_thread(_log_file, who, run, attempt, name)
-        return FileResponse(path, media_type="text/plain; charset=utf-8", filename=PurePosixPath(name).name, headers=SAFE)
+        return await doors.in_thread(_log_file, who, run, attempt, name)
     offset = doors.integer(request, "offset", 0)
     limit = min(doors.integer(request, "limit", DEFAULT_RANGE_BYTES), MAX_RANGE_BYTES)
     piece = await doors.in_thread(_read_log, who, Wanted(run, attempt, name, offset, limit))
@@ -78,9 +82,10 @@ async def output(request: Request) -> Response:
     who = await doors.person(request)
     attempt = doors.integer(request, "attempt", 0, most=2**31)
     found = await doors.in_thread(_artifact, who, request.path_params["run"], attempt, request.path_params["path"])
-    headers = {"ETag": f'"{found.sha256}"', **SAFE}
     name = PurePosixPath(found.path).name
-    return FileResponse(blobs.path(found.sha256), media_type="application/octet-stream", filename=name, headers=headers)
+    return StoredFileResponse(
+        blobs.path(found.sha256), sha256=found.sha256, filename=name, modified_at=found.created_at, headers=SAFE
+    )
 
 
 def _may_fetch(who: Node | Principal, sha256: str) -> bool:
@@ -113,20 +118,29 @@ def _read_log(who: Principal, wanted: Wanted) -> LogPiece:
     return LogPiece(data, size, complete, number)
 
 
-def _log_file(who: Principal, run_id: str, attempt: int, name: str) -> Path:
+def _log_file(who: Principal, run_id: str, attempt: int, name: str) -> Response:
     run = _run(who, run_id)
+    number = attempt or run.attempt
     try:
-        path = logstore.path(run.pk, attempt or run.attempt, name)
+        path = logstore.path(run.pk, number, name)
     except logstore.BadName as error:
         raise Problem(400, "Bad request", f"{error}.") from error
     if not path.is_file():
         raise not_found("No such log in this attempt.")
-    return path
+    facts = path.stat()
+    # A log only grows, and what is stored of it never changes: its length says which state it is in.
+    etag = hashlib.sha256(f"{run.pk}/{number}/{name}/{facts.st_size}".encode()).hexdigest()
+    return StoredFileResponse(
+        path, etag=f'"{etag}"', size=facts.st_size, media_type="text/plain; charset=utf-8", filename=PurePosixPath(name).name,
+        modified_at=datetime.fromtimestamp(facts.st_mtime, UTC), headers=SAFE,
+    )
 
 
 def _artifact(who: Principal, run_id: str, attempt: int, path: str) -> Artifact:
     run = _run(who, run_id)
     found = outputs.of_attempt(run, attempt).filter(path=path).first()
-    if found is None or not blobs.exists(found.sha256):
+    if found is None:
         raise not_found("No such output in this attempt.")
+    if not blobs.exists(found.sha256):
+        raise not_found(f"The bytes of {found.path} {blobs.absence(found.sha256)}.")
     return found

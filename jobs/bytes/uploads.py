@@ -1,12 +1,12 @@
 """Taking files in pieces at offsets: an interrupted upload goes on where it stopped.
 
-Only whole files of the right SHA-256 become blobs.
+Only whole files of the right SHA-256 become blobs. Each uploader has a part of its own (workspaces.stored_files.resumable).
 """
 
 from __future__ import annotations
 
-import os
 import re
+import shutil
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -19,9 +19,11 @@ from clusters.models import Node
 from jobs.bytes import doors
 from jobs.bytes.doors import Problem, door
 from jobs.models import Snapshot
+from jobs.node_outputs import senders
 from workspaces import blobs
 from workspaces.access import Principal
 from workspaces.states import Role
+from workspaces.stored_files import resumable
 
 MAX_PIECE_BYTES = 8 * 1024 * 1024
 KEEP_S = 7 * 86_400.0
@@ -54,7 +56,7 @@ async def put(request: Request) -> Response:
     if before["Upload-Complete"] == "true":
         return Response(headers=before)
     if int(before["Upload-Offset"]) != piece.start:
-        raise Problem(409, "Not at this offset", f"The next byte wanted is {before['Upload-Offset']}.", **_named(before))
+        raise _wrong_offset(before)
     data = await doors.body(request, MAX_PIECE_BYTES)
     if len(data) != piece.length:
         raise Problem(400, "Bad request", f"Content-Range promises {piece.length} bytes, and {len(data)} came.")
@@ -64,10 +66,8 @@ async def put(request: Request) -> Response:
 def sweep(now: float | None = None) -> int:
     """Delete what has come of files that nobody has gone on with for a week; how many."""
     before = (time.time() if now is None else now) - KEEP_S
-    forgotten = [file for file in _folder().glob("*.*") if file.is_file() and file.stat().st_mtime < before]
-    for file in forgotten:
-        file.unlink(missing_ok=True)
-    return len(forgotten)
+    senders.forget_settled()
+    return resumable.remove_forgotten(_folder(), before)
 
 
 async def _asked(request: Request) -> tuple[Node | Principal, str]:
@@ -95,39 +95,54 @@ def _piece(request: Request) -> Piece:
 
 
 def _progress(who: Node | Principal, sha256: str) -> dict[str, str]:
-    if _is_known_to(who, sha256):
-        blobs.keep(sha256)
+    if _is_known_to(who, sha256) and blobs.hold(sha256):
         return _headers(blobs.path(sha256).stat().st_size, complete=True)
-    part = _part(who, sha256)
-    return _headers(part.stat().st_size if part.exists() else 0, complete=False)
+    return _headers(resumable.stored_bytes(_part(who, sha256)), complete=False)
 
 
 def _is_known_to(who: Node | Principal, sha256: str) -> bool:
-    """A person learns that a blob exists only where their workspace has it: knowing a hash is not owning the file."""
+    """Knowing a hash is not owning the file. A person learns that a blob exists only where their workspace has it; a node, if
+    it has sent the blob itself for all that it runs now, or their workspaces have it."""
     if not blobs.exists(sha256):
         return False
-    return isinstance(who, Node) or Snapshot.objects.filter(workspace=who.workspace, sha256=sha256).exists()
+    if isinstance(who, Node):
+        return senders.may_name(who, sha256)
+    return Snapshot.objects.filter(workspace=who.workspace, sha256=sha256).exists()
 
 
 def _write(who: Node | Principal, sha256: str, piece: Piece, data: bytes) -> dict[str, str]:
-    part = _part(who, sha256)
-    part.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    part = resumable.Part(_part(who, sha256), sha256, piece.total)
     try:
-        rest, at = memoryview(data), piece.start
-        while rest:
-            written = os.pwrite(descriptor, rest, at)
-            rest, at = rest[written:], at + written
-    finally:
-        os.close(descriptor)
-    if at < piece.total:
-        return _headers(at, complete=False)
-    try:
-        blobs.adopt(part, sha256)
+        if shutil.disk_usage(settings.DATA_DIR).free < len(data):
+            raise _disk_full()
+        at = resumable.append(part, piece.start, data)
+    except resumable.WrongOffset as error:
+        raise _wrong_offset(_headers(error.wanted, complete=False)) from error
+    except resumable.Busy as error:
+        sentence = "Another request writes this very file just now. Ask by HEAD how much of it is here, and go on from there."
+        raise Problem(503, "Busy", sentence, Retry_After="1") from error
     except blobs.BlobError as error:
-        part.unlink(missing_ok=True)
         raise Problem(422, "Wrong content", f"{error}. Send the file again from the beginning.", Upload_Offset="0") from error
-    return _headers(piece.total, complete=True)
+    except OSError as error:
+        if error.errno in blobs.DISK_FULL:
+            raise _disk_full() from error
+        raise
+    is_complete = at == piece.total
+    if is_complete and isinstance(who, Node):
+        senders.note(who, sha256)
+    return _headers(at, complete=is_complete)
+
+
+def _wrong_offset(progress: dict[str, str]) -> Problem:
+    return Problem(409, "Not at this offset", f"The next byte wanted is {progress['Upload-Offset']}.", **_named(progress))
+
+
+def _disk_full() -> Problem:
+    sentence = (
+        "The hub's disk is full. What has come of the file stays; its operator must free space below DATA_DIR, then the "
+        "upload goes on where it stopped."
+    )
+    return Problem(507, "Disk full", sentence, Retry_After="5")
 
 
 def _part(who: Node | Principal, sha256: str) -> Path:

@@ -92,7 +92,7 @@ def _file(who: Caller, parts: Mapping[str, str]) -> ModelFile:
 
 def _held(found: ModelFile) -> ModelFile:
     if not blobs.exists(found.sha256):
-        raise not_found(f"The bytes of {found.path} are missing on the hub; restore its data folder from a backup.")
+        raise not_found(f"The bytes of {found.path} {blobs.absence(found.sha256)}.")
     return found
 
 
@@ -101,7 +101,8 @@ def _entries(who: Caller, parts: Mapping[str, str]) -> tuple[ModelVersion, list[
     folder = f"{version.model.name}-{version.number}"
     entries = [zipstream.Entry(f"{folder}/{name}", data, version.created_at) for name, data in _documents(version).items()]
     for item in version.files.all():
-        entries.append(zipstream.Entry(f"{folder}/{item.path}", blobs.path(_held(item).sha256), version.created_at))
+        sha256 = _held(item).sha256
+        entries.append(zipstream.Entry(f"{folder}/{item.path}", blobs.path(sha256), version.created_at, sha256))
     return version, entries
 
 

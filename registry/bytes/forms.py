@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import PurePosixPath
 
 from python_multipart.exceptions import FormParserError, MultipartParseError
@@ -32,7 +31,7 @@ class FilesForm:
             raise RegistryError("files", "must come as a form: multipart/form-data, one part called 'files' per file")
         self.files: list[File] = []
         self.fields: dict[str, str] = {}
-        self._new: list[str] = []
+        self._new: dict[str, float] = {}
         self._paths: set[str] = set()
         self._folders: set[str] = set()
         self._header = b""
@@ -71,7 +70,8 @@ class FilesForm:
         """Everything that came, except what something else names by now."""
         if self._file is not None:
             self._file[1].__exit__(None, None, None)
-        sweeping.free(dict.fromkeys(self._new, time.time()))
+        # By when each was stored: what somebody else has kept since then may be about to be named.
+        sweeping.free(self._new)
 
     def _begin(self) -> None:
         self._header = self._value = self._disposition = b""
@@ -125,7 +125,7 @@ class FilesForm:
                 sha256 = writer.finish()
             self.files.append(File(path, writer.size, sha256))
             if not was_there:
-                self._new.append(sha256)
+                self._new[sha256] = writer.published_at
 
 
 def _grown(header: bytes, more: bytes) -> bytes:

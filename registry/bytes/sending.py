@@ -8,19 +8,20 @@ from starlette.responses import Response
 
 from registry.models import ModelFile
 from registry.scanning.verdicts import verdict
-from tracking.artifacts.sending import HEADERS, Download
+from tracking.artifacts.sending import HEADERS
 from workspaces import blobs
+from workspaces.stored_files.responses import OCTETS, StoredFileResponse
 
 SCAN = "X-TrainHub-Scan"
 
 
-def model_file(file: ModelFile) -> Response:
-    """With Range; `file.version` is to be at hand, and the blob to be there."""
-    headers = {
-        **HEADERS, "ETag": f'"{file.sha256}"', "X-Content-SHA256": file.sha256, SCAN: verdict(file.version, file.path),
-    }
-    name = PurePosixPath(file.path).name
-    return Download(blobs.path(file.sha256), media_type="application/octet-stream", filename=name, headers=headers)
+def model_file(file: ModelFile, *, media_type: str = OCTETS) -> Response:
+    """With Range and conditions; `file.version` is to be at hand, and the blob to be there."""
+    headers = {**HEADERS, "X-Content-SHA256": file.sha256, SCAN: verdict(file.version, file.path)}
+    return StoredFileResponse(
+        blobs.path(file.sha256), sha256=file.sha256, media_type=media_type, filename=PurePosixPath(file.path).name,
+        modified_at=file.version.created_at, headers=headers,
+    )
 
 
 def certificate_file(name: str, data: bytes) -> Response:

@@ -14,6 +14,7 @@ from registry.certificates.issuing import documents
 from registry.lookup import version_of
 from registry.models import ModelFile, ModelVersion
 from tracking.artifacts import paths, protocol
+from tracking.artifacts.sending import mlflow_type
 from tracking.callers import Caller
 from tracking.mlflow.doors import Asked, caller, door
 from tracking.mlflow.errors import INVALID, MISSING, MlflowError
@@ -48,7 +49,7 @@ async def fetch(request: Request) -> Response:
     """GET …/mlflow-artifacts/artifacts/models/<name>/<version>/<path>."""
     who = await caller(request)
     found = await in_thread(_found, who, request.path_params["path"])
-    return certificate_file(*found) if isinstance(found, tuple) else model_file(found)
+    return certificate_file(*found) if isinstance(found, tuple) else model_file(found, media_type=mlflow_type(found.path))
 
 
 @door
@@ -65,7 +66,7 @@ def _found(who: Caller, path: str) -> ModelFile | tuple[str, bytes]:
             return inside, data
         raise MlflowError(MISSING, f"No such artifact: '{inside}'")
     if not blobs.exists(found.sha256):
-        raise MlflowError(MISSING, f"The bytes of '{inside}' are missing on the hub; restore its data folder from a backup.")
+        raise MlflowError(MISSING, f"The bytes of '{inside}' {blobs.absence(found.sha256)}.")
     return found
 
 

@@ -15,10 +15,12 @@ from clusters import enrolment, heartbeat
 from clusters.models import Cluster, Node
 from jobs import claims, launching, reports, snapshots
 from jobs.models import Run, Snapshot
+from jobs.node_outputs import senders
 from trainhub_launch.machine import GpuFact, Heartbeat, Interpreter
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.report import Ack, AttemptFact, LogChunk, MemberFact, OutputFile, Report
 from trainhub_launch.spec import RunSpec
+from workspaces import blobs
 from workspaces.access import Principal
 
 PYTHON = "3.11.7"
@@ -129,6 +131,10 @@ class Played:
             agent="test", sequence=self.sequence, sent_at=sent_at, logs=logs, attempts=tuple(self.facts.values()),
             living=tuple(self.facts) if living is None else living, heartbeat=beat(name=self.node.name) if heartbeat else None,
         )
+        # A node sends a file before it names it.
+        for output in {output for fact in self.facts.values() for output in fact.outputs}:
+            if blobs.SHA256.match(output.sha256) and blobs.exists(output.sha256):
+                senders.note(self.node, output.sha256)
         ack = reports.ingest(self.node, told, now)
         for key in ack.settled:
             self.facts.pop(key, None)

@@ -29,7 +29,7 @@ class TestWriter:
             assert writer.finish(SHA256) == SHA256
         assert blobs.path(SHA256) == data_dir / "blobs" / SHA256[:2] / SHA256
         assert blobs.path(SHA256).read_bytes() == CONTENT
-        assert blobs.path(SHA256).stat().st_mode & 0o777 == 0o600
+        assert blobs.path(SHA256).stat().st_mode & 0o777 == 0o400
         assert blobs.path(SHA256).parent.stat().st_mode & 0o777 == 0o700
 
     def test_wrong_bytes_leave_nothing(self, data_dir: Path) -> None:

@@ -150,10 +150,11 @@ def _entries(place: Place, folder: str, names: Sequence[str]) -> list[Entry]:
         rows = [row for row in rows if row.path[start:] in chosen or row.path[start:].startswith(inside)]
     if not rows:
         raise MlflowError(MISSING, "There is no such file or folder.")
-    missing = next((row.path for row in rows if not blobs.exists(row.sha256)), None)
+    missing = next((row for row in rows if not blobs.exists(row.sha256)), None)
     if missing is not None:
-        raise MlflowError(MISSING, f"The bytes of '{missing}' are missing on the hub; restore its data folder from a backup.")
-    return [Entry(row.path[start:], blobs.path(row.sha256), row.created_at) for row in sorted(rows, key=lambda row: row.path)]
+        raise MlflowError(MISSING, f"The bytes of '{missing.path}' {blobs.absence(missing.sha256)}.")
+    rows.sort(key=lambda row: row.path)
+    return [Entry(row.path[start:], blobs.path(row.sha256), row.created_at, row.sha256) for row in rows]
 
 
 def _name(place: Place) -> str:

@@ -8,20 +8,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from urllib.parse import unquote
 
 from starlette.convertors import PathConvertor, register_url_convertor
 
 from tracking.mlflow.errors import INVALID, MlflowError
+from workspaces.stored_files import paths as stored_paths
 
-LONGEST = 900
-LONGEST_PART_BYTES = 255
-"""A file system that a folder is downloaded to takes no longer name."""
 EXPERIMENT = re.compile(r"\d{1,18}\Z")
 RUN = re.compile(r"[0-9a-f]{32}\Z")
 MODEL = re.compile(r"m-[0-9a-f]{32}\Z")
-_DRIVE = re.compile(r"[A-Za-z]:")
-_MOST_DECODED = 5
 
 
 class _Told(PathConvertor):
@@ -64,7 +59,7 @@ def address(text: str, *, is_folder: bool = False) -> Address:
 
 def checked(path: str) -> str:
     """A path below a root, as it is; raises MlflowError for one that could lead out of it, or that no file system takes."""
-    wrong = _wrong(path)
+    wrong = stored_paths.problem(path)
     if wrong:
         raise MlflowError(INVALID, f"path: Invalid path {_shown(path)}: {wrong}.")
     return path
@@ -74,33 +69,6 @@ def folder(path: str) -> str:
     """The same for a folder: "" is the root, and a slash at the end is none."""
     path = path.rstrip("/")
     return checked(path) if path else ""
-
-
-def _wrong(path: str) -> str:
-    if not path:
-        return "it is empty"
-    if len(path) > LONGEST or any(len(part.encode(errors="replace")) > LONGEST_PART_BYTES for part in path.split("/")):
-        return f"use at most {LONGEST} characters, and {LONGEST_PART_BYTES} bytes between two slashes"
-    for seen in _decodings(path):
-        if any(ord(sign) < 32 or 127 <= ord(sign) < 160 for sign in seen):
-            return "it has control characters; leave them out"
-        if "\\" in seen:
-            return "it has a backslash; separate folders by '/'"
-        if seen.startswith("/") or _DRIVE.match(seen):
-            return "it is absolute; give it relative to the run's artifacts"
-        if any(part in ("", ".", "..") for part in seen.split("/")):
-            return "it has a part that is empty, '.' or '..'; leave that out"
-    if "\ufffd" in path or any(0xD800 <= ord(sign) < 0xE000 for sign in path):
-        return "it is not UTF-8"
-    return ""
-
-
-def _decodings(path: str) -> list[str]:
-    """The path as it is, and as each further decoding of `%` would have it: a client or a proxy may do one more."""
-    found = [path]
-    while len(found) <= _MOST_DECODED and (decoded := unquote(found[-1], errors="surrogateescape")) != found[-1]:
-        found.append(decoded)
-    return found
 
 
 def _shown(path: str) -> str:

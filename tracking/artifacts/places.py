@@ -165,7 +165,7 @@ def row_at(place: Place, path: str) -> Row:
             raise MlflowError(INVALID, f"Artifact path refers to a directory, not a file: '{path}'")
         raise MlflowError(MISSING, f"No such artifact: '{path}'")
     if not blobs.exists(row.sha256):
-        raise MlflowError(MISSING, f"The bytes of '{path}' are missing on the hub; restore its data folder from a backup.")
+        raise MlflowError(MISSING, f"The bytes of '{path}' {blobs.absence(row.sha256)}.")
     return row
 
 

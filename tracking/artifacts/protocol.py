@@ -13,7 +13,7 @@ from jobs.bytes.doors import in_thread
 from tracking.artifacts import paths, places, receiving
 from tracking.artifacts.folders import listing
 from tracking.artifacts.places import Place
-from tracking.artifacts.sending import download
+from tracking.artifacts.sending import download, mlflow_type
 from tracking.callers import Caller
 from tracking.mlflow.doors import Asked, answer, call, caller, door
 from tracking.mlflow.errors import INVALID, MISSING, MlflowError
@@ -52,7 +52,8 @@ async def fetch(request: Request) -> Response:
     """GET, HEAD …/mlflow-artifacts/artifacts/<path>."""
     who = await caller(request)
     address = paths.address(request.path_params["path"])
-    return download(await in_thread(_found, who, address))
+    row = await in_thread(_found, who, address)
+    return download(row, media_type=mlflow_type(row.path))
 
 
 @door
@@ -61,7 +62,8 @@ async def fetch_of_run(request: Request) -> Response:
     who = await caller(request)
     asked = request.query_params
     path = paths.checked(asked.get("path", ""))
-    return download(await in_thread(_found_of_run, who, asked.get("run_id") or asked.get("run_uuid") or "", path))
+    row = await in_thread(_found_of_run, who, asked.get("run_id") or asked.get("run_uuid") or "", path)
+    return download(row, media_type=mlflow_type(row.path))
 
 
 @door

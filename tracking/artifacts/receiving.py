@@ -6,7 +6,6 @@ Memory stays at two pieces an upload: while one is written, the server stops rea
 from __future__ import annotations
 
 import asyncio
-import errno
 import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
@@ -17,10 +16,9 @@ from django.conf import settings
 from starlette.requests import ClientDisconnect, Request
 
 from tracking.mlflow.errors import INVALID, MlflowError
-from workspaces.blobs import BlobWriter
+from workspaces.blobs import DISK_FULL, BlobWriter
 
 PIECE_BYTES = 4 * 1024 * 1024
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 EXHAUSTED = "RESOURCE_EXHAUSTED"
 Write = Callable[[bytes], None]
 T = TypeVar("T")
@@ -96,7 +94,7 @@ def guarded(work: Callable[[], T]) -> T:
     try:
         return work()
     except OSError as error:
-        if error.errno in FULL:
+        if error.errno in DISK_FULL:
             raise full() from error
         raise
 

@@ -1,0 +1,28 @@
+"""Which methods an address of the raw routes knows, whichever of them stand for it: for `Allow` in answers 405 and to OPTIONS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, MutableMapping
+from typing import Any
+
+from starlette.routing import BaseRoute, Match, Mount, Route
+
+
+def allowed(routes: Iterable[BaseRoute], scope: MutableMapping[str, Any]) -> list[str]:
+    """In alphabetical order, OPTIONS among them."""
+    # Whatever route has answered has noted in the scope how much of the path it stands for.
+    whole = {**scope, "root_path": scope.get("app_root_path", scope.get("root_path", ""))}
+    return sorted({"OPTIONS", *_methods(routes, whole)})
+
+
+def _methods(routes: Iterable[BaseRoute], scope: MutableMapping[str, Any]) -> set[str]:
+    found: set[str] = set()
+    for route in routes:
+        match, below = route.matches(scope)
+        if match is Match.NONE:
+            continue
+        if isinstance(route, Route):
+            found.update(route.methods or ())
+        elif isinstance(route, Mount):
+            found |= _methods(route.routes, {**scope, **below})
+    return found

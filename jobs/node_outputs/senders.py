@@ -1,0 +1,59 @@
+"""Which stored files a node may name as outputs: those whose bytes it has sent itself, or that its run's workspace has.
+
+Hashes are no secret, so a hash alone gives nobody a file. The protocol of uploads names no attempt; therefore a blob counts as
+sent for every attempt that the node holds at that moment: the node had the bytes while it held each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from django.db.models import QuerySet
+
+from clusters.models import Node
+from jobs.models import AttemptNode, SentBlob
+from workspaces import sweeping
+
+AT_ONCE = 500
+
+
+def note(node: Node, sha256: str) -> None:
+    """The node has just sent the whole file."""
+    parts = _held(node).values_list("pk", flat=True)
+    SentBlob.objects.bulk_create([SentBlob(part_id=part, digest=sha256) for part in parts], ignore_conflicts=True)
+
+
+def may_name(node: Node, sha256: str) -> bool:
+    """Whether the node may learn that the blob is stored, and need not send it: it could name it for each attempt it holds."""
+    held = dict(_held(node).values_list("pk", "attempt__run__workspace_id"))
+    sent = set(SentBlob.objects.filter(part__in=held, digest=sha256).values_list("part_id", flat=True))
+    others = {workspace for part, workspace in held.items() if part not in sent}
+    return bool(held) and all(sweeping.named_in(workspace, [sha256]) for workspace in others)
+
+
+def allowed(part: AttemptNode, workspace_id: int, hashes: Iterable[str]) -> set[str]:
+    """Those of the hashes that the node may name as outputs of this part of an attempt."""
+    asked = set(hashes)
+    if part.sends_unrecorded:
+        return asked
+    sent: set[str] = set()
+    for some in _batches(asked):
+        sent.update(SentBlob.objects.filter(part=part, digest__in=some).values_list("digest", flat=True))
+    for some in _batches(asked - sent):
+        sent |= sweeping.named_in(workspace_id, some)
+    return sent
+
+
+def forget_settled() -> None:
+    """What was sent for attempts of which the node has nothing more to say."""
+    SentBlob.objects.exclude(part__settled_at=None).delete()
+
+
+def _held(node: Node) -> QuerySet[AttemptNode]:
+    return AttemptNode.objects.filter(node=node, settled_at=None).exclude(claimed_at=None)
+
+
+def _batches(hashes: set[str]) -> Iterator[list[str]]:
+    ordered = sorted(hashes)
+    for start in range(0, len(ordered), AT_ONCE):
+        yield ordered[start : start + AT_ONCE]

@@ -1,0 +1,215 @@
+"""A stored file as an answer over HTTP: whole or in ranges, with conditions, and never with other bytes than its hash says."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from urllib.parse import quote
+
+import anyio
+import anyio.to_thread
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from workspaces import blobs
+from workspaces.stored_files import preconditions, verification
+from workspaces.stored_files.preconditions import Span
+
+PIECE_BYTES = 2 * 1024 * 1024
+OCTETS = "application/octet-stream"
+PRIVATE = {"Cache-Control": "private, no-cache", "Vary": "Cookie, Authorization, Accept-Encoding"}
+"""For every answer that depends on who asks: it may be stored by its reader alone, and is to be asked for again each time."""
+_verifying = anyio.CapacityLimiter(4)
+"""Threads that may read, or wait for, large files that are not verified yet: the threads of all other requests stay free."""
+
+
+class StoredFileResponse(Response):
+    """A download of one file. The caller has made sure before that whoever asks may have it.
+
+    With `sha256` the file is a blob. A blob that this process has not verified since it last changed is verified while it is
+    sent: its last bytes leave only if the hash of all is right, otherwise the connection ends early. Before a range of it is
+    sent, it is read whole once. Of a file without `sha256`, such as a log that still grows, the first `size` bytes are sent.
+    """
+
+    def __init__(
+        self, path: Path, *, etag: str = "", sha256: str = "", size: int | None = None, filename: str = "",
+        media_type: str = OCTETS, modified_at: datetime | None = None, headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self._path, self._sha256, self._size = path, sha256, size
+        self.status_code, self.background, self.body = 200, None, b""
+        self._etag = etag or f'"{sha256}"'
+        self._modified = preconditions.last_modified(modified_at)
+        told = {"Content-Type": media_type, "ETag": self._etag, "Accept-Ranges": "bytes"}
+        self.init_headers({**PRIVATE, **(headers or {}), **told})
+        del self.headers["content-length"]
+        if self._modified:
+            self.headers["last-modified"] = self._modified
+        if filename:
+            self.headers["content-disposition"] = attachment(filename)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            descriptor, facts = await anyio.to_thread.run_sync(_opened, self._path)
+        except FileNotFoundError:
+            await _refusal(404, "Not found", "The file was deleted a moment ago.")(scope, receive, send)
+            return
+        try:
+            answer = await self._answer(scope, descriptor, facts)
+            await answer(scope, receive, send)
+        finally:
+            os.close(descriptor)
+
+    async def _answer(self, scope: Scope, descriptor: int, facts: os.stat_result) -> Response:
+        method, asked = scope["method"], Headers(scope=scope)
+        refused = preconditions.failed(method, asked, self._etag, self._modified)
+        if refused == preconditions.NOT_MODIFIED:
+            return self._without_content(304)
+        if refused:
+            return _refusal(412, "Precondition failed", "The file is not in the state that the request names; fetch it anew.")
+        size = facts.st_size if self._size is None else self._size
+        spans = preconditions.spans(method, asked, size, self._etag, self._modified)
+        if spans == []:
+            return self._without_content(416, {"Content-Range": f"bytes */{size}"})
+        if method == "HEAD":
+            return self._without_content(200, {"Content-Length": str(size), "Content-Type": self.headers["content-type"]})
+        is_verified = not self._sha256 or verification.is_verified(self._sha256, facts)
+        if spans is None:
+            self.headers["content-length"] = str(size)
+            return _Sending(self, descriptor, [(0, size)], None if is_verified else (self._sha256, facts))
+        if not is_verified:
+            try:
+                await anyio.to_thread.run_sync(blobs.verify_open, descriptor, self._sha256, limiter=_verifying)
+            except blobs.DamagedBlob:
+                return _refusal(500, "Damaged", f"The bytes of this file {blobs.absence(self._sha256)}.")
+        self.status_code = 206
+        return _Sending(self, descriptor, self._parts(spans, size), None)
+
+    def _parts(self, spans: list[Span], size: int) -> list[bytes | Span]:
+        """What is sent for these ranges, in order: bytes as they are, and pieces of the file. Sets the headers for it."""
+        if len(spans) == 1:
+            start, end = spans[0]
+            self.headers["content-range"] = f"bytes {start}-{end - 1}/{size}"
+            self.headers["content-length"] = str(end - start)
+            return [spans[0]]
+        boundary, kind = secrets.token_hex(16), self.headers["content-type"]
+        parts: list[bytes | Span] = []
+        for number, (start, end) in enumerate(spans):
+            lines = [f"--{boundary}", f"Content-Type: {kind}", f"Content-Range: bytes {start}-{end - 1}/{size}", "", ""]
+            parts += [("\r\n" if number else "").encode() + "\r\n".join(lines).encode("latin-1"), (start, end)]
+        parts.append(f"\r\n--{boundary}--\r\n".encode())
+        self.headers["content-type"] = f"multipart/byteranges; boundary={boundary}"
+        total = sum(len(part) if isinstance(part, bytes) else part[1] - part[0] for part in parts)
+        self.headers["content-length"] = str(total)
+        return parts
+
+    def _without_content(self, status: int, more: Mapping[str, str] | None = None) -> Response:
+        left_out = ["content-type", "content-length", *(["content-disposition"] if status == 304 else [])]
+        kept = {name: value for name, value in self.headers.items() if name not in left_out}
+        answer = Response(status_code=status, headers={**kept, **(more or {})})
+        if status == 304:
+            del answer.headers["content-length"]
+        return answer
+
+
+class _Sending(StreamingResponse):
+    """Sends parts of an open file; reads the next piece, and hashes it, while the one before it is sent.
+
+    `expected`: the SHA-256 that the parts together must have, and what the file's state was when it was opened.
+    """
+
+    def __init__(
+        self, head: Response, descriptor: int, parts: list[bytes | Span], expected: tuple[str, os.stat_result] | None
+    ) -> None:
+        self.status_code, self.raw_headers, self.background = head.status_code, head.raw_headers, None
+        self._descriptor, self._parts, self._expected = descriptor, parts, expected
+        self._hash = hashlib.sha256()
+
+    async def stream_response(self, send: Send) -> None:
+        pieces = self._pieces()
+        reading = asyncio.create_task(_next(pieces))
+        begun = False
+        try:
+            while (piece := await reading) is not None:
+                if not begun:
+                    # Not earlier: while nothing of a damaged file has left, the answer can still be an error.
+                    await self._begin(send)
+                    begun = True
+                reading = asyncio.create_task(_next(pieces))
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            if not begun:
+                await self._begin(send)
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except blobs.DamagedBlob:
+            if begun:
+                # There is no other way to tell the client: the answer ends before its Content-Length.
+                raise
+            await self._refuse(send)
+        finally:
+            # The descriptor is closed next: no thread may still read from it.
+            with anyio.CancelScope(shield=True):
+                await asyncio.wait([reading])
+
+    async def _begin(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+
+    async def _refuse(self, send: Send) -> None:
+        sha256 = self._expected[0] if self._expected else ""
+        refusal = _refusal(500, "Damaged", f"The bytes of this file {blobs.absence(sha256)}.")
+        await send({"type": "http.response.start", "status": 500, "headers": refusal.raw_headers})
+        await send({"type": "http.response.body", "body": refusal.body, "more_body": False})
+
+    def _pieces(self) -> Iterator[bytes]:
+        for part in self._parts:
+            if isinstance(part, bytes):
+                yield part
+                continue
+            start, end = part
+            if start == end:
+                self._check()  # an empty file
+            while start < end:
+                piece = os.pread(self._descriptor, min(PIECE_BYTES, end - start), start)
+                start += len(piece)
+                if self._expected:
+                    self._hash.update(piece)
+                if start == end or not piece:
+                    self._check()
+                if not piece:
+                    raise OSError("a stored file became shorter while it was sent")
+                yield piece
+
+    def _check(self) -> None:
+        """Raises DamagedBlob before the last piece of a file leaves whose content is not what its name says."""
+        if not self._expected:
+            return
+        sha256, facts = self._expected
+        if self._hash.hexdigest() == sha256:
+            verification.remember(sha256, facts)
+        else:
+            blobs.verify_open(self._descriptor, sha256)
+            raise blobs.DamagedBlob(f"the stored file {sha256} was read with other bytes than before")
+
+
+def attachment(filename: str) -> str:
+    """The header Content-Disposition of a download under that name."""
+    quoted = quote(filename)
+    return f'attachment; filename="{filename}"' if quoted == filename else f"attachment; filename*=utf-8''{quoted}"
+
+
+def _opened(path: Path) -> tuple[int, os.stat_result]:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    return descriptor, os.fstat(descriptor)
+
+
+async def _next(pieces: Iterator[bytes]) -> bytes | None:
+    return await anyio.to_thread.run_sync(next, pieces, None)
+
+
+def _refusal(status: int, title: str, detail: str) -> JSONResponse:
+    body = {"type": "about:blank", "title": title, "status": status, "detail": detail}
+    return JSONResponse(body, status, headers=PRIVATE, media_type="application/problem+json")

@@ -1,0 +1,198 @@
+"""Files that come in pieces, one writer at a time: the part of an uploader grows under a lock, and becomes a blob when whole.
+
+The lock is an flock on a file beside the part, so it holds between threads and between several web processes. All that is
+said of the part's length is compared under it. The piece that completes a file moves the part first to a name that no
+request knows; there it is written, hashed, sealed and closed before it becomes a blob. Broken off in between, the file
+begins anew; it is never left whole and unpublished.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workspaces import blobs
+from workspaces.stored_files import verification
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
+
+MAX_HASHES = 1000
+LOCK = ".lock"
+_lock = threading.Lock()
+_hashes: OrderedDict[Path, tuple[verification.Identity, _Hash]] = OrderedDict()
+
+
+class Busy(Exception):
+    """Another request writes, or completes, this very file just now."""
+
+
+class WrongOffset(Exception):
+    """The piece does not begin where the part ends."""
+
+    def __init__(self, wanted: int) -> None:
+        super().__init__(f"the next byte wanted is {wanted}")
+        self.wanted = wanted
+
+
+@dataclass(frozen=True)
+class Part:
+    """The unfinished file of one uploader, which is to have this SHA-256 and size."""
+
+    path: Path
+    sha256: str
+    total: int
+
+
+def stored_bytes(path: Path) -> int:
+    """How much of a part is here; 0 for one that is not there."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def append(part: Part, start: int, data: bytes) -> int:
+    """Write the piece; the part's length afterwards. With the last piece the file becomes a blob.
+
+    Raises WrongOffset, Busy, blobs.BlobError for a whole file with another SHA-256 (of which nothing is kept), and OSError,
+    after which the part is as it was before.
+    """
+    with _locked(part.path):
+        stored = stored_bytes(part.path)
+        if stored != start:
+            raise WrongOffset(stored)
+        if start + len(data) < part.total:
+            _grow(part.path, part.path, start, data)
+        else:
+            _complete(part, start, data)
+        return start + len(data)
+
+
+def remove_forgotten(folder: Path, before: float) -> int:
+    """Delete the parts in a folder that nobody has added to since (Unix seconds), and locks without a part; how many parts."""
+    gone = 0
+    for file in folder.glob("*.*"):
+        path = file.with_name(file.name.removesuffix(LOCK))
+        with suppress(Busy, FileNotFoundError), _locked(path):
+            if path.is_file() and path.stat().st_mtime < before:
+                path.unlink()
+                gone += 1
+    return gone
+
+
+def _grow(file: Path, name: Path, start: int, data: bytes) -> _Hash | None:
+    """Write `data` at the end of `file`. The hash of all of it, if that of its beginning is known; it is kept under `name`."""
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        digest = _hash_until_now(name, descriptor)
+        try:
+            _write(descriptor, data, start)
+        except OSError:
+            os.ftruncate(descriptor, start)
+            raise
+        if digest is not None:
+            digest.update(data)
+            blobs.set_time(descriptor)
+            _keep_hash(name, verification.identity(os.fstat(descriptor)), digest)
+        return digest
+    finally:
+        os.close(descriptor)
+
+
+def _complete(part: Part, start: int, data: bytes) -> None:
+    private = blobs.part_path()
+    if start:
+        part.path.rename(private)
+    try:
+        digest = _grow(private, part.path, start, data)
+    except OSError:
+        if start:
+            private.rename(part.path)
+        private.unlink(missing_ok=True)
+        raise
+    with _lock:
+        _hashes.pop(part.path, None)
+    with _removed_at_the_end(private):
+        descriptor = os.open(private, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            sha256 = digest.hexdigest() if digest is not None else verification.sha256_of(descriptor)
+            if sha256 != part.sha256:
+                raise blobs.BlobError(f"the bytes have the SHA-256 {sha256}, not {part.sha256}")
+            blobs.seal(descriptor)
+        finally:
+            os.close(descriptor)
+        blobs.publish(private, part.sha256)
+
+
+@contextmanager
+def _removed_at_the_end(file: Path) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        file.unlink(missing_ok=True)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a part; raises Busy at once where another has it."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = path.with_name(f"{path.name}{LOCK}")
+    descriptor = _lock_file(lock)
+    try:
+        yield
+    finally:
+        if not path.exists():
+            # Nothing is left to lock. Who has opened this file meanwhile sees that it is no longer the one of this name.
+            lock.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _lock_file(lock: Path) -> int:
+    while True:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), lock.stat()):
+                    return descriptor
+        except BlockingIOError as error:
+            os.close(descriptor)
+            raise Busy from error
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _write(descriptor: int, data: bytes, start: int) -> None:
+    rest, at = memoryview(data), start
+    while rest:
+        written = os.pwrite(descriptor, rest, at)
+        rest, at = rest[written:], at + written
+
+
+def _hash_until_now(name: Path, descriptor: int) -> _Hash | None:
+    """The hash of what the file holds, if this process wrote all of it and nobody has changed it since."""
+    facts = os.fstat(descriptor)
+    if facts.st_size == 0:
+        return hashlib.sha256()
+    with _lock:
+        known, digest = _hashes.pop(name, (None, None))
+    # Not by the time of the inode's last change: to rename the file has changed that.
+    return digest if known is not None and known[:4] == verification.identity(facts)[:4] else None
+
+
+def _keep_hash(name: Path, state: verification.Identity, digest: _Hash) -> None:
+    with _lock:
+        _hashes[name] = state, digest
+        while len(_hashes) > MAX_HASHES:
+            _hashes.popitem(last=False)
