@@ -59,6 +59,7 @@ class Hub:
         self.data_dir = data_dir
         self.port = free_port()
         self.url = f"{'https' if 'OPEN' in settings else 'http'}://127.0.0.1:{self.port}"
+        self.browser_url = self.url  # TEMP
         self.settings = {**settings, **({"BROKER_BIND": f"127.0.0.1:{free_port()}"} if "OPEN" in settings else {})}
         self.password = ""
         self.token = ""

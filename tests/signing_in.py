@@ -1,0 +1,21 @@
+"""Signing in to a hub by its page, as a person does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.hub import Hub
+
+
+def sign_in(browser: Any, hub: Hub, name: str = "admin", password: str = "") -> Any:
+    """Signs `name` in and returns what the browser keeps of that: a storage state for further contexts."""
+    context = browser.new_context(base_url=hub.browser_url, ignore_https_errors=True)
+    tab = context.new_page()
+    tab.goto("/sign-in/")
+    tab.fill("input[name=username]", name)
+    tab.fill("input[name=password]", password or hub.password)
+    tab.press("input[name=password]", "Enter")
+    tab.wait_for_url(f"{hub.browser_url}/")
+    kept = context.storage_state()
+    context.close()
+    return kept
