@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import httpx
+
 from tests.hub import Hub
 
 
@@ -19,3 +21,14 @@ def sign_in(browser: Any, hub: Hub, name: str = "admin", password: str = "") -> 
     kept = context.storage_state()
     context.close()
     return kept
+
+
+def page_client(hub: Hub, name: str = "admin", password: str = "") -> httpx.Client:
+    """A program that has signed in by the page, and so keeps a session as a browser does."""
+    client = hub.client("", headers={"Referer": hub.url})
+    client.get("/sign-in/").raise_for_status()
+    token = client.cookies[hub.cookie("csrftoken")]
+    form = {"username": name, "password": password or hub.password, "csrfmiddlewaretoken": token}
+    answer = client.post("/sign-in/", data=form)
+    assert answer.status_code == httpx.codes.FOUND, answer.text
+    return client

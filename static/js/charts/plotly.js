@@ -3,7 +3,9 @@
 
 const OF_AXES = "../../vendor/plotly-cartesian-4.1.1.min.js";
 const ALL_KINDS = "../../plotly/plotly.min.js";
+const RULES = "../../css/plotly.css";
 const asked = new Map();
+let rules = null;
 
 export function plotly() {
   if (!asked.has(OF_AXES) && globalThis.Plotly) return Promise.resolve(globalThis.Plotly);
@@ -17,7 +19,7 @@ export function wholePlotly() {
 
 function fetched(path) {
   if (!asked.has(path)) {
-    asked.set(path, new Promise((resolve, reject) => {
+    asked.set(path, styleSheet().then(() => new Promise((resolve, reject) => {
       const script = document.createElement("script");
       script.src = new URL(path, import.meta.url).href;
       script.onload = () => resolve(globalThis.Plotly);
@@ -26,7 +28,20 @@ function fetched(path) {
         reject(new Error("The charts could not be loaded; reload the page."));
       };
       document.head.append(script);
-    }));
+    })));
   }
   return asked.get(path);
+}
+
+/** Plotly writes its rules into the style sheet of this id, and makes one of its own where there is none, which the content security
+ * policy of our pages refuses. It has to be loaded before Plotly is. */
+function styleSheet() {
+  rules ??= new Promise((resolve) => {
+    const link = document.createElement("link");
+    Object.assign(link, { id: "plotly.js-style-global", rel: "stylesheet", href: new URL(RULES, import.meta.url).href });
+    link.onload = resolve;
+    link.onerror = resolve; // the charts are drawn all the same
+    document.head.append(link);
+  });
+  return rules;
 }
