@@ -1,4 +1,4 @@
-"""A browser that remembers each violation of a page's content security policy, so that every test in a browser can refuse them."""
+"""A browser that remembers each violation of a page's content security policy, so that every test in it can refuse them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 RECORD = """addEventListener("securitypolicyviolation", (event) => {
   const { effectiveDirective, blockedURI, sourceFile, lineNumber, sample, documentURI } = event;
-  window.reportPolicyViolation(`${effectiveDirective} refused ${blockedURI} on ${documentURI} (${sourceFile}:${lineNumber}) ${sample}`);
+  const place = `${documentURI} (${sourceFile}:${lineNumber})`;
+  window.reportPolicyViolation(`${effectiveDirective} refused ${blockedURI} on ${place} ${sample}`);
 }, true);"""
 
 

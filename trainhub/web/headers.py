@@ -1,4 +1,4 @@
-"""The security headers of every answer, whichever part of the hub makes it: Django, the raw routes, MLflow's protocol, static files.
+"""The security headers of every answer, whichever part of the hub makes it: Django, raw routes, MLflow's protocol, static files.
 
 A header that an answer brings along is kept: previews of users' files have a stricter policy of their own.
 """
