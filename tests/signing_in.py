@@ -25,10 +25,10 @@ def sign_in(browser: Any, hub: Hub, name: str = "admin", password: str = "") -> 
 
 def page_client(hub: Hub, name: str = "admin", password: str = "") -> httpx.Client:
     """A program that has signed in by the page, and so keeps a session as a browser does."""
-    client = hub.client("", headers={"Referer": hub.url})
+    client = hub.client("")
     client.get("/sign-in/").raise_for_status()
     token = client.cookies[hub.cookie("csrftoken")]
     form = {"username": name, "password": password or hub.password, "csrfmiddlewaretoken": token}
-    answer = client.post("/sign-in/", data=form)
+    answer = client.post("/sign-in/", data=form, headers={"Referer": hub.url})
     assert answer.status_code == httpx.codes.FOUND, answer.text
     return client

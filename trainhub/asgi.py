@@ -37,6 +37,7 @@ from tracking.mlflow.routes import hot as mlflow_hot  # noqa: E402
 from tracking.mlflow.routes import routes as mlflow_tracking  # noqa: E402
 from trainhub.large_bodies import LargeBodies  # noqa: E402
 from trainhub.static_files import HubStatic  # noqa: E402
+from trainhub.web.browser_address import BrowserAddress  # noqa: E402
 from trainhub.web.headers import AnswerHeaders  # noqa: E402
 from workspaces.scopes import principal_of_scope  # noqa: E402
 
@@ -73,7 +74,7 @@ async def lifespan(app: object) -> AsyncIterator[None]:
 
 front = Starlette(routes=doors, lifespan=lifespan, exception_handlers={HTTPException: refused})
 front.router.redirect_slashes = False
-front.router.default = LargeBodies(cast("ASGIApp", django_application))
+front.router.default = BrowserAddress(LargeBodies(cast("ASGIApp", django_application)))
 sockets = cast("ASGIApp", stack([*job_sockets, *cluster_sockets], principal_of_scope))
 
 
