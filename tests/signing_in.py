@@ -23,6 +23,16 @@ def sign_in(browser: Any, hub: Hub, name: str = "admin", password: str = "") -> 
     return kept
 
 
+def note_dialogs(tab: Any, found: list[str]) -> None:
+    """From now on `found` gets the text of each dialog that a page opens; the dialog is closed."""
+
+    def note(dialog: Any) -> None:
+        found.append(dialog.message)
+        dialog.dismiss()
+
+    tab.on("dialog", note)
+
+
 def page_client(hub: Hub, name: str = "admin", password: str = "") -> httpx.Client:
     """A program that has signed in by the page, and so keeps a session as a browser does."""
     client = hub.client("")

@@ -4,10 +4,12 @@ Browsers may still keep that cookie for 127.0.0.1 and send it to the programs at
 under the cookie's new name. People sign in once more.
 """
 
+from django.apps.registry import Apps
 from django.db import migrations
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
 
-def end_sessions(apps, schema_editor):
+def end_sessions(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
     apps.get_model("sessions", "Session").objects.using(schema_editor.connection.alias).all().delete()
 
 

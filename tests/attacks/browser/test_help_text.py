@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.hub import Hub
-from tests.signing_in import sign_in
+from tests.signing_in import note_dialogs, sign_in
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 MARKUP = '"<svg/onload=alert(document.domain)>"@x.com'
@@ -33,7 +33,7 @@ def test_markup_in_a_mail_address_is_shown_as_text(browser: Any, mail_hub: Hub) 
     context = browser.new_context(base_url=mail_hub.browser_url, storage_state=sign_in(browser, mail_hub))
     tab = context.new_page()
     dialogs: list[str] = []
-    tab.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+    note_dialogs(tab, dialogs)
     tab.goto(f"/settings/notifications/{answer.json()['id']}/")
     help_text = tab.locator(".th-help", has_text="it stays")
     assert MARKUP in help_text.inner_text()

@@ -12,7 +12,7 @@ import pytest
 
 from tests.attacks.browser.hostile import Hostile
 from tests.hub import Hub, eventually
-from tests.signing_in import sign_in
+from tests.signing_in import note_dialogs, sign_in
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 FOREIGN = "[onerror], [onload], a[href^='javascript'], a[href^='data'], img[src='x'], script:not([src]):not([type])"
@@ -48,7 +48,7 @@ def tab(browser: Any, own_module_hub: Hub, person: Any) -> Iterator[Any]:
     found: list[str] = []
     context = browser.new_context(base_url=own_module_hub.browser_url, storage_state=person)
     made = context.new_page()
-    made.on("dialog", lambda dialog: (found.append(dialog.message), dialog.dismiss()))
+    note_dialogs(made, found)
     made.on("pageerror", lambda error: found.append(f"{made.url}: {error.stack}"))
     yield made
     context.close()
