@@ -85,6 +85,7 @@ def test_no_foreign_page_frames_the_hub(page: Any, hub: Hub) -> None:
 
 def test_a_figure_of_each_kind_is_drawn_in_its_frame(page: Any, figures: Logged) -> None:
     """Plotly's strict build: the other one makes code from text for four of these kinds."""
+    page.set_default_timeout(120_000)  # some are drawn by a graphics card that a processor plays
     page.goto(f"/runs/{figures.number}/outputs/?file=scatter.json")
     address = page.locator(".ar-figure").get_attribute("src")
     frame = page.frame_locator(".ar-figure")
