@@ -35,14 +35,14 @@ class Instructions:
 def instructions(token: str) -> Instructions:
     install = _install()
     program = f"{FOLDER}/bin/trainhub-node" if install else "trainhub-node"
-    join = f"{program} join {settings.PUBLIC_URL} --token {token}"
-    if settings.PUBLIC_URL.startswith("http://") and not reaches_only_this_machine():
+    join = f"{program} join {settings.API_URL} --token {token}"
+    if settings.API_URL.startswith("http://") and not reaches_only_this_machine():
         join += " --insecure-http"
     return Instructions(install, join, f"{program} run", bool(settings.HUB_CA))
 
 
 def reaches_only_this_machine() -> bool:
-    return is_loopback(urlsplit(settings.PUBLIC_URL).hostname or "")
+    return is_loopback(urlsplit(settings.API_URL).hostname or "")
 
 
 def _install() -> tuple[str, ...]:
@@ -50,6 +50,6 @@ def _install() -> tuple[str, ...]:
     package = wheel()
     if package is None:
         return ()
-    trusted = f" --trusted-host {urlsplit(settings.PUBLIC_URL).netloc}" if settings.HUB_CA else ""
-    address = f"{settings.PUBLIC_URL}/api/v1/node/wheel/{package.name}#sha256={sha256(package)}"
+    trusted = f" --trusted-host {urlsplit(settings.API_URL).netloc}" if settings.HUB_CA else ""
+    address = f"{settings.API_URL}/api/v1/node/wheel/{package.name}#sha256={sha256(package)}"
     return (f"python3 -m venv {FOLDER}", f"{FOLDER}/bin/pip install --quiet{trusted} '{address}'")

@@ -52,7 +52,7 @@ def claim(  # noqa: PLR0917 - the claim as it comes over the wire
     try:
         with transaction.atomic():
             part = _take(node, run_id, attempt, nonce, planning.usable([int(port) for port in ports]))
-            return _order(part, hub_url or settings.PUBLIC_URL)
+            return _order(part, hub_url or settings.API_URL)
     except SpecError as error:
         # What was right when it was submitted no longer is: an interpreter that the node does not have any more.
         end(run_id, attempt, Reason.LAUNCH_FAILED, {"node": node.name, "detail": error.message})

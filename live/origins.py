@@ -20,21 +20,28 @@ def header(scope: Mapping[str, Any], name: str) -> str:
 def same_origin(scope: Mapping[str, Any]) -> bool:
     """The Origin is the host that was asked, or one of CSRF_TRUSTED_ORIGINS. Without an Origin: no.
 
-    The scheme is not compared: behind a TLS proxy the hub itself sees plain HTTP.
+    The hub itself sees plain HTTP behind a proxy that speaks TLS, so the scheme of the request says nothing. But where
+    PUBLIC_URL says that people reach this host by TLS, a page at the same host without TLS is another's.
     """
     origin = header(scope, "origin")
     if not origin:
         return False
     if origin in settings.CSRF_TRUSTED_ORIGINS:
         return True
-    asked = _address(f"{origin.partition(':')[0]}://{header(scope, 'host')}")
+    scheme, host = origin.partition(":")[0], header(scope, "host")
+    public = urlsplit(settings.PUBLIC_URL)
+    if public.scheme == "https" and scheme != "https" and host == public.netloc:
+        return False
+    asked = _address(f"{scheme}://{host}")
     return asked is not None and _address(origin) == asked
 
 
 def _address(url: str) -> tuple[str, int] | None:
-    """Host and port; None for what is no address of a web server."""
+    """Host and port; None for what is no address of a web server, with nothing before or behind these."""
     try:
         parts = urlsplit(url)
+        if "@" in parts.netloc or parts.path or parts.query or parts.fragment:
+            return None
         return (parts.hostname, parts.port or DEFAULT_PORTS[parts.scheme]) if parts.hostname else None
     except (ValueError, KeyError):
         return None

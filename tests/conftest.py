@@ -15,6 +15,8 @@ from django.conf import settings
 
 from tests.hub import PROJECT, Hub
 from tests.people import contributor, owner, stranger, viewer, workspace  # noqa: F401 - fixtures
+from tests.signing_in import sign_in
+from tests.violations import WatchedBrowser
 from trainhub.up import valkey as embedded
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -107,30 +109,33 @@ def browser() -> Iterator[Any]:
     found = next((path for name in CHROMIUM if (path := shutil.which(name))), None)
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        yield chromium
+        yield WatchedBrowser(chromium)
         chromium.close()
+
+
+@pytest.fixture(autouse=True)
+def _no_policy_violation(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fails each test in a browser on whose pages the content security policy had to refuse something."""
+    if "browser" not in request.fixturenames:
+        yield
+        return
+    watched = request.getfixturevalue("browser")
+    yield
+    violations = watched.take_violations()
+    assert not violations, "\n".join(violations)
 
 
 @pytest.fixture(scope="session")
 def signed_in(browser: Any, hub: Hub) -> Any:
     """What a browser keeps once the owner of `hub` has signed in."""
-    context = browser.new_context(base_url=hub.url)
-    tab = context.new_page()
-    tab.goto("/sign-in/")
-    tab.fill("input[name=username]", "admin")
-    tab.fill("input[name=password]", hub.password)
-    tab.press("input[name=password]", "Enter")
-    tab.wait_for_url(f"{hub.url}/")
-    kept = context.storage_state()
-    context.close()
-    return kept
+    return sign_in(browser, hub)
 
 
 @pytest.fixture
 def page(browser: Any, hub: Hub, signed_in: Any) -> Iterator[Any]:
     """A tab signed in as the owner of `hub`, at 1440 px, with its first page."""
     window = {"width": 1440, "height": 900}
-    context = browser.new_context(base_url=hub.url, viewport=window, accept_downloads=True, storage_state=signed_in)
+    context = browser.new_context(base_url=hub.browser_url, viewport=window, accept_downloads=True, storage_state=signed_in)
     tab = context.new_page()
     tab.goto("/")
     yield tab

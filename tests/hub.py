@@ -19,10 +19,12 @@ import httpx
 from tests import migrated
 from tests.caching import CACHE
 from trainhub.up.children import end_with_parent
+from trainhub.web import cookies
 
 PROJECT = Path(__file__).resolve().parent.parent
 OURS = re.compile(
-    r"(TRAINHUB_|DJANGO_|DATA_DIR|NODE_|SECRET_KEY|DATABASE|REDIS|BROKER|RABBITMQ|BIND|OPEN$|TLS|PUBLIC_URL|ALLOWED|RUN_AS)"
+    r"(TRAINHUB_|DJANGO_|DATA_DIR|NODE_|SECRET_KEY|DATABASE|REDIS|BROKER|RABBITMQ|BIND|OPEN$|TLS|PUBLIC_URL|API_URL|HSTS|ALLOWED"
+    r"|RUN_AS)"
 )
 FINAL = ("Completed", "Failed", "Canceled")
 PASSWORD = re.compile(r"admin with the password (\S+)")
@@ -59,6 +61,7 @@ class Hub:
         self.data_dir = data_dir
         self.port = free_port()
         self.url = f"{'https' if 'OPEN' in settings else 'http'}://127.0.0.1:{self.port}"
+        self.browser_url = self.url if "OPEN" in settings else f"http://trainhub.localhost:{self.port}"
         self.settings = {**settings, **({"BROKER_BIND": f"127.0.0.1:{free_port()}"} if "OPEN" in settings else {})}
         self.password = ""
         self.token = ""
@@ -75,6 +78,10 @@ class Hub:
             "TRAINHUB_NODE_CACHE": str(CACHE / "node"),
         }
         return {**kept, **own, **self.settings}
+
+    def cookie(self, name: str) -> str:
+        """The name under which a browser keeps this hub's cookie `name` (sessionid, csrftoken)."""
+        return cookies.name(name, self.browser_url)
 
     def start(self) -> Hub:
         if not self.is_new and "DATABASE_URL" not in self.settings:

@@ -10,6 +10,8 @@ _data = Path(tempfile.mkdtemp(prefix="trainhub-test-"))
 for _name in (
     "BIND",
     "PUBLIC_URL",
+    "API_URL",
+    "HSTS_SECONDS",
     "ALLOWED_HOSTS",
     "SECRET_KEY_FILE",
     "REDIS_URL_FILE",
@@ -41,4 +43,4 @@ from trainhub.settings import DATABASES  # noqa: E402
 
 DATABASES["default"]["TEST"] = {"NAME": str(_data / "test.sqlite3")} if not os.environ["DATABASE_URL"] else {}
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-ALLOWED_HOSTS = ["testserver", "localhost", "127.0.0.1"]
+ALLOWED_HOSTS = ["testserver", "localhost", "127.0.0.1", "trainhub.localhost"]

@@ -22,6 +22,10 @@ NODE_TOKEN_FILE = DATA_DIR / "node-token"
 LOGS = DATA_DIR / "logs"
 TLS_DIR = DATA_DIR / "tls"
 NODE_WHEELS = DATA_DIR / "wheels"
+BROWSER_HOST = "trainhub.localhost"
+"""Browsers know each name below localhost as their own machine, so this one keeps the cookies of a hub that only this machine
+reaches apart from those of the programs at its other ports, which people visit as 127.0.0.1 or localhost."""
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 ANY_ADDRESS = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, never bound by itself
 
 
@@ -102,21 +106,29 @@ def certificate_hosts() -> list[str]:
 def agent_url() -> str:
     """How this machine's own agent reaches the hub: by a name that the certificate holds."""
     shown = certificate()
-    return public_url() if shown is not None and shown.ca is None else bind().local_url
+    return api_url() if shown is not None and shown.ca is None else bind().local_url
 
 
 def public_url() -> str:
-    """PUBLIC_URL without a slash at its end; where none is given, the address that reaches the hub from as far as it listens."""
-    value = env.text("PUBLIC_URL", "").rstrip("/")
-    if not value:
-        host, port = bind()
-        if is_open() and host in ANY_ADDRESS:
-            return f"{_scheme()}://{bracketed(outer_address() or socket.gethostname())}:{port}"
-        return bind().local_url
-    parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path:
-        raise env.EnvError(f"PUBLIC_URL={value} must be like https://trainhub.example.org, without a path")
-    return value
+    """How people's browsers reach the hub: PUBLIC_URL, or an address that reaches it from as far as it listens."""
+    given = _checked_url("PUBLIC_URL", env.text("PUBLIC_URL", ""))
+    if not given and bind().host in LOOPBACK and not is_open():
+        return f"{_scheme()}://{BROWSER_HOST}:{bind().port}"
+    return given or _listening_url()
+
+
+def api_url() -> str:
+    """How programs reach the hub, such as nodes and MLflow's clients: API_URL, or PUBLIC_URL where programs find its host too."""
+    given = _checked_url("API_URL", env.text("API_URL", ""))
+    if is_for_browsers_only(given):
+        raise env.EnvError(f"API_URL={given} names a host that programs often do not find; use {bind().local_url}")
+    public = _checked_url("PUBLIC_URL", env.text("PUBLIC_URL", ""))
+    return given or (public if public and not is_for_browsers_only(public) else _listening_url())
+
+
+def is_for_browsers_only(url: str) -> bool:
+    """Whether the host of `url` is a name below localhost: browsers know these by themselves, programs look them up in vain."""
+    return (urlsplit(url).hostname or "").endswith(".localhost")
 
 
 def known_public_url() -> str:
@@ -126,9 +138,16 @@ def known_public_url() -> str:
     return services().get("public_url") or public_url()
 
 
+def known_api_url() -> str:
+    """Like `api_url`, but a command that is given no address asks the TrainHub that runs."""
+    if any(env.text(name, "") for name in ("API_URL", "PUBLIC_URL", "BIND")):
+        return api_url()
+    return services().get("api_url") or api_url()
+
+
 def own_hosts() -> list[str]:
     """The host names and addresses under which this hub may be asked without further setting."""
-    hosts = {"localhost", "127.0.0.1", "[::1]", urlsplit(public_url()).hostname or ""}
+    hosts = {"localhost", "127.0.0.1", "[::1]", *(urlsplit(url).hostname or "" for url in (public_url(), api_url()))}
     host = bind().host
     hosts |= {socket.gethostname(), addresses.in_use()} if host in ANY_ADDRESS else {host}
     if is_open() and host in ANY_ADDRESS:
@@ -211,6 +230,23 @@ def _of_kind(name: str, url: str, kinds: tuple[str, ...]) -> str:
 def bracketed(host: str) -> str:
     """As a part of an address: an IPv6 address needs brackets there."""
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
+
+
+def _checked_url(name: str, given: str) -> str:
+    """The address `given` in the variable `name`, without a slash at its end; "" where none is given."""
+    value = given.rstrip("/")
+    parts = urlsplit(value)
+    if value and (parts.scheme not in ("http", "https") or not parts.hostname or parts.path):
+        raise env.EnvError(f"{name}={value} must be like https://trainhub.example.org, without a path")
+    return value
+
+
+def _listening_url() -> str:
+    """An address that reaches the hub from as far as it listens."""
+    host, port = bind()
+    if is_open() and host in ANY_ADDRESS:
+        return f"{_scheme()}://{bracketed(outer_address() or socket.gethostname())}:{port}"
+    return bind().local_url
 
 
 def _bind(name: str, value: str) -> Bind:

@@ -7,6 +7,7 @@ from typing import Any
 import dj_database_url
 
 from trainhub import __version__, env, mail, places
+from trainhub.web import cookies
 
 BASE_DIR = places.BASE_DIR
 DATA_DIR = places.DATA_DIR
@@ -15,15 +16,19 @@ TRAINHUB_VERSION = __version__
 LOG_LEVEL = places.LOG_LEVEL
 
 PUBLIC_URL = places.known_public_url()
+API_URL = places.known_api_url()
 BEHIND_TLS = PUBLIC_URL.startswith("https://")
 SECRET_KEY = places.secret_key()
 ALLOWED_HOSTS = [*env.words("ALLOWED_HOSTS"), *places.own_hosts()]
 CSRF_TRUSTED_ORIGINS = [*env.words("CSRF_TRUSTED_ORIGINS"), *([PUBLIC_URL] if BEHIND_TLS else [])]
 SESSION_COOKIE_SECURE = BEHIND_TLS
 CSRF_COOKIE_SECURE = BEHIND_TLS
+SESSION_COOKIE_NAME = cookies.name("sessionid", PUBLIC_URL)
+CSRF_COOKIE_NAME = cookies.name("csrftoken", PUBLIC_URL)
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_AGE = env.integer("SESSION_DAYS", 14, least=1) * 86400
 SECURE_REFERRER_POLICY = "same-origin"
+HSTS_SECONDS = env.integer("HSTS_SECONDS", 365 * 86400, least=0)
 
 NODE_UNREACHABLE_AFTER = env.number("NODE_UNREACHABLE_AFTER", 10, least=1)
 NODE_LOST_AFTER = env.number("NODE_LOST_AFTER", 60, least=1)

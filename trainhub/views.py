@@ -7,11 +7,11 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpResponse
 from django.shortcuts import render
 from drf_spectacular.generators import SchemaGenerator
 
-from trainhub import places
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
 
@@ -33,7 +33,7 @@ class Operation:
 @needs(Role.VIEWER)
 def api_page(request: WorkspaceRequest) -> HttpResponse:
     groups = [(area, list(found)) for area, found in groupby(operations(), key=lambda operation: operation.area)]
-    return render(request, "trainhub/api.html", {"groups": groups, "base": places.public_url()})
+    return render(request, "trainhub/api.html", {"groups": groups, "base": settings.API_URL})
 
 
 @lru_cache(maxsize=1)

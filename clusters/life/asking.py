@@ -70,8 +70,8 @@ def _call(machine: ProvidedMachine, verb: str, question: dict[str, Any], secrets
 def _offer(machine: ProvidedMachine, token: str) -> dict[str, Any]:
     cluster = machine.cluster
     return {
-        "hub_url": settings.PUBLIC_URL, "join_token": token, "ca_fingerprint": ca_fingerprint(),
-        "insecure_http": settings.PUBLIC_URL.startswith("http://") and not reaches_only_this_machine(),
+        "hub_url": settings.API_URL, "join_token": token, "ca_fingerprint": ca_fingerprint(),
+        "insecure_http": settings.API_URL.startswith("http://") and not reaches_only_this_machine(),
         "gpus": cluster.node_gpus, "gpu_model": cluster.node_gpu_model, "slots": cluster.node_slots,
         "low_priority": cluster.low_priority,
     }

@@ -150,10 +150,9 @@ async def body(request: Request, most: int) -> bytes:
 
 
 def hub_url(request: Request) -> str:
-    """How who asks reaches the hub: as they have just done. Behind a proxy only PUBLIC_URL knows that it was by TLS."""
-    public = urlsplit(settings.PUBLIC_URL)
-    scheme = public.scheme if request.url.netloc == public.netloc else request.url.scheme
-    return f"{scheme}://{request.url.netloc}"
+    """How who asks reaches the hub: as they have just done. Only PUBLIC_URL and API_URL know that a proxy spoke TLS."""
+    known = {urlsplit(url).netloc: urlsplit(url).scheme for url in (settings.PUBLIC_URL, settings.API_URL)}
+    return f"{known.get(request.url.netloc, request.url.scheme)}://{request.url.netloc}"
 
 
 def integer(request: Request, name: str, default: int, *, most: int = 2**62) -> int:

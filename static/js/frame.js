@@ -45,7 +45,7 @@ mount("elapsed", (element) => {
   return eachSecond(() => {
     const seconds = Math.max(0, (Date.now() - since) / 1000);
     element.textContent = duration(seconds);
-    if (part) part.style.flexGrow = Math.max(1, Math.round(seconds * 1000));
+    part?.style.setProperty("--share", Math.max(1, Math.round(seconds * 1000)));
   });
 });
 

@@ -172,7 +172,7 @@ class TestNodeToken:
         out = io.StringIO()
         call_command("node", "token", "beta", cluster="gpus", stdout=out, stderr=io.StringIO())
         token, *rest = out.getvalue().splitlines()
-        assert f"trainhub-node join {settings.PUBLIC_URL} --token {token}" in rest[-1]
+        assert f"trainhub-node join {settings.API_URL} --token {token}" in rest[-1]
         joined = join(token, "", "box.lan")
         assert (joined.node.name, joined.node.cluster.name) == ("beta", "gpus")
         assert node_of_token(joined.token) == joined.node

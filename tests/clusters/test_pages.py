@@ -130,7 +130,7 @@ class TestAddMachine:
     def test_says_when_other_machines_cannot_reach_this_hub(self, settings: Settings) -> None:
         browser = client_of(make_operator())
         assert "OPEN=1" in text_of(browser, "/clusters/add/")
-        settings.PUBLIC_URL = "https://10.0.0.1:8000"
+        settings.API_URL = "https://10.0.0.1:8000"
         assert "OPEN=1" not in text_of(browser, "/clusters/add/")
 
     @pytest.mark.parametrize(("cluster", "name"), [("", "gpu-b"), ("a b", ""), ("gang", "gpu/b"), ("gang", "x" * 51)])

@@ -46,13 +46,13 @@ def exported(runs: Runs, model: str, **options: Any) -> dict[str, Any]:
 
 def page(runs: Runs, browser: Any, address: str) -> str:
     """What a person reads there."""
-    context = browser.new_context(base_url=runs.hub.url)
+    context = browser.new_context(base_url=runs.hub.browser_url)
     tab = context.new_page()
     tab.goto(f"/sign-in/?next={address}")
     tab.fill("input[name=username]", "admin")
     tab.fill("input[name=password]", runs.hub.password)
     tab.press("input[name=password]", "Enter")
-    tab.wait_for_url(f"{runs.hub.url}{address}")
+    tab.wait_for_url(f"{runs.hub.browser_url}{address}")
     text: str = tab.inner_text("main")
     context.close()
     return text

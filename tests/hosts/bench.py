@@ -133,7 +133,7 @@ class Hosts:
     def page_of(self, number: int) -> str:
         """The run's page as the owner sees it."""
         with self.hub.client("") as browser:
-            token = browser.get("/sign-in/").cookies["csrftoken"]
+            token = browser.get("/sign-in/").cookies[self.hub.cookie("csrftoken")]
             data = {"username": "admin", "password": self.hub.password, "csrfmiddlewaretoken": token}
             browser.post("/sign-in/", data=data, headers={"Referer": self.hub.url})
             return browser.get(f"/runs/{number}/").text

@@ -31,13 +31,14 @@ class TestPages:
     @pytest.fixture
     def tab(self, browser: Any, gpus: Hosts) -> Iterator[Any]:
         """A page of the hub's owner."""
-        context = browser.new_context(base_url=gpus.hub.url, ignore_https_errors=True, viewport={"width": 1440, "height": 1000})
+        window = {"width": 1440, "height": 1000}
+        context = browser.new_context(base_url=gpus.hub.browser_url, ignore_https_errors=True, viewport=window)
         tab = context.new_page()
         tab.goto("/sign-in/")
         tab.fill("input[name=username]", "admin")
         tab.fill("input[name=password]", gpus.hub.password)
         tab.press("input[name=password]", "Enter")
-        tab.wait_for_url(f"{gpus.hub.url}/")
+        tab.wait_for_url(f"{gpus.hub.browser_url}/")
         yield tab
         context.close()
 

@@ -122,11 +122,11 @@ ZIPS = {
 class Wizard:
     """The pages as a browser without scripts uses them."""
 
-    def __init__(self, browser: httpx.Client) -> None:
-        self.browser = browser
+    def __init__(self, hub: Hub, browser: httpx.Client) -> None:
+        self.hub, self.browser = hub, browser
 
     def post(self, path: str, typed: dict[str, str] | None = None, **more: Any) -> httpx.Response:
-        token = self.browser.cookies["csrftoken"]
+        token = self.browser.cookies[self.hub.cookie("csrftoken")]
         return self.browser.post(path, data={"csrfmiddlewaretoken": token, **(typed or {})}, **more)
 
     def upload(self, content: bytes) -> httpx.Response:
@@ -141,7 +141,7 @@ class Wizard:
 def wizard(hub: Hub) -> Iterator[Wizard]:
     with hub.client("") as browser:
         browser.get("/sign-in/")
-        found = Wizard(browser)
+        found = Wizard(hub, browser)
         assert found.post("/sign-in/", {"username": "admin", "password": hub.password}).status_code == 302
         yield found
 

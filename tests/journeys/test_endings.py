@@ -84,7 +84,7 @@ def test_one_failed_rank_ends_the_gang_and_the_page_leads_with_it(runs: Runs) ->
 def page_of(runs: Runs, number: int) -> str:
     with runs.hub.client("") as browser:
         form = browser.get("/sign-in/")
-        token = form.cookies["csrftoken"]
+        token = form.cookies[runs.hub.cookie("csrftoken")]
         data = {"username": "admin", "password": runs.hub.password, "csrfmiddlewaretoken": token}
         assert browser.post("/sign-in/", data=data).status_code == 302
         return browser.get(f"/runs/{number}/").text

@@ -29,7 +29,7 @@ print(session.session_key)
 
 def browser_of(hub: Hub, name: str, role: str) -> httpx.Client:
     key = hub.manage("shell", "-c", SIGN_IN.format(name=name, role=role)).stdout.split()[-1]
-    return hub.client("", cookies={"sessionid": key})
+    return hub.client("", cookies={hub.cookie("sessionid"): key})
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_nobody_is_asked_to_sign_in_on_pages_and_refused_elsewhere(hub: Hub, run
 def test_sockets_of_a_run_are_closed_to_outsiders(hub: Hub, run: dict[str, object], name: str, role: str) -> None:
     headers = {"Origin": hub.url}
     if role:
-        headers["Cookie"] = f"sessionid={browser_of(hub, name, role).cookies['sessionid']}"
+        headers["Cookie"] = f"{hub.cookie('sessionid')}={browser_of(hub, name, role).cookies[hub.cookie('sessionid')]}"
     for path in (f"/ws/runs/{run['id']}/", "/ws/runs/", "/ws/nodes/"):
         with pytest.raises(InvalidStatus), connect(f"{hub.url.replace('http', 'ws', 1)}{path}", additional_headers=headers):
             pass
@@ -76,7 +76,8 @@ def test_a_viewer_looks_but_does_not_act(hub: Hub, run: dict[str, object]) -> No
         assert viewer.get(f"/runs/{run['number']}/").status_code == httpx.codes.OK
         assert viewer.get(f"/api/v1/runs/{run['id']}/logs/70_driver_log.txt").status_code == httpx.codes.OK
         assert viewer.get("/runs/new/").status_code == httpx.codes.FORBIDDEN
-        token = viewer.get("/settings/").cookies.get("csrftoken") or viewer.cookies["csrftoken"]
+        viewer.get("/settings/")
+        token = viewer.cookies[hub.cookie("csrftoken")]
         headers = {"X-CSRFToken": token, "Origin": hub.url}
         refused = viewer.post("/api/v1/runs/", json=example_spec("hello"), headers=headers)
         assert refused.status_code == httpx.codes.FORBIDDEN

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from asgiref.testing import ApplicationCommunicator
+from django.conf import settings
 from django.urls import path
 
 from live.consumers import TopicConsumer
@@ -75,7 +76,7 @@ def with_token(token: str) -> list[tuple[bytes, bytes]]:
 
 
 def with_session(key: str, *headers: tuple[bytes, bytes]) -> list[tuple[bytes, bytes]]:
-    return [HOST, (b"cookie", f"theme=dark; sessionid={key}".encode()), *headers]
+    return [HOST, (b"cookie", f"theme=dark; {settings.SESSION_COOKIE_NAME}={key}".encode()), *headers]
 
 
 def unopened(run: str, headers: list[tuple[bytes, bytes]], query: str = "") -> Watcher:

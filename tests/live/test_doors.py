@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from channels.db import database_sync_to_async
+from django.conf import settings
 
 from live.origins import same_origin
 from live.publish import apublish
@@ -25,7 +26,7 @@ def vera() -> User:
 
 
 def session_of(user: User) -> str:
-    return client_of(user).cookies["sessionid"].value
+    return client_of(user).cookies[settings.SESSION_COOKIE_NAME].value
 
 
 async def is_refused(run: str, headers: list[tuple[bytes, bytes]]) -> bool:
@@ -85,7 +86,7 @@ class TestOpenSocket:
 
     async def test_closes_when_its_session_is_signed_out(self, vera: User) -> None:
         client = await database_sync_to_async(client_of)(vera)
-        watcher = await opened("a", with_session(client.cookies["sessionid"].value, ORIGIN))
+        watcher = await opened("a", with_session(client.cookies[settings.SESSION_COOKIE_NAME].value, ORIGIN))
         await database_sync_to_async(client.post)("/sign-out/")
         assert await watcher.is_closed_with() == 4403
 
@@ -106,14 +107,14 @@ def asked(method: str, *headers: tuple[bytes, bytes]) -> dict[str, Any]:
 
 class TestPrincipalOfScope:
     async def test_a_cookie_alone_may_read_but_not_write(self, vera: User) -> None:
-        cookie = (b"cookie", f"sessionid={await database_sync_to_async(session_of)(vera)}".encode())
+        cookie = (b"cookie", f"{settings.SESSION_COOKIE_NAME}={await database_sync_to_async(session_of)(vera)}".encode())
         assert await principal_of_scope(asked("GET", cookie)) is not None
         assert await principal_of_scope(asked("PUT", cookie)) is None
         assert await principal_of_scope(asked("PUT", cookie, FOREIGN)) is None
         assert await principal_of_scope(asked("PUT", cookie, ORIGIN)) is not None
 
     async def test_a_wrong_token_is_not_rescued_by_a_good_cookie(self, vera: User) -> None:
-        cookie = (b"cookie", f"sessionid={await database_sync_to_async(session_of)(vera)}".encode())
+        cookie = (b"cookie", f"{settings.SESSION_COOKIE_NAME}={await database_sync_to_async(session_of)(vera)}".encode())
         assert await principal_of_scope(asked("GET", cookie, (b"authorization", b"Bearer th_wrong"))) is None
 
     async def test_ends_with_membership_and_token(self, vera: User) -> None:

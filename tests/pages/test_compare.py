@@ -144,10 +144,10 @@ class TestRelations:
         tab.on("request", lambda request: asked.append(request.url))
         opened(tab, runs)
         drawn(tab, "eval/loss")
-        assert not [url for url in asked if url.endswith("plotly/plotly.min.js")]
+        assert not [url for url in asked if url.endswith("vendor/plotly-strict-4.1.1.min.js")]
         tab.locator("[data-section=relations] > summary").click()
         tab.locator("[data-part=parallel] .parcoords").first.wait_for()
-        assert [url for url in asked if url.endswith("plotly/plotly.min.js")]
+        assert [url for url in asked if url.endswith("vendor/plotly-strict-4.1.1.min.js")]
 
 
 def test_a_run_that_goes_on_moves_while_it_is_compared(tab: Any, hub: Hub, runs: list[Logged]) -> None:

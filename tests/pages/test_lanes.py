@@ -48,7 +48,7 @@ class TestLanes:
     def test_a_rank_that_runs_has_an_open_end(self, who: Principal) -> None:
         _, run = running(who)
         assert lane(run, LOGS[0])["bar"][1] is None
-        assert "--b: var(--now)" in page(run)
+        assert " b:var(--now)" in page(run)
 
     def test_the_first_failure_is_marked_on_all(self, who: Principal) -> None:
         run = failed(who)

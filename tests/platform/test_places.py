@@ -40,17 +40,59 @@ class TestHosts:
         monkeypatch.delenv("PUBLIC_URL", raising=False)
         monkeypatch.delenv("BIND", raising=False)
         monkeypatch.setattr(places, "SERVICES_FILE", tmp_path / "services.json")
-        assert places.known_public_url() == "http://127.0.0.1:8000"
-        places.SERVICES_FILE.write_text(json.dumps({"public_url": "http://127.0.0.1:8790"}))
-        assert places.known_public_url() == "http://127.0.0.1:8790"
+        assert places.known_public_url() == "http://trainhub.localhost:8000"
+        assert places.known_api_url() == "http://127.0.0.1:8000"
+        told = {"public_url": "http://trainhub.localhost:8790", "api_url": "http://127.0.0.1:8790"}
+        places.SERVICES_FILE.write_text(json.dumps(told))
+        assert (places.known_public_url(), places.known_api_url()) == (told["public_url"], told["api_url"])
         monkeypatch.setenv("BIND", "127.0.0.1:9000")
-        assert places.known_public_url() == "http://127.0.0.1:9000"
+        assert places.known_public_url() == "http://trainhub.localhost:9000"
+        assert places.known_api_url() == "http://127.0.0.1:9000"
 
     @pytest.mark.parametrize("text", ["hub.example.org", "ftp://hub", "https://hub/path"])
     def test_a_public_url_that_is_none_is_refused(self, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
         monkeypatch.setenv("PUBLIC_URL", text)
         with pytest.raises(env.EnvError, match="PUBLIC_URL="):
             places.public_url()
+
+
+class TestAddressForPrograms:
+    """S15: browsers get a host name whose cookies no other port sees; programs, which often do not find it, an address."""
+
+    @pytest.mark.parametrize(("bind", "public", "api"), [
+        ("127.0.0.1:8000", "http://trainhub.localhost:8000", "http://127.0.0.1:8000"),
+        ("localhost:8000", "http://trainhub.localhost:8000", "http://localhost:8000"),
+        ("[::1]:8000", "http://trainhub.localhost:8000", "http://[::1]:8000"),
+        ("127.0.0.2:8000", "http://127.0.0.2:8000", "http://127.0.0.2:8000"),
+        ("0.0.0.0:8000", "http://127.0.0.1:8000", "http://127.0.0.1:8000"),
+    ])  # fmt: skip
+    def test_only_a_hub_of_this_machine_alone_has_two(
+        self, monkeypatch: pytest.MonkeyPatch, bind: str, public: str, api: str
+    ) -> None:
+        monkeypatch.setenv("BIND", bind)
+        assert (places.public_url(), places.api_url()) == (public, api)
+
+    @pytest.mark.parametrize(("given", "api"), [
+        ({"PUBLIC_URL": "https://hub.example.org"}, "https://hub.example.org"),
+        ({"PUBLIC_URL": "http://mine.localhost:8000"}, "http://127.0.0.1:8000"),
+        ({"PUBLIC_URL": "http://mine.localhost:8000", "API_URL": "http://10.0.0.1:8000"}, "http://10.0.0.1:8000"),
+        ({"PUBLIC_URL": "https://hub.example.org", "API_URL": "https://api.example.org/"}, "https://api.example.org"),
+    ])  # fmt: skip
+    def test_is_the_one_for_browsers_unless_only_they_find_it(
+        self, monkeypatch: pytest.MonkeyPatch, given: dict[str, str], api: str
+    ) -> None:
+        for name, value in given.items():
+            monkeypatch.setenv(name, value)
+        assert places.api_url() == api
+
+    def test_is_never_a_name_below_localhost(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("API_URL", "http://trainhub.localhost:8000")
+        with pytest.raises(env.EnvError, match=r"API_URL=.* use http://127\.0\.0\.1:8000"):
+            places.api_url()
+
+    def test_both_are_answered_to(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("API_URL", "http://api.example.org")
+        assert {"trainhub.localhost", "api.example.org", "127.0.0.1"} <= set(places.own_hosts())
 
 
 class TestOpen:

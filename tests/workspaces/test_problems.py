@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.http import Http404
 from django.test import Client
 from django.urls import include, path
@@ -84,7 +85,7 @@ class TestWhoAsks:
         client = client_of(contributor, csrf=True)
         answer = client.post("/api/v1/probe/spec/")
         assert (answer.status_code, "CSRF" in problem(answer)["detail"]) == (403, True)
-        client.cookies["csrftoken"] = "a" * 32
+        client.cookies[settings.CSRF_COOKIE_NAME] = "a" * 32
         assert client.post("/api/v1/probe/spec/", headers={"X-CSRFToken": "a" * 32}).status_code == 400
 
     def test_a_one_time_password_opens_nothing(self, viewer: User) -> None:

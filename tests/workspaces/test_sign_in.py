@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from django.conf import settings
 from django.core.cache import cache
 from django.http.response import HttpResponseBase
 from django.test import Client
@@ -53,7 +54,7 @@ class TestSignIn:
         with_password(stranger)
         client = Client()
         assert b"Ask an owner to add you" in sign_in(client, "stan", PASSWORD).getvalue()
-        assert "sessionid" not in client.cookies
+        assert settings.SESSION_COOKIE_NAME not in client.cookies
 
     def test_needs_the_csrf_token(self, viewer: User) -> None:
         with_password(viewer)

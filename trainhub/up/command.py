@@ -80,6 +80,8 @@ def _start(supervisor: Supervisor, lock: int, notice: str, started: float, as_de
     if not _first_answer(supervisor):
         return
     say(f"TrainHub is ready after {time.monotonic() - started:.1f} s: {places.public_url()}")
+    if places.is_for_browsers_only(places.public_url()):
+        say(f"Programs reach it at {places.api_url()}.")
     say(notice)
     if as_demo:
         say(demo.notice())
@@ -93,7 +95,8 @@ def _publish_services(own: valkey.Valkey | None) -> None:
     """Tell the children, and other manage.py commands, where the services are."""
     redis = own.url if own else places.redis_url()
     broker = places.given_broker_url() or places.broker_of(redis)
-    facts = {"redis_url": redis, "broker_url": broker, "hub_url": places.bind().local_url, "public_url": places.public_url()}
+    facts = {"redis_url": redis, "broker_url": broker, "hub_url": places.bind().local_url}
+    facts |= {"public_url": places.public_url(), "api_url": places.api_url()}
     tcp, shown = places.broker_bind(), places.certificate()
     if own is not None and tcp is not None and not places.given_broker_url():
         facts["node_broker_url"] = f"redis://{places.bracketed(tcp.host or '0.0.0.0')}:{tcp.port}/0"  # noqa: S104

@@ -126,7 +126,7 @@ class Relations {
       type: values.some((value) => typeof value === "string") ? "category" : "linear", automargin: true,
     });
     const traces = this.runs.map(({ number, name }, place) => ({
-      type: "scatter", mode: "markers", x: [x.values[place]], y: [y.values[place]], name: `${number} · ${name}`,
+      type: "scatter", mode: "markers", x: [shownValue(x.values[place])], y: [shownValue(y.values[place])], name: `${number} · ${name}`,
       marker: { color: this.colors[place].color, size: 11, symbol: this.colors[place].dash === "solid" ? "circle" : "circle-open" },
       hovertemplate: `${escaped(`${number} · ${name}`)}<br>${escaped(x.label)} %{x}<br>${escaped(y.label)} %{y}<extra></extra>`,
     }));
@@ -169,6 +169,11 @@ function cut(text) {
 /** As words along an axis of parallel coordinates are read: as they are. */
 function shortened(text) {
   return text.length > MOST_TEXT ? `${text.slice(0, MOST_TEXT - 1)}…` : text;
+}
+
+/** A text becomes the name of a place on its axis. */
+function shownValue(value) {
+  return typeof value === "string" ? escaped(value) : value;
 }
 
 /** Plotly reads a little HTML in its texts. */

@@ -59,7 +59,7 @@ class TestBytes:
         await left(at.run, 0, **{"f.json": json.dumps(FIGURE), "r.json": remote, "none.json": "{}", "nan.json": nan})
         answer = await got(client, at, "figures", "f.json")
         policy = answer.headers["content-security-policy"]
-        assert policy.startswith("sandbox allow-scripts; default-src 'none'; script-src http://hub:8000/static/ ")
+        assert policy.startswith("sandbox allow-scripts; default-src 'none'; script-src http://hub:8000/static/vendor/plotly-")
         assert "</script><script>alert" not in answer.text
         assert "example.com" not in (await got(client, at, "figures", "r.json")).text
         assert '"y":[null]' in (await got(client, at, "figures", "nan.json")).text

@@ -15,6 +15,7 @@ import pytest
 
 from tests.hub import Hub, eventually
 from tests.pages.logging import Logged, begin
+from tests.violations import WatchedBrowser
 
 pytestmark = pytest.mark.browser
 SVG = """<svg xmlns="http://www.w3.org/2000/svg" width="90" height="50"><rect width="90" height="50" fill="teal"/>
@@ -118,7 +119,7 @@ class TestHarmless:
             frame.get_by_text("Loss").wait_for()
             assert asked == []
 
-    def test_a_figure_knows_nothing_of_who_looks_at_it(self, tab: Any, hub: Hub) -> None:
+    def test_a_figure_knows_nothing_of_who_looks_at_it(self, tab: Any, hub: Hub, browser: WatchedBrowser) -> None:
         run = begin(hub, "plain figure")
         put(run, **{"f.json": '{"data": [{"y": [1, 2]}], "layout": {}}'})
         tab.goto(f"/runs/{run.number}/outputs/?file=f.json")
@@ -127,6 +128,8 @@ class TestHarmless:
         assert frame.evaluate("self.origin") == "null"
         reach = "async () => { try { await fetch('/api/v1/runs/'); return 'reached' } catch { return 'refused' } }"
         assert frame.evaluate(reach) == "refused"
+        (violation,) = browser.take_violations()
+        assert violation.startswith("connect-src refused")
         run.end()
 
 
