@@ -36,6 +36,7 @@ from tracking.metrics import folding, hints  # noqa: E402
 from tracking.mlflow.routes import hot as mlflow_hot  # noqa: E402
 from tracking.mlflow.routes import routes as mlflow_tracking  # noqa: E402
 from trainhub.large_bodies import LargeBodies  # noqa: E402
+from trainhub.serving.hosts import HostCheck  # noqa: E402
 from trainhub.static_files import HubStatic  # noqa: E402
 from workspaces.scopes import principal_of_scope  # noqa: E402
 
@@ -76,10 +77,13 @@ front.router.default = LargeBodies(cast("ASGIApp", django_application))
 sockets = cast("ASGIApp", stack([*job_sockets, *cluster_sockets], principal_of_scope))
 
 
-async def application(scope: Scope, receive: Receive, send: Send) -> None:
+async def _dispatch(scope: Scope, receive: Receive, send: Send) -> None:
     app: ASGIApp = sockets if scope["type"] == "websocket" else front
     if "\x00" in scope.get("path", "") or b"%00" in scope.get("query_string", b""):
         # No name here holds NUL, and PostgreSQL fails on it instead of finding nothing.
         nothing = "/api/nothing" if scope["path"].startswith("/api/") else "/nothing"
         scope = {**scope, "path": nothing, "raw_path": nothing.encode(), "query_string": b""}
     await app(scope, receive, send)
+
+
+application = HostCheck(_dispatch)

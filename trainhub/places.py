@@ -99,6 +99,12 @@ def certificate_hosts() -> list[str]:
     return sorted({host.strip("[]") for host in found})
 
 
+def allowed_hosts() -> list[str]:
+    """The hosts that a request may name: those that the operator lists, the hub's own, and those in its certificate."""
+    certified = certificate_hosts() if certificate() is not None else []
+    return sorted({*env.words("ALLOWED_HOSTS"), *own_hosts(), *(bracketed(host) for host in certified)})
+
+
 def agent_url() -> str:
     """How this machine's own agent reaches the hub: by a name that the certificate holds."""
     shown = certificate()

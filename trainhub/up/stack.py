@@ -28,15 +28,7 @@ def services(lock: int) -> list[Child]:
 
 
 def _web(lock: int) -> Child:
-    host, port = places.bind()
-    argv = python("-m", "uvicorn", "trainhub.asgi:application", "--host", host or "0.0.0.0", "--port", str(port))  # noqa: S104
-    argv += ("--loop", "uvloop", "--http", "trainhub.one_write:OneWrite", "--ws", "websockets-sansio", "--lifespan", "on")
-    argv += ("--ws-per-message-deflate", "false")  # small messages to many sockets: packing each costs more than it saves
-    argv += ("--no-access-log", "--no-server-header", "--log-level", "warning", "--timeout-graceful-shutdown", "3")
-    shown = places.certificate()
-    if shown is not None:
-        argv += ("--ssl-certfile", str(shown.chain), "--ssl-keyfile", str(shown.key))
-    return Child("web", "web server", argv, WEB_STAGE, pass_fds=(lock,))
+    return Child("web", "web server", python("-m", "trainhub.serving"), WEB_STAGE, pass_fds=(lock,))
 
 
 def _worker() -> Child:
