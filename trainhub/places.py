@@ -15,6 +15,7 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = env.folder("DATA_DIR", BASE_DIR / "data")
 NODE_DIR = env.folder("NODE_DIR", DATA_DIR / "node")
 RUN_AS = env.text("RUN_AS", "")
+HUB_AS = env.text("HUB_AS", "")
 LOG_LEVEL = env.choice("LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR"))
 SERVICES_FILE = DATA_DIR / "run" / "services.json"
 SECRET_KEY_FILE = DATA_DIR / "secret-key"

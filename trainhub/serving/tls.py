@@ -32,7 +32,7 @@ class GuardedLoop(uvloop.Loop):
         self.limits = limits
         self.proxies = proxies
 
-    async def create_server(  # type: ignore[override] - only what uvicorn gives
+    async def create_server(  # type: ignore[override]  # no more than what uvicorn gives
         self, protocol_factory: MakeProtocol, *args: Any, ssl: Any = None, backlog: int = 100, **options: Any
     ) -> Any:
         if ssl is None:

@@ -21,6 +21,7 @@ STABLE_LIFE_S = 60.0
 DEATHS_ALLOWED = 5
 BACKOFF_S = (0.0, 0.5, 1, 2, 5, 10, 15)
 PR_SET_PDEATHSIG = 1
+PR_SET_NO_NEW_PRIVS = 38
 LEAN = {"MALLOC_ARENA_MAX": "2", "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": ""}
 
 
@@ -121,14 +122,19 @@ def python(*arguments: str) -> tuple[str, ...]:
     return (sys.executable, *arguments)
 
 
-def end_with_parent() -> Callable[[], None] | None:
-    """For preexec_fn: on Linux a child is told to end when its parent is killed without a chance to say so."""
+def end_with_parent(*, no_new_privileges: bool = False) -> Callable[[], None] | None:
+    """For preexec_fn: on Linux a child is told to end when its parent is killed without a chance to say so.
+
+    `no_new_privileges`: neither the child nor what it starts gains rights by programs with the setuid bit.
+    """
     if not sys.platform.startswith("linux"):
         return None
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     parent = os.getpid()
 
     def arrange() -> None:
+        if no_new_privileges and prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
+            os._exit(1)
         prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
         if os.getppid() != parent:
             os._exit(1)

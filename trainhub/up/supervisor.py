@@ -58,8 +58,12 @@ class Supervisor:
     def keep(self) -> None:
         while not self.asked_to_stop:
             self.tend()
-            due = [child.restart_at for child in self.children if child.restart_at is not None]
-            self.sleep(max(0.0, min(*due, time.monotonic() + LOG_CHECK_S) - time.monotonic()) if due else LOG_CHECK_S)
+            self.sleep(self.seconds_until_due())
+
+    def seconds_until_due(self) -> float:
+        """Until the next planned restart or look at the logs."""
+        due = [child.restart_at for child in self.children if child.restart_at is not None]
+        return max(0.0, min([*due, time.monotonic() + LOG_CHECK_S]) - time.monotonic())
 
     def stop(self) -> None:
         """End all children, the highest stage first; a second Ctrl-C or the grace's end makes it short."""
