@@ -20,7 +20,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "trainhub.settings")
 django_application = get_asgi_application()
 
 # What follows needs the apps loaded.
-from clusters import familiar, gpu_rows, hearing, rounds, signs  # noqa: E402
+from clusters import familiar, gpu_rows, hearing, rounds, signs, wheel  # noqa: E402
 from clusters.consumers import routes as cluster_sockets  # noqa: E402
 from clusters.telemetry import storing  # noqa: E402
 from jobs import holdings  # noqa: E402
@@ -67,7 +67,7 @@ async def lifespan(app: object) -> AsyncIterator[None]:
         telling.flush,
     )
     async with hearing.listening(app):
-        with rounds.going(*work):
+        with rounds.going(*work), wheel.building_soon():
             yield
 
 
