@@ -23,7 +23,7 @@ lint: .venv/ready-dev
 	@DATABASE_URL=sqlite://:memory: $(PY) manage.py makemigrations --check --dry-run >/dev/null || { echo "Models and migrations differ: run manage.py makemigrations."; exit 1; }
 
 bench: .venv/ready-dev
-	@for name in launch_overhead log_latency log_throughput log_search sockets telemetry_sockets ingest idle sampler charts scale; do echo "== $$name"; $(PY) -m bench.$$name || exit 1; done
+	@for name in launch_overhead log_latency log_throughput log_search sockets telemetry_sockets slow_clients ingest idle sampler charts scale; do echo "== $$name"; $(PY) -m bench.$$name || exit 1; done
 
 # What a release is made of: exact versions of everything, with hashes, for all platforms. No address of a package index gets in.
 lock: .venv/ready-dev

@@ -110,7 +110,7 @@ def _stage(data: Path, folder: int, account: Account) -> None:
 
 def _kept(data: Path) -> set[str]:
     """Names in DATA_DIR that stay root's."""
-    cache = env.text("TRAINHUB_NODE_CACHE", "")
+    cache = os.environ.get("TRAINHUB_NODE_CACHE", "")  # the agent's setting
     inside = [path for path in (places.NODE_DIR, Path(cache).absolute() if cache else data) if path.is_relative_to(data)]
     return {*OWN_FOLDERS, *(path.relative_to(data).parts[0] for path in inside if path != data)}
 
