@@ -62,7 +62,7 @@ def _run(started: float, as_demo: bool, agents_pipe: int | None) -> None:
     preflight.make_secret_key()
     supervisor = Supervisor()
     try:
-        _start(supervisor, lock, notice, started, as_demo, agents_pipe)
+        _start(supervisor, lock, notice, started, as_demo, agents_pipe=agents_pipe)
         supervisor.keep()
         say("Stopping the demo and all that it started." if as_demo else "Stopping. Training that runs goes on.")
     finally:
@@ -74,7 +74,7 @@ def _run(started: float, as_demo: bool, agents_pipe: int | None) -> None:
 
 
 def _start(
-    supervisor: Supervisor, lock: int, notice: str, started: float, as_demo: bool, agents_pipe: int | None
+    supervisor: Supervisor, lock: int, notice: str, started: float, as_demo: bool, *, agents_pipe: int | None
 ) -> None:
     own = None if places.given_redis_url() else valkey.configured(places.DATA_DIR, tcp=places.broker_bind())
     _publish_services(own)

@@ -78,7 +78,7 @@ def test_two_thousand_slow_connections_leave_everybody_else_served(attacked: Hub
     with attacked.client() as client:
 
         def node_reports() -> bool:
-            return [node["state"] for node in client.get("/api/v1/nodes/").json()] == ["ready"]
+            return [node["status"] for node in client.get("/api/v1/nodes/").json()] == ["ready"]
 
         eventually(node_reports, 30, "this machine's node still reports")
 

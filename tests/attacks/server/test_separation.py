@@ -67,7 +67,7 @@ class TestFiles:
             assert path.lstat().st_mode & 0o077 == 0, path
 
     def test_the_folders_of_the_agent_stay_roots(self, hub: SeparatedHub) -> None:
-        for path in (hub.data_dir, hub.data_dir / "node", hub.data_dir / "node-token", hub.data_dir / "run", hub.data_dir / "logs"):
+        for path in (hub.data_dir, *(hub.data_dir / name for name in ("node", "node-token", "run", "logs"))):
             assert path.stat().st_uid == 0, path
             assert path.stat().st_mode & 0o022 == 0, path
 
