@@ -75,6 +75,8 @@ class Hub:
             "BIND": f"127.0.0.1:{self.port}",
             "TRAINHUB_NODE_CACHE": str(CACHE / "node"),
         }
+        if "RUN_AS" in self.settings:
+            own["HUB_AS"] = "daemon"  # an account that every Linux has
         return {**kept, **own, **self.settings}
 
     def start(self) -> Hub:

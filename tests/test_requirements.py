@@ -60,7 +60,8 @@ LOCK = PROJECT / "requirements.lock"
 LOCKED = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;]+)", re.MULTILINE)
 FAULTY = [
     ("Django", "5.2.8"), ("starlette", "0.49.0"), ("cryptography", "44.0.0"), ("cryptography", "46.0.4"),
-    ("setuptools", "78.1.0"), ("python-multipart", "0.0.21"), ("orjson", "3.11.5"), ("h11", "0.15.0"), ("Werkzeug", "3.1.3"), ("sqlparse", "0.5.3"),
+    ("setuptools", "78.1.0"), ("python-multipart", "0.0.21"), ("orjson", "3.11.5"), ("h11", "0.15.0"),
+    ("Werkzeug", "3.1.3"), ("sqlparse", "0.5.3"),
 ]
 """Versions with published faults: finding S26."""
 

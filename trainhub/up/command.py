@@ -97,7 +97,7 @@ def _start(
         return
     say(f"TrainHub is ready after {time.monotonic() - started:.1f} s: {places.public_url()}")
     if notice:
-        say(notice)
+        say(notice.strip())
     if as_demo:
         say(demo.notice())
         return

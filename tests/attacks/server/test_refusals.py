@@ -55,7 +55,7 @@ class TestAccounts:
         (folder / "hubs").mkdir()
         os.chown(folder / "hubs", uid_of(HUB_ACCOUNT), -1)
         said = refusal(SeparatedHub(folder, NODE_DIR=str(folder / "hubs" / "node")))
-        assert "root's agent works below it" in said
+        assert "root's agent works there" in said
 
 
 @pytest.fixture

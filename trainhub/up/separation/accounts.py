@@ -81,7 +81,9 @@ def _check_that_root_trusts_neither(hub: Account) -> None:
         owner = owners.get(folder.stat().st_uid)
         if owner:
             raise Stop(f"{folder} belongs to {owner}, but root runs programs from there. Give it to root: chown -R root {folder}")
-    for folder in places.NODE_DIR.parents:
-        owner = owners.get(folder.stat().st_uid) if folder.exists() else None
-        if owner:
-            raise Stop(f"{folder} belongs to {owner}, but root's agent works below it. Set NODE_DIR to a folder of root's.")
+    cache = os.environ.get("TRAINHUB_NODE_CACHE", "")  # the agent's setting
+    for name, place in (("NODE_DIR", places.NODE_DIR), *([("TRAINHUB_NODE_CACHE", Path(cache).absolute())] if cache else [])):
+        for folder in (place, *place.parents):
+            owner = owners.get(folder.stat().st_uid) if folder.exists() else None
+            if owner:
+                raise Stop(f"{folder} belongs to {owner}, but root's agent works there. Set {name} to a folder of root's.")
