@@ -1,6 +1,6 @@
 # `make up` runs TrainHub; `make demo` shows it with simulated GPUs; `make test` runs everything that must hold.
 PY := .venv/bin/python
-.PHONY: up demo test test-quick lint bench
+.PHONY: up demo test test-quick lint bench lock audit sbom
 .DEFAULT_GOAL := up
 
 up: .venv/ready
@@ -23,7 +23,19 @@ lint: .venv/ready-dev
 	@DATABASE_URL=sqlite://:memory: $(PY) manage.py makemigrations --check --dry-run >/dev/null || { echo "Models and migrations differ: run manage.py makemigrations."; exit 1; }
 
 bench: .venv/ready-dev
-	@for name in launch_overhead log_latency log_throughput log_search sockets telemetry_sockets ingest idle sampler charts scale; do echo "== $$name"; $(PY) -m bench.$$name || exit 1; done
+	@for name in launch_overhead log_latency log_throughput log_search sockets telemetry_sockets slow_clients ingest idle sampler charts scale; do echo "== $$name"; $(PY) -m bench.$$name || exit 1; done
+
+# What a release is made of: exact versions of everything, with hashes, for all platforms. No address of a package index gets in.
+lock: .venv/ready-dev
+	@.venv/bin/uv pip compile --quiet --no-config --universal --python-version 3.11 --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" --output-file requirements.lock requirements.txt
+
+audit: .venv/ready-dev
+	@.venv/bin/pip-audit --require-hashes --disable-pip --requirement requirements.lock
+
+sbom: .venv/ready-dev
+	@mkdir -p build
+	@.venv/bin/cyclonedx-py requirements requirements.lock --short-PURLs --output-reproducible --output-format JSON --output-file build/sbom.json
+	@echo "build/sbom.json tells what a release is made of."
 
 .venv/bin/python:
 	@python=$$(.ci/find-python) && "$$python" -m venv .venv

@@ -17,6 +17,9 @@ def main() -> int:
         from trainhub.up.command import main as up
 
         return up(sys.argv[2:])
+    from trainhub.up.separation.entering import enter
+
+    enter()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "trainhub.settings")
     from django.core.management import execute_from_command_line
 

@@ -54,7 +54,7 @@ class Teller:
         self.name, self.due = name, due
         self.uuids = tuple(f"GPU-{secrets.token_hex(4)}-{secrets.token_hex(2)}-{name}-{index}" for index in range(gpus))
         self._head = (
-            f"POST /api/v1/node/report/ HTTP/1.1\r\nHost: hub\r\nAuthorization: Bearer {token}\r\n"
+            f"POST /api/v1/node/report/ HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
             "Content-Type: application/msgpack\r\nContent-Length: "
         ).encode()
         self._agent = secrets.token_hex(16)

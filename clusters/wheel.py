@@ -8,6 +8,8 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from django.conf import settings
@@ -17,6 +19,8 @@ BUILDER = Path(settings.BASE_DIR) / "packaging" / "build_wheel.py"
 SOURCES = ("packaging", "trainhub_launch", "trainhub_node")
 PATTERN = "trainhub_node-*-py3-none-any.whl"
 LONGEST_BUILD_S = 120
+BUILD_AFTER_SECONDS = 15.0
+"""After the web server's start, which has enough to do by then."""
 _building = threading.Lock()
 
 
@@ -25,6 +29,18 @@ def wheel() -> Path | None:
     with _building:
         folder = Path(settings.NODE_WHEELS) / digest_of_sources()
         return _made(folder) or (_build(folder) if BUILDER.exists() else None)
+
+
+@contextmanager
+def building_soon(after_seconds: float = BUILD_AFTER_SECONDS) -> Iterator[None]:
+    """In the lifespan of the web server: build the package in the background, so that the first invitation need not wait."""
+    timer = threading.Timer(after_seconds, wheel)
+    timer.name, timer.daemon = "node-wheel", True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def sha256(path: Path) -> str:

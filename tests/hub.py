@@ -24,7 +24,7 @@ from trainhub.web import cookies
 PROJECT = Path(__file__).resolve().parent.parent
 OURS = re.compile(
     r"(TRAINHUB_|DJANGO_|DATA_DIR|NODE_|SECRET_KEY|DATABASE|REDIS|BROKER|RABBITMQ|BIND|OPEN$|TLS|PUBLIC_URL|API_URL|HSTS|ALLOWED"
-    r"|RUN_AS)"
+    r"|RUN_AS|HUB_AS|TRUSTED)"
 )
 FINAL = ("Completed", "Failed", "Canceled")
 PASSWORD = re.compile(r"admin with the password (\S+)")
@@ -55,6 +55,7 @@ class Hub:
     """
 
     arguments: tuple[str, ...] = ("up",)
+    python = sys.executable
     is_new = False
 
     def __init__(self, data_dir: Path, **settings: str) -> None:
@@ -77,6 +78,8 @@ class Hub:
             "BIND": f"127.0.0.1:{self.port}",
             "TRAINHUB_NODE_CACHE": str(CACHE / "node"),
         }
+        if "RUN_AS" in self.settings:
+            own["HUB_AS"] = "daemon"  # an account that every Linux has
         return {**kept, **own, **self.settings}
 
     def cookie(self, name: str) -> str:
@@ -84,11 +87,11 @@ class Hub:
         return cookies.name(name, self.browser_url)
 
     def start(self) -> Hub:
-        if not self.is_new and "DATABASE_URL" not in self.settings:
+        if not self.is_new and "DATABASE_URL" not in self.settings and self.own_folder == self.data_dir:
             migrated.put_into(self.data_dir)
         with self.console.open("w") as console:
             self.process = subprocess.Popen(
-                [sys.executable, "manage.py", *self.arguments],
+                [self.python, "manage.py", *self.arguments],
                 cwd=PROJECT,
                 env=self.env,
                 stdout=console,
@@ -100,6 +103,12 @@ class Hub:
         eventually(lambda: "Ctrl-C stops" in self.said() or self._gave_up(), 90, f"{self.console} says that it is ready")
         self.password = self.password or next(iter(PASSWORD.findall(self.said())), "")
         return self
+
+    @property
+    def own_folder(self) -> Path:
+        """What belongs to the hub itself: with RUN_AS a part of the data folder, where root keeps the rest."""
+        separate = self.data_dir / "hub"
+        return separate if separate.exists() else self.data_dir
 
     def cancel_all(self) -> None:
         """End every run, which would otherwise outlive the hub and the tests."""
@@ -125,14 +134,14 @@ class Hub:
         return self.process.wait(60)
 
     def manage(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "manage.py", *arguments]
+        command = [self.python, "manage.py", *arguments]
         done = subprocess.run(command, cwd=PROJECT, env=self.env, capture_output=True, text=True, timeout=300, check=False)
         assert not check or done.returncode == 0, done.stderr
         return done
 
     def pid(self, name: str) -> int:
         """Of a part that runs; 0 while none does."""
-        file = self.data_dir / "run" / f"{name}.pid"
+        file = (self.data_dir if name == "agent" else self.own_folder) / "run" / f"{name}.pid"
         return int(file.read_text()) if file.exists() else 0
 
     def kill(self, name: str, *, wait: bool = True) -> None:
@@ -158,7 +167,7 @@ class Hub:
 
     def trusted(self) -> ssl.SSLContext | bool:
         """An open hub is believed by its own authority alone."""
-        return ssl.create_default_context(cafile=self.data_dir / "tls" / "ca.pem") if "OPEN" in self.settings else True
+        return ssl.create_default_context(cafile=self.own_folder / "tls" / "ca.pem") if "OPEN" in self.settings else True
 
     def owner_token(self) -> str:
         if not self.token:
@@ -166,7 +175,7 @@ class Hub:
         return self.token
 
     def log(self, name: str) -> str:
-        path = self.data_dir / "logs" / f"{name}.log"
+        path = (self.data_dir if name == "agent" else self.own_folder) / "logs" / f"{name}.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
     def _gave_up(self) -> bool:

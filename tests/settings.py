@@ -18,6 +18,8 @@ for _name in (
     "BROKER_URL",
     "BROKER_URL_FILE",
     "RUN_AS",
+    "HUB_AS",
+    "TRUSTED_PROXIES",
     "OPEN",
     "TLS_CERT_FILE",
     "TLS_KEY_FILE",

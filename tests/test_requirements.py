@@ -7,6 +7,9 @@ import re
 import sys
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 
+import pytest
+from packaging.requirements import Requirement
+
 from tests.test_architecture import PACKAGES, PROJECT, imported, modules, shown
 
 BESIDE = ("simulator",)
@@ -51,3 +54,38 @@ def test_every_import_of_the_hub_and_the_node_is_declared() -> None:
             if not {normal(item) for item in distributions.get(name, [name])} & known:
                 missing.append(f"{shown(path)}:{line} imports {name}")
     assert not missing, "\n".join(missing)
+
+
+LOCK = PROJECT / "requirements.lock"
+LOCKED = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;]+)", re.MULTILINE)
+FAULTY = [
+    ("Django", "5.2.8"), ("starlette", "0.49.0"), ("cryptography", "44.0.0"), ("cryptography", "46.0.4"),
+    ("setuptools", "78.1.0"), ("python-multipart", "0.0.21"), ("orjson", "3.11.5"), ("h11", "0.15.0"),
+    ("Werkzeug", "3.1.3"), ("sqlparse", "0.5.3"),
+]
+"""Versions with published faults: finding S26."""
+
+
+def required() -> dict[str, Requirement]:
+    lines = [line for line in (PROJECT / "requirements.txt").read_text().splitlines() if line and not line.startswith("#")]
+    found = [Requirement(line) for line in lines]
+    return {normal(item.name): item for item in found}
+
+
+def test_the_lock_satisfies_every_requirement() -> None:
+    locked = {normal(name): version for name, version in LOCKED.findall(LOCK.read_text())}
+    missing = [str(item) for name, item in required().items() if not item.specifier.contains(locked.get(name, "0"))]
+    assert not missing, f"requirements.lock does not satisfy {missing}; run make lock"
+
+
+def test_the_lock_names_exact_versions_with_hashes_and_no_place_to_fetch_them_from() -> None:
+    text = LOCK.read_text()
+    entries = re.split(r"\n(?=[A-Za-z0-9])", re.sub(r"^\s*#.*\n", "", text, flags=re.MULTILINE))
+    assert len(entries) > len(required())
+    assert [entry for entry in entries if not LOCKED.match(entry) or "--hash=sha256:" not in entry] == []
+    assert not re.search(r"https?:|file:|--index|--find-links|--extra", text)
+
+
+@pytest.mark.parametrize(("name", "version"), FAULTY)
+def test_no_range_allows_a_version_with_a_known_fault(name: str, version: str) -> None:
+    assert not required()[normal(name)].specifier.contains(version)

@@ -21,7 +21,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "trainhub.settings")
 django_application = get_asgi_application()
 
 # What follows needs the apps loaded.
-from clusters import familiar, gpu_rows, hearing, rounds, signs  # noqa: E402
+from clusters import familiar, gpu_rows, hearing, rounds, signs, wheel  # noqa: E402
 from clusters.consumers import routes as cluster_sockets  # noqa: E402
 from clusters.telemetry import storing  # noqa: E402
 from jobs import holdings  # noqa: E402
@@ -38,6 +38,7 @@ from tracking.metrics import folding, hints  # noqa: E402
 from tracking.mlflow.routes import hot as mlflow_hot  # noqa: E402
 from tracking.mlflow.routes import routes as mlflow_tracking  # noqa: E402
 from trainhub.large_bodies import LargeBodies  # noqa: E402
+from trainhub.serving.hosts import HostCheck  # noqa: E402
 from trainhub.static_files import HubStatic  # noqa: E402
 from trainhub.web.browser_address import BrowserAddress  # noqa: E402
 from trainhub.web.headers import AnswerHeaders  # noqa: E402
@@ -74,7 +75,7 @@ async def lifespan(app: object) -> AsyncIterator[None]:
         telling.flush,
     )
     async with hearing.listening(app):
-        with rounds.going(*work):
+        with rounds.going(*work), wheel.building_soon():
             yield
 
 
@@ -93,4 +94,4 @@ async def route(scope: Scope, receive: Receive, send: Send) -> None:
     await app(scope, receive, send)
 
 
-application = AnswerHeaders(route)
+application = AnswerHeaders(HostCheck(route))

@@ -15,6 +15,7 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = env.folder("DATA_DIR", BASE_DIR / "data")
 NODE_DIR = env.folder("NODE_DIR", DATA_DIR / "node")
 RUN_AS = env.text("RUN_AS", "")
+HUB_AS = env.text("HUB_AS", "")
 LOG_LEVEL = env.choice("LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR"))
 SERVICES_FILE = DATA_DIR / "run" / "services.json"
 SECRET_KEY_FILE = DATA_DIR / "secret-key"
@@ -101,6 +102,12 @@ def certificate_hosts() -> list[str]:
     named = [name for name in env.words("ALLOWED_HOSTS") if not name.startswith((".", "*"))]
     found = {*named, *own_hosts(), "::1", socket.gethostname(), *addresses.local()}
     return sorted({host.strip("[]") for host in found})
+
+
+def allowed_hosts() -> list[str]:
+    """The hosts that a request may name: those that the operator lists, the hub's own, and those in its certificate."""
+    certified = certificate_hosts() if certificate() is not None else []
+    return sorted({*env.words("ALLOWED_HOSTS"), *own_hosts(), *(bracketed(host) for host in certified)})
 
 
 def agent_url() -> str:

@@ -19,7 +19,7 @@ PUBLIC_URL = places.known_public_url()
 API_URL = places.known_api_url()
 BEHIND_TLS = PUBLIC_URL.startswith("https://")
 SECRET_KEY = places.secret_key()
-ALLOWED_HOSTS = [*env.words("ALLOWED_HOSTS"), *places.own_hosts()]
+ALLOWED_HOSTS = places.allowed_hosts()
 CSRF_TRUSTED_ORIGINS = [*env.words("CSRF_TRUSTED_ORIGINS"), *([PUBLIC_URL] if BEHIND_TLS else [])]
 SESSION_COOKIE_SECURE = BEHIND_TLS
 CSRF_COOKIE_SECURE = BEHIND_TLS
@@ -260,7 +260,13 @@ SPECTACULAR_SETTINGS = {
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "formatters": {
+        "line": {
+            "()": "trainhub.logs.formatting.LineFormatter",
+            "format": "{asctime} {levelname} {name}: {message}",
+            "style": "{",
+        }
+    },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     "loggers": {

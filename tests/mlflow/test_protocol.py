@@ -203,7 +203,7 @@ class TestOnTheWire:
             run = api.post("/api/2.0/mlflow/runs/create", json={"experiment_id": "0"}).json()["run"]["info"]["run_id"]
         body = json.dumps({"run_id": run, "key": "loss", "value": 1.0, "timestamp": NOW}).encode()
         head = (
-            "POST /api/2.0/mlflow/runs/log-metric HTTP/1.1\r\nHost: hub\r\nContent-Type: application/json\r\n"
+            "POST /api/2.0/mlflow/runs/log-metric HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             f"Authorization: Bearer {hub.owner_token()}\r\nContent-Length: {len(body)}\r\n\r\n"
         )
         with socket.create_connection(("127.0.0.1", hub.port), 10) as line:

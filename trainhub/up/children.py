@@ -14,13 +14,14 @@ from pathlib import Path
 
 from trainhub import places
 from trainhub.files import write_secret
+from trainhub.logs import rotation
 
-LARGEST_LOG_BYTES = 10 * 2**20
 SHORT_LIFE_S = 5.0
 STABLE_LIFE_S = 60.0
 DEATHS_ALLOWED = 5
 BACKOFF_S = (0.0, 0.5, 1, 2, 5, 10, 15)
 PR_SET_PDEATHSIG = 1
+PR_SET_NO_NEW_PRIVS = 38
 LEAN = {"MALLOC_ARENA_MAX": "2", "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": ""}
 
 
@@ -54,11 +55,10 @@ class Child:
 
     def start(self) -> None:
         """Start in a session of its own, so that Ctrl-C in the terminal reaches only `up`, which stops in order."""
-        if self.process is None:
-            _rotate(self.log)
-        with open(os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:  # noqa: PTH123
+        self.tend_log()
+        with open(rotation.open_log(self.log), "ab") as log:  # noqa: PTH123
             self.process = subprocess.Popen(
-                self.argv,
+                self._command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -71,6 +71,22 @@ class Child:
         self.started_at = time.monotonic()
         self.restart_at = None
         write_secret(self.pid_file, f"{self.process.pid}\n")
+
+    @property
+    def _rotates_its_log(self) -> bool:
+        return self.argv[:2] == (sys.executable, "-m")
+
+    @property
+    def _command(self) -> tuple[str, ...]:
+        """A Python module is run by the one that keeps its log small."""
+        if not self._rotates_its_log:
+            return self.argv
+        return (*self.argv[:2], "trainhub.logs.rotation", str(self.log), *self.argv[2:])
+
+    def tend_log(self) -> None:
+        """Rotate the log of a process that opens it anew for each line, as Valkey does, or of one that does not run."""
+        if (self.process is None or not self._rotates_its_log) and rotation.is_too_large(self.log):
+            rotation.rotate(self.log)
 
     def died(self) -> str:
         """Note the death, plan the restart and say how it ended."""
@@ -106,19 +122,19 @@ def python(*arguments: str) -> tuple[str, ...]:
     return (sys.executable, *arguments)
 
 
-def _rotate(log: Path) -> None:
-    if log.exists() and log.stat().st_size > LARGEST_LOG_BYTES:
-        log.replace(log.with_suffix(".log.1"))
+def end_with_parent(*, no_new_privileges: bool = False) -> Callable[[], None] | None:
+    """For preexec_fn: on Linux a child is told to end when its parent is killed without a chance to say so.
 
-
-def end_with_parent() -> Callable[[], None] | None:
-    """For preexec_fn: on Linux a child is told to end when its parent is killed without a chance to say so."""
+    `no_new_privileges`: neither the child nor what it starts gains rights by programs with the setuid bit.
+    """
     if not sys.platform.startswith("linux"):
         return None
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     parent = os.getpid()
 
     def arrange() -> None:
+        if no_new_privileges and prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
+            os._exit(1)
         prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
         if os.getppid() != parent:
             os._exit(1)

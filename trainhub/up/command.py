@@ -15,6 +15,7 @@ from trainhub.files import write_secret
 from trainhub.up import demo, preflight, stack, valkey
 from trainhub.up.children import python
 from trainhub.up.console import Stop, complain, say
+from trainhub.up.separation import accounts, command, ownership
 from trainhub.up.supervisor import Supervisor
 
 FIRST_ANSWER_S = 60
@@ -31,30 +32,37 @@ DEMO = ("--demo",)
 
 def main(arguments: Sequence[str] = ()) -> int:
     as_demo = tuple(arguments) == DEMO
-    if arguments and not as_demo:
+    agents_pipe = command.descriptor_of(list(arguments))
+    if arguments and not as_demo and agents_pipe is None:
         say(USAGE)
         return 0 if arguments[0] in ("-h", "--help") else 2
     started = time.monotonic()
     try:
-        _run(started, as_demo)
+        if accounts.is_separated():
+            return command.run()
+        _run(started, as_demo, agents_pipe)
     except (Stop, env.EnvError) as reason:
         complain(f"TrainHub stopped: {reason}")
         return 1
     return 0
 
 
-def _run(started: float, as_demo: bool) -> None:
+def _run(started: float, as_demo: bool, agents_pipe: int | None) -> None:
+    """`agents_pipe`: where root has started this process for the hub alone, the descriptor that root's agent waits at."""
     if as_demo:
         demo.check()
+    if ownership.is_separate(places.DATA_DIR):
+        raise Stop(f"The hub on {places.DATA_DIR} has an account of its own. Start it as root, with RUN_AS set as before.")
     preflight.prepare_folders()
     lock = preflight.lock()
     preflight.check_ports()
     preflight.check_certificate()
-    notice = preflight.account_notice()
+    notice = preflight.account_notice() if agents_pipe is None else ""
+    notice += preflight.proxy_notice()
     preflight.make_secret_key()
     supervisor = Supervisor()
     try:
-        _start(supervisor, lock, notice, started, as_demo)
+        _start(supervisor, lock, notice, started, as_demo, agents_pipe=agents_pipe)
         supervisor.keep()
         say("Stopping the demo and all that it started." if as_demo else "Stopping. Training that runs goes on.")
     finally:
@@ -65,7 +73,9 @@ def _run(started: float, as_demo: bool) -> None:
     say("TrainHub has stopped.")
 
 
-def _start(supervisor: Supervisor, lock: int, notice: str, started: float, as_demo: bool) -> None:
+def _start(
+    supervisor: Supervisor, lock: int, notice: str, started: float, as_demo: bool, *, agents_pipe: int | None
+) -> None:
     own = None if places.given_redis_url() else valkey.configured(places.DATA_DIR, tcp=places.broker_bind())
     _publish_services(own)
     if own is not None:
@@ -75,14 +85,21 @@ def _start(supervisor: Supervisor, lock: int, notice: str, started: float, as_de
         own.wait()
     if supervisor.asked_to_stop:
         return
-    for child in (*stack.services(lock), *demo.children(prepared)) if as_demo else stack.children(prepared["node"], lock):
+    if as_demo:
+        children = [*stack.services(lock), *demo.children(prepared)]
+    else:
+        children = stack.children(prepared["node"], lock) if agents_pipe is None else stack.services(lock)
+    for child in children:
         supervisor.start(child)
+    if agents_pipe is not None:
+        command.tell_agent(agents_pipe, prepared["node"])
     if not _first_answer(supervisor):
         return
     say(f"TrainHub is ready after {time.monotonic() - started:.1f} s: {places.public_url()}")
     if places.is_for_browsers_only(places.public_url()):
         say(f"Programs reach it at {places.api_url()}.")
-    say(notice)
+    if notice:
+        say(notice.strip())
     if as_demo:
         say(demo.notice())
         return

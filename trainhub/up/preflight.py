@@ -15,6 +15,7 @@ from pathlib import Path
 
 from trainhub import places
 from trainhub.files import write_secret
+from trainhub.serving import proxies
 from trainhub.up.console import Stop
 
 TAKEOVER_S = 15
@@ -78,7 +79,8 @@ def check_port(name: str, bind: places.Bind) -> None:
             if error.errno == errno.EADDRINUSE:
                 remedy = f"Stop what listens there, or set {name}, for example {name}={places.bracketed(host)}:{port + 2}."
                 raise Stop(f"Port {port} on {host} is in use. {remedy}") from error
-            raise Stop(f"{name}={shown} cannot be used: {error.strerror}.") from error
+            remedy = f" Only root may use ports below 1024: set {name} to another port." if error.errno == errno.EACCES else ""
+            raise Stop(f"{name}={shown} cannot be used: {error.strerror}.{remedy}") from error
 
 
 def check_certificate() -> None:
@@ -112,14 +114,22 @@ def account_notice() -> str:
     except KeyError as error:
         raise Stop(f"RUN_AS={places.RUN_AS} is no account of this machine. Create it, or name another.") from error
     for folder in (places.BASE_DIR, Path(sys.base_prefix), places.NODE_DIR):
-        blocked = _not_passable(folder, account)
+        blocked = not_passable(folder, account)
         if blocked:
             remedy = f"Move {folder} elsewhere, or open {blocked} to that account."
             raise Stop(f"RUN_AS={places.RUN_AS} cannot pass through {blocked}, which runs must. {remedy}")
     return f"Runs execute as {places.RUN_AS}."
 
 
-def _not_passable(folder: Path, account: pwd.struct_passwd) -> Path | None:
+def proxy_notice() -> str:
+    """A hint for who leaves TLS to a proxy without naming it; raises EnvError where TRUSTED_PROXIES cannot be used."""
+    if proxies.trusted_proxies() or not places.is_open() or places.certificate() is not None:
+        return ""
+    return "\nNo proxy is named in TRUSTED_PROXIES, so everybody behind yours counts as one address (docs/configuration.md)."
+
+
+def not_passable(folder: Path, account: pwd.struct_passwd) -> Path | None:
+    """The first folder on the way to `folder`, itself included, that the account may not pass through."""
     groups = os.getgrouplist(account.pw_name, account.pw_gid)
     for step in [*reversed(folder.parents), folder]:
         if step in (places.NODE_DIR, places.DATA_DIR):

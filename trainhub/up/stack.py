@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from trainhub import places
 from trainhub.up.children import Child, python
@@ -19,7 +20,8 @@ def valkey_child(valkey: Valkey, lock: int) -> Child:
 
 def children(node: str, lock: int) -> list[Child]:
     """The hub's processes and this machine's agent, in the order in which they are started."""
-    return [*services(lock), _agent(node)]
+    shown = places.certificate()
+    return [*services(lock), agent(node, shown.ca if shown is not None else None, places.NODE_TOKEN_FILE)]
 
 
 def services(lock: int) -> list[Child]:
@@ -28,15 +30,7 @@ def services(lock: int) -> list[Child]:
 
 
 def _web(lock: int) -> Child:
-    host, port = places.bind()
-    argv = python("-m", "uvicorn", "trainhub.asgi:application", "--host", host or "0.0.0.0", "--port", str(port))  # noqa: S104
-    argv += ("--loop", "uvloop", "--http", "trainhub.one_write:OneWrite", "--ws", "websockets-sansio", "--lifespan", "on")
-    argv += ("--ws-per-message-deflate", "false")  # small messages to many sockets: packing each costs more than it saves
-    argv += ("--no-access-log", "--no-server-header", "--log-level", "warning", "--timeout-graceful-shutdown", "3")
-    shown = places.certificate()
-    if shown is not None:
-        argv += ("--ssl-certfile", str(shown.chain), "--ssl-keyfile", str(shown.key))
-    return Child("web", "web server", argv, WEB_STAGE, pass_fds=(lock,))
+    return Child("web", "web server", python("-m", "trainhub.serving"), WEB_STAGE, pass_fds=(lock,))
 
 
 def _worker() -> Child:
@@ -47,13 +41,13 @@ def _worker() -> Child:
     return Child("worker", "worker", argv, WORKING_STAGE, env={"CELERY_SKIP_CHECKS": "1"})
 
 
-def _agent(node: str) -> Child:
-    shown = places.certificate()
+def agent(node: str, authority: Path | None, token_file: Path) -> Child:
+    """This machine's agent. `authority`: the certificate that the hub's must come from, None for those of this machine."""
     given = {
         "TRAINHUB_HUB_URL": places.agent_url(),
-        "TRAINHUB_HUB_CA": str(shown.ca) if shown is not None and shown.ca is not None else "",
+        "TRAINHUB_HUB_CA": "" if authority is None else str(authority),
         "TRAINHUB_NODE_NAME": node,
-        "TRAINHUB_NODE_TOKEN_FILE": str(places.NODE_TOKEN_FILE),
+        "TRAINHUB_NODE_TOKEN_FILE": str(token_file),
         "TRAINHUB_NODE_DIR": str(places.NODE_DIR),
         "TRAINHUB_NODE_RUN_AS": places.RUN_AS,
     }

@@ -14,10 +14,12 @@ from trainhub.up.console import Stop, say
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 GRACE_S = 12.0
+LOG_CHECK_S = 30.0
+"""How often the size of logs is looked at that their writers do not rotate themselves."""
 
 
 class Supervisor:
-    """One thread, no polling: it sleeps until a signal, a child's death or a planned restart."""
+    """One thread that sleeps until a signal, a child's death, a planned restart or the next look at the logs."""
 
     def __init__(self) -> None:
         self.children: list[Child] = []
@@ -43,6 +45,7 @@ class Supervisor:
     def tend(self) -> None:
         """Bury the dead, restart those whose time has come; raises Stop when one dies at once again and again."""
         for child in self.children:
+            child.tend_log()
             if child.restart_at is None and not child.alive:
                 how = child.died()
                 if child.hopeless:
@@ -55,8 +58,12 @@ class Supervisor:
     def keep(self) -> None:
         while not self.asked_to_stop:
             self.tend()
-            due = [child.restart_at for child in self.children if child.restart_at is not None]
-            self.sleep(max(0.0, min(due) - time.monotonic()) if due else None)
+            self.sleep(self.seconds_until_due())
+
+    def seconds_until_due(self) -> float:
+        """Until the next planned restart or look at the logs."""
+        due = [child.restart_at for child in self.children if child.restart_at is not None]
+        return max(0.0, min([*due, time.monotonic() + LOG_CHECK_S]) - time.monotonic())
 
     def stop(self) -> None:
         """End all children, the highest stage first; a second Ctrl-C or the grace's end makes it short."""

@@ -32,7 +32,7 @@ daemonize no
 databases 1
 maxmemory-policy noeviction
 loglevel notice
-logfile ""
+logfile {log}
 """
 
 
@@ -79,7 +79,10 @@ def configured(data: Path, password: str = "", tcp: places.Bind | None = None) -
     """
     runtime = runtime_folder(data)
     valkey = Valkey(_binary(), data / "run" / "valkey.conf", runtime / "valkey.sock", password or secrets.token_urlsafe(32))
+    logs = data / "logs"
+    logs.mkdir(mode=0o700, exist_ok=True)
     text = CONFIG.format(
+        log=_quoted(logs / "valkey.log"),
         tcp=_tcp(tcp), socket=_quoted(valkey.socket), password=valkey.password, folder=_quoted(data / "valkey")
     )
     write_secret(valkey.config, text)

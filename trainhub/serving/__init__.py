@@ -1,0 +1,1 @@
+"""The hub's web server: uvicorn with limits on slow clients, named proxies, and a check of the Host header."""

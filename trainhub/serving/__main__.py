@@ -1,0 +1,64 @@
+"""`python -m trainhub.serving`: the web server that `manage.py up` keeps running. Its settings are environment variables."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from functools import partial
+from typing import Any
+
+import uvicorn
+from uvicorn.config import STARTUP_FAILURE
+
+from trainhub import places
+from trainhub.serving.limits import ConnectionLimits, max_open_connections, raise_file_limit
+from trainhub.serving.protocol import CountedWebSocket, GuardedHttp
+from trainhub.serving.proxies import TrustedProxies, trusted_proxies
+from trainhub.serving.tls import GuardedLoop
+
+MAX_SOCKET_MESSAGE_BYTES = 2**20
+
+
+def configuration(app: Any, limits: ConnectionLimits, proxies: TrustedProxies, **options: Any) -> uvicorn.Config:
+    """A configuration of uvicorn. `options` are its own, for example host, port or ssl_certfile."""
+    return uvicorn.Config(
+        app,
+        http=partial(GuardedHttp, limits=limits, proxies=proxies),  # type: ignore[arg-type]
+        ws=partial(CountedWebSocket, limits=limits),  # type: ignore[arg-type]
+        ws_max_size=MAX_SOCKET_MESSAGE_BYTES,
+        # Small messages to many sockets: packing each costs more than it saves.
+        ws_per_message_deflate=False,
+        # Without a named proxy, X-Forwarded-For is what anybody on this machine may write.
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=proxies.words,
+        # Django's own handler writes what uvicorn has to say, too.
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=3,
+        **options,
+    )
+
+
+def run(server: uvicorn.Server, limits: ConnectionLimits, proxies: TrustedProxies) -> None:
+    """Serve until a signal asks to stop."""
+    with asyncio.Runner(loop_factory=partial(GuardedLoop, limits, proxies)) as runner:
+        runner.run(server.serve())
+
+
+def main() -> int:
+    raise_file_limit()
+    host, port = places.bind()
+    shown = places.certificate()
+    given = {} if shown is None else {"ssl_certfile": shown.chain, "ssl_keyfile": shown.key}
+    limits, proxies = ConnectionLimits(max_open_connections()), trusted_proxies()
+    app = "trainhub.asgi:application"
+    config = configuration(app, limits, proxies, host=host or "0.0.0.0", port=port, lifespan="on", **given)  # noqa: S104
+    server = uvicorn.Server(config)
+    run(server, limits, proxies)
+    return 0 if server.started else STARTUP_FAILURE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,89 @@
+"""Which account the hub runs under, and what has to hold so that this account cannot become root."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import sys
+from pathlib import Path
+
+from trainhub import env, places
+from trainhub.up import preflight
+from trainhub.up.console import Stop
+
+DEFAULT_NAME = "trainhub"
+USERADD = f"useradd --system --user-group --no-create-home --shell /usr/sbin/nologin {DEFAULT_NAME}"
+SECRETS = ("SECRET_KEY", "DATABASE_URL", "REDIS_URL", "BROKER_URL", "RABBITMQ_API_URL", "EMAIL_URL", "WEBHOOK_PROXY")
+"""Settings that may stand in a file that root alone can read."""
+ROOTS_OWN = ("RUN_AS", "HUB_AS", "TMPDIR", "MAIL", "XDG_", "SUDO_", "TRAINHUB_NODE_")
+"""Beginnings of the names of variables that concern root or its agent."""
+Account = pwd.struct_passwd
+
+
+def is_separated() -> bool:
+    """Whether `up` has to start the hub under an account of its own."""
+    return os.geteuid() == 0 and bool(places.RUN_AS)
+
+
+def hub_account() -> Account:
+    """The account that HUB_AS names, or `trainhub`. Raises Stop with what to do where it cannot be used."""
+    name = places.HUB_AS or DEFAULT_NAME
+    try:
+        account = pwd.getpwnam(name)
+    except KeyError as error:
+        if places.HUB_AS:
+            raise Stop(f"HUB_AS={name} is no account of this machine. Create it, or name another.") from error
+        raise Stop(f"With RUN_AS the hub needs an account, too. Create one (`{USERADD}`), or name one in HUB_AS.") from error
+    if account.pw_uid == 0:
+        raise Stop(f"HUB_AS={name} is root, which the hub is to leave. Name an account without rights.")
+    if account.pw_uid == _runs_account().pw_uid:
+        raise Stop(f"HUB_AS and RUN_AS are both {name}, so runs could read the hub's files. Name different accounts.")
+    _check_that_root_trusts_neither(account)
+    return account
+
+
+def check_passable(account: Account) -> None:
+    """Raise Stop where the account cannot reach the program, its interpreter or the data."""
+    for folder in (places.BASE_DIR, Path(sys.base_prefix), Path(sys.prefix), places.DATA_DIR):
+        blocked = preflight.not_passable(folder, account)
+        if blocked:
+            remedy = f"Move {folder} elsewhere, or open {blocked} to that account."
+            raise Stop(f"The hub's account {account.pw_name} cannot pass through {blocked}. {remedy}")
+
+
+def environment(account_name: str, data: Path) -> dict[str, str]:
+    """The environment for processes of the hub's account, with the secrets that only root may read."""
+    given = {name: value for name, value in os.environ.items() if not name.startswith(ROOTS_OWN)}
+    for name in SECRETS:
+        if given.pop(f"{name}_FILE", ""):
+            given[name] = env.secret(name)
+    hub = str(data / "hub")
+    who = {"HOME": hub, "USER": account_name, "LOGNAME": account_name}
+    return {**given, **who, "DATA_DIR": hub, "NODE_DIR": str(_node_dir(data))}
+
+
+def _node_dir(data: Path) -> Path:
+    return env.folder("NODE_DIR", data / "node")
+
+
+def _runs_account() -> Account:
+    try:
+        return pwd.getpwnam(places.RUN_AS)
+    except KeyError as error:
+        raise Stop(f"RUN_AS={places.RUN_AS} is no account of this machine. Create it, or name another.") from error
+
+
+def _check_that_root_trusts_neither(hub: Account) -> None:
+    """Root runs programs from the project and works in NODE_DIR: neither account may own a folder on the way there."""
+    owners = {account.pw_uid: account.pw_name for account in (hub, _runs_account())}
+    programs = (places.BASE_DIR, places.BASE_DIR / "trainhub", places.BASE_DIR / "trainhub_node", Path(sys.prefix).resolve())
+    for folder in {step for program in programs for step in (program, *program.parents)}:
+        owner = owners.get(folder.stat().st_uid)
+        if owner:
+            raise Stop(f"{folder} belongs to {owner}, but root runs programs from there. Give it to root: chown -R root {folder}")
+    cache = os.environ.get("TRAINHUB_NODE_CACHE", "")  # the agent's setting
+    for name, place in (("NODE_DIR", places.NODE_DIR), *([("TRAINHUB_NODE_CACHE", Path(cache).absolute())] if cache else [])):
+        for folder in (place, *place.parents):
+            owner = owners.get(folder.stat().st_uid) if folder.exists() else None
+            if owner:
+                raise Stop(f"{folder} belongs to {owner}, but root's agent works there. Set {name} to a folder of root's.")
