@@ -84,6 +84,8 @@ ALERT_KEEP_DAYS = env.integer("ALERT_KEEP_DAYS", 90, least=1)
 
 WEBHOOK_PROXY = env.secret("WEBHOOK_PROXY")
 WEBHOOK_HOSTS = env.words("WEBHOOK_HOSTS")
+OWN_PORTS = places.own_ports()
+IS_ON_LOOPBACK_ONLY = places.is_on_loopback_only()
 EMAIL_URL = env.secret("EMAIL_URL")
 _mail = mail.server(EMAIL_URL)
 EMAIL_HOST, EMAIL_PORT, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _mail.host, _mail.port, _mail.user, _mail.password
