@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import cast
 
 from django.core.asgi import get_asgi_application
@@ -38,6 +39,7 @@ from tracking.mlflow.routes import routes as mlflow_tracking  # noqa: E402
 from trainhub.large_bodies import LargeBodies  # noqa: E402
 from trainhub.static_files import HubStatic  # noqa: E402
 from workspaces.scopes import principal_of_scope  # noqa: E402
+from workspaces.tokens import TokenRefused  # noqa: E402
 
 get_resolver().url_patterns  # noqa: B018 - loads every view now, so that the first page does not wait for it
 
@@ -51,6 +53,15 @@ async def refused(_: Request, error: Exception) -> Response:
     error = cast("HTTPException", error)
     body = {"type": "about:blank", "title": error.detail, "status": error.status_code, "detail": f"{error.detail}."}
     return JSONResponse(body, error.status_code, headers=error.headers, media_type="application/problem+json")
+
+
+async def token_refused(_: Request, error: Exception) -> Response:
+    """A token that has expired, or that may only read, is refused in the same words by every raw route."""
+    error = cast("TokenRefused", error)
+    title = HTTPStatus(error.status).phrase
+    body = {"type": "about:blank", "title": title, "status": error.status, "detail": error.message}
+    headers = {"WWW-Authenticate": "Bearer"} if error.status == HTTPStatus.UNAUTHORIZED else None
+    return JSONResponse(body, error.status, headers=headers, media_type="application/problem+json")
 
 
 doors = [
@@ -70,7 +81,7 @@ async def lifespan(app: object) -> AsyncIterator[None]:
             yield
 
 
-front = Starlette(routes=doors, lifespan=lifespan, exception_handlers={HTTPException: refused})
+front = Starlette(routes=doors, lifespan=lifespan, exception_handlers={HTTPException: refused, TokenRefused: token_refused})
 front.router.redirect_slashes = False
 front.router.default = LargeBodies(cast("ASGIApp", django_application))
 sockets = cast("ASGIApp", stack([*job_sockets, *cluster_sockets], principal_of_scope))

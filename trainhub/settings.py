@@ -203,10 +203,18 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "account-usage": {"task": "tracking.tasks.account_usage", "schedule": 60.0, "options": {"ignore_result": True}},
     "account-past-usage": {"task": "tracking.tasks.account_past_usage", "schedule": 3600.0, "options": {"ignore_result": True}},
     "sweep-blobs": {"task": "trainhub.tasks.sweep_blobs", "schedule": 21600.0, "options": {"ignore_result": True}},
+    "forget-sign-in-attempts": {
+        "task": "workspaces.tasks.forget_sign_in_attempts", "schedule": 3600.0, "options": {"ignore_result": True},
+    },
     "clear-sessions": {"task": "trainhub.tasks.clear_sessions", "schedule": 86400.0, "options": {"ignore_result": True}},
 }
 
 AUTH_USER_MODEL = "workspaces.User"
+PASSWORD_HASHERS = [
+    "workspaces.authentication.password_hashing.BoundedArgon2PasswordHasher",
+    # Of installations made before argon2: such a password is stored anew when its person signs in.
+    "workspaces.authentication.password_hashing.BoundedPBKDF2PasswordHasher",
+]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
