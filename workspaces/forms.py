@@ -5,6 +5,7 @@ from typing import Any
 
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
+from django.contrib.auth.password_validation import password_validators_help_texts
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from django.views.decorators.debug import sensitive_variables
@@ -66,6 +67,8 @@ class ChangePasswordForm(PasswordChangeForm):
         super().__init__(user, data, label_suffix="")
         self._request = request
         self.retry_after_s = 0
+        # Django's own is a list in HTML; help texts are shown as text here.
+        self.fields["new_password1"].help_text = " ".join(password_validators_help_texts())
         if user.password_is_one_time:
             # Nobody had the password to themselves yet, and so no token.
             del self.fields["revoke_tokens"]

@@ -8,11 +8,10 @@ from pathlib import Path
 import httpx
 import pytest
 from asgiref.sync import sync_to_async
-from django.core.cache import cache
 from pytest_django import Settings
 
 from clusters import joining
-from clusters.models import JoinToken, Node
+from clusters.models import Node
 from clusters.wheel import digest_of_sources
 from tests.jobs.raw import bearing, enrolled, opened
 from trainhub import certificates
@@ -26,11 +25,6 @@ ENROL = "/api/v1/node/enrol/"
 async def client() -> AsyncIterator[httpx.AsyncClient]:
     async with opened() as found:
         yield found
-
-
-@pytest.fixture(autouse=True)
-def _no_brakes() -> None:
-    cache.clear()
 
 
 @sync_to_async

@@ -96,7 +96,8 @@ def confirmation_page(request: HttpRequest, form: ConfirmPasswordForm, action: s
     dropped = (FIELD, "csrfmiddlewaretoken")
     kept = [(name, value) for name, values in request.POST.lists() for value in values if name not in dropped]
     status = 429 if form.retry_after_s else 403
-    context = {"form": form, "action": action, "kept": kept, "back": back}
+    # Somebody who answers an invitation may be a member of nothing yet, and then has no pages to go to.
+    context = {"form": form, "action": action, "kept": kept, "back": back, "is_alone": not hasattr(request, "principal")}
     response = render(request, "workspaces/confirm_password.html", context, status=status)
     response.headers["Cache-Control"] = "no-store"
     if form.retry_after_s:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import cycle
 
 import pytest
 
@@ -11,6 +15,8 @@ from tests.attacks.people.sign_in import Attacker, at_once, evaluated
 from tests.hub import Hub
 
 FREE = 5
+PER_SECOND = 50
+FLOOD_S = 15
 
 
 @contextmanager
@@ -48,3 +54,35 @@ class TestBursts:
                 answers.append(attacker.try_password("burst", "wrong"))
                 attacker.try_password("burst", "")
         assert evaluated(answers) == FREE
+
+
+@pytest.mark.slow
+class TestFlood:
+    def test_the_right_person_signs_in_from_another_address_while_one_address_tries_50_passwords_a_second(self, hub: Hub) -> None:
+        """The same names at the rate of a real attack; each sign-in of the right person takes less than 5 seconds."""
+        over, answers, names = threading.Event(), [], cycle([f"flood-{number}" for number in range(40)] + ["admin"])
+        with attackers_at(hub, "127.0.9.4", 10) as attackers, attackers_at(hub, "127.0.9.5", 3) as persons:
+
+            def flood(attacker: Attacker) -> None:
+                step = len(attackers) / PER_SECOND
+                due = time.monotonic()
+                while not over.wait(max(0.0, due - time.monotonic())):
+                    answers.append(attacker.try_password(next(names), "wrong"))
+                    due += step
+
+            with ThreadPoolExecutor(len(attackers)) as threads:
+                running = [threads.submit(flood, attacker) for attacker in attackers]
+                took = []
+                for person in persons:
+                    assert not over.wait(FLOOD_S / len(persons))
+                    before = time.monotonic()
+                    answer = person.try_password("admin", hub.password)
+                    took.append(time.monotonic() - before)
+                    assert answer.status_code == 302, answer.text
+                over.set()
+                for attack in running:
+                    attack.result()
+        assert max(took) < 5
+        # 50 of the address, and a few that were allowed after their waits.
+        assert evaluated(answers) < 60
+        assert len(answers) > FLOOD_S * PER_SECOND / 4, "the machine was too busy to attack itself"
