@@ -86,6 +86,7 @@ def withdraw(who: Principal, invitation: Invitation) -> None:
 def change_role(who: Principal, membership: Membership, role: Role) -> None:
     if role is not Role.OWNER:
         _keep_an_owner(membership)
+        _withdraw_invitations_by(membership)
     Membership.objects.filter(pk=membership.pk).update(role=role)
     access_changed(membership.user)
     audit.record(who.user, "member.role_changed", str(membership.user), who.workspace, role=role)
@@ -95,11 +96,17 @@ def change_role(who: Principal, membership: Membership, role: Role) -> None:
 def remove(who: Principal, membership: Membership) -> None:
     """End a membership and every token of that person for this workspace; the person remains."""
     _keep_an_owner(membership)
+    _withdraw_invitations_by(membership)
     tokens = ApiToken.objects.filter(workspace=who.workspace, user=membership.user, revoked_at=None)
     tokens.update(revoked_at=timezone.now())
     membership.delete()
     access_changed(membership.user)
     audit.record(who.user, "member.removed", str(membership.user), who.workspace)
+
+
+def _withdraw_invitations_by(membership: Membership) -> None:
+    """Whoever is no owner any more must not come back, or bring others, by an invitation of their own."""
+    Invitation.objects.filter(workspace=membership.workspace, invited_by=membership.user).delete()
 
 
 def _keep_an_owner(membership: Membership) -> None:

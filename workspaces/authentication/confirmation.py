@@ -113,8 +113,8 @@ def confirm_by_sign_in(sender: object, request: HttpRequest, **kwargs: object) -
 def _forget_password(request: HttpRequest) -> None:
     sent = request.POST.copy()
     del sent[FIELD]
-    sent._mutable = False  # type: ignore[attr-defined]
-    request.POST = sent  # type: ignore[misc,assignment]
+    sent._mutable = False
+    request.POST = sent  # type: ignore[assignment]
 
 
 def _previous_page(request: HttpRequest) -> str:

@@ -55,6 +55,23 @@ class TestBursts:
                 attacker.try_password("burst", "")
         assert evaluated(answers) == FREE
 
+    def test_several_processes_share_the_free_attempts(self, hub: Hub) -> None:
+        code = (
+            "from workspaces.authentication import login_throttle as t\n"
+            "from workspaces.authentication.delays import TooManyAttempts\n"
+            "counted = 0\n"
+            "for _ in range(20):\n"
+            "    try: t.count_attempt('processes', '10.9.9.9')\n"
+            "    except TooManyAttempts: continue\n"
+            "    counted += 1\n"
+            "print('counted', counted)"
+        )
+        with ThreadPoolExecutor(3) as threads:
+            done = list(threads.map(lambda _: hub.manage("shell", "-c", code).stdout, range(3)))
+        counted = sum(int(output.split("counted ")[1].split()[0]) for output in done)
+        # A process that starts late may find that the first wait of 5 seconds is over.
+        assert FREE <= counted <= FREE + 2
+
 
 @pytest.mark.slow
 class TestFlood:
@@ -85,4 +102,4 @@ class TestFlood:
         assert max(took) < 5
         # 50 of the address, and a few that were allowed after their waits.
         assert evaluated(answers) < 60
-        assert len(answers) > FLOOD_S * PER_SECOND / 4, "the machine was too busy to attack itself"
+        assert len(answers) > 100, "the machine was too busy to attack itself"

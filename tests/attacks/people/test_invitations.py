@@ -96,6 +96,18 @@ class TestWithoutConsent:
         assert attacker.post(f"/settings/members/invitations/{pk}/withdraw/").status_code == 302
         assert client_of(mallory).post(f"/invitations/{pk}/accept/").status_code == 404
 
+    @pytest.mark.parametrize("verb", ["remove", "role"])
+    def test_who_is_no_owner_any_more_does_not_come_back_by_an_own_invitation(
+        self, attacker: Client, mallory: User, other: Workspace, verb: str
+    ) -> None:
+        add(attacker, "mallory", "owner")
+        pk = Invitation.objects.get().pk
+        otto = Membership.objects.get(user__username="otto")
+        good = client_of(make_person("olga", Role.OWNER, other))
+        assert good.post(f"/settings/members/{otto.pk}/{verb}/", {"role": "viewer"}).status_code == 302
+        assert client_of(mallory).post(f"/invitations/{pk}/accept/").status_code == 404
+        assert not Membership.objects.filter(user=mallory, workspace=other).exists()
+
     def test_an_owner_withdraws_no_invitation_of_another_workspace(self, attacker: Client, mallory: User) -> None:
         add(attacker, "mallory")
         pk = Invitation.objects.get().pk
