@@ -53,7 +53,7 @@ def filled(path: str) -> str:
 
 
 def client(text: str) -> httpx.AsyncClient:
-    transport = httpx.ASGITransport(application)  # type: ignore[arg-type]
+    transport = httpx.ASGITransport(application)
     return httpx.AsyncClient(transport=transport, base_url="http://testserver", headers={"Authorization": f"Bearer {text}"})
 
 
