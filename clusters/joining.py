@@ -105,6 +105,16 @@ def cluster_names() -> list[str]:
     return list(Cluster.objects.filter(deleted_at=None).order_by("name").values_list("name", flat=True))
 
 
+def is_known(text: str) -> bool:
+    """Whether a join token of this text was ever made here. Takes no lock, so that guesses delay nobody."""
+    return JoinToken.objects.filter(digest=digest(_secret(text))).exists()
+
+
+def _secret(text: str) -> str:
+    """The part of a join token that is secret; behind it stands the fingerprint of the hub's authority."""
+    return text.strip().partition(".")[0]
+
+
 def _inviter(token: JoinToken) -> str:
     if token.created_by is not None:
         return token.created_by.get_username()
@@ -113,9 +123,8 @@ def _inviter(token: JoinToken) -> str:
 
 
 def _usable(text: str) -> JoinToken:
-    secret = text.strip().partition(".")[0]
     tokens = JoinToken.objects.select_for_update(of=("self",)).select_related("node", "created_by")
-    token = tokens.filter(digest=digest(secret)).first()
+    token = tokens.filter(digest=digest(_secret(text))).first()
     another = "make a new one on the hub, under Clusters or by manage.py node token"
     if token is None:
         raise TokenUnknown("token", f"is not known here; copy it again, or {another}")

@@ -20,6 +20,7 @@ from clusters.visibility import clusters_of, must_operate, visible_nodes
 from clusters.wheel import wheel
 from trainhub_launch.metrics import GPU_KEYS
 from workspaces.access import WorkspaceRequest, needs
+from workspaces.authentication.confirmation import requires_password
 from workspaces.states import Role
 
 HEAT_METRICS = [GPU_KEYS[key] for key in ("utilization_pct", "memory_used_bytes", "power_w", "temperature_c", "sm_active_pct")]
@@ -59,6 +60,7 @@ def node(request: WorkspaceRequest, name: str) -> HttpResponse:
 
 
 @needs(Role.VIEWER)
+@requires_password
 def add_machine(request: WorkspaceRequest) -> HttpResponse:
     """The form; sent, the command for the new machine, with a token that is shown this one time."""
     must_operate(request.user)
@@ -91,6 +93,7 @@ def invitation(request: WorkspaceRequest, pk: int) -> HttpResponse:
 
 @needs(Role.VIEWER)
 @require_POST
+@requires_password
 def node_revoke(request: WorkspaceRequest, name: str) -> HttpResponse:
     must_operate(request.user)
     found = get_object_or_404(Node.objects.select_related("cluster"), name=name, revoked_at=None)

@@ -16,8 +16,8 @@ from jobs.tokens import PREFIX as JOB_PREFIX
 from live.origins import header
 from workspaces import tokens
 from workspaces.models import User, Workspace
-from workspaces.scopes import bearer, principal_of_scope
-from workspaces.states import Role
+from workspaces.scopes import bearer, principal_of_scope, require_scope
+from workspaces.states import Role, TokenScope
 
 KNOWN_S = 3.0
 """A script logs hundreds of times a second: its token is not looked up each time. One that was revoked may work so long."""
@@ -32,6 +32,7 @@ class Caller:
     role: Role
     user: User | None
     job: Run | None = None
+    scope: TokenScope = TokenScope.WRITE
 
     @property
     def name(self) -> str:
@@ -52,7 +53,10 @@ _known: dict[str, tuple[Caller, float]] = {}
 
 
 async def caller_of(scope: Mapping[str, Any]) -> Caller | None:
-    """By token or, for a browser, by session; None for nobody, a stranger, or a token that has ended."""
+    """By token or, for a browser, by session; None for nobody, a stranger, or a token that was revoked.
+
+    Raises TokenRefused for a token that has expired, or that may only read where something would be changed.
+    """
     text = bearer(scope) or _basic(scope)
     if text is None:
         principal = await principal_of_scope(scope)
@@ -60,6 +64,7 @@ async def caller_of(scope: Mapping[str, Any]) -> Caller | None:
     key = tokens.digest(text)
     known = _known.get(key)
     if known is not None and time.monotonic() < known[1]:
+        require_scope(known[0].scope, scope)
         return known[0]
     found = await in_thread(_look_up, text)
     with _lock:
@@ -69,6 +74,8 @@ async def caller_of(scope: Mapping[str, Any]) -> Caller | None:
             _known.pop(key, None)
         else:
             _known[key] = found, time.monotonic() + KNOWN_S
+    if found is not None:
+        require_scope(found.scope, scope)
     return found
 
 
@@ -84,7 +91,7 @@ def _look_up(text: str) -> Caller | None:
         attempt = attempts.filter(token_digest=tokens.digest(text), ended_at=None).first()
         return None if attempt is None else Caller(attempt.run.workspace, Role.CONTRIBUTOR, attempt.run.created_by, attempt.run)
     principal = tokens.authenticate(text)
-    return None if principal is None else Caller(principal.workspace, principal.role, principal.user)
+    return None if principal is None else Caller(principal.workspace, principal.role, principal.user, scope=principal.scope)
 
 
 def _basic(scope: Mapping[str, Any]) -> str | None:

@@ -43,6 +43,7 @@ from trainhub.static_files import HubStatic  # noqa: E402
 from trainhub.web.browser_address import BrowserAddress  # noqa: E402
 from trainhub.web.headers import AnswerHeaders  # noqa: E402
 from workspaces.scopes import principal_of_scope  # noqa: E402
+from workspaces.tokens import TokenRefused  # noqa: E402
 
 get_resolver().url_patterns  # noqa: B018 - loads every view now, so that the first page does not wait for it
 
@@ -62,6 +63,15 @@ async def refused(request: Request, error: Exception) -> Response:
     return JSONResponse(body, error.status_code, headers=error.headers, media_type="application/problem+json")
 
 
+async def token_refused(_: Request, error: Exception) -> Response:
+    """A token that has expired, or that may only read, is refused in the same words by every raw route."""
+    error = cast("TokenRefused", error)
+    title = HTTPStatus(error.status).phrase
+    body = {"type": "about:blank", "title": title, "status": error.status, "detail": error.message}
+    headers = {"WWW-Authenticate": "Bearer"} if error.status == HTTPStatus.UNAUTHORIZED else None
+    return JSONResponse(body, error.status, headers=headers, media_type="application/problem+json")
+
+
 doors = [
     *mlflow_hot, Route("/healthz", healthz), Mount("/static", HubStatic()), *mlflow_registry, *artifacts, *curve_files,
     *job_bytes, *model_bytes, *mlflow_tracking,
@@ -79,7 +89,7 @@ async def lifespan(app: object) -> AsyncIterator[None]:
             yield
 
 
-front = Starlette(routes=doors, lifespan=lifespan, exception_handlers={HTTPException: refused})
+front = Starlette(routes=doors, lifespan=lifespan, exception_handlers={HTTPException: refused, TokenRefused: token_refused})
 front.router.redirect_slashes = False
 front.router.default = BrowserAddress(LargeBodies(cast("ASGIApp", django_application)))
 sockets = cast("ASGIApp", stack([*job_sockets, *cluster_sockets], principal_of_scope))

@@ -89,6 +89,8 @@ ALERT_KEEP_DAYS = env.integer("ALERT_KEEP_DAYS", 90, least=1)
 
 WEBHOOK_PROXY = env.secret("WEBHOOK_PROXY")
 WEBHOOK_HOSTS = env.words("WEBHOOK_HOSTS")
+OWN_PORTS = places.own_ports()
+IS_ON_LOOPBACK_ONLY = places.is_on_loopback_only()
 EMAIL_URL = env.secret("EMAIL_URL")
 _mail = mail.server(EMAIL_URL)
 EMAIL_HOST, EMAIL_PORT, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _mail.host, _mail.port, _mail.user, _mail.password
@@ -207,10 +209,18 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "account-past-usage": {"task": "tracking.tasks.account_past_usage", "schedule": 3600.0, "options": {"ignore_result": True}},
     "sweep-blobs": {"task": "trainhub.tasks.sweep_blobs", "schedule": 21600.0, "options": {"ignore_result": True}},
     "seal-blobs": {"task": "trainhub.tasks.seal_blobs", "schedule": 60.0, "options": {"ignore_result": True}},
+    "forget-sign-in-attempts": {
+        "task": "workspaces.tasks.forget_sign_in_attempts", "schedule": 3600.0, "options": {"ignore_result": True},
+    },
     "clear-sessions": {"task": "trainhub.tasks.clear_sessions", "schedule": 86400.0, "options": {"ignore_result": True}},
 }
 
 AUTH_USER_MODEL = "workspaces.User"
+PASSWORD_HASHERS = [
+    "workspaces.authentication.password_hashing.BoundedArgon2PasswordHasher",
+    # Of installations made before argon2: such a password is stored anew when its person signs in.
+    "workspaces.authentication.password_hashing.BoundedPBKDF2PasswordHasher",
+]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},

@@ -1,7 +1,14 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
+from django.contrib.auth.signals import user_logged_in
+from django.utils.module_loading import import_string
 
 
 class WorkspacesConfig(AppConfig):
     name = "workspaces"
+
+    def ready(self) -> None:
+        # Looked up by name: it needs the models, which are loaded only now.
+        receiver = import_string("workspaces.authentication.confirmation.confirm_by_sign_in")
+        user_logged_in.connect(receiver, dispatch_uid="workspaces.authentication.confirmation")

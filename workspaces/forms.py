@@ -1,56 +1,112 @@
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from django import forms
-from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
+from django.contrib.auth.password_validation import password_validators_help_texts
 from django.core.exceptions import ValidationError
+from django.http import HttpRequest
+from django.views.decorators.debug import sensitive_variables
 
-from workspaces import brake
-from workspaces.access import membership_principal
-from workspaces.states import Role
+from workspaces.access import is_invited, membership_principal
+from workspaces.authentication import password_check
+from workspaces.authentication.delays import AuthenticationDelayed
+from workspaces.models import User
+from workspaces.states import Role, TokenScope
+from workspaces.tokens import DEFAULT_LIFETIME_DAYS, LIFETIMES_DAYS
 
 ROLE_CHOICES = [(role.value, role.value) for role in Role]
 ROLE_HELP = "A viewer reads everything here, a contributor also runs programs on the nodes, an owner also manages people."
+SCOPE_CHOICES = [(TokenScope.WRITE.value, "read and write"), (TokenScope.READ.value, "read only")]
+NO_END = "none"
+LIFETIME_CHOICES = [*((str(days), f"in {days} days") for days in LIFETIMES_DAYS), (NO_END, "never")]
 
 
 class SignInForm(AuthenticationForm):
-    """Django's form behind a brake against guessing."""
+    """Django's form behind the throttle of sign-in. `retry_after_s`: the password was not looked at, and when it may be."""
 
+    retry_after_s = 0
     error_messages = {
         **AuthenticationForm.error_messages,
         "invalid_login": "The user name or the password is wrong. Both tell capital letters from small ones.",
     }
 
+    @sensitive_variables()
     def clean(self) -> dict[str, Any]:
-        name, address = self.cleaned_data.get("username", ""), self._address()
-        seconds = brake.wait_s(name, address)
-        if seconds:
-            raise ValidationError(f"Too many failed attempts. Wait {seconds} seconds, then try again.")
+        name, password = self.cleaned_data.get("username"), self.cleaned_data.get("password")
+        if name is None or not password:
+            return self.cleaned_data
         try:
-            cleaned = super().clean()
-        except ValidationError:
-            brake.failed(name, address)
-            raise
-        brake.succeeded(name, address)
-        return cleaned
+            user = password_check.sign_in(self.request, name, password)
+        except AuthenticationDelayed as delay:
+            self.retry_after_s = delay.retry_after_s
+            raise ValidationError(delay.message, code="delayed") from delay
+        if user is None:
+            raise self.get_invalid_login_error()
+        self.confirm_login_allowed(user)
+        self.user_cache = user
+        return self.cleaned_data
 
     def confirm_login_allowed(self, user: Any) -> None:
         super().confirm_login_allowed(user)
-        if membership_principal(user) is None:
+        if membership_principal(user) is None and not is_invited(user):
             raise ValidationError("You are not a member of any workspace here. Ask an owner to add you, then sign in again.")
 
-    def _address(self) -> str:
-        return "" if self.request is None else self.request.META.get("REMOTE_ADDR", "")
+
+class ChangePasswordForm(PasswordChangeForm):
+    """Django's form behind the same throttle, with the question what becomes of API tokens."""
+
+    revoke_tokens = forms.BooleanField(
+        required=False, initial=True, label="Revoke my API tokens too",
+        help_text="Leave this on if somebody else may know your password. Programs that use a token then need a new one.",
+    )
+
+    def __init__(self, request: HttpRequest, user: User, data: Any = None) -> None:
+        super().__init__(user, data, label_suffix="")
+        self._request = request
+        self.retry_after_s = 0
+        # Django's own is a list in HTML; help texts are shown as text here.
+        self.fields["new_password1"].help_text = " ".join(password_validators_help_texts())
+        if user.password_is_one_time:
+            # Nobody had the password to themselves yet, and so no token.
+            del self.fields["revoke_tokens"]
+
+    def clean_old_password(self) -> str:
+        password = str(self.cleaned_data["old_password"])
+        try:
+            is_right = password_check.is_password_of(self._request, self.user, password)
+        except AuthenticationDelayed as delay:
+            self.retry_after_s = delay.retry_after_s
+            raise ValidationError(delay.message, code="delayed") from delay
+        if not is_right:
+            raise ValidationError(self.error_messages["password_incorrect"], code="password_incorrect")
+        return password
 
 
 class TokenForm(forms.Form):
     name = forms.CharField(max_length=100, help_text="Where you will use it, for example: laptop.")
+    scope = forms.TypedChoiceField(
+        choices=SCOPE_CHOICES, coerce=TokenScope, initial=TokenScope.WRITE, required=False, empty_value=TokenScope.WRITE,
+        label="May", help_text="Reading suffices for dashboards and reports.",
+    )
+    expires = forms.ChoiceField(
+        choices=LIFETIME_CHOICES, initial=str(DEFAULT_LIFETIME_DAYS), required=False, label="Expires",
+        help_text="It is refused from then on.",
+    )
+
+    @property
+    def lifetime(self) -> timedelta | None:
+        """How long the token shall live; None for ever."""
+        chosen = self.cleaned_data["expires"] or str(DEFAULT_LIFETIME_DAYS)
+        return None if chosen == NO_END else timedelta(days=int(chosen))
 
 
 class MemberForm(forms.Form):
     username = forms.CharField(
-        max_length=150, label="User name", help_text="Somebody new gets a one-time password, shown here once."
+        max_length=150, label="User name",
+        help_text="Somebody new gets a one-time password, shown here once. Who has an account is invited, and decides.",
     )
     role = forms.TypedChoiceField(choices=ROLE_CHOICES, coerce=Role, initial=Role.CONTRIBUTOR, help_text=ROLE_HELP)
 

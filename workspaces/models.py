@@ -6,12 +6,22 @@ from django.contrib.auth.models import AbstractUser
 from django.db import models
 from django.utils import timezone
 
-from workspaces.states import Role
+from workspaces.states import Role, TokenScope
 
 
 class User(AbstractUser):
     is_operator = models.BooleanField(default=False, help_text="May manage clusters, nodes and people of this installation.")
     password_is_one_time = models.BooleanField(default=False, help_text="Set by an owner; to be replaced at the first sign-in.")
+
+
+class SignInAttempts(models.Model):
+    """Failed attempts to sign in that `workspaces.authentication.login_throttle` counts under one key. Times are in seconds
+    since 1970; until `known_until` the key is that of a name at an address from which its person has signed in."""
+
+    key = models.CharField(max_length=64, primary_key=True)
+    count = models.FloatField(default=0)
+    last_at = models.FloatField(default=0)
+    known_until = models.FloatField(default=0)
 
 
 class Workspace(models.Model):
@@ -36,14 +46,29 @@ class Membership(models.Model):
         constraints = [models.UniqueConstraint(fields=["workspace", "user"], name="one_role_per_person_and_workspace")]
 
 
+class Invitation(models.Model):
+    """An owner asks a person who has an account to become a member. It changes nothing until the person accepts."""
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="invitations")
+    user = models.ForeignKey(User, models.CASCADE, related_name="invitations")
+    role = models.CharField(max_length=16, choices=[(role.value, role.value) for role in Role])
+    invited_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["workspace", "user"], name="one_invitation_per_person_and_workspace")]
+
+
 class ApiToken(models.Model):
-    """A person's token for one workspace; only its SHA-256 is kept."""
+    """A person's token for one workspace; only its SHA-256 is kept. A token without `expires_at` does not expire."""
 
     user = models.ForeignKey(User, models.CASCADE, related_name="api_tokens")
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="api_tokens")
     name = models.CharField(max_length=100)
     digest = models.CharField(max_length=64, unique=True)
     hint = models.CharField(max_length=12, help_text="First characters, to recognise it.")
+    scope = models.CharField(max_length=8, choices=[(scope.value, scope.value) for scope in TokenScope], default=TokenScope.WRITE)
+    expires_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)

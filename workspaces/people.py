@@ -1,17 +1,24 @@
-"""Who belongs to a workspace, and as what: add, change, remove. A workspace always keeps an owner."""
+"""Who belongs to a workspace, and as what: add, invite, change, remove. A workspace always keeps an owner.
+
+Nobody becomes a member without consent: an account that exists is invited, and its person accepts or declines. An account
+that an owner makes belongs to that workspace alone until its person has chosen a password of their own.
+"""
 
 from __future__ import annotations
 
 import secrets
+from typing import NamedTuple
 
+from django.contrib.auth.hashers import make_password
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from workspaces import audit
 from workspaces.access import Principal, access_changed
-from workspaces.models import ApiToken, Membership, User
+from workspaces.authentication.delays import HashingBusy
+from workspaces.models import ApiToken, Invitation, Membership, User
 from workspaces.states import Role
 
 
@@ -24,21 +31,62 @@ class PeopleError(Exception):
         self.message = message
 
 
+class Added(NamedTuple):
+    """What became of a name: a new member with a one-time password, or (`password` None) a person who is now invited."""
+
+    user: User
+    password: str | None
+
+
+def add(who: Principal, username: str, role: Role) -> Added:
+    """Makes an account and a member of a name that is new here; invites the person where the account exists."""
+    user = User.objects.filter(username__iexact=username).first()
+    if user is None:
+        _check_name(username)
+    elif Membership.objects.filter(workspace=who.workspace, user=user).exists():
+        raise PeopleError("username", f"{user} is a member already; change the role in the list")
+    elif not _is_unclaimed(user):
+        _invite(who, user, role)
+        return Added(user, None)
+    password = secrets.token_urlsafe(12)
+    try:
+        # Before the transaction: hashing takes time, and may have to wait for its turn.
+        encoded = make_password(password)
+    except HashingBusy as delay:
+        raise PeopleError("username", delay.message) from delay
+    return Added(_add_new(who, username, user, encoded, role), password)
+
+
 @transaction.atomic
-def add(who: Principal, username: str, role: Role) -> tuple[User, str | None]:
-    """Make `username` a member. For a person new to TrainHub also their one-time password, else None."""
-    user, password = _existing_or_new(username)
-    if Membership.objects.filter(workspace=who.workspace, user=user).exists():
-        raise PeopleError("username", f"{username} is a member already; change the role in the list")
-    Membership.objects.create(workspace=who.workspace, user=user, role=role)
-    audit.record(who.user, "member.added", username, who.workspace, role=role, is_new=password is not None)
-    return user, password
+def accept(user: User, invitation: Invitation) -> Membership | None:
+    """Makes `user` a member as the invitation says; None where it was withdrawn meanwhile."""
+    if not Invitation.objects.filter(pk=invitation.pk, user=user).delete()[0]:
+        return None
+    membership, _ = Membership.objects.get_or_create(
+        workspace=invitation.workspace, user=user, defaults={"role": invitation.role}
+    )
+    access_changed(user)
+    audit.record(user, "invitation.accepted", user.get_username(), invitation.workspace, role=membership.role)
+    return membership
+
+
+@transaction.atomic
+def decline(user: User, invitation: Invitation) -> None:
+    Invitation.objects.filter(pk=invitation.pk, user=user).delete()
+    audit.record(user, "invitation.declined", user.get_username(), invitation.workspace)
+
+
+@transaction.atomic
+def withdraw(who: Principal, invitation: Invitation) -> None:
+    Invitation.objects.filter(pk=invitation.pk, workspace=who.workspace).delete()
+    audit.record(who.user, "invitation.withdrawn", invitation.user.get_username(), who.workspace)
 
 
 @transaction.atomic
 def change_role(who: Principal, membership: Membership, role: Role) -> None:
     if role is not Role.OWNER:
         _keep_an_owner(membership)
+        _withdraw_invitations_by(membership)
     Membership.objects.filter(pk=membership.pk).update(role=role)
     access_changed(membership.user)
     audit.record(who.user, "member.role_changed", str(membership.user), who.workspace, role=role)
@@ -48,11 +96,17 @@ def change_role(who: Principal, membership: Membership, role: Role) -> None:
 def remove(who: Principal, membership: Membership) -> None:
     """End a membership and every token of that person for this workspace; the person remains."""
     _keep_an_owner(membership)
+    _withdraw_invitations_by(membership)
     tokens = ApiToken.objects.filter(workspace=who.workspace, user=membership.user, revoked_at=None)
     tokens.update(revoked_at=timezone.now())
     membership.delete()
     access_changed(membership.user)
     audit.record(who.user, "member.removed", str(membership.user), who.workspace)
+
+
+def _withdraw_invitations_by(membership: Membership) -> None:
+    """Whoever is no owner any more must not come back, or bring others, by an invitation of their own."""
+    Invitation.objects.filter(workspace=membership.workspace, invited_by=membership.user).delete()
 
 
 def _keep_an_owner(membership: Membership) -> None:
@@ -61,13 +115,48 @@ def _keep_an_owner(membership: Membership) -> None:
         raise PeopleError("role", f"{membership.user} is the only owner; make somebody else owner first")
 
 
-def _existing_or_new(username: str) -> tuple[User, str | None]:
-    found = User.objects.filter(username__iexact=username).first()
-    if found is not None:
-        return found, None
+@transaction.atomic
+def _invite(who: Principal, user: User, role: Role) -> None:
+    if user.password_is_one_time:
+        # Whoever made the account knows its password, and could accept in the person's place.
+        raise PeopleError(
+            "username",
+            f"{user} has not chosen a password of their own yet, and belongs to the workspace that made the account until then;"
+            " ask them to sign in there first, or use another name",
+        )
+    _, is_new = Invitation.objects.get_or_create(
+        workspace=who.workspace, user=user, defaults={"role": role, "invited_by": who.user}
+    )
+    if not is_new:
+        raise PeopleError("username", f"{user} is invited already; withdraw the invitation to offer another role")
+    access_changed(user)
+    audit.record(who.user, "member.invited", user.get_username(), who.workspace, role=role)
+
+
+@transaction.atomic
+def _add_new(who: Principal, username: str, user: User | None, encoded: str, role: Role) -> User:
+    """A new account, or one that nobody has ever made their own; whoever knew an older first password of it knows it no more."""
+    if user is None:
+        try:
+            with transaction.atomic():
+                name = User.normalize_username(username)
+                user = User.objects.create(username=name, password=encoded, password_is_one_time=True)
+        except IntegrityError as error:
+            raise PeopleError("username", f"{username} was added at this moment; look at the list") from error
+    elif not User.objects.filter(pk=user.pk, password_is_one_time=True, memberships=None).update(password=encoded):
+        raise PeopleError("username", f"{user} was added at this moment; look at the list")
+    Membership.objects.create(workspace=who.workspace, user=user, role=role)
+    audit.record(who.user, "member.added", user.get_username(), who.workspace, role=role, is_new=True)
+    return user
+
+
+def _is_unclaimed(user: User) -> bool:
+    """An account that belongs to no workspace, and never had a password of its person's choice."""
+    return user.password_is_one_time and not Membership.objects.filter(user=user).exists()
+
+
+def _check_name(username: str) -> None:
     try:
         UnicodeUsernameValidator()(username)
     except ValidationError as error:
         raise PeopleError("username", "use letters, digits and @ . + - _ only") from error
-    password = secrets.token_urlsafe(12)
-    return User.objects.create_user(username, password=password, password_is_one_time=True), password

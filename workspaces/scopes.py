@@ -14,8 +14,9 @@ from django.http import HttpRequest
 
 from live.origins import header, same_origin
 from workspaces import tokens
-from workspaces.access import Principal, membership_principal
+from workspaces.access import Principal, session_principal
 from workspaces.models import User
+from workspaces.states import TokenScope
 
 
 def bearer(scope: Mapping[str, Any]) -> str | None:
@@ -25,16 +26,34 @@ def bearer(scope: Mapping[str, Any]) -> str | None:
 
 
 async def principal_of_scope(scope: Mapping[str, Any]) -> Principal | None:
-    """Token first, else the browser's session; None for nobody, for a stranger, and for a foreign page's request."""
+    """Token first, else the browser's session; None for nobody, for a stranger, and for a foreign page's request.
+
+    Raises TokenRefused for a token that has expired, or that may not do what the request asks for. A socket is opened for
+    neither, so there the answer is None.
+    """
     if isinstance(known := scope.get("principal"), Principal):
         return known
     token = bearer(scope)
     if token is not None:
-        return await database_sync_to_async(tokens.authenticate)(token)
+        try:
+            found = await database_sync_to_async(tokens.authenticate)(token)
+            if found is not None:
+                require_scope(found.scope, scope)
+        except tokens.TokenRefused:
+            if scope["type"] == "websocket":
+                return None
+            raise
+        return found
     key = _session_key(scope)
     if key is None or not _may_use_session(scope):
         return None
     return await database_sync_to_async(_principal_of_session)(key)
+
+
+def require_scope(token_scope: TokenScope, scope: Mapping[str, Any]) -> None:
+    """Whether a token of this scope may make the request of an ASGI scope; a socket only reads. Raises TokenRefused."""
+    method = scope.get("method", "GET") if scope["type"] == "http" else "GET"
+    tokens.require_scope(token_scope, method, scope["path"])
 
 
 def _may_use_session(scope: Mapping[str, Any]) -> bool:
@@ -58,4 +77,4 @@ def _principal_of_session(key: str) -> Principal | None:
     user = get_user(request)
     if not isinstance(user, User) or user.password_is_one_time:
         return None
-    return membership_principal(user)
+    return session_principal(user, request.session)

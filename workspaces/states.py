@@ -13,3 +13,10 @@ class Role(StrEnum):
     def covers(self, needed: Role) -> bool:
         order = list(Role)
         return order.index(self) >= order.index(needed)
+
+
+class TokenScope(StrEnum):
+    """What a program may do with an API token: read changes nothing, write does whatever its person's role allows."""
+
+    READ = "read"
+    WRITE = "write"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 from django.utils import timezone
 
+from workspaces.authentication import login_throttle
 from workspaces.notifications import sending
 
 
@@ -16,3 +17,8 @@ def deliver() -> None:
 @shared_task(ignore_result=True)
 def forget_deliveries() -> None:
     sending.forget(timezone.now())
+
+
+@shared_task(ignore_result=True)
+def forget_sign_in_attempts() -> None:
+    login_throttle.forget_old()

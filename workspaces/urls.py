@@ -2,14 +2,17 @@ from __future__ import annotations
 
 from django.urls import path
 
+from workspaces import membership_views as memberships
 from workspaces import views
+from workspaces.authentication import views as authentication
 from workspaces.notifications import views as notifications
 
 urlpatterns = [
-    path("sign-in/", views.SignIn.as_view(), name="sign-in"),
-    path("sign-out/", views.SignOut.as_view(), name="sign-out"),
+    path("sign-in/", authentication.SignIn.as_view(), name="sign-in"),
+    path("sign-out/", authentication.SignOut.as_view(), name="sign-out"),
     path("settings/", views.settings, name="settings"),
-    path("settings/password/", views.password, name="password"),
+    path("settings/password/", authentication.password, name="password"),
+    path("settings/confirm/", authentication.confirm_password, name="confirm-password"),
     path("settings/tokens/", views.token_create, name="token-create"),
     path("settings/tokens/<int:pk>/revoke/", views.token_revoke, name="token-revoke"),
     path("settings/notifications/", notifications.listed, name="channels"),
@@ -20,4 +23,9 @@ urlpatterns = [
     path("settings/members/", views.member_add, name="member-add"),
     path("settings/members/<int:pk>/role/", views.member_role, name="member-role"),
     path("settings/members/<int:pk>/remove/", views.member_remove, name="member-remove"),
+    path("settings/members/invitations/<int:pk>/withdraw/", memberships.invitation_withdraw, name="invitation-withdraw"),
+    path("invitations/", memberships.invitations, name="invitations"),
+    path("invitations/<int:pk>/accept/", memberships.invitation_accept, name="invitation-accept"),
+    path("invitations/<int:pk>/decline/", memberships.invitation_decline, name="invitation-decline"),
+    path("workspaces/<int:pk>/choose/", memberships.workspace_choose, name="workspace-choose"),
 ]

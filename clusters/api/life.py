@@ -36,6 +36,7 @@ from workspaces.states import Role
 
 
 class _LifeView(APIView):
+    asks_for_password = True
     permission_classes = [AtLeast(Role.VIEWER)]
 
     def handle_exception(self, exc: Exception) -> HttpResponseBase:  # type: ignore[override]

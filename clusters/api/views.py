@@ -69,6 +69,7 @@ class NodeDetail(_ReadView):
 
 
 class _OperatorView(APIView):
+    asks_for_password = True
     permission_classes = [AtLeast(Role.VIEWER)]
 
     def operator(self, request: Request) -> User:

@@ -17,11 +17,13 @@ from clusters.models import Cluster, Node
 from clusters.visibility import clusters_of, must_operate
 from trainhub_launch.errors import SpecError
 from workspaces.access import WorkspaceRequest, needs
+from workspaces.authentication.confirmation import ask_for_password, requires_password
 from workspaces.models import User
 from workspaces.states import Role
 
 
 @needs(Role.VIEWER)
+@requires_password
 def add_cluster(request: WorkspaceRequest) -> HttpResponse:
     must_operate(request.user)
     form = NewClusterForm(request.POST or None)
@@ -40,6 +42,7 @@ def add_cluster(request: WorkspaceRequest) -> HttpResponse:
 
 
 @needs(Role.VIEWER)
+@requires_password
 def edit_cluster(request: WorkspaceRequest, name: str) -> HttpResponse:
     """Its settings, what its provider makes for it, and its journal."""
     must_operate(request.user)
@@ -68,6 +71,8 @@ def cluster_life(request: WorkspaceRequest, name: str) -> HttpResponse:
 def cluster_do(request: WorkspaceRequest, name: str, verb: str) -> HttpResponse:
     must_operate(request.user)
     cluster = _cluster(name)
+    if verb in ASKS_FOR_PASSWORD and (page := ask_for_password(request)) is not None:
+        return page
     act, said = CLUSTER_VERBS[verb]
     try:
         act(cluster, request.user)
@@ -83,6 +88,8 @@ def cluster_do(request: WorkspaceRequest, name: str, verb: str) -> HttpResponse:
 def node_do(request: WorkspaceRequest, name: str, verb: str) -> HttpResponse:
     must_operate(request.user)
     node = get_object_or_404(Node.objects.select_related("cluster"), name=name)
+    if verb in ASKS_FOR_PASSWORD and (page := ask_for_password(request)) is not None:
+        return page
     act, said = NODE_VERBS[verb]
     try:
         act(node, request.user)
@@ -97,6 +104,7 @@ def _cluster(name: str) -> Cluster:
     return get_object_or_404(Cluster, name=name, deleted_at=None)
 
 
+ASKS_FOR_PASSWORD = ("delete", "remove", "remove-by-force")
 CLUSTER_VERBS: dict[str, tuple[Callable[[Cluster, User], None], str]] = {
     "drain": (editing.drain, "{} is drained: it takes no new runs."),
     "resume": (editing.resume, "{} takes runs again."),

@@ -13,7 +13,8 @@ from clusters.enrolment import EnrolmentError
 from clusters.wheel import wheel as package
 from jobs.bytes import doors
 from jobs.bytes.doors import Problem, WrongField, door, not_found
-from workspaces import brake
+from workspaces.authentication import login_throttle
+from workspaces.authentication.delays import TooManyAttempts
 
 MAX_BYTES = 16 * 1024
 GUESSER = "a machine that joins"
@@ -63,13 +64,10 @@ async def _asked(request: Request) -> dict[str, Any]:
 
 
 def _enrol(asked: dict[str, Any], address: str) -> dict[str, str]:
-    wait = brake.wait_s(GUESSER, address)
-    if wait:
-        raise Problem(429, "Too many tries", f"Unknown tokens came from {address}; wait {wait} s.", Retry_After=str(wait))
+    _count_unknown(asked["token"], address)
     try:
         joined = joining.join(asked["token"], asked["name"], asked["hostname"], replace=asked["replace"], address=address)
     except joining.TokenUnknown as error:
-        brake.failed(GUESSER, address)
         raise WrongField(410, "Gone", error.field, error.message) from error
     except joining.TokenSpent as error:
         raise WrongField(410, "Gone", error.field, error.message) from error
@@ -81,3 +79,15 @@ def _enrol(asked: dict[str, Any], address: str) -> dict[str, str]:
         "token": joined.token, "name": joined.node.name, "cluster": joined.node.cluster.name, "ca": joining.ca_pem(),
     }
 
+
+def _count_unknown(token: str, address: str) -> None:
+    """Only tokens that were never made here count, so that any number of machines may join from behind one address."""
+    if joining.is_known(token):
+        return
+    try:
+        login_throttle.count_attempt(GUESSER, address)
+    except TooManyAttempts as delay:
+        wait = delay.retry_after_s
+        raise Problem(
+            429, "Too many tries", f"Unknown tokens came from {address}; wait {wait} s.", Retry_After=str(wait)
+        ) from delay

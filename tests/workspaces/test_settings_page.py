@@ -58,11 +58,12 @@ class TestMembers:
         assert member(nora).role == Role.CONTRIBUTOR
         assert AuditEvent.objects.get(verb="member.added").subject == "nora"
 
-    def test_an_owner_adds_somebody_who_exists_and_learns_no_password(self, owner: User) -> None:
-        make_person("stan")
+    def test_an_owner_invites_somebody_who_exists_and_learns_no_password(self, owner: User) -> None:
+        stan = make_person("stan")
         page = said(client_of(owner), "/settings/members/", username="Stan", role="viewer")
         assert "data-new-password" not in page
-        assert member(User.objects.get(username="stan")).role == Role.VIEWER
+        assert "stan is invited. They become a member when they accept." in page
+        assert not Membership.objects.filter(user=stan).exists()
 
     @pytest.mark.parametrize(
         ("name", "sentence"),

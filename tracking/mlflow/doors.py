@@ -19,6 +19,7 @@ from tracking.callers import Caller, caller_of
 from tracking.mlflow.errors import BUSY, DENIED, INTERNAL, INVALID, UNAUTHENTICATED, MlflowError
 from trainhub_launch.errors import SpecError
 from workspaces.states import Role
+from workspaces.tokens import TokenRefused
 
 log = logging.getLogger(__name__)
 MOST_BYTES = 1024 * 1024
@@ -41,6 +42,8 @@ def door(handler: Handler) -> Handler:
             return refusal(MlflowError(code, str(problem), status=problem.status))
         except SpecError as error:
             return refusal(MlflowError(INVALID, f"{error.field}: {error.message}"))
+        except TokenRefused as error:
+            return refusal(MlflowError(UNAUTHENTICATED if error.status == 401 else DENIED, error.message))
         except PermissionDenied as error:
             return refusal(MlflowError(DENIED, str(error) or "You may not do this."))
         except ClientDisconnect:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from rest_framework.authentication import BaseAuthentication
-from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
 from rest_framework.request import Request
 
 from workspaces import tokens
-from workspaces.access import Principal, membership_principal
+from workspaces.access import Principal, session_principal
 from workspaces.models import User
 
 SCHEME = "Bearer"
@@ -20,7 +20,14 @@ class TokenAuthentication(BaseAuthentication):
         scheme, _, text = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() != SCHEME.lower():
             return None
-        principal = tokens.authenticate(text.strip())
+        try:
+            principal = tokens.authenticate(text.strip())
+            if principal is not None:
+                tokens.require_scope(principal.scope, request.method or "", request.path)
+        except tokens.TokenExpired as error:
+            raise AuthenticationFailed(error.message) from error
+        except tokens.TokenRefused as error:
+            raise PermissionDenied(error.message) from error
         if principal is None:
             raise AuthenticationFailed("This token is not valid here; make a new one under Settings.")
         return principal.user, principal
@@ -30,7 +37,7 @@ class TokenAuthentication(BaseAuthentication):
 
 
 def principal_of(request: Request) -> Principal | None:
-    """Whoever asks, acting in the token's workspace or in their own first one; None for a stranger."""
+    """Whoever asks, acting in the workspace of the token or of the session; None for a stranger."""
     if isinstance(request.auth, Principal):
         return request.auth
-    return membership_principal(request.user) if isinstance(request.user, User) else None
+    return session_principal(request.user, request.session) if isinstance(request.user, User) else None

@@ -71,6 +71,7 @@ class NewChannelSerializer(ChannelChangeSerializer):
 
 
 class _ChannelView(APIView):
+    asks_for_password = True
     permission_classes = [AtLeast(Role.VIEWER, writing=Role.CONTRIBUTOR)]
 
     def principal(self, request: Request) -> Principal:

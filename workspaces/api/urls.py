@@ -2,10 +2,13 @@ from __future__ import annotations
 
 from django.urls import path
 
-from workspaces.api import channels, views
+from workspaces.api import channels, invitations, views
 
 urlpatterns = [
     path("me/", views.Me.as_view()),
+    path("invitations/", invitations.InvitationList.as_view()),
+    path("invitations/<int:pk>/accept/", invitations.InvitationAccept.as_view()),
+    path("invitations/<int:pk>/decline/", invitations.InvitationDecline.as_view()),
     path("notification-channels/", channels.ChannelList.as_view()),
     path("notification-channels/<int:pk>/", channels.ChannelDetail.as_view()),
     path("notification-channels/<int:pk>/test/", channels.ChannelTest.as_view()),

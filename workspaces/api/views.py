@@ -18,6 +18,7 @@ class MeSerializer(serializers.Serializer[Any]):
     user = serializers.CharField(source="user.username")
     workspace = serializers.CharField(source="workspace.slug")
     role = serializers.CharField()
+    scope = serializers.CharField(help_text="read: the token changes nothing; write: it does whatever the role allows.")
 
 
 class Me(APIView):
@@ -25,5 +26,5 @@ class Me(APIView):
 
     @extend_schema(responses=MeSerializer)
     def get(self, request: Request) -> Response:
-        """Who asks, in which workspace, with which role."""
+        """Who asks, in which workspace, with which role and scope."""
         return Response(MeSerializer(cast("PrincipalRequest", request).principal).data)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import socket
 from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
 
+from workspaces.notifications.addresses import may_reach
 from workspaces.notifications.errors import NotSent
 
 PORTS = {"http": 80, "https": 443}
@@ -51,23 +51,15 @@ async def way(url: str) -> Way:
     except UrlError as error:
         raise NotSent(f"The address {error}.", is_away=True) from error
     host = parts.hostname or ""
+    port = parts.port or PORTS[parts.scheme]
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, parts.port or PORTS[parts.scheme], type=socket.SOCK_STREAM)
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise NotSent(f"The name {host} is not known.", is_away=True) from error
-    address = next((str(item[4][0]) for item in found if _may_reach(str(item[4][0]))), None)
+    address = next((str(item[4][0]) for item in found if may_reach(str(item[4][0]), host, port)), None)
     if address is None:
-        raise NotSent(f"{host} is at an address that webhooks may not reach.", is_away=True)
+        remedy = "for a program on the hub's own machine, an operator can name its host in WEBHOOK_HOSTS"
+        raise NotSent(f"{host} is at an address that webhooks may not reach; {remedy}.", is_away=True)
     literal = f"[{address}]" if ":" in address else address
     netloc = literal if parts.port is None else f"{literal}:{parts.port}"
     return Way(parts._replace(netloc=netloc, fragment="").geturl(), host, parts.netloc)
-
-
-def _may_reach(text: str) -> bool:
-    """Link-local addresses are where clouds keep a machine's own credentials."""
-    address = ipaddress.ip_address(text.partition("%")[0])
-    plain = getattr(address, "ipv4_mapped", None) or address
-    return not (plain.is_link_local or plain.is_multicast or plain.is_unspecified or plain == AWS_BY_IPV6)
-
-
-AWS_BY_IPV6 = ipaddress.ip_address("fd00:ec2::254")

@@ -12,6 +12,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST
 
 from workspaces.access import WorkspaceRequest, needs
+from workspaces.authentication.confirmation import requires_password
 from workspaces.models import Channel
 from workspaces.notifications import channels, outcomes
 from workspaces.notifications.events import SHORT
@@ -33,6 +34,7 @@ def listed(request: WorkspaceRequest) -> HttpResponse:
 
 @sensitive_post_parameters()
 @needs(Role.CONTRIBUTOR)
+@requires_password
 def added(request: WorkspaceRequest, scope: str) -> HttpResponse:
     if scope not in channels.SCOPES:
         raise Http404
@@ -52,6 +54,7 @@ def added(request: WorkspaceRequest, scope: str) -> HttpResponse:
 
 @sensitive_post_parameters()
 @needs(Role.CONTRIBUTOR)
+@requires_password
 def changed(request: WorkspaceRequest, pk: int) -> HttpResponse:
     channel = _channel(request, pk)
     form = ChannelForm(request.POST or None, channel=channel)
@@ -82,6 +85,7 @@ def tested(request: WorkspaceRequest, pk: int) -> HttpResponse:
 
 @needs(Role.CONTRIBUTOR)
 @require_POST
+@requires_password
 def deleted(request: WorkspaceRequest, pk: int) -> HttpResponse:
     channel = _channel(request, pk)
     channels.delete(request.principal, channel)

@@ -89,9 +89,9 @@ class TestFailure:
             (status(500), "Answered 500 Internal Server Error."),
             (status(404), "Answered 404 Not Found."),
             (status(302, Location="http://127.0.0.1:1/"), "redirects are not followed"),
-            (close, "Could not be reached"),
-            (hang, "No answer within"),
-            (trickle, "No answer within"),
+            (close, "Could not be delivered within 1 s"),
+            (hang, "Could not be delivered within 1 s"),
+            (trickle, "Could not be delivered within 1 s"),
         ],
         ids=["500", "404", "redirect", "closes", "hangs", "trickles"],
     )
@@ -118,7 +118,7 @@ class TestFailure:
         channel("http://127.0.0.1:9/hook")
         outbox.post(event())
         sending.tick(timezone.now())
-        assert "Could not be reached" in Channel.objects.get().last_error
+        assert "Could not be delivered within 5 s" in Channel.objects.get().last_error
 
     def test_a_body_without_end_is_not_read(self, receivers: list[Receiver]) -> None:
         receivers.append(Receiver(flood))

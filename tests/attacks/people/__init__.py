@@ -1,0 +1,1 @@
+"""Attacks on sign-in, on people and their workspaces, on tokens, and by webhooks."""

@@ -1,0 +1,125 @@
+"""Asks for the password again before tokens, machines, people or notification secrets are changed on a page.
+
+A session cookie may fall into other hands: browsers send it to every port of the host. So a page that changes one of these
+shows a form for the password first, unless the password was typed in this session within the last 10 minutes. That form
+carries everything that the person had sent, and sends it again together with the password: nothing is lost, and the person
+gets the answer that they had asked for. Programs with API tokens are not asked.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec
+from urllib.parse import urlsplit
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.utils.http import url_has_allowed_host_and_scheme
+
+from workspaces.access import WorkspaceRequest
+from workspaces.authentication.delays import AuthenticationDelayed
+from workspaces.authentication.password_check import is_password_of
+from workspaces.models import User
+
+P = ParamSpec("P")
+CONFIRMED_AT = "password_confirmed_at"
+CONFIRMED_FOR_S = 10 * 60
+FIELD = "confirm_password"
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+View = Callable[Concatenate[WorkspaceRequest, P], HttpResponseBase]
+
+
+class ConfirmPasswordForm(forms.Form):
+    confirm_password = forms.CharField(
+        label="Password", strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password", "autofocus": True}),
+    )
+
+    def __init__(self, request: HttpRequest, user: User, data: Mapping[str, Any] | None = None) -> None:
+        super().__init__(data, label_suffix="")
+        self._request, self._user = request, user
+        self.retry_after_s = 0
+
+    def clean_confirm_password(self) -> str:
+        password = str(self.cleaned_data[FIELD])
+        try:
+            is_right = is_password_of(self._request, self._user, password)
+        except AuthenticationDelayed as delay:
+            self.retry_after_s = delay.retry_after_s
+            raise ValidationError(delay.message) from delay
+        if not is_right:
+            raise ValidationError("This is not your password. It tells capital letters from small ones.")
+        return password
+
+
+def is_confirmed(session: Mapping[str, Any]) -> bool:
+    """Whether the password was typed in this session within the last 10 minutes."""
+    at = session.get(CONFIRMED_AT)
+    return isinstance(at, float) and 0 <= time.time() - at < CONFIRMED_FOR_S
+
+
+def requires_password(view: View[P]) -> View[P]:
+    """For a view behind `needs`: a change is made only once the password was typed recently."""
+
+    @wraps(view)
+    def confirmed(request: WorkspaceRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+        page = ask_for_password(request)
+        return view(request, *args, **kwargs) if page is None else page
+
+    return confirmed
+
+
+def ask_for_password(request: WorkspaceRequest) -> HttpResponse | None:
+    """None where the request may go on; else the page that asks for the password and keeps what was sent."""
+    if request.method in SAFE_METHODS or is_confirmed(request.session):
+        return None
+    form = ConfirmPasswordForm(request, request.user, request.POST if FIELD in request.POST else None)
+    if form.is_valid():
+        confirm(request)
+        _forget_password(request)
+        return None
+    return confirmation_page(request, form, request.get_full_path(), _previous_page(request))
+
+
+def confirm(request: HttpRequest) -> None:
+    """Notes that the password was typed now. The session gets a new key: a copy of the old cookie is worth nothing."""
+    request.session.cycle_key()
+    request.session[CONFIRMED_AT] = time.time()
+
+
+def confirmation_page(request: HttpRequest, form: ConfirmPasswordForm, action: str, back: str) -> HttpResponse:
+    dropped = (FIELD, "csrfmiddlewaretoken")
+    kept = [(name, value) for name, values in request.POST.lists() for value in values if name not in dropped]
+    status = 429 if form.retry_after_s else 403
+    # Somebody who answers an invitation may be a member of nothing yet, and then has no pages to go to.
+    context = {"form": form, "action": action, "kept": kept, "back": back, "is_alone": not hasattr(request, "principal")}
+    response = render(request, "workspaces/confirm_password.html", context, status=status)
+    response.headers["Cache-Control"] = "no-store"
+    if form.retry_after_s:
+        response.headers["Retry-After"] = str(form.retry_after_s)
+    return response
+
+
+def confirm_by_sign_in(sender: object, request: HttpRequest, **kwargs: object) -> None:  # noqa: ARG001 - Django's signature
+    """Receives `user_logged_in`: whoever signs in has just typed the password."""
+    request.session[CONFIRMED_AT] = time.time()
+
+
+def _forget_password(request: HttpRequest) -> None:
+    sent = request.POST.copy()
+    del sent[FIELD]
+    sent._mutable = False
+    request.POST = sent  # type: ignore[assignment]
+
+
+def _previous_page(request: HttpRequest) -> str:
+    referer = request.headers.get("Referer", "")
+    if not url_has_allowed_host_and_scheme(referer, {request.get_host()}, require_https=request.is_secure()):
+        return "/settings/"
+    parts = urlsplit(referer)
+    return f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"

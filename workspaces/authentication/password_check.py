@@ -1,0 +1,54 @@
+"""Compares a typed password with a person's own, behind the throttle. Every page that asks for a password uses this."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
+from django.contrib.auth import authenticate
+from django.http import HttpRequest
+
+from workspaces.authentication import login_throttle
+from workspaces.authentication.delays import HashingBusy
+from workspaces.authentication.password_hashing import equalize_failure
+from workspaces.models import User
+
+T = TypeVar("T")
+
+
+def sign_in(request: HttpRequest | None, name: str, password: str) -> User | None:
+    """The active person of this name and password, or None. Raises AuthenticationDelayed."""
+
+    def compare() -> User | None:
+        user = authenticate(request, username=name, password=password)
+        return user if isinstance(user, User) else None
+
+    return _throttled(name, password, client_address(request), compare)
+
+
+def is_password_of(request: HttpRequest, user: User, password: str) -> bool:
+    """Whether `password` is that of `user`, who is signed in. Raises AuthenticationDelayed."""
+    name = user.get_username()
+    return _throttled(name, password, client_address(request), lambda: user.check_password(password) or None) is not None
+
+
+def client_address(request: HttpRequest | None) -> str:
+    """The address that the web server saw, or that of a trusted proxy's client; empty behind a Unix socket."""
+    return "" if request is None else str(request.META.get("REMOTE_ADDR", ""))
+
+
+def _throttled(name: str, password: str, address: str, compare: Callable[[], T | None]) -> T | None:
+    attempt = login_throttle.count_attempt(name, address)
+    try:
+        found = compare()
+    except HashingBusy:
+        login_throttle.take_back(attempt)
+        raise
+    if found is not None:
+        login_throttle.record_success(attempt)
+        return found
+    # The attempt is decided; only how long the answer takes could still tell something.
+    with suppress(HashingBusy):
+        equalize_failure(name, password)
+    return None

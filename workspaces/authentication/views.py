@@ -1,0 +1,117 @@
+"""Pages: sign in and out, change the password, confirm it again."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from django.contrib import messages
+from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.views import LoginView, LogoutView
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.utils.decorators import method_decorator
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.debug import sensitive_post_parameters
+
+from workspaces import audit, tokens
+from workspaces.access import WorkspaceRequest, access_changed, needs, principal
+from workspaces.authentication.confirmation import ConfirmPasswordForm, confirm, confirmation_page
+from workspaces.authentication.delays import HashingBusy
+from workspaces.forms import ChangePasswordForm, SignInForm
+from workspaces.models import User
+from workspaces.states import Role
+
+
+@method_decorator(login_not_required, name="dispatch")
+class SignIn(LoginView):
+    template_name = "workspaces/sign_in.html"
+    authentication_form = SignInForm
+    redirect_authenticated_user = True
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return {**super().get_form_kwargs(), "label_suffix": ""}
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if request.headers.get("HX-Request"):
+            # A page whose session has ended asks for a fragment; swap in no sign-in form, load the page anew.
+            return HttpResponse(headers={"HX-Refresh": "true"})
+        return super().dispatch(request, *args, **kwargs)
+
+    def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
+        response = super().form_invalid(form)
+        wait = cast("SignInForm", form).retry_after_s
+        if wait:
+            response.status_code = 429
+            response.headers["Retry-After"] = str(wait)
+        return response
+
+
+class SignOut(LogoutView):
+    """By POST only, as in Django; the sockets of the session end with it."""
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        user = request.user
+        response = super().post(request, *args, **kwargs)
+        if isinstance(user, User):
+            access_changed(user)
+        return response
+
+
+@sensitive_post_parameters()
+def password(request: HttpRequest) -> HttpResponse:
+    """Not behind `needs`: the one page that is open to a person with a one-time password."""
+    who = principal(request)
+    cast("WorkspaceRequest", request).principal = who
+    form = ChangePasswordForm(request, who.user, request.POST or None)
+    if form.is_valid():
+        was_one_time = who.user.password_is_one_time
+        who.user.password_is_one_time = False
+        try:
+            form.save()
+        except HashingBusy as delay:
+            who.user.password_is_one_time = was_one_time
+            form.add_error(None, delay.message)
+            form.retry_after_s = delay.retry_after_s
+        else:
+            _end_other_access(request, who.user, form)
+            return redirect("settings")
+    context = {"form": form, "is_one_time": who.user.password_is_one_time, "is_alone": who.user.password_is_one_time}
+    response = render(request, "workspaces/password.html", context, status=429 if form.retry_after_s else 200)
+    if form.retry_after_s:
+        response.headers["Retry-After"] = str(form.retry_after_s)
+    return response
+
+
+@sensitive_post_parameters()
+@needs(Role.VIEWER)
+def confirm_password(request: WorkspaceRequest) -> HttpResponse:
+    """Opened by itself, for whoever changes something by the API in a browser. Pages ask where they need it."""
+    back = request.GET.get("next", "")
+    if not url_has_allowed_host_and_scheme(back, {request.get_host()}, require_https=request.is_secure()):
+        back = "/settings/"
+    form = ConfirmPasswordForm(request, request.user, request.POST or None)
+    if form.is_valid():
+        confirm(request)
+        return redirect(back)
+    response = confirmation_page(request, form, request.get_full_path(), back)
+    if not form.is_bound:
+        response.status_code = 200
+    return response
+
+
+def _end_other_access(request: HttpRequest, user: User, form: ChangePasswordForm) -> None:
+    """Says what has ended: other sessions always (they hold the old password's hash), tokens where the person wants it."""
+    update_session_auth_hash(request, user)
+    access_changed(user)
+    audit.record(user, "password.changed", user.get_username())
+    said = "Your password is changed; every other session of yours has ended."
+    if form.cleaned_data.get("revoke_tokens"):
+        revoked = tokens.revoke_all(user)
+        audit.record(user, "token.all_revoked", user.get_username(), count=revoked)
+        said += f" {revoked} API token{'' if revoked == 1 else 's'} of yours {'is' if revoked == 1 else 'are'} revoked."
+    elif "revoke_tokens" in form.fields:
+        said += " Your API tokens go on."
+    messages.success(request, said)
