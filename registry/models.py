@@ -13,7 +13,7 @@ class RegisteredModel(models.Model):
     """`tags`: {key: value}. `protected`: names of aliases that only owners move."""
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="registered_models")
-    name = models.CharField(max_length=128)
+    name = models.CharField(max_length=256)
     description = models.TextField(blank=True)
     tags = models.JSONField(default=dict)
     protected = models.JSONField(default=list)

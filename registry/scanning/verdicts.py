@@ -16,7 +16,7 @@ def verdict(version: ModelVersion, path: str = "") -> str:
 
     A version that was scanned by older rules is pending again, but what those rules found dangerous stays dangerous.
     """
-    if version.scan is None:
+    if not version.scan:
         return PENDING
     if path:
         return str(entry(version, path)["verdict"])

@@ -13,7 +13,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from registry.models import ModelFile, ModelVersion
@@ -64,8 +64,9 @@ def _scan(version_id: int) -> None:
 
 
 def _due() -> QuerySet[ModelVersion]:
-    """Versions that were never scanned, or by older rules."""
-    return ModelVersion.objects.filter(Q(scan__isnull=True) | Q(scan_rules__lt=RULES))
+    """Return the versions that were never scanned, or by older rules. Those that have no files yet are not due."""
+    due = ModelVersion.objects.filter(Q(scan__isnull=True) | Q(scan_rules__lt=RULES))
+    return due.filter(Exists(ModelFile.objects.filter(version=OuterRef("pk"))))
 
 
 def scan_missed() -> None:

@@ -91,7 +91,7 @@ class TestVersion:
     def test_a_file_that_takes_too_much_is_not_scanned_and_the_others_are_read(self, settings: Any, limit: Any) -> None:
         for name, value in limit.items():
             setattr(settings, name, value)
-        version = self.version(a=PLAIN, b=b"\x80\x04" + b"N" * 40_000_000, c=EVIL)
+        version = self.version(a=PLAIN, b=b"\x80\x04" + b"J\0\0\1\0" * 4_000_000, c=EVIL)
         versions.scan(version.pk)
         version.refresh_from_db()
         assert version.scan is not None
