@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import PurePosixPath, PureWindowsPath
-from typing import IO, cast
+from typing import IO
 
 from registry.scanning.formats import keras, skops
 from registry.scanning.formats.source import Source, Unreadable
@@ -46,7 +46,7 @@ def scan_zip(source: Source, judge: Judge) -> Verdict:
         parts = [(name, _leads_out(name)) for name in names if _is_outside(name)]
         parts += _special(source, names, archive)
         for item in members:
-            inner = source.inner(item.filename, lambda item=item: cast("IO[bytes]", archive.open(item)), item.file_size)  # type: ignore[misc]
+            inner = source.inner(item.filename, _opener(archive, item), item.file_size)
             verdict = _encrypted() if item.flag_bits & 1 else judge(inner)
             if verdict.verdict != DANGEROUS and is_weight(item.filename):
                 # The framework reads these as numbers, whatever their first bytes look like.
@@ -97,11 +97,15 @@ def _extracted(archive: tarfile.TarFile, item: tarfile.TarInfo) -> IO[bytes]:
     return opened
 
 
+def _opener(archive: zipfile.ZipFile, item: zipfile.ZipInfo) -> Callable[[], IO[bytes]]:
+    return lambda: archive.open(item)
+
+
 def _special(source: Source, names: list[str], archive: zipfile.ZipFile) -> list[tuple[str, Verdict]]:
     """Configurations that say what loading the whole archive does."""
 
     def inner(name: str) -> Source:
-        return source.inner(name, lambda: cast("IO[bytes]", archive.open(name)), archive.getinfo(name).file_size)
+        return source.inner(name, _opener(archive, archive.getinfo(name)), archive.getinfo(name).file_size)
 
     parts = []
     if "config.json" in names and (source.extension == ".keras" or "metadata.json" in names):
