@@ -22,7 +22,7 @@ class Experiment(models.Model):
     """A named group of runs. `tags`: {key: value}. Hidden since `deleted_at`; its runs with it."""
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="experiments")
-    name = models.CharField(max_length=250)
+    name = models.CharField(max_length=500)
     tags = models.JSONField(default=dict, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
@@ -70,7 +70,7 @@ class Run(models.Model):
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="runs")
     experiment = models.ForeignKey(Experiment, models.PROTECT, related_name="runs")
     kind = models.CharField(max_length=16, default="job")
-    display_name = models.CharField(max_length=200)
+    display_name = models.CharField(max_length=500)
     spec = models.JSONField(default=dict)
     parent = models.ForeignKey("self", models.CASCADE, null=True, blank=True, related_name="children")
     preview = models.JSONField(null=True)

@@ -29,7 +29,7 @@ def purge_soon() -> None:
     ask_soon("trainhub.tasks.purge")
 
 
-def ask_soon(task: str, *args: int) -> None:
+def ask_soon(task: str, *args: int | str) -> None:
     """Once this transaction has committed, have the worker do what its periodic twin would do later."""
     transaction.on_commit(partial(_send, task, *args), robust=True)
 
@@ -39,7 +39,7 @@ def wake_soon(node: Node, run_id: str, attempt: int) -> None:
     transaction.on_commit(partial(waking.wake, node, run_id, attempt), robust=True)
 
 
-def _send(task: str, *args: int) -> None:
+def _send(task: str, *args: int | str) -> None:
     app = celery.current_app
     try:
         app.send_task(task, args=args, ignore_result=True, retry=True, retry_policy=RETRY)

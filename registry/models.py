@@ -13,7 +13,7 @@ class RegisteredModel(models.Model):
     """`tags`: {key: value}. `protected`: names of aliases that only owners move."""
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="registered_models")
-    name = models.CharField(max_length=128)
+    name = models.CharField(max_length=256)
     description = models.TextField(blank=True)
     tags = models.JSONField(default=dict)
     protected = models.JSONField(default=list)
@@ -34,7 +34,7 @@ class ModelVersion(models.Model):
     gave, and `kind` where the bytes came from: run, logged_model, upload or export (from the version `parent`).
 
     `certificate` is the signed manifest, byte for byte, `signature` its Ed25519 signature in hex. `scan`: what the scanner
-    found in its files ({path: {"verdict", "findings"}}).
+    found in its files ({path: {"verdict", "findings", "note"}}), by the rules of that number (`registry.scanning.words.RULES`).
     """
 
     model = models.ForeignKey(RegisteredModel, models.CASCADE, related_name="versions")
@@ -50,6 +50,7 @@ class ModelVersion(models.Model):
     certificate = models.TextField(blank=True)
     signature = models.CharField(max_length=128, blank=True)
     scan = models.JSONField(null=True)
+    scan_rules = models.PositiveSmallIntegerField(default=0)
     updated_at = models.DateTimeField(auto_now=True)
     description = models.TextField(blank=True)
     created_by = models.ForeignKey(User, models.SET_NULL, null=True)

@@ -22,8 +22,9 @@ from tracking.models import LoggedModel, LoggedModelFile
 from workspaces import audit, blobs
 from workspaces.models import User, Workspace
 
-MODEL_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._-]{0,126}[A-Za-z0-9._-])?\Z")
+MODEL_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._-]{0,254}[A-Za-z0-9._-])?\Z")
 OUTPUTS = "outputs/"
+PENDING = "LOGGED_MODEL_PENDING"
 RUN, LOGGED_MODEL, UPLOAD, EXPORT, VERSION = "run", "logged_model", "upload", "export", "version"
 
 
@@ -49,6 +50,11 @@ class Origin:
     logged_model: LoggedModel | None = None
     parent: ModelVersion | None = None
 
+    @property
+    def is_pending(self) -> bool:
+        """Whether it is a logged model that is still being uploaded, and has no files yet."""
+        return self.logged_model is not None and not self.files and self.logged_model.status == PENDING
+
 
 @dataclass(frozen=True)
 class Words:
@@ -72,10 +78,13 @@ def register(workspace: Workspace, name: str, run: Run, path: str, user: User, *
 def add_version(workspace: Workspace, name: str, origin: Origin, user: User | None, words: Words | None = None) -> ModelVersion:
     """The next version of the model `name` (made too, if new), with its certificate: all of it, or nothing.
 
+    A logged model that is still being uploaded may have no files yet; `registry.mlflow.pending` adds them with the certificate.
+
     Raises RegistryError. Several at once get different numbers.
     """
     words = words or Words()
-    _check_files(origin.files)
+    if not origin.is_pending:
+        _check_files(origin.files)
     version = ModelVersion(
         kind=origin.kind, source=origin.source, source_path=origin.path, run=origin.run, logged_model=origin.logged_model,
         parent=origin.parent, description=words.description, tags=dict(words.tags), created_by=user,
@@ -87,7 +96,8 @@ def add_version(workspace: Workspace, name: str, origin: Origin, user: User | No
         files = ModelFile.objects.bulk_create(
             ModelFile(version=version, path=item.path, size_bytes=item.size_bytes, sha256=item.sha256) for item in origin.files
         )
-        issuing.issue(version, files, told)
+        if files:
+            issuing.issue(version, files, told)
         actor, run = user or "a job whose owner is gone", origin.run.pk if origin.run else ""
         audit.record(actor, "model.registered", f"{name} version {version.number}", workspace, run=run, path=origin.path)
         ask_soon("registry.tasks.scan_version", version.pk)
@@ -99,7 +109,7 @@ def check_name(name: str) -> str:
     if not name:
         raise RegistryError("name", "is required: what shall the model be called?")
     if not MODEL_NAME.match(name):
-        raise RegistryError("name", "use up to 128 letters, digits, space, '.', '_' and '-', starting with a letter or digit")
+        raise RegistryError("name", "use up to 256 letters, digits, space, '.', '_' and '-', starting with a letter or digit")
     return name
 
 

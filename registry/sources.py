@@ -16,7 +16,7 @@ from jobs.outputs import latest
 from registry.errors import RegistryError
 from registry.lookup import version_named
 from registry.models import ModelVersion
-from registry.registering import LOGGED_MODEL, RUN, VERSION, Origin, files_below
+from registry.registering import LOGGED_MODEL, PENDING, RUN, VERSION, Origin, files_below
 from tracking.artifacts import paths
 from tracking.callers import Caller
 from tracking.mlflow.errors import MlflowError
@@ -117,7 +117,8 @@ def _of_artifacts(caller: Caller, source: str, text: str) -> Origin:
 
 def _of_logged(source: str, model: LoggedModel, path: str) -> Origin:
     files = files_below(_checked(source, path.strip("/")), model.files.all())
-    if not files:
+    # The client may register a model before it has sent the model's files; the version gets them then.
+    if not files and (model.status != PENDING or model.files.exists()):
         _refuse(source, f"names the logged model {model.name!r} ({model.status}), which has no such files")
     return Origin(LOGGED_MODEL, files, source=source, path=path, run=model.run, logged_model=model)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 
 from registry.exporting import settling
+from registry.mlflow import pending
 from registry.scanning import versions
 
 
@@ -14,7 +15,13 @@ def scan_version(version: int) -> None:
 
 
 @shared_task(ignore_result=True)
+def fill_versions(model: str) -> None:
+    pending.fill_all(model)
+
+
+@shared_task(ignore_result=True)
 def scan_missed() -> None:
+    pending.fill_all()
     versions.scan_missed()
 
 

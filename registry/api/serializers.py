@@ -6,9 +6,9 @@ from urllib.parse import quote
 from rest_framework import serializers
 
 from registry.models import ModelFile, ModelVersion, RegisteredModel
-from registry.scanning.verdicts import PENDING, verdict
+from registry.scanning.verdicts import entry, verdict
 
-SCAN = "clean, suspicious, unscanned or dangerous; pending while the scanner has not come to it."
+SCAN = "clean, contains_code, not_scanned or dangerous; pending while the scanner has not come to it, or scans it again."
 
 
 class ScanSerializer(serializers.Serializer[Any]):
@@ -25,8 +25,7 @@ class FileSerializer(serializers.Serializer[ModelFile]):
     url = serializers.SerializerMethodField(help_text="Where its bytes are; understands Range.")
 
     def get_scan(self, file: ModelFile) -> dict[str, Any]:
-        found = (file.version.scan or {}).get(file.path)
-        return dict(found) if found else {"verdict": PENDING, "findings": [], "note": ""}
+        return entry(file.version, file.path)
 
     def get_url(self, file: ModelFile) -> str:
         return f"{address(file.version)}/files/{quote(file.path)}"

@@ -46,8 +46,8 @@ def origin_of(version: ModelVersion) -> dict[str, Any]:
 
 def issue_later(version: ModelVersion) -> None:
     """For a version of before there were certificates: says so itself, and tells what is known today."""
-    if not version.certificate:
-        issue(version, list(version.files.all()), origin_of(version), later=True)
+    if not version.certificate and (files := list(version.files.all())):
+        issue(version, files, origin_of(version), later=True)
 
 
 def manifest_of(version: ModelVersion) -> dict[str, Any]:
@@ -57,6 +57,8 @@ def manifest_of(version: ModelVersion) -> dict[str, Any]:
 def documents(version: ModelVersion) -> dict[str, bytes]:
     """Name -> bytes of what lies beside the version's files wherever they are downloaded whole; issues what is missing."""
     issue_later(version)
+    if not version.certificate:
+        return {}  # Its logged model is still being uploaded.
     data = version.certificate.encode()
     fingerprint = manifest_of(version)["issuer"]["key"]
     signature = {

@@ -12,6 +12,7 @@ from jobs.bytes.doors import in_thread
 from registry.bytes.sending import certificate_file, model_file
 from registry.certificates.issuing import documents
 from registry.lookup import version_of
+from registry.mlflow import pending
 from registry.models import ModelFile, ModelVersion
 from tracking.artifacts import paths, protocol
 from tracking.artifacts.sending import mlflow_type
@@ -77,6 +78,8 @@ def _version(who: Caller, path: str) -> tuple[ModelVersion, str]:
     version = version_of(who.workspace, unquote(name), number) if number.isdecimal() else None
     if version is None:
         raise MlflowError(MISSING, f"There is no version '{number[:20]}' of a model '{unquote(name)[:200]}' here.")
+    if not version.certificate:
+        pending.fill(version)
     return version, paths.folder(inside)
 
 

@@ -12,8 +12,8 @@ from tracking.callers import Caller
 from tracking.mlflow.doors import Asked, call
 from workspaces.states import Role
 
-ROOT = "/api/2.0/mlflow"
-ARTIFACTS = "/api/2.0/mlflow-artifacts/artifacts"
+ROOTS = ("/api/2.0", "/ajax-api/2.0")
+"""What clients ask, and what MLflow's own pages ask: the same calls."""
 Work = Callable[[Caller, Asked], Any]
 
 _READS: dict[str, Work] = {
@@ -32,14 +32,22 @@ _WRITES: dict[str, tuple[str, Work]] = {
 }
 _DELETES: dict[str, Work] = {"registered-models/delete": models.delete, "model-versions/delete": versions.delete}
 
-routes = [
-    *(Route(f"{ROOT}/{path}", call(work), methods=["GET"]) for path, work in _READS.items()),
-    Route(f"{ROOT}/registered-models/get-latest-versions", call(models.latest_versions), methods=["POST"]),
-    Route(f"{ROOT}/registered-models/alias", call(models.set_alias, role=Role.CONTRIBUTOR), methods=["POST"]),
-    Route(f"{ROOT}/registered-models/alias", call(models.delete_alias, role=Role.CONTRIBUTOR), methods=["DELETE"]),
-    *(Route(f"{ROOT}/{path}", call(work, role=Role.CONTRIBUTOR), methods=[method]) for path, (method, work) in _WRITES.items()),
-    *(Route(f"{ROOT}/{path}", call(work, role=Role.OWNER), methods=["DELETE"]) for path, work in _DELETES.items()),
-    Route(ARTIFACTS, call(artifacts.listed), methods=["GET"]),
-    Route(f"{ARTIFACTS}/models/{{path:path}}", artifacts.fetch, methods=["GET", "HEAD"]),
-    Route(f"{ARTIFACTS}/models/{{path:path}}", artifacts.refuse, methods=["PUT", "DELETE"]),
-]
+
+
+def _below(root: str) -> list[Route]:
+    base, artifact = f"{root}/mlflow", f"{root}/mlflow-artifacts/artifacts"
+    writes = [(path, method, work, Role.CONTRIBUTOR) for path, (method, work) in _WRITES.items()]
+    writes += [(path, "DELETE", work, Role.OWNER) for path, work in _DELETES.items()]
+    return [
+        *(Route(f"{base}/{path}", call(work), methods=["GET"]) for path, work in _READS.items()),
+        Route(f"{base}/registered-models/get-latest-versions", call(models.latest_versions), methods=["POST"]),
+        Route(f"{base}/registered-models/alias", call(models.set_alias, role=Role.CONTRIBUTOR), methods=["POST"]),
+        Route(f"{base}/registered-models/alias", call(models.delete_alias, role=Role.CONTRIBUTOR), methods=["DELETE"]),
+        *(Route(f"{base}/{path}", call(work, role=role), methods=[method]) for path, method, work, role in writes),
+        Route(artifact, call(artifacts.listed), methods=["GET"]),
+        Route(f"{artifact}/models/{{path:path}}", artifacts.fetch, methods=["GET", "HEAD"]),
+        Route(f"{artifact}/models/{{path:path}}", artifacts.refuse, methods=["PUT", "DELETE"]),
+    ]
+
+
+routes = [route for root in ROOTS for route in _below(root)]

@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from registry.scanning.reading import Verdict, verdict_of
-from registry.scanning.words import UNSCANNED
+from registry.scanning.reading import verdict_of
+from registry.scanning.words import NOT_SCANNED, Verdict
 
 
 def main() -> None:
@@ -31,7 +31,7 @@ def _within(path: str, name: str, seconds: int) -> Verdict:
     try:
         return verdict_of(Path(path), name)
     except TooLong:
-        return Verdict(UNSCANNED, note=f"The scanner gave up after {seconds} seconds.")
+        return Verdict(NOT_SCANNED, note=f"The scanner gave up after {seconds} seconds.")
     finally:
         signal.alarm(0)
 

@@ -1,167 +1,166 @@
-"""What one file would import when it is loaded, by picklescan: it reads opcodes and runs none."""
+"""Judging one file of a model: which format is it, and what would loading it run? Nothing of it is run here.
+
+`clean` is said only of a file whose format was recognised and which was read to its end. Everything else is `not_scanned`,
+with the reason.
+"""
 
 from __future__ import annotations
 
-import json
-import logging
-import re
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import IO
 
-from picklescan import scanner
-from picklescan.scanner import SafetyLevel, ScanResult
-from picklescan.torch import InvalidMagicError
+from registry.scanning.formats import archives, documents, graphs, keras, pickles, tensors
+from registry.scanning.formats.source import Source, Unreadable
+from registry.scanning.streams import COMPRESSED
+from registry.scanning.words import CLEAN, CONTAINS_CODE, NOT_SCANNED, Verdict, combine
 
-from registry.scanning.streams import COMPRESSED, Skimmed
-from registry.scanning.words import CLEAN, DANGEROUS, SUSPICIOUS, UNSCANNED
-
-PICKLES = (".pkl", ".pickle", ".joblib", ".dill", ".cloudpickle")
-TORCH = (".pt", ".pth", ".bin", ".ckpt")
-KERAS = (".h5", ".hdf5", ".keras")
-EXTENSIONS = (*PICKLES, *TORCH, *KERAS, ".npy", ".npz", ".zip", ".7z", ".gz", ".z", ".bz2", ".xz", ".lzma", ".lz4", ".model")
-MAGIC = re.compile(rb"\x80[\x00-\x05]|PK\x03\x04|\x93NUMPY|7z\xbc\xaf")
-LAMBDA = re.compile(rb'"class_name":\s*"Lambda"')
-MOST_CONFIG_BYTES = 16 * 1024 * 1024
-MOST_FINDINGS = 50
-CHUNK_BYTES = 1024 * 1024
-LAMBDA_FINDING = "keras Lambda layer"
-
-
-class Verdict(NamedTuple):
-    """`findings`: what would be imported, the worst first; `note` a sentence, where there is more to say."""
-
-    verdict: str
-    findings: tuple[str, ...] = ()
-    note: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        return {"verdict": self.verdict, "findings": [_shown(text) for text in self.findings], "note": _shown(self.note)}
-
-
-def _shown(text: str) -> str:
-    """As any database takes it: names in a pickle may be any bytes."""
-    return text.encode("utf-8", "replace").decode().replace("\x00", "\ufffd")
-
-
-def may_hold_pickle(name: str, head: bytes) -> bool:
-    """By its name, or by its first 8 bytes."""
-    return name.lower().endswith(EXTENSIONS) or MAGIC.match(head) is not None
+SCRIPTS = (
+    ".py", ".pyw", ".pyi", ".pyx", ".sh", ".bash", ".zsh", ".fish", ".ps1", ".bat", ".cmd", ".js", ".mjs", ".cjs", ".ts", ".rb",
+    ".pl", ".r", ".lua", ".jl", ".php", ".tcl", ".vbs", ".c", ".cc", ".cpp", ".cu", ".h", ".html", ".htm", ".svg", ".mk",
+)
+PROGRAMS = (
+    ".so", ".pyd", ".dll", ".dylib", ".exe", ".pyc", ".pyo", ".class", ".o", ".a", ".wasm", ".jar", ".whl", ".egg", ".msi",
+    ".deb", ".rpm",
+)
+PROGRAM_MAGIC = (
+    b"\x7fELF", b"\xfe\xed\xfa\xce", b"\xfe\xed\xfa\xcf", b"\xce\xfa\xed\xfe", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe",
+    b"\x00asm",
+)
+UNREAD_MAGIC = {
+    b"7z\xbc\xaf": "7z", b"\x04\x22\x4d\x18": "LZ4", b"\x28\xb5\x2f\xfd": "Zstandard", b"Rar!": "RAR", b"\x1f\x9d": "compress",
+}
+HDF5 = b"\x89HDF\r\n\x1a\n"
+SCRIPT = "Source code. It runs when something imports or starts it."
+PROGRAM = "A compiled program or library. It runs when something loads or starts it."
+UNKNOWN = "The scanner does not know this format."
 
 
 def verdict_of(path: Path, name: str) -> Verdict:
-    """Of the file `path`, which is called `name` in its model."""
-    extension = Path(name).suffix.lower()
+    """Judge the file `path`, which is called `name` in its model."""
     try:
-        with path.open("rb") as file, _said() as complaints:
-            found = _scan(file, extension)
-            lambdas = _lambdas(file, extension) if extension in KERAS else False
+        return judge(Source(name, lambda: path.open("rb"), path.stat().st_size))
+    except OSError as error:
+        return Verdict(NOT_SCANNED, note=f"It cannot be opened: {error.strerror}.")
+
+
+def judge(source: Source) -> Verdict:
+    """Judge a file, or a member of an archive. Never raises: strangers made it, and any parser may fail in any way."""
+    try:
+        found = _judge(source)
+        if found.verdict in (CLEAN, CONTAINS_CODE) and _is_zip_too(source):
+            # Programs that look for a zip at the end of a file would take it for something else than it was read as.
+            return combine([("", found), ("", Verdict(NOT_SCANNED, note="A zip archive is hidden behind its beginning."))])
+        return found
     except (MemoryError, RecursionError):
-        return Verdict(UNSCANNED, note="It needs more memory than the scanner may take.")
-    except Unsupported as error:
-        return Verdict(UNSCANNED, note=str(error))
-    except Exception as error:  # made by strangers: any parser may fail in any way
-        return Verdict(UNSCANNED, note=f"It cannot be read: {type(error).__name__}: {str(error)[:200]}")
-    return _judged(found, lambdas, _incomplete(found, complaints, extension))
+        return Verdict(NOT_SCANNED, note="It needs more memory than the scanner may take.")
+    except Unreadable as error:
+        return Verdict(NOT_SCANNED, note=str(error))
+    except Exception as error:
+        return Verdict(NOT_SCANNED, note=f"It cannot be read: {type(error).__name__}: {str(error)[:200]}")
 
 
-class Unsupported(Exception):
-    """The message is a sentence for the page."""
+def _judge(source: Source) -> Verdict:
+    if source.size == 0:
+        return Verdict(CLEAN)
+    head = source.head()
+    parts = [("", part) for part in (_as_code(source, head), _as_data(source, head)) if part is not None]
+    return combine(parts) if parts else Verdict(NOT_SCANNED, note=UNKNOWN)
 
 
-def _scan(file: IO[bytes], extension: str) -> ScanResult:
-    head = file.read(8)
-    file.seek(0)
-    if head.startswith(b"PK\x03\x04"):
-        return scanner.scan_zip_bytes(file, "file")
-    if head.startswith((b"7z\xbc\xaf", b"\x04\x22\x4d\x18")):
-        raise Unsupported("It is compressed in a way that the scanner does not read (7z or LZ4).")
-    if head.startswith(b"\x93NUMPY"):
-        return scanner.scan_numpy(file, "file")
+def _as_code(source: Source, head: bytes) -> Verdict | None:
+    """What it is as a program, by its name or its beginning."""
+    if source.extension in PROGRAMS or head.startswith(PROGRAM_MAGIC) or _is_windows_program(head):
+        return Verdict(CONTAINS_CODE, note=PROGRAM)
+    if source.extension in SCRIPTS or head.startswith(b"#!") or source.base in ("makefile", "dockerfile"):
+        return Verdict(CONTAINS_CODE, note=SCRIPT)
+    if source.extension == ".pth" and head.lstrip().startswith((b"import ", b"import\t")):
+        return Verdict(CONTAINS_CODE, note=SCRIPT)
+    return None
+
+
+def _is_windows_program(head: bytes) -> bool:
+    """Two letters alone would be no proof: of random numbers one in 65,536 begins like that."""
+    at = int.from_bytes(head[60:64], "little")
+    return head.startswith(b"MZ") and (head[at : at + 2] == b"PE" or at >= len(head) - 2 > 62)
+
+
+def _as_data(source: Source, head: bytes) -> Verdict | None:
+    """What it is as data, by its beginning; where that says nothing, by its name. None where it is nothing known."""
+    for magic, reader in _BY_MAGIC:
+        if head.startswith(magic):
+            return reader(source)
+    for magic, kind in UNREAD_MAGIC.items():
+        if head.startswith(magic):
+            return Verdict(NOT_SCANNED, note=f"It is compressed in a way that the scanner does not read ({kind}).")
     for magic, opened in COMPRESSED.items():
         if head.startswith(magic):
-            return _pickles(opened(file))
-    if extension in KERAS:
-        return ScanResult([])
-    if extension in TORCH:
-        try:
-            return scanner.scan_pytorch(_skimmed(file), "file")
-        except InvalidMagicError:
-            file.seek(0)
-    return _pickles(file)
+            return _compressed(source, opened)
+    if archives.is_tar(head):
+        return archives.scan_tar(source, judge)
+    if head[:1] == b"\x80" and head[1:2] <= b"\x05":
+        return pickles.scan_pickles(source)
+    if tensors.is_safetensors(source, head):
+        return tensors.scan_safetensors(source)
+    # Pickles of the oldest protocols have no signature: any name may hide one, also of a text.
+    return pickles.scan_if_pickle(source) or _by_name(source)
 
 
-def _pickles(file: IO[bytes]) -> ScanResult:
-    return scanner.scan_pickle_bytes(_skimmed(file), "file")
+def _by_name(source: Source) -> Verdict | None:
+    if source.extension in pickles.NAMES:
+        return pickles.scan_pickles(source)
+    if source.extension in documents.JSON:
+        return documents.scan_json(source)
+    if source.extension in documents.YAML or source.base == "mlmodel":
+        return documents.scan_yaml(source)
+    if source.extension == ".onnx":
+        return graphs.scan_onnx(source)
+    if source.base == "saved_model.pb":
+        return graphs.scan_saved_model(source)
+    if documents.is_prose(source):
+        return documents.scan_prose(source)
+    return None
 
 
-def _skimmed(file: IO[bytes]) -> IO[bytes]:
-    return cast("IO[bytes]", Skimmed(file))
-
-
-def _lambdas(file: IO[bytes], extension: str) -> bool:
-    """Whether a Keras model brings Python code of its own."""
-    file.seek(0)
-    if extension == ".keras":
-        with zipfile.ZipFile(file) as archive, archive.open("config.json") as config:
-            return _names_lambda(json.loads(config.read(MOST_CONFIG_BYTES)))
-    rest = b""
-    while chunk := file.read(CHUNK_BYTES):
-        if LAMBDA.search(rest + chunk):
-            return True
-        rest = chunk[-64:]
-    return False
-
-
-def _names_lambda(config: Any) -> bool:
-    if isinstance(config, dict):
-        return config.get("class_name") == "Lambda" or any(_names_lambda(item) for item in config.values())
-    return isinstance(config, list) and any(_names_lambda(item) for item in config)
-
-
-def _incomplete(found: ScanResult, complaints: list[str], extension: str) -> bool:
-    """Whether something in it was left unread; data that never was a pickle is not."""
-    if found.scan_err or any(text.startswith(("Invalid file", "ERROR: parsing")) for text in complaints):
-        return True
-    is_no_pickle = any(text.startswith("WARNING: could not parse") for text in complaints)
-    return is_no_pickle and not found.globals and extension in (*PICKLES, ".pt", ".pth")
-
-
-def _judged(found: ScanResult, lambdas: bool, incomplete: bool) -> Verdict:
-    dangerous = _named(found, SafetyLevel.Dangerous)
-    findings = [*dangerous, *([LAMBDA_FINDING] if lambdas else []), *_named(found, SafetyLevel.Suspicious)]
-    shown = tuple(text[:200] for text in findings[:MOST_FINDINGS])
-    if dangerous:
-        return Verdict(DANGEROUS, shown, "Loading it can run any program.")
-    if incomplete:
-        return Verdict(UNSCANNED, shown, "Only a part of it could be read as a pickle.")
-    if findings:
-        return Verdict(SUSPICIOUS, shown, "Loading it runs code of these libraries, which the scanner does not know as harmless.")
-    return Verdict(CLEAN)
-
-
-def _named(found: ScanResult, level: SafetyLevel) -> list[str]:
-    return sorted({f"{item.module}.{item.name}" for item in found.globals if item.safety is level})
-
-
-class _Listening(logging.Handler):
-    def __init__(self) -> None:
-        super().__init__()
-        self.said: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.said.append(record.getMessage()[:200])
-
-
-@contextmanager
-def _said() -> Iterator[list[str]]:
-    """What the library logs meanwhile: it tells some of what it could not read nowhere else."""
-    log, listening = logging.getLogger("picklescan"), _Listening()
-    log.addHandler(listening)
-    log.propagate = False
+def _compressed(source: Source, opened: Callable[[IO[bytes]], IO[bytes]]) -> Verdict | None:
+    """Judge what a compressed stream holds; a text may begin like one, which then cannot be unpacked."""
+    name = source.name
+    for ending in (".gz", ".bz2", ".xz", ".lzma", ".z"):
+        name = name.removesuffix(ending)
+    inner = source.inner(f"{name.removesuffix('.tgz')}", lambda: opened(source.open()))
     try:
-        yield listening.said
-    finally:
-        log.removeHandler(listening)
+        inner.head(1)
+    except (OSError, ValueError, EOFError) as error:
+        other = pickles.scan_if_pickle(source) or _by_name(source)
+        return other or Verdict(NOT_SCANNED, note=f"It cannot be unpacked: {str(error)[:200]}")
+    found = judge(inner)
+    if found.verdict == CLEAN:
+        # The checksum stands at the end, and whatever follows it.
+        _read_to_its_end(inner)
+    return found
+
+
+def _read_to_its_end(source: Source) -> None:
+    with source.open() as file:
+        while file.read(1024 * 1024):
+            pass
+
+
+def _zip(source: Source) -> Verdict:
+    return archives.scan_zip(source, judge)
+
+
+def _is_zip_too(source: Source) -> bool:
+    """Whether a file that was read as something else ends as a zip does."""
+    head = source.head(4)
+    if head in (archives.ZIP, archives.EMPTY_ZIP) or source.size is None or source.size < 22:
+        return False
+    with source.open() as file:
+        return file.seekable() and zipfile.is_zipfile(file)
+
+
+_BY_MAGIC: tuple[tuple[bytes, Callable[[Source], Verdict]], ...] = (
+    (archives.ZIP, _zip), (archives.EMPTY_ZIP, _zip), (tensors.NUMPY, tensors.scan_numpy), (tensors.GGUF, tensors.scan_gguf),
+    (HDF5, keras.scan_hdf5),
+)

@@ -72,7 +72,7 @@ class Skimmed:
     def _skip(self, size: int) -> bytes:
         left = size - len(self._pushed)
         self._pushed = b""
-        if self._source.seekable():
+        if _is_plain_file(self._source):
             at = self._source.tell()
             left -= min(self._source.seek(0, os.SEEK_END) - at, left)
             self._source.seek(at + size)
@@ -85,6 +85,11 @@ class Skimmed:
         skipped.length = size
         self._at += size
         return skipped
+
+
+def _is_plain_file(source: IO[bytes]) -> bool:
+    """Whether seeking costs nothing. In a compressed stream it unpacks all that lies between, and back from its beginning."""
+    return isinstance(source, io.BufferedReader) and isinstance(source.raw, io.FileIO)
 
 
 class Inflated(io.RawIOBase):
@@ -104,6 +109,8 @@ class Inflated(io.RawIOBase):
             if not packed:
                 raise EOFError("the compressed data has no end")
             data = self._inflater.decompress(packed, len(buffer))
+            if self._inflater.unused_data:
+                raise ValueError("something follows the compressed data")
         buffer[: len(data)] = data
         return len(data)
 

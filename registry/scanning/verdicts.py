@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
-from registry.models import ModelVersion
-from registry.scanning.words import worst
+from typing import Any
 
-PENDING = "pending"
+from registry.models import ModelVersion
+from registry.scanning.words import DANGEROUS, PENDING, RULES, worst
+
+EMPTY: dict[str, Any] = {"verdict": PENDING, "findings": [], "note": ""}
+OUTDATED = "It was scanned by rules of an earlier version of TrainHub and is being scanned again."
 
 
 def verdict(version: ModelVersion, path: str = "") -> str:
-    """Of one file, or of all: clean, suspicious, unscanned, dangerous; pending while nobody has looked."""
-    if version.scan is None:
+    """Return the verdict on one file, or the worst of all: clean, contains_code, not_scanned, dangerous, or pending.
+
+    A version that was scanned by older rules is pending again, but what those rules found dangerous stays dangerous.
+    """
+    if not version.scan:
         return PENDING
     if path:
-        return str(version.scan.get(path, {}).get("verdict", PENDING))
-    return worst(item["verdict"] for item in version.scan.values())
+        return str(entry(version, path)["verdict"])
+    found = worst(item["verdict"] for item in version.scan.values())
+    return found if found == DANGEROUS or version.scan_rules >= RULES else PENDING
+
+
+def entry(version: ModelVersion, path: str) -> dict[str, Any]:
+    """Return verdict, findings and note of one file."""
+    found = (version.scan or {}).get(path)
+    if found is None:
+        return EMPTY
+    if version.scan_rules < RULES and found["verdict"] != DANGEROUS:
+        return {**EMPTY, "note": OUTDATED}
+    return dict(found)

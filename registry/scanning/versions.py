@@ -9,16 +9,15 @@ import threading
 import time
 from collections.abc import Iterable
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from registry.models import ModelFile, ModelVersion
-from registry.scanning.reading import may_hold_pickle
-from registry.scanning.words import CLEAN, UNSCANNED, worst
+from registry.scanning.words import NOT_SCANNED, RULES, worst
 from workspaces import blobs
 
 TAG = "trainhub.scan"
@@ -37,7 +36,9 @@ _at_it = threading.Lock()
 
 
 def scan(version_id: int) -> bool:
-    """Scan that version, unless that has been done; False where another thread scans now, and `scan_missed` does it later.
+    """Scan that version, unless the present rules have been applied to it already.
+
+    Returns False where another thread scans now; `scan_missed` does it later then.
 
     One at a time: a slow version must leave the worker its other threads, which launch runs and end them.
     """
@@ -51,7 +52,7 @@ def scan(version_id: int) -> bool:
 
 
 def _scan(version_id: int) -> None:
-    version = ModelVersion.objects.filter(pk=version_id, scan__isnull=True).first()
+    version = _due().filter(pk=version_id).first()
     if version is None:
         return
     found = verdicts(list(version.files.all()))
@@ -59,12 +60,19 @@ def _scan(version_id: int) -> None:
         fresh = ModelVersion.objects.select_for_update().filter(pk=version_id).first()
         if fresh is not None:
             fresh.scan, fresh.tags = found, {**fresh.tags, TAG: verdict_of(found)}
-            ModelVersion.objects.filter(pk=version_id).update(scan=fresh.scan, tags=fresh.tags)
+            ModelVersion.objects.filter(pk=version_id).update(scan=fresh.scan, tags=fresh.tags, scan_rules=RULES)
+
+
+def _due() -> QuerySet[ModelVersion]:
+    """Return the versions that were never scanned, or by older rules. Those that have no files yet are not due."""
+    due = ModelVersion.objects.filter(Q(scan__isnull=True) | Q(scan_rules__lt=RULES))
+    return due.filter(Exists(ModelFile.objects.filter(version=OuterRef("pk"))))
 
 
 def scan_missed() -> None:
-    waiting = ModelVersion.objects.filter(scan__isnull=True, created_at__lt=timezone.now() - MISSED_AFTER)
-    for version_id in list(waiting.order_by("pk").values_list("pk", flat=True)[:MOST_AT_ONCE]):
+    """Scan what was missed, and again what older rules judged; the newest first, as people look at those."""
+    waiting = _due().filter(created_at__lt=timezone.now() - MISSED_AFTER)
+    for version_id in list(waiting.order_by("-pk").values_list("pk", flat=True)[:MOST_AT_ONCE]):
         if not scan(version_id):
             return
 
@@ -79,16 +87,15 @@ def verdicts(files: Iterable[ModelFile]) -> Scan:
     waiting: list[ModelFile] = []
     for file in files:
         if not blobs.exists(file.sha256):
-            found[file.path] = _told(UNSCANNED, "Its bytes are missing on the hub.")
-        elif may_hold_pickle(file.path, _head(blobs.path(file.sha256))):
-            waiting.append(file)
+            found[file.path] = _told(NOT_SCANNED, "Its bytes are missing on the hub.")
         else:
-            found[file.path] = _told(CLEAN, "")
+            waiting.append(file)
     stop_at = time.monotonic() + MOST_S
     while waiting:
         if time.monotonic() > stop_at:
             # Each of thousands of files may have been made to hold up the worker for as long as one may take.
-            return found | {file.path: _told(UNSCANNED, "The scanner took too long for the files before it.") for file in waiting}
+            late = _told(NOT_SCANNED, "The scanner took too long for the files before it.")
+            return found | {file.path: late for file in waiting}
         read = _read(waiting)
         found |= {file.path: told for file, told in zip(waiting, read, strict=False)}
         waiting = waiting[len(read) :]
@@ -109,7 +116,7 @@ def _read(files: list[ModelFile]) -> list[dict[str, Any]]:
     except subprocess.TimeoutExpired as error:
         output, note = _text(error.stdout), "The scanner took too long."
     told = [json.loads(line)[1] for line in output.splitlines() if line.endswith("}]")]
-    return told if len(told) == len(files) else [*told, _told(UNSCANNED, note)]
+    return told if len(told) == len(files) else [*told, _told(NOT_SCANNED, note)]
 
 
 def _text(data: bytes | str | None) -> str:
@@ -119,7 +126,3 @@ def _text(data: bytes | str | None) -> str:
 def _told(verdict: str, note: str) -> dict[str, Any]:
     return {"verdict": verdict, "findings": [], "note": note}
 
-
-def _head(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(8)

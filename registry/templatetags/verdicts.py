@@ -6,7 +6,7 @@ from django import template
 
 from registry.models import ModelVersion
 from registry.scanning import verdicts
-from registry.scanning.words import DANGEROUS, UNSCANNED
+from registry.scanning.words import CONTAINS_CODE, DANGEROUS, NOT_SCANNED
 
 register = template.Library()
 
@@ -19,4 +19,4 @@ def verdict(version: ModelVersion) -> str:
 @register.filter
 def risky(version: ModelVersion) -> bool:
     """Whether there is something to read before a download."""
-    return verdicts.verdict(version) in (DANGEROUS, UNSCANNED)
+    return verdicts.verdict(version) in (DANGEROUS, NOT_SCANNED, CONTAINS_CODE)

@@ -17,14 +17,19 @@ from registry.errors import RegistryError
 from registry.lineage import drawn
 from registry.lookup import versions_of
 from registry.models import ModelVersion
-from registry.scanning.verdicts import verdict
-from registry.scanning.words import CLEAN, ORDER
+from registry.scanning.verdicts import entry, verdict
+from registry.scanning.words import CLEAN, CONTAINS_CODE, DANGEROUS, NOT_SCANNED, ORDER
 from registry.views.models import sentence
 from tracking import notes
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
 
 MOST_FILES = 500
+WARNINGS = {
+    DANGEROUS: "loading this can run any program.",
+    NOT_SCANNED: "the scanner has not looked at this.",
+    CONTAINS_CODE: "this brings code, which runs when the model is loaded or used.",
+}
 TAG = re.compile(r"(?P<key>[^=]+)=(?P<value>.*)", re.DOTALL)
 
 
@@ -92,23 +97,19 @@ def _files(found: ModelVersion) -> list[dict[str, object]]:
     shown += found.files.exclude(pk__in=[file.pk for file in shown]).order_by("path")[: MOST_FILES - len(shown)]
     return [
         {
-            "path": file.path, "size_bytes": file.size_bytes, "sha256": file.sha256, "verdict": verdict(found, file.path),
-            "findings": scan.get(file.path, {}).get("findings", []), "note": scan.get(file.path, {}).get("note", ""),
+            "path": file.path, "size_bytes": file.size_bytes, "sha256": file.sha256, **entry(found, file.path),
         }
         for file in sorted(shown, key=lambda file: file.path)
     ]
 
 
 def _flagged(found: ModelVersion) -> str:
-    """What is asked before a download; empty where nothing is to be said."""
-    scan = found.scan or {}
-    bad = sorted(path for path, item in scan.items() if item["verdict"] == "dangerous")
-    if bad:
-        return f"{', '.join(bad[:3])}{' …' if len(bad) > 3 else ''}: loading this can run any program."
-    unread = sorted(path for path, item in scan.items() if item["verdict"] == "unscanned")
-    if unread:
-        return f"{', '.join(unread[:3])}{' …' if len(unread) > 3 else ''}: the scanner could not read all of this."
-    return ""
+    """Return what is asked before a download, or an empty text where nothing needs to be said."""
+    level = verdict(found)
+    if level not in WARNINGS:
+        return ""
+    paths = sorted(path for path, item in (found.scan or {}).items() if item["verdict"] == level)
+    return f"{', '.join(paths[:3])}{' …' if len(paths) > 3 else ''}: {WARNINGS[level]}"
 
 
 def _tag(text: str) -> tuple[str, str]:

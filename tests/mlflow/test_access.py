@@ -38,8 +38,9 @@ class TestAnotherWorkspace:
         assert found.message.replace(run, "f" * 32) == unknown.message
 
     async def test_reads_nothing(self, me: Caller) -> None:
-        run = await me.run()
-        model = (await me.told("logged-models", {"experiment_id": "0", "name": "net"}))["model"]["info"]
+        birds = (await me.told("experiments/create", {"name": "birds"}))["experiment_id"]
+        run = await me.run(birds)
+        model = (await me.told("logged-models", {"experiment_id": birds, "name": "net"}))["model"]["info"]
         other = Caller(me.client, await token_elsewhere())
         for path, asked in (
             ("runs/get", {"run_id": run}),
@@ -52,7 +53,7 @@ class TestAnotherWorkspace:
         assert (await other.refused(f"logged-models/{model['model_id']}", method="GET")).status == 404
         assert await other.told("runs/search", {"experiment_ids": [model["experiment_id"]]}) == {}
         assert await other.told("logged-models/search", {"experiment_ids": [model["experiment_id"]]}) == {}
-        assert await other.told("experiments/search", {}) == {}
+        assert [item["name"] for item in (await other.told("experiments/search", {}))["experiments"]] == ["default"]
 
 
 class TestAViewer:

@@ -29,7 +29,6 @@ class TestAMetric:
             ({"key": "a\nb"}, "Names may only contain"),
             ({"key": "/abs"}, "would resolve to"),
             ({"key": "a//b"}, "would resolve to"),
-            ({"key": "k" * 251}, "250 characters"),
             ({"value": None}, "value'"),
             ({"value": "high"}, "valid double"),
             ({"value": True}, "valid double"),
@@ -120,9 +119,8 @@ class TestOtherQuestions:
             ("runs/search", {"experiment_ids": ["0"], "page_token": "eyJvZmZzZXQiOiAtMX0="}),
             ("runs/create", {"experiment_id": "0", "start_time": "noon"}),
             ("runs/create", {"experiment_id": "0", "start_time": 2**62}),
-            ("runs/create", {"experiment_id": "0", "run_name": "n" * 201}),
             ("runs/create", {"experiment_id": "0", "run_name": "a", "tags": [{"key": "mlflow.runName", "value": "b"}]}),
-            ("experiments/create", {"name": "n" * 251}),
+            ("experiments/create", {"name": " "}),
             ("experiments/search", {"filter": "name = 5"}),
             ("experiments/search", {"filter": "creation_time LIKE 'x'"}),
             ("logged-models/search", {"experiment_ids": ["0"], "filter": "metrics.acc LIKE 'x'"}),
@@ -134,10 +132,6 @@ class TestOtherQuestions:
     async def test_are_refused_where_they_make_no_sense(self, me: Caller, path: str, asked: dict[str, Any]) -> None:
         found = await me.refused(path, asked)
         assert (found.status, found.code) == (400, INVALID)
-
-    async def test_a_parent_must_be_there(self, me: Caller) -> None:
-        tags = [{"key": "mlflow.parentRunId", "value": "f" * 32}]
-        assert (await me.refused("runs/create", {"experiment_id": "0", "tags": tags})).code == "RESOURCE_DOES_NOT_EXIST"
 
     async def test_a_run_is_no_part_of_what_is_part_of_it(self, me: Caller) -> None:
         outer = await me.run()

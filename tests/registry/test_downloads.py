@@ -135,5 +135,5 @@ class TestWhole:
         token = await prepared()
         assert (await get("1/zip", token)).headers["x-trainhub-scan"] == "pending"
         await sync_to_async(lambda: versions.scan(ModelVersion.objects.get().pk))()
-        assert (await get("1/files/page.html", token)).headers["x-trainhub-scan"] == "clean"
-        assert (await get("1/zip", token)).headers["x-trainhub-scan"] == "unscanned"
+        assert (await get("1/files/page.html", token)).headers["x-trainhub-scan"] == "contains_code"
+        assert (await get("1/zip", token)).headers["x-trainhub-scan"] == "not_scanned"

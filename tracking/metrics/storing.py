@@ -22,7 +22,11 @@ _ARRAYS = (
 )
 """A column each: PostgreSQL reads a thousand rows so in a fraction of the time that it takes for nine thousand parameters."""
 _TABLE = Metric._meta.db_table
-_NEWER = f"(excluded.last_step, excluded.last_ms) >= ({_TABLE}.last_step, {_TABLE}.last_ms)"
+_NEWER = (
+    f"(excluded.last_step, excluded.last_ms, COALESCE(excluded.last_value, 0)) >= "
+    f"({_TABLE}.last_step, {_TABLE}.last_ms, COALESCE({_TABLE}.last_value, 0))"
+)
+"""As MLflow's server orders them: by step, time and value. NaN counts as 0 there."""
 _UPSERT = f"""
 INSERT INTO {_TABLE} (run_id, experiment_id, key, count, last_value, last_step, last_ms, min_value, max_value)
 {{rows}}
@@ -86,8 +90,8 @@ def _summary(points: Points) -> tuple[int, float | None, int, int, float | None,
         value, step, ms = float(points.value[0]), int(points.step[0]), int(points.ms[0])
         number = None if math.isnan(value) else value
         return 1, number, step, ms, number, number
-    # The sort is stable: of points of one step and time the one that came last counts.
-    last = int(np.lexsort((points.ms, points.step))[-1])
+    # Of points of one step and time the greatest value counts, as in MLflow, where NaN counts as 0.
+    last = int(np.lexsort((np.where(np.isnan(points.value), 0.0, points.value), points.ms, points.step))[-1])
     value = float(points.value[last])
     known = points.value[~np.isnan(points.value)]
     least, greatest = (float(known.min()), float(known.max())) if len(known) else (None, None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
@@ -21,13 +23,17 @@ SERVER = {
     "presigned_upload_model_id_supported": False,
     "features_enabled": {"gateway": False},
 }
+PRESIGNED = "addresses that need no token"
 OUT_OF_SCOPE = {
     "traces": "traces", "unified-traces": "traces", "get-online-trace-details": "traces", "get-trace-artifact": "traces",
     "assessments": "assessments", "issues": "assessments", "label-schemas": "labels", "review-queues": "reviews",
     "datasets": "evaluation data sets", "scorers": "scorers", "gateway": "the AI gateway", "gateway-proxy": "the AI gateway",
     "prompt-optimization": "prompts", "prompts": "prompts", "webhooks": "webhooks", "workspaces": "MLflow's workspaces",
-    "jobs": "MLflow's jobs", "demo": "the demo",
+    "jobs": "MLflow's jobs", "demo": "the demo", "genai": "evaluation", "scorer": "scorers", "presigned": PRESIGNED,
+    "presigned-download-url": PRESIGNED, "presigned-upload-url": PRESIGNED, "graphql": "GraphQL",
 }
+"""By the first or the last part of the address below .../mlflow/."""
+_BELOW = re.compile(r"^.*?/mlflow(?:-artifacts)?/")
 SENTENCE = "TrainHub serves MLflow's tracking, registry and artifacts, but neither traces, prompts, evaluation nor the gateway."
 
 
@@ -46,13 +52,13 @@ async def server_info(_: Request) -> Response:
 
 async def nothing_at_all(scope: Scope, receive: Receive, send: Send) -> None:
     """Whatever else clients ask of an MLflow server."""
-    await (await _nothing(Request(scope, receive)))(scope, receive, send)
+    await (await nothing(Request(scope, receive)))(scope, receive, send)
 
 
 @door
-async def _nothing(request: Request) -> Response:
+async def nothing(request: Request) -> Response:
     await caller(request)
-    asked = request.url.path.partition("/mlflow/")[2].split("/")[0]
-    kind = OUT_OF_SCOPE.get(asked)
+    parts = [part for part in _BELOW.sub("", request.url.path).split("/") if part]
+    kind = next((OUT_OF_SCOPE[part] for part in (*parts[:1], *parts[-1:]) if part in OUT_OF_SCOPE), None)
     what = f"This server does not offer {kind}." if kind else f"There is no {request.method} {request.url.path[:200]} here."
     raise MlflowError(NO_ENDPOINT, f"{what} {SENTENCE}")

@@ -7,7 +7,7 @@ from typing import Any
 
 from jobs.models import Experiment
 from tracking.callers import Caller
-from tracking.mlflow import fields, paging, spelling
+from tracking.mlflow import fields, lookup, paging, spelling
 from tracking.mlflow.conditions import Condition, Grammar, Is, Order, ordered
 from tracking.mlflow.doors import Asked
 
@@ -18,7 +18,7 @@ GRAMMAR = Grammar(ATTRIBUTES, ATTRIBUTES)
 NEWEST_FIRST = Order("creation_time", True)
 _VALUES: dict[str, Callable[[Experiment], Any]] = {
     "name": lambda row: row.name,
-    "experiment_id": lambda row: str(row.pk),
+    "experiment_id": spelling.experiment_id,
     "creation_time": lambda row: spelling.ms(row.created_at),
     "last_update_time": lambda row: spelling.ms(row.updated_at),
 }
@@ -30,12 +30,14 @@ def search(caller: Caller, asked: Asked) -> dict[str, Any]:
     most, skip = fields.most(asked, 1000, MOST_AT_ONCE), paging.start(asked)
     conditions = GRAMMAR.conditions(fields.text(asked, "filter") or "")
     orders = GRAMMAR.ordered_by(fields.texts(asked, "order_by")) or [NEWEST_FIRST]
-    rows = Experiment.objects.filter(workspace=caller.workspace)
+    rows = list(Experiment.objects.filter(workspace=caller.workspace))
+    if not any(row.name == lookup.DEFAULT_NAME for row in rows):
+        rows.append(lookup.default(caller))
     if view != "ALL":
-        rows = rows.filter(deleted_at__isnull=view == "ACTIVE_ONLY")
+        rows = [row for row in rows if (row.deleted_at is None) is (view == "ACTIVE_ONLY")]
     found = [row for row in rows if all(condition.holds(_told(row, condition)) for condition in conditions)]
     keys = [(_sort_key(order.key), order.descends) for order in orders]
-    page = ordered(found, [*keys, (lambda row: row.pk, True)])[skip : skip + most]
+    page = ordered(found, [*keys, (lambda row: row.pk or 0, True)])[skip : skip + most]
     told = {"experiments": [spelling.experiment(row) for row in page]}
     return spelling.full(told | ({"next_page_token": paging.token(skip + most)} if skip + most < len(found) else {}))
 
@@ -46,4 +48,4 @@ def _told(row: Experiment, condition: Condition) -> Any:
 
 def _sort_key(key: str) -> Callable[[Experiment], Any]:
     """Ids are numbers, though they are told as text."""
-    return (lambda row: row.pk) if key == "experiment_id" else _VALUES[key]
+    return (lambda row: int(spelling.experiment_id(row))) if key == "experiment_id" else _VALUES[key]

@@ -26,6 +26,9 @@ def create(caller: Caller, asked: Asked) -> dict[str, str]:
         sentence = "artifact_location: TrainHub keeps the files of its runs itself; leave the location out."
         raise MlflowError(INVALID, sentence)
     tags = pairs(fields.objects(asked, "tags"), keys.LONGEST_EXPERIMENT_TAG)
+    tags |= keys.full_name(str(asked["name"]), keys.LONGEST_EXPERIMENT_TAG)
+    if name.lower() == lookup.DEFAULT_NAME:
+        raise MlflowError(EXISTS, f"Experiment(name={name}) already exists.")
     try:
         with transaction.atomic():
             made = Experiment.objects.create(workspace=caller.workspace, name=name, tags=tags)
@@ -44,12 +47,13 @@ def get_by_name(caller: Caller, asked: Asked) -> dict[str, Any]:
 
 def update(caller: Caller, asked: Asked) -> None:
     found = _whole(caller, asked)
-    name = keys.experiment_name(fields.words(asked, "new_name"), "new_name")
+    name = keys.experiment_name(fields.words(asked, "new_name"))
     if found.deleted_at is not None:
         raise MlflowError(INVALID, "Cannot rename a non-active experiment.")
     try:
         with transaction.atomic():
-            Experiment.objects.filter(pk=found.pk).update(name=name, updated_at=timezone.now())
+            tags = found.tags | keys.full_name(str(asked["new_name"]), keys.LONGEST_EXPERIMENT_TAG)
+            Experiment.objects.filter(pk=found.pk).update(name=name, tags=tags, updated_at=timezone.now())
     except IntegrityError as error:
         raise MlflowError(EXISTS, f"Experiment(name={name}) already exists.") from error
 
@@ -115,12 +119,12 @@ def _whole(caller: Caller, asked: Asked) -> Experiment:
     """An experiment that is to be changed as a whole, which is nothing for a job."""
     if caller.job is not None:
         raise MlflowError(DENIED, "A job's own token does not rename, delete or restore experiments; use one of yours.")
-    return lookup.experiment(caller, fields.words(asked, "experiment_id"))
+    return lookup.stored_experiment(caller, fields.words(asked, "experiment_id"))
 
 
 def _own(caller: Caller, asked: Asked) -> Experiment:
     """A job tags the experiment that it is in."""
-    found = lookup.experiment(caller, fields.words(asked, "experiment_id"))
+    found = lookup.stored_experiment(caller, fields.words(asked, "experiment_id"))
     if caller.job is not None and found.pk != caller.job.experiment_id:
         raise MlflowError(DENIED, f"The token of run {caller.job.number} tags its own experiment; use an API token of yours.")
     return found

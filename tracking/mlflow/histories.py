@@ -11,7 +11,7 @@ from jobs.models import Run
 from tracking.callers import Caller
 from tracking.metrics import reading
 from tracking.metrics.points import Points
-from tracking.mlflow import fields, lookup, paging, spelling
+from tracking.mlflow import fields, keys, lookup, paging, spelling
 from tracking.mlflow.doors import Asked
 from tracking.mlflow.errors import INVALID, MlflowError
 from tracking.mlflow.spelling import number
@@ -26,7 +26,7 @@ Told = dict[str, Any]
 def get(caller: Caller, asked: Asked) -> Told:
     """All points of a run's metric by time, or as many as are asked for at once."""
     found = lookup.run(caller, fields.run_id(asked))
-    key = fields.words(asked, "metric_key")
+    key = keys.shortened(fields.words(asked, "metric_key"), keys.LONGEST_KEY)
     skip, most = paging.start(asked), None
     if asked.get("max_results") is not None:
         most = fields.most(asked, MOST_OF_PAGE, 2**31 - 1)
@@ -38,10 +38,10 @@ def get(caller: Caller, asked: Asked) -> Told:
 
 def bulk(caller: Caller, asked: Asked) -> Told:
     """Of several runs, whole until there are too many."""
-    keys, key = _runs(caller, asked, "run_id"), fields.words(asked, "metric_key")
+    run_ids, key = _runs(caller, asked, "run_id"), keys.shortened(fields.words(asked, "metric_key"), keys.LONGEST_KEY)
     most = min(fields.most(asked, MOST_IN_BULK, 2**31 - 1), MOST_IN_BULK)
     found: list[Told] = []
-    for run_id in sorted(keys):
+    for run_id in sorted(run_ids):
         found += _spelled(key, _by_time(reading.history(run_id, key))[: most - len(found)], run_id)
         if len(found) >= most:
             break
@@ -50,7 +50,7 @@ def bulk(caller: Caller, asked: Asked) -> Told:
 
 def bulk_interval(caller: Caller, asked: Asked) -> Told:
     """Of several runs as many points of a span of steps as are asked for, evenly chosen; the first and the last always."""
-    keys, key = _runs(caller, asked, "run_ids"), fields.words(asked, "metric_key")
+    run_ids, key = _runs(caller, asked, "run_ids"), fields.words(asked, "metric_key")
     most = fields.most(asked, MOST_OF_A_RUN, MOST_OF_A_RUN)
     start, end = fields.whole(asked, "start_step"), fields.whole(asked, "end_step")
     if (start is None) is not (end is None):
@@ -59,7 +59,7 @@ def bulk_interval(caller: Caller, asked: Asked) -> Told:
         sentence = f"end_step must be greater than start_step. Found start_step={start} and end_step={end}."
         raise MlflowError(INVALID, sentence)
     found: list[Told] = []
-    for run_id in keys:
+    for run_id in run_ids:
         points = _by_step(reading.history(run_id, key))
         if start is not None and end is not None:
             points = points[(points.step >= start) & (points.step <= end)]

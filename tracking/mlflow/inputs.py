@@ -78,8 +78,10 @@ def search_datasets(caller: Caller, asked: Asked) -> dict[str, Any]:
         run__workspace=caller.workspace, run__experiment__in=wanted, run__deleted_at=None
     ).exclude(source_type=MODEL)
     found: dict[tuple[str, ...], dict[str, Any]] = {}
+    default = lookup.default_key(caller)
     for experiment_id, name, digest, told in rows.values_list("run__experiment_id", "name", "digest", "tags").iterator():
-        summary = {"experiment_id": str(experiment_id), "name": name, "digest": digest, "context": told.get(CONTEXT)}
+        public = lookup.public_id(experiment_id, default)
+        summary = {"experiment_id": public, "name": name, "digest": digest, "context": told.get(CONTEXT)}
         found.setdefault((str(experiment_id), name, digest, told.get(CONTEXT, "")), spelling.full(summary))
         if len(found) >= MOST_SUMMARIES:
             break

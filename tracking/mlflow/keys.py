@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import posixpath
 import re
+from collections.abc import Iterable
 
 from tracking.mlflow.errors import INVALID, MlflowError
 from tracking.mlflow.fields import Asked, invalid, missing, text
@@ -12,8 +14,13 @@ LONGEST_KEY = 250
 LONGEST_PARAM = 6000
 LONGEST_TAG = 8000
 LONGEST_EXPERIMENT_TAG = 20_000
-LONGEST_NAME = 250
-"""Of an experiment; MLflow allows 500, which no address bar shows."""
+LONGEST_NAME = 500
+"""Of experiments, runs and logged models, as in MLflow."""
+FULL_NAME = "trainhub.full_name"
+"""The tag with the whole name of what had a longer one."""
+FULL_KEY = "trainhub.full_key."
+"""Beginning of the tag with the whole name of a metric, param or tag that had a longer one."""
+_HASH_LENGTH = 12
 _KEY = re.compile(r"[/\w.\- :]*")
 _CHARACTERS = (
     "Names may only contain alphanumerics, underscores (_), dashes (-), periods (.), spaces ( ), colon(:) and slashes (/)."
@@ -35,7 +42,32 @@ def key(asked: Asked, name: str = "key", path: str = "") -> str:
     resolved = posixpath.normpath(found)
     if resolved != found or resolved == "." or resolved.startswith(("..", "/")):
         raise invalid(path, found, _PATH.format(resolved))
-    return at_most(found, LONGEST_KEY, path)
+    return shortened(found, LONGEST_KEY)
+
+
+def shortened(name: str, longest: int) -> str:
+    """Cut off a name that is too long; a hash of the whole keeps two such names apart.
+
+    MLflow's server refuses most of these, which would end a training before it begins.
+    """
+    if len(name) <= longest:
+        return name
+    return f"{name[: longest - _HASH_LENGTH - 1]}_{_hash(name)}"
+
+
+def full_name(name: str, longest_value: int = LONGEST_TAG) -> dict[str, str]:
+    """Return the tag that tells the whole name of a run or an experiment; empty where it was not too long."""
+    return {FULL_NAME: name[:longest_value]} if len(name) > LONGEST_NAME else {}
+
+
+def full_keys(names: Iterable[object]) -> dict[str, str]:
+    """Return the tags that tell the whole names of those metrics, params and tags that are too long."""
+    long = [name for name in names if isinstance(name, str) and len(name) > LONGEST_KEY]
+    return {f"{FULL_KEY}{_hash(name)}": name[:LONGEST_TAG] for name in long}
+
+
+def _hash(name: str) -> str:
+    return hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:_HASH_LENGTH]
 
 
 def value(asked: Asked, longest: int, path: str = "value") -> str:
@@ -49,7 +81,7 @@ def at_most(found: str, longest: int, path: str) -> str:
     return found
 
 
-def experiment_name(found: str | None, path: str = "name") -> str:
+def experiment_name(found: str | None) -> str:
     if not found or not found.strip():
         raise MlflowError(INVALID, f"Invalid experiment name: '{found or ''}'")
-    return at_most(found, LONGEST_NAME, path)
+    return shortened(found, LONGEST_NAME)

@@ -54,6 +54,7 @@ def search(caller: Caller, asked: Asked) -> dict[str, Any]:
     most, skip = fields.most(asked, 50, MOST_AT_ONCE), paging.start(asked)
     keys = [_order(item, path) for path, item in fields.objects(asked, "order_by")]
     rows = LoggedModel.objects.filter(experiment__workspace=caller.workspace, experiment__in=wanted, deleted_at=None)
+    rows = rows.select_related("experiment")
     for condition in conditions:
         if (condition.entity, condition.key, condition.operator) == ("attributes", "name", "="):
             rows = rows.filter(name=condition.value)

@@ -9,6 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from jobs.models import Run
+from jobs.queueing import ask_soon
 from tracking.callers import Caller
 from tracking.mlflow import experiments, fields, keys, lookup, spelling
 from tracking.mlflow.doors import Asked
@@ -17,10 +18,12 @@ from tracking.mlflow.given_names import given_name
 from tracking.models import LoggedModel
 from workspaces.states import Role
 
+READY = "LOGGED_MODEL_READY"
+FILL_VERSIONS = "registry.tasks.fill_versions"
+"""What the worker does for versions that were registered before the model had its files."""
 STATUSES = ("LOGGED_MODEL_STATUS_UNSPECIFIED", "LOGGED_MODEL_PENDING", "LOGGED_MODEL_READY", "LOGGED_MODEL_UPLOAD_FAILED")
 MOST_TAGS = 1000
 MOST_PARAMS = 10_000
-LONGEST_NAME = 250
 _WRONG = re.compile(r"[/:.%\"']")
 _RULE = "Model name must be a non-empty string and cannot contain the following characters: / : . % \" '"
 Told = dict[str, Any]
@@ -28,16 +31,18 @@ Told = dict[str, Any]
 
 def create(caller: Caller, asked: Asked) -> Told:
     """Of the run that is named, else of the job whose process asks."""
-    run = _source(caller, fields.text(asked, "source_run_id"))
+    source = fields.text(asked, "source_run_id") or ""
+    run = _source(caller, source)
     key = fields.words(asked, "experiment_id")
-    experiment = experiments.check_active(run.experiment if run else lookup.experiment(caller, key))
+    experiment = experiments.check_active(run.experiment if run else lookup.stored_experiment(caller, key))
     name = fields.text(asked, "name") or given_name()
     if _WRONG.search(name):
         raise MlflowError(INVALID, f"Invalid model name ('{name[:100]}') provided. {_RULE}")
     made = LoggedModel.objects.create(
-        experiment=experiment, run=run, name=keys.at_most(name, LONGEST_NAME, "name"),
+        experiment=experiment, run=run, name=keys.shortened(name, keys.LONGEST_NAME),
+        source_run_id="" if run is not None and run.pk == source else keys.at_most(source, 250, "source_run_id"),
         model_type=keys.at_most(fields.text(asked, "model_type") or "", 250, "model_type"),
-        tags=_pairs(asked, "tags", {}, MOST_TAGS), params=_pairs(asked, "params", {}, MOST_PARAMS),
+        tags=_pairs(asked, "tags", {}, MOST_TAGS) | keys.full_name(name), params=_pairs(asked, "params", {}, MOST_PARAMS),
     )
     return {"model": spelling.logged_model(made)}
 
@@ -55,6 +60,8 @@ def finalize(caller: Caller, asked: Asked) -> Told:
         model = _locked(caller, asked)
         model.status = status
         model.save(update_fields=["status", "updated_at"])
+        if status == READY:
+            ask_soon(FILL_VERSIONS, model.pk)
     return {"model": spelling.logged_model(model)}
 
 
@@ -73,7 +80,7 @@ def set_tags(caller: Caller, asked: Asked) -> None:
 
 
 def delete_tag(caller: Caller, asked: Asked) -> None:
-    key = str(asked["key"])
+    key = keys.shortened(str(asked["key"]), keys.LONGEST_KEY)
     with transaction.atomic():
         model = _locked(caller, asked)
         if key not in model.tags:
@@ -90,7 +97,7 @@ def log_params(caller: Caller, asked: Asked) -> None:
 
 
 def found(caller: Caller, model_id: str, *, deleted_too: bool = False) -> LoggedModel:
-    rows = LoggedModel.objects.filter(experiment__workspace=caller.workspace, pk=model_id)
+    rows = LoggedModel.objects.select_related("experiment").filter(experiment__workspace=caller.workspace, pk=model_id)
     row = rows.first() if deleted_too else rows.filter(deleted_at=None).first()
     if row is None:
         raise MlflowError(MISSING, f"Logged model with ID '{model_id[:100]}' not found.")
@@ -111,17 +118,18 @@ def _locked(caller: Caller, asked: Asked) -> LoggedModel:
     return LoggedModel.objects.select_for_update().get(pk=model.pk)
 
 
-def _source(caller: Caller, run_id: str | None) -> Run | None:
-    return lookup.writable_run(caller, run_id) if run_id else caller.job
+def _source(caller: Caller, run_id: str) -> Run | None:
+    """Return the run that is named, which must be writable; of one that is not here only its id is kept, as text."""
+    if run_id and Run.objects.filter(pk=run_id, workspace=caller.workspace).exists():
+        return lookup.writable_run(caller, run_id)
+    return caller.job
 
 
 def _pairs(asked: Asked, name: str, before: dict[str, str], most: int) -> dict[str, str]:
     """`before` and what is asked; of a repeated key the last value."""
     longest = keys.LONGEST_TAG if name == "tags" else keys.LONGEST_PARAM
     told = {
-        keys.at_most(fields.words(item, "key", f"{path}.key"), keys.LONGEST_KEY, f"{path}.key"): keys.value(
-            item, longest, f"{path}.value"
-        )
+        keys.shortened(fields.words(item, "key", f"{path}.key"), keys.LONGEST_KEY): keys.value(item, longest, f"{path}.value")
         for path, item in fields.objects(asked, name)
     }
     if len(before | told) > most:

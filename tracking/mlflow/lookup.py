@@ -7,6 +7,7 @@ from django.db import transaction
 from jobs import lifecycle, tags
 from jobs.models import Experiment, Run
 from tracking.callers import Caller
+from tracking.mlflow import keys
 from tracking.mlflow.errors import DENIED, INVALID, MISSING, MlflowError
 from trainhub_launch.spec import RunSpec
 from workspaces.states import Role
@@ -19,7 +20,10 @@ ASKED_TAG = "mlflow.client.experiment"
 
 
 def experiment(caller: Caller, key: str | None) -> Experiment:
-    """Deleted ones too. For a job, what it need not know is its own experiment."""
+    """Return an experiment to be read, deleted ones too. For a job, what it need not know is its own experiment.
+
+    The default experiment may have no row yet: it is there from the beginning, but reading makes no rows.
+    """
     if not key or key == DEFAULT_ID:
         return caller.job.experiment if caller.job else default(caller)
     found = None
@@ -32,8 +36,17 @@ def experiment(caller: Caller, key: str | None) -> Experiment:
     return found
 
 
+def stored_experiment(caller: Caller, key: str | None) -> Experiment:
+    """Return an experiment that something is to be written to; the default one gets its row now."""
+    found = experiment(caller, key)
+    if found.pk is None:
+        return Experiment.objects.get_or_create(workspace=caller.workspace, name=DEFAULT_NAME)[0]
+    return found
+
+
 def experiment_named(caller: Caller, name: str) -> Experiment:
     """A job gets its own for a name that is not there: its script may set whichever experiment it likes."""
+    name = keys.experiment_name(name)
     found = Experiment.objects.filter(workspace=caller.workspace, name=name).first()
     if caller.job is not None:
         _note_asked(caller.job, "" if found is not None and found.pk == caller.job.experiment_id else name)
@@ -46,7 +59,20 @@ def experiment_named(caller: Caller, name: str) -> Experiment:
 
 
 def default(caller: Caller) -> Experiment:
-    return Experiment.objects.get_or_create(workspace=caller.workspace, name=DEFAULT_NAME)[0]
+    """Return the default experiment of the workspace, without a key where it has no row yet."""
+    found = Experiment.objects.filter(workspace=caller.workspace, name=DEFAULT_NAME).first()
+    made_at = caller.workspace.created_at
+    return found or Experiment(workspace=caller.workspace, name=DEFAULT_NAME, created_at=made_at, updated_at=made_at)
+
+
+def default_key(caller: Caller) -> int | None:
+    """Return the key of the default experiment's row."""
+    return default(caller).pk
+
+
+def public_id(key: int | None, default: int | None) -> str:
+    """Return an experiment's id as clients know it: they expect that of the default experiment to be 0."""
+    return DEFAULT_ID if key is None or key == default else str(key)
 
 
 def run(caller: Caller, run_id: str) -> Run:

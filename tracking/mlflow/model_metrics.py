@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -35,8 +36,14 @@ def put(caller: Caller, run: Run, told: Sequence[ModelPoint]) -> None:
 
 def _place(held: dict[tuple[str, ...], dict[str, Any]], entry: dict[str, Any]) -> None:
     before = held.get(_identity(entry))
-    if before is None or (before["timestamp"], before["step"]) <= (entry["timestamp"], entry["step"]):
+    if before is None or _order(before) <= _order(entry):
         held[_identity(entry)] = entry
+
+
+def _order(entry: Mapping[str, Any]) -> tuple[int, int, float]:
+    """Time, step and value, of which NaN counts as 0."""
+    value = float(entry["value"])
+    return entry["timestamp"], entry["step"], 0.0 if math.isnan(value) else value
 
 
 def _identity(entry: Mapping[str, Any]) -> tuple[str, ...]:

@@ -25,20 +25,26 @@ class ModelPoint:
     dataset_digest: str = ""
 
 
-def one(asked: Asked) -> Point:
-    """The metric of log-metric."""
-    return _plain(asked) or _checked(asked, "")
+def one(asked: Asked) -> tuple[Point, dict[str, str]]:
+    """Return the metric of log-metric, and the tags that tell its whole name where that is too long."""
+    point = _plain(asked)
+    return (point, {}) if point else (_checked(asked, ""), keys.full_keys([asked.get("key")]))
 
 
-def of_batch(items: Sequence[Any]) -> list[Point]:
-    """The metrics of log-batch."""
+def of_batch(items: Sequence[Any]) -> tuple[list[Point], dict[str, str]]:
+    """Return the metrics of log-batch, and the tags that tell their whole names where these are too long."""
     found = []
+    told: dict[str, str] = {}
     for index, item in enumerate(items):
         path = f"metrics[{index}]"
         if type(item) is not dict:
             raise fields.wrong_type(path, item)
-        found.append(_plain(item) or _checked(item, f"{path}."))
-    return found
+        point = _plain(item)
+        if point is None:
+            point = _checked(item, f"{path}.")
+            told |= keys.full_keys([item.get("key")])
+        found.append(point)
+    return found, told
 
 
 def of_models(items: Sequence[Asked], points: Sequence[Point]) -> list[ModelPoint]:
@@ -73,9 +79,8 @@ def _checked(item: Asked, path: str) -> Point:
 @lru_cache(4096)
 def _is_good(key: str) -> bool:
     try:
-        keys.key({"key": key})
+        return keys.key({"key": key}) == key
     except MlflowError:
         return False
-    return True
 
 

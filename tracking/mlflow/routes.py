@@ -19,6 +19,7 @@ from tracking.mlflow.doors import Handler, call
 from workspaces.states import Role
 
 ROOTS = ("/api/2.0/mlflow", "/api/3.0/mlflow", "/ajax-api/2.0/mlflow", "/ajax-api/3.0/mlflow")
+APIS = ("/api", "/ajax-api")
 WRITER = Role.CONTRIBUTOR
 
 _CALLS: list[tuple[str, str, Handler]] = [
@@ -74,6 +75,9 @@ routes = [
     Route("/version", about.version),
     Route("/health", about.health),
     *(_below(root) for root in ROOTS),
-    *(Mount(root, about.nothing_at_all) for root in ("/api/{version}/mlflow", "/ajax-api")),
+    # MLflow 3.17 lacks a slash in this address, on its server and in its pages.
+    *(Route(f"{root}/2.0mlflow/experiments/search-datasets", call(inputs.search_datasets), methods=["POST"]) for root in APIS),
+    *(Mount(root, about.nothing_at_all) for root in ("/api/{version}/mlflow", "/api/2.0/mlflow-artifacts", APIS[1])),
+    Route("/graphql", about.nothing, methods=["GET", "POST"]),
 ]
 """Behind the routes of the registry and of artifacts: what is asked below these roots ends here."""

@@ -9,7 +9,7 @@ from typing import Any
 from jobs.models import Experiment, Run, RunTag
 from jobs.states import RunState
 from tracking.callers import Caller
-from tracking.mlflow.lookup import ASKED_TAG
+from tracking.mlflow.lookup import ASKED_TAG, default_key, public_id
 from tracking.mlflow.run_tags import NAME
 from tracking.mlflow.spelling import ARTIFACTS, full, ms, number, stage
 from tracking.models import Metric, Param, RunInput, RunOutput
@@ -39,7 +39,8 @@ def runs(caller: Caller, rows: Sequence[Run]) -> list[Told]:
 
 
 def info(caller: Caller, row: Run) -> Told:
-    return _info(row, _users([row]).get(row.created_by_id or 0, ""), _experiment_seen(caller, row))
+    experiment = public_id(_experiment_seen(caller, row), default_key(caller))
+    return _info(row, _users([row]).get(row.created_by_id or 0, ""), experiment)
 
 
 def _whole(caller: Caller, rows: Sequence[Run]) -> Iterator[Told]:
@@ -48,19 +49,20 @@ def _whole(caller: Caller, rows: Sequence[Run]) -> Iterator[Told]:
     metrics, params, tags = _metrics(keys), _pairs(Param, keys), _pairs(RunTag, keys)
     data, models = _inputs(keys)
     outputs = _outputs(keys)
+    default = default_key(caller)
     for row in rows:
         told = [*tags[row.pk], {"key": NAME, "value": row.display_name}]
         yield {
-            "info": _info(row, users.get(row.created_by_id or 0, ""), _experiment_seen(caller, row)),
+            "info": _info(row, users.get(row.created_by_id or 0, ""), public_id(_experiment_seen(caller, row), default)),
             "data": full({"metrics": metrics[row.pk], "params": params[row.pk], "tags": told}),
             "inputs": full({"dataset_inputs": data[row.pk], "model_inputs": models[row.pk]}),
             "outputs": full({"model_outputs": outputs[row.pk]}),
         }
 
 
-def _info(row: Run, user: str, experiment_id: int) -> Told:
+def _info(row: Run, user: str, experiment_id: str) -> Told:
     return full({
-        "run_id": row.pk, "run_uuid": row.pk, "run_name": row.display_name, "experiment_id": str(experiment_id), "user_id": user,
+        "run_id": row.pk, "run_uuid": row.pk, "run_name": row.display_name, "experiment_id": experiment_id, "user_id": user,
         "status": STATUS[row.state], "start_time": ms(row.started_at or row.created_at),
         "end_time": ms(row.finished_at) if row.finished_at else None,
         "artifact_uri": f"{ARTIFACTS}/{row.experiment_id}/{row.pk}/artifacts", "lifecycle_stage": stage(row.deleted_at),

@@ -6,17 +6,17 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from jobs import external, tags
-from jobs.models import Run
+from jobs.models import Run, RunTag
 from tracking.callers import Caller
 from tracking.mlflow import keys, known
 from tracking.mlflow.errors import INVALID, MISSING, MlflowError
+from tracking.models import LoggedModel
 from workspaces.models import Workspace
 
 NAME = "mlflow.runName"
 PARENT = "mlflow.parentRunId"
 STATUS = "mlflow.client.status"
 END_TIME = "mlflow.client.end_time"
-LONGEST_NAME = 200
 DEEPEST = 100
 
 
@@ -32,7 +32,7 @@ def put(caller: Caller, run: Run, told: Mapping[str, str]) -> None:
 def drop(run: Run, key: str) -> None:
     if key == NAME:
         raise MlflowError(INVALID, f"The tag {NAME} is the run's name, which it cannot be without; set it to another one.")
-    if not tags.drop(run, [key]):
+    if not tags.drop(run, [keys.shortened(key, keys.LONGEST_KEY)]):
         raise MlflowError(MISSING, f"No tag with name: {key[:100]} in run with id {run.pk}")
     if key == PARENT and run.kind == external.KIND:
         Run.objects.filter(pk=run.pk).exclude(parent__kind="job").update(parent=None)
@@ -40,14 +40,29 @@ def drop(run: Run, key: str) -> None:
 
 
 def rename(run: Run, name: str) -> None:
-    Run.objects.filter(pk=run.pk).update(display_name=keys.at_most(name, LONGEST_NAME, "run_name"))
+    """A name that is too long is cut off, and kept whole as a tag."""
+    Run.objects.filter(pk=run.pk).update(display_name=keys.shortened(name, keys.LONGEST_NAME))
+    tags.put(run, keys.full_name(name))
 
 
 def parent_of(caller: Caller, told: Mapping[str, str]) -> Run | None:
-    """What a new run is part of: for a job's own token always the job, however deep its script nests."""
+    """Return what a new run is part of: for a job's own token always the job, however deep its script nests.
+
+    Nothing where the run that its tag names is not here: the tag is kept, as importers copy children first.
+    """
     if caller.job is not None:
         return caller.job
     return _named(caller, told[PARENT]) if told.get(PARENT) else None
+
+
+def link_waiting(run: Run) -> None:
+    """Make a new run the parent of those, and the source of the logged models, that have named it before it was here."""
+    waiting = RunTag.objects.filter(experiment__workspace=run.workspace_id, key=PARENT, short=run.pk)
+    children = Run.objects.filter(pk__in=waiting.values("run"), kind=external.KIND, parent=None).exclude(pk=run.pk)
+    if children.update(parent=run):
+        known.forget()
+    models = LoggedModel.objects.filter(experiment__workspace=run.workspace_id, run=None, source_run_id=run.pk)
+    models.update(run=run, source_run_id="")
 
 
 def _nest(caller: Caller, run: Run, parent_id: str) -> None:
@@ -56,6 +71,10 @@ def _nest(caller: Caller, run: Run, parent_id: str) -> None:
     # Two that become part of each other at once would be a ring, in which whoever looks for all parts runs for ever.
     Workspace.objects.select_for_update().get(pk=caller.workspace.pk)
     parent = _named(caller, parent_id)
+    if parent is None:
+        Run.objects.filter(pk=run.pk).exclude(parent__kind="job").update(parent=None)
+        known.forget(run.pk)
+        return
     above = [parent, *_above(parent)]
     if any(item.pk == run.pk for item in above):
         raise MlflowError(INVALID, f"{PARENT}: run {parent_id} is part of run {run.pk} itself; name another.")
@@ -65,11 +84,8 @@ def _nest(caller: Caller, run: Run, parent_id: str) -> None:
     known.forget(run.pk)
 
 
-def _named(caller: Caller, run_id: str) -> Run:
-    found = Run.objects.filter(pk=run_id, workspace=caller.workspace).defer("spec", "preview").first()
-    if found is None:
-        raise MlflowError(MISSING, f"{PARENT}: Run with id={run_id[:100]} not found")
-    return found
+def _named(caller: Caller, run_id: str) -> Run | None:
+    return Run.objects.filter(pk=run_id, workspace=caller.workspace).defer("spec", "preview").first()
 
 
 def _above(run: Run) -> Iterator[Run]:

@@ -26,13 +26,15 @@ STATES = {
 }
 VIEWS = ("ACTIVE_ONLY", "DELETED_ONLY", "ALL")
 MOST_AT_ONCE = 50_000
+NO_ROW = 0
+"""The key of no experiment: the default one has no row before something is logged to it."""
 LATEST_MS = 253_402_300_799_000
 """The end of the year 9999: what a database can say of time."""
 
 
 def create(caller: Caller, asked: Asked) -> dict[str, Any]:
     """A run from elsewhere. What a job's process begins is part of that job."""
-    experiment = experiments.check_active(lookup.experiment(caller, fields.text(asked, "experiment_id")))
+    experiment = experiments.check_active(lookup.stored_experiment(caller, fields.text(asked, "experiment_id")))
     told = pairs(fields.objects(asked, "tags"))
     name = fields.text(asked, "run_name") or ""
     tagged = told.pop(run_tags.NAME, "")
@@ -42,12 +44,15 @@ def create(caller: Caller, asked: Asked) -> dict[str, Any]:
             f"(run_name='{name}', mlflow.runName='{tagged}')."
         )
         raise MlflowError(INVALID, sentence)
-    name = keys.at_most(name or tagged or given_name(), run_tags.LONGEST_NAME, "run_name")
+    name = name or tagged or given_name()
+    told |= keys.full_name(name)
     parent = run_tags.parent_of(caller, told)
     if parent is not None:
         told.setdefault(run_tags.PARENT, parent.pk)
-    begun = external.Begun(name, told, parent, _moment(asked, "start_time"))
-    made = external.begin(experiment, caller.user, begun)
+    begun = external.Begun(keys.shortened(name, keys.LONGEST_NAME), told, parent, _moment(asked, "start_time"))
+    with transaction.atomic():
+        made = external.begin(experiment, caller.user, begun)
+        run_tags.link_waiting(made)
     return {"run": run_spelling.runs(caller, [made])[0]}
 
 
@@ -116,7 +121,7 @@ def experiment_ids(caller: Caller, asked: list[str]) -> list[int]:
     found = []
     for key in asked:
         if key == lookup.DEFAULT_ID:
-            found.append(lookup.experiment(caller, key).pk)
+            found.append(lookup.experiment(caller, key).pk or NO_ROW)
         elif key.isascii() and key.isdecimal() and len(key) <= 18:
             found.append(int(key))
         else:

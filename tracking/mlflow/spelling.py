@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from jobs.models import Experiment
+from tracking.mlflow.lookup import DEFAULT_ID, DEFAULT_NAME
 from tracking.models import LoggedModel
 
 ARTIFACTS = "mlflow-artifacts:"
@@ -37,9 +38,14 @@ def full(told: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in told.items() if value not in (None, "", [], {})}
 
 
+def experiment_id(row: Experiment) -> str:
+    """Return its id as clients know it."""
+    return DEFAULT_ID if row.name == DEFAULT_NAME else str(row.pk)
+
+
 def experiment(row: Experiment) -> dict[str, Any]:
     told = {
-        "experiment_id": str(row.pk), "name": row.name, "artifact_location": f"{ARTIFACTS}/{row.pk}",
+        "experiment_id": experiment_id(row), "name": row.name, "artifact_location": f"{ARTIFACTS}/{row.pk or DEFAULT_ID}",
         "lifecycle_stage": stage(row.deleted_at), "last_update_time": ms(row.updated_at), "creation_time": ms(row.created_at),
     }
     return told | ({"tags": pairs(row.tags)} if row.tags else {})
@@ -47,9 +53,9 @@ def experiment(row: Experiment) -> dict[str, Any]:
 
 def logged_model(row: LoggedModel) -> dict[str, Any]:
     info = {
-        "model_id": row.pk, "experiment_id": str(row.experiment_id), "name": row.name,
+        "model_id": row.pk, "experiment_id": experiment_id(row.experiment), "name": row.name,
         "creation_timestamp_ms": ms(row.created_at), "last_updated_timestamp_ms": ms(row.updated_at),
         "artifact_uri": f"{ARTIFACTS}/{row.experiment_id}/models/{row.pk}/artifacts", "status": row.status,
-        "model_type": row.model_type, "source_run_id": row.run_id, "tags": pairs(row.tags),
+        "model_type": row.model_type, "source_run_id": row.source_run_id or row.run_id, "tags": pairs(row.tags),
     }
     return {"info": full(info), "data": full({"params": pairs(row.params), "metrics": row.metrics})}

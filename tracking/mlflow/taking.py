@@ -45,8 +45,8 @@ async def log_metric(request: Request) -> Response:
     who = await caller(request, Role.CONTRIBUTOR)
     asked = await body(request)
     run = await known.writable(who, fields.run_id(asked))
-    point = [points.one(asked)]
-    return await _take(who, run, Told(point, of_models=points.of_models([asked], point)))
+    point, tags = points.one(asked)
+    return await _take(who, run, Told([point], tags=tags, of_models=points.of_models([asked], [point])))
 
 
 @door
@@ -62,7 +62,8 @@ async def log_parameter(request: Request) -> Response:
     who = await caller(request, Role.CONTRIBUTOR)
     asked = await body(request)
     run = await known.writable(who, fields.run_id(asked))
-    return await _take(who, run, Told(params={keys.key(asked): keys.value(asked, keys.LONGEST_PARAM)}))
+    params_told = {keys.key(asked): keys.value(asked, keys.LONGEST_PARAM)}
+    return await _take(who, run, Told(params=params_told, tags=keys.full_keys([asked.get("key")])))
 
 
 @door
@@ -70,7 +71,8 @@ async def set_tag(request: Request) -> Response:
     who = await caller(request, Role.CONTRIBUTOR)
     asked = await body(request)
     run = await known.writable(who, fields.run_id(asked))
-    return await _take(who, run, Told(tags={keys.key(asked): keys.value(asked, keys.LONGEST_TAG)}))
+    tags = {keys.key(asked): keys.value(asked, keys.LONGEST_TAG)}
+    return await _take(who, run, Told(tags=tags | keys.full_keys([asked.get("key")])))
 
 
 def batch(asked: Asked) -> Told:
@@ -89,13 +91,15 @@ def batch(asked: Asked) -> Told:
                 f"Please split up {name} across multiple requests and try again."
             )
             raise MlflowError(INVALID, sentence)
-    found = points.of_batch(metrics)
-    return Told(found, _params(configured), pairs(tagged), points.of_models(metrics, found))
+    found, tags = points.of_batch(metrics)
+    tags |= keys.full_keys(item.get("key") for _, item in configured)
+    return Told(found, _params(configured), pairs(tagged) | tags, points.of_models(metrics, found))
 
 
 def pairs(items: Sequence[tuple[str, Asked]], longest: int = keys.LONGEST_TAG) -> dict[str, str]:
-    """Keys and values of tags; of a repeated key the last value."""
-    return {keys.key(item, "key", f"{path}.key"): keys.value(item, longest, f"{path}.value") for path, item in items}
+    """Keys and values of tags; of a repeated key the last value. Tags with the whole names of those that are too long."""
+    found = {keys.key(item, "key", f"{path}.key"): keys.value(item, longest, f"{path}.value") for path, item in items}
+    return found | keys.full_keys(item.get("key") for _, item in items)
 
 
 def _params(items: Sequence[tuple[str, Asked]]) -> dict[str, str]:

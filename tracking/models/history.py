@@ -41,7 +41,7 @@ class UsageEntry(models.Model):
     run_number = models.PositiveIntegerField()
     attempt = models.PositiveIntegerField()
     month = models.DateField(help_text="Its first day.")
-    experiment_name = models.CharField(max_length=250)
+    experiment_name = models.CharField(max_length=500)
     user_name = models.CharField(max_length=150, blank=True)
     cluster_name = models.CharField(max_length=100, blank=True)
     gpus = models.PositiveIntegerField(default=0)

@@ -15,12 +15,14 @@ def new_model_id() -> str:
 
 class LoggedModel(models.Model):
     """A model as a script logged it (MLflow 3); its files are rows of LoggedModelFile. `tags`, `params`: {key: value};
+    `source_run_id`: the run that its client named, where that is not `run`, such as one that has not been copied here yet.
     `metrics`: [{key, value, step, timestamp, run_id, dataset_name, dataset_digest}], the last of each key."""
 
     id = models.CharField(primary_key=True, max_length=34, default=new_model_id, editable=False)
     experiment = models.ForeignKey(Experiment, models.CASCADE, related_name="logged_models")
     run = models.ForeignKey(Run, models.CASCADE, null=True, related_name="logged_models")
-    name = models.CharField(max_length=250)
+    source_run_id = models.CharField(max_length=250, blank=True)
+    name = models.CharField(max_length=500)
     model_type = models.CharField(max_length=250, blank=True)
     status = models.CharField(max_length=40, default="LOGGED_MODEL_PENDING")
     tags = models.JSONField(default=dict)

@@ -1,0 +1,165 @@
+"""Archives: zip, of which many formats of models are made, and tar."""
+
+from __future__ import annotations
+
+import io
+import re
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import PurePosixPath, PureWindowsPath
+from typing import IO
+
+from registry.scanning.formats import keras, skops
+from registry.scanning.formats.source import Source, Unreadable
+from registry.scanning.words import CLEAN, DANGEROUS, NOT_SCANNED, Verdict, combine
+
+Judge = Callable[[Source], Verdict]
+ZIP = b"PK\x03\x04"
+EMPTY_ZIP = b"PK\x05\x06"
+_TORCH_PICKLE = re.compile(r"(?P<root>(?:[^/]+/)?)data\.pkl")
+_TORCH_SMALL = frozenset({"version", "byteorder", ".format_version", ".storage_alignment", ".data/serialization_id"})
+MAX_IN_MEMORY = 16 * 2**20
+KERAS_WEIGHTS = "model.weights.h5"
+LEADS_OUT = "Unpacking it writes outside of its folder: a member is called {}."
+MAX_PARTS = 2000
+"""Members whose verdicts are kept; the worst of the others is kept too."""
+
+
+def is_tar(head: bytes) -> bool:
+    """Whether the first 512 bytes are the header of a tar's first member, of whatever kind of tar."""
+    if len(head) < tarfile.BLOCKSIZE:
+        return False
+    try:
+        tarfile.TarInfo.frombuf(head[: tarfile.BLOCKSIZE], "utf-8", "surrogateescape")
+    except tarfile.HeaderError:
+        return False
+    return True
+
+
+def scan_zip(source: Source, judge: Judge) -> Verdict:
+    with source.open() as file, zipfile.ZipFile(file) as archive:
+        members = [item for item in archive.infolist() if not item.is_dir()]
+        names = [item.filename for item in members]
+        is_weight = _weights(names)
+        parts = [(name, _leads_out(name)) for name in names if _is_outside(name)]
+        parts += _special(source, names, archive)
+        for item in members:
+            inner = source.inner(item.filename, _opener(archive, item), item.file_size)
+            verdict = _encrypted() if item.flag_bits & 1 else judge(inner)
+            if verdict.verdict != DANGEROUS and is_weight(item.filename):
+                # The framework reads these as numbers, whatever their first bytes look like.
+                verdict = Verdict(CLEAN)
+            _keep(parts, item.filename, verdict)
+    return combine(parts)
+
+
+def scan_tar(source: Source, judge: Judge) -> Verdict:
+    parts: list[tuple[str, Verdict]] = []
+    with ExitStack() as stack:
+        file = stack.enter_context(source.open())
+        archive = stack.enter_context(tarfile.open(fileobj=file, mode="r:"))
+        for item in _tar_members(archive):
+            if _is_outside(item.name) or ((item.issym() or item.islnk()) and _is_outside(_target(item))):
+                _keep(parts, item.name, _leads_out(item.name))
+            if item.isreg():
+                _keep(parts, item.name, judge(_tar_member(source, archive, item)))
+            elif not (item.isdir() or item.issym() or item.islnk()):
+                _keep(parts, item.name, Verdict(NOT_SCANNED, note="A device or a special file."))
+        file.seek(archive.offset)
+        while data := file.read(1024 * 1024):
+            if data.strip(b"\0"):
+                raise Unreadable("Something follows the end of the tar archive, or it is damaged in the middle.")
+    return combine(parts)
+
+
+def _tar_member(source: Source, archive: tarfile.TarFile, item: tarfile.TarInfo) -> Source:
+    """Return a member; a small one is kept in memory, as going back in a compressed tar unpacks it again from its beginning."""
+    if item.size > MAX_IN_MEMORY:
+        return source.inner(item.name, lambda: _extracted(archive, item), item.size)
+    data = _extracted(archive, item).read()
+    return source.inner(item.name, lambda: io.BytesIO(data), len(data))
+
+
+def _tar_members(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    """As they come; a tar that breaks off ends with an error instead of early."""
+    while (item := archive.next()) is not None:
+        # Nothing is looked up by name: what was read need not be remembered.
+        archive.members.clear()  # type: ignore[attr-defined]
+        yield item
+
+
+def _extracted(archive: tarfile.TarFile, item: tarfile.TarInfo) -> IO[bytes]:
+    opened = archive.extractfile(item)
+    if opened is None:
+        raise Unreadable("A member of it cannot be opened.")
+    return opened
+
+
+def _opener(archive: zipfile.ZipFile, item: zipfile.ZipInfo) -> Callable[[], IO[bytes]]:
+    return lambda: archive.open(item)
+
+
+def _special(source: Source, names: list[str], archive: zipfile.ZipFile) -> list[tuple[str, Verdict]]:
+    """Configurations that say what loading the whole archive does."""
+
+    def inner(name: str) -> Source:
+        return source.inner(name, _opener(archive, archive.getinfo(name)), archive.getinfo(name).file_size)
+
+    parts = []
+    if "config.json" in names and (source.extension == ".keras" or "metadata.json" in names):
+        parts.append(("config.json", keras.scan_config(inner("config.json"))))
+    if "schema.json" in names:
+        parts.append(("schema.json", skops.scan_schema(inner("schema.json"))))
+    return parts
+
+
+def _weights(names: list[str]) -> Callable[[str], bool]:
+    """Tell which members a framework reads as numbers or short text: PyTorch those beside a data.pkl, Keras its weights."""
+    is_keras = {"config.json", "metadata.json"} <= set(names)
+    roots = {found["root"] for name in names if (found := _TORCH_PICKLE.fullmatch(name))}
+
+    def is_weight(name: str) -> bool:
+        if is_keras and name == KERAS_WEIGHTS:
+            return True
+        for root in roots:
+            rest = name.removeprefix(root)
+            if name.startswith(root) and (re.fullmatch(r"data/\d+", rest) or rest in _TORCH_SMALL):
+                return True
+        return False
+
+    return is_weight
+
+
+def _is_outside(name: str) -> bool:
+    """Whether unpacking a member of that name may write elsewhere than below the folder."""
+    windows = PureWindowsPath(name)
+    return PurePosixPath(name).is_absolute() or bool(windows.drive or windows.root) or ".." in windows.parts
+
+
+def _target(item: tarfile.TarInfo) -> str:
+    """Where a link leads, seen from the top of the archive; a hard link's target is spelled like that already."""
+    if item.islnk() or PurePosixPath(item.linkname).is_absolute():
+        return item.linkname
+    parts: list[str] = []
+    for part in (PurePosixPath(item.name).parent / item.linkname).parts:
+        if part == ".." and parts and parts[-1] != "..":
+            parts.pop()
+        else:
+            parts.append(part)
+    return "/".join(parts)
+
+
+def _keep(parts: list[tuple[str, Verdict]], name: str, verdict: Verdict) -> None:
+    parts.append((name, verdict))
+    if len(parts) > MAX_PARTS:
+        parts[:] = [("", combine(parts))]
+
+
+def _leads_out(name: str) -> Verdict:
+    return Verdict(DANGEROUS, (name,), LEADS_OUT.format(name[:100]))
+
+
+def _encrypted() -> Verdict:
+    return Verdict(NOT_SCANNED, note="It is encrypted.")
