@@ -55,7 +55,8 @@ def of_json(told: Any) -> Table | None:
         return None
     # One column more than is shown tells that the table is wider.
     shown = slice(MOST_COLUMNS + 1)
-    return _table([_cell(name) for name in columns[shown]], ([_cell(value) for value in row[shown]] for row in rows[: MOST_ROWS + 1]))
+    cells = ([_cell(value) for value in row[shown]] for row in rows[: MOST_ROWS + 1])
+    return _table([_cell(name) for name in columns[shown]], cells)
 
 
 def sendable(text: str) -> str:
