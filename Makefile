@@ -1,6 +1,6 @@
 # `make up` runs TrainHub; `make demo` shows it with simulated GPUs; `make test` runs everything that must hold.
 PY := .venv/bin/python
-.PHONY: up demo test test-quick lint bench lock audit sbom
+.PHONY: up demo test test-quick lint bench fuzz lock audit sbom
 .DEFAULT_GOAL := up
 
 up: .venv/ready
@@ -21,6 +21,10 @@ lint: .venv/ready-dev
 	@$(PY) -m ruff check --quiet .
 	@$(PY) -m mypy --no-error-summary .
 	@DATABASE_URL=sqlite://:memory: $(PY) manage.py makemigrations --check --dry-run >/dev/null || { echo "Models and migrations differ: run manage.py makemigrations."; exit 1; }
+
+# Random input for every parser, for long. What else sends random requests (the OpenAPI document's) carries the marker too.
+fuzz: .venv/ready-dev
+	@TRAINHUB_FUZZ_PROFILE=long $(PY) -m pytest -q -m fuzz $(PYTEST)
 
 bench: .venv/ready-dev
 	@for name in launch_overhead log_latency log_throughput log_search sockets telemetry_sockets slow_clients ingest idle sampler charts scale; do echo "== $$name"; $(PY) -m bench.$$name || exit 1; done

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
-from jobs.logpattern import Pattern
+from jobs.logpattern import Pattern, is_expression, program_size
 
 WINDOW_BYTES = 2**20
+MAX_WINDOW_STEPS = 2**24
+"""Bytes of a window times instructions of the expression. A search cannot be interrupted within a window, and RE2 takes up to
+15 ns a step: 0.25 s. The largest expression has windows of 8 KiB; a line longer than a window is looked at in pieces."""
 BEFORE_BYTES = 80
 SHOWN_BYTES = 400
 MOST_SPANS = 20
@@ -95,7 +98,7 @@ class Scan:
                 break
             if offset != self._told:
                 self._told = offset
-                found.append(Found(offset, *_shown(drawn, start, length, self._pattern)))
+                found.append(Found(offset, *_shown(drawn, match.span(), length, self._pattern)))
             position = lines.find(b"\n", start, length) + 1 or length
         return found
 
@@ -116,6 +119,11 @@ class Scan:
         return self._size
 
 
+def window_bytes(pattern: Pattern) -> int:
+    """How much of a log is read and searched at once."""
+    return min(WINDOW_BYTES, MAX_WINDOW_STEPS // program_size(pattern)) if is_expression(pattern) else WINDOW_BYTES
+
+
 def without_escapes(text: bytes) -> bytes:
     """A log mostly has a few sequences many times: taking all of one out at once is twice as fast as one by one."""
     for _ in range(MOST_DIFFERENT):
@@ -127,8 +135,11 @@ def without_escapes(text: bytes) -> bytes:
     return ESCAPES.sub(b"", text) if b"\x1b" in text else text
 
 
-def _shown(drawn: bytes | bytearray, start: int, length: int, pattern: Pattern) -> tuple[str, list[tuple[int, int]]]:
+def _shown(
+    drawn: bytes | bytearray, first_match: tuple[int, int], length: int, pattern: Pattern
+) -> tuple[str, list[tuple[int, int]]]:
     """The drawing around a match, with every match in it."""
+    start = first_match[0]
     begin = drawn.rfind(b"\n", 0, start) + 1
     stop = drawn.find(b"\n", start, length)
     stop = length if stop < 0 else stop
@@ -137,11 +148,14 @@ def _shown(drawn: bytes | bytearray, start: int, length: int, pattern: Pattern) 
     text = "…" if first > begin else ""
     spans: list[tuple[int, int]] = []
     at = first
-    for match in islice(pattern.finditer(drawn, start, stop), MOST_SPANS):
-        left, right = match.start(), min(match.end(), last)
+    # Further matches are looked for in the shown part only: the rest of a long line would cost as much again as the search.
+    until = min(stop, last)
+    others = (match.span() for match in islice(pattern.finditer(drawn, min(first_match[1], until), until), MOST_SPANS - 1))
+    for left, match_end in chain([first_match], others):
+        right = min(match_end, last)
         if left >= last:
             break
-        if left == right:
+        if left >= right:
             continue
         text += _seen(drawn[at:left])
         marked = _seen(drawn[left:right])

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from jobs import loglines, logstore
 from jobs.arrivals import Arrival, Timeline
 from jobs.logpattern import Pattern
-from jobs.logscan import WINDOW_BYTES, Found, Place, Scan
+from jobs.logscan import Found, Place, Scan, window_bytes
 
 SECONDS = 1.0
 """How long a page is looked for; what has been found by then is the page."""
@@ -70,6 +70,10 @@ class Page:
     searched_bytes: int = 0
 
 
+class _SliceTooSlow(Exception):
+    """A slice of time could not be looked through within the page's time; none of its finds count."""
+
+
 class Search:
     """One page of at most `limit` hits."""
 
@@ -77,7 +81,7 @@ class Search:
         self._logs = sorted(logs, key=lambda log: log.order)
         self._pattern, self._limit = pattern, limit
         self._seconds, self._deadline = seconds, 0.0
-        self._buffer = bytearray(WINDOW_BYTES)
+        self._buffer = bytearray(window_bytes(pattern))
         self._page = Page()
 
     def by_rank(self, cursor: Cursor | None) -> Page:
@@ -106,20 +110,31 @@ class Search:
             if rest is not None:
                 return rest
             cursor = Cursor(cursor.moment_ms + 1)
-        budget = FIRST_SLICE_BYTES
+        smallest = min(FIRST_SLICE_BYTES, len(self._buffer))
+        budget, is_first = smallest, True
         while (moment := self._next_moment(cursor.moment_ms)) is not None:
             if self._is_over():
                 return Cursor(moment)
             begun = time.monotonic()
             until = self._slice(moment, budget)
-            look = self._in_order if until > moment + 1 else self._in_sequence
-            rest = look(moment, until)
+            try:
+                # Half of the time is left for one moment alone, if the page's first slice proves too slow.
+                rest = self._look_through(moment, until, begun + self._seconds / 2 if is_first else self._deadline)
+            except _SliceTooSlow:
+                if not is_first:
+                    return Cursor(moment)
+                until = moment + 1
+                rest = self._in_sequence(moment, until)
             if rest is not None:
                 return rest
-            cursor = Cursor(until)
+            cursor, is_first = Cursor(until), False
             is_quick = time.monotonic() - begun < QUICK_S
-            budget = min(2 * budget, LARGEST_SLICE_BYTES) if is_quick else max(budget // 2, FIRST_SLICE_BYTES)
+            budget = min(2 * budget, LARGEST_SLICE_BYTES) if is_quick else max(budget // 2, smallest)
         return None
+
+    def _look_through(self, begin_ms: int, end_ms: int, give_up_at: float) -> Cursor | None:
+        """A slice of time. Raises _SliceTooSlow; a single moment is never too slow, as it can be continued anywhere."""
+        return self._in_order(begin_ms, end_ms, give_up_at) if end_ms > begin_ms + 1 else self._in_sequence(begin_ms, end_ms)
 
     def _next_moment(self, moment_ms: int) -> int | None:
         """The first moment from `moment_ms` on at which something arrived."""
@@ -157,7 +172,7 @@ class Search:
                     self._page.hits += [_hit(log, descriptor, item) for item in found]
         return None
 
-    def _in_order(self, begin_ms: int, end_ms: int) -> Cursor | None:
+    def _in_order(self, begin_ms: int, end_ms: int, give_up_at: float) -> Cursor | None:
         """A whole slice: of each log no more than the page still takes, then the first of them all."""
         room = self._limit - len(self._page.hits)
         hits: list[Hit] = []
@@ -169,6 +184,8 @@ class Search:
                 own: list[Found] = []
                 scan = self._scan(descriptor, log, Place(begin), end)
                 while len(own) < room and (found := scan.window(room - len(own))) is not None:
+                    if time.monotonic() > give_up_at:
+                        raise _SliceTooSlow
                     own += found
                 hits += [_hit(log, descriptor, item) for item in own]
         hits.sort(key=lambda hit: (hit.arrival.last_ms, hit.log.order, hit.found.offset))

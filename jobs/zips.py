@@ -17,6 +17,7 @@ from jobs.ignoring import Rules, rules
 MAX_RATIO = 200
 RATIO_MATTERS_FROM = 8 * 2**20
 END = b"PK\x05\x06"
+DIRECTORY_ENTRY = b"PK\x01\x02"
 ZIP64_LOCATOR = b"PK\x06\x07"
 AGAIN = "pack the folder again as a plain zip file"
 
@@ -49,7 +50,8 @@ def _check_directory(file: IO[bytes]) -> None:
     if size > settings.MAX_SNAPSHOT_BYTES:
         limit = settings.MAX_SNAPSHOT_BYTES / 2**20
         raise SnapshotError(f"the zip is larger than the {limit:.0f} MiB allowed; leave data out with a .trainhubignore file")
-    file.seek(max(0, size - 65557 - 20))
+    begin = max(0, size - 65557 - 20)
+    file.seek(begin)
     tail = file.read()
     found = tail.rfind(END)
     if found < 0 or len(tail) < found + 22:
@@ -60,6 +62,9 @@ def _check_directory(file: IO[bytes]) -> None:
     check_count(count)
     if directory > settings.MAX_SNAPSHOT_FILES * 300 + 2**20:
         raise SnapshotError("its list of files is larger than is allowed; leave some out with a .trainhubignore file")
+    # The declared count may be a lie: as many entries are read as the directory has room for.
+    file.seek(max(0, begin + found - directory))
+    check_count(file.read(directory).count(DIRECTORY_ENTRY))
     file.seek(0)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
@@ -13,6 +13,10 @@ from trainhub_launch.wire import numbers_of, read
 
 GPU_OK, GPU_LOST = "ok", "lost"
 GPU_STATES = (GPU_OK, GPU_LOST)
+MAX_INTERPRETERS, MAX_PORTS = 1024, 1024
+"""Of one node; a report that tells of more is refused."""
+MAX_PROCESSES = 1024
+"""Of one GPU; further ones are left out."""
 
 
 @dataclass(frozen=True)
@@ -96,16 +100,23 @@ def heartbeat_of(data: Mapping[str, Any]) -> Heartbeat:
         {
             **data,
             "gpus": tuple(_gpu(gpu) for gpu in data["gpus"]),
-            "interpreters": tuple(read(Interpreter, item) for item in data["interpreters"]),
-            "network_ports": tuple(read(NetworkPort, item) for item in data["network_ports"]),
+            "interpreters": tuple(read(Interpreter, item) for item in _few(data, "interpreters", MAX_INTERPRETERS)),
+            "network_ports": tuple(read(NetworkPort, item) for item in _few(data, "network_ports", MAX_PORTS)),
             "numbers": numbers_of(data["numbers"], "numbers"),
         },
     )
 
 
+def _few(data: Mapping[str, Any], name: str, most: int) -> Sequence[Any]:
+    items = data[name]
+    if not isinstance(items, list) or len(items) > most:
+        raise WireError(f"{name} must be a list of at most {most:,}")
+    return items
+
+
 def _gpu(data: Mapping[str, Any]) -> GpuFact:
     if data["state"] not in GPU_STATES:
-        raise WireError(f"unknown state {data['state']!r} of a GPU")
+        raise WireError(f"the state of a GPU must be one of {', '.join(GPU_STATES)}")
     return read(
         GpuFact,
         {
@@ -113,6 +124,6 @@ def _gpu(data: Mapping[str, Any]) -> GpuFact:
             "numbers": numbers_of(data["numbers"], "numbers"),
             # NaN and infinity are no whole numbers: not known.
             "counters": {name: int(value) for name, value in numbers_of(data["counters"], "counters").items() if isfinite(value)},
-            "processes": tuple(read(GpuProcess, item) for item in data["processes"]),
+            "processes": tuple(read(GpuProcess, item) for item in data["processes"][:MAX_PROCESSES]),
         },
     )

@@ -6,7 +6,7 @@ nothing. `to_wire()` gives plain lists, dicts, numbers, str and bytes, for msgpa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -20,6 +20,13 @@ MAX_CHUNK_BYTES = 4 * 1024 * 1024
 """Most bytes of one log in one report."""
 MAX_REPORT_BYTES = 32 * 1024 * 1024
 """Most bytes of a whole encoded report; the hub refuses larger ones."""
+MAX_ATTEMPTS = 4096
+"""Attempts that one report names."""
+MAX_EVENTS = 1000
+MAX_BLOCK_STEPS = 20_000
+"""Moments in all blocks of one report; agents send at most 60 buckets and a minute of samples."""
+MAX_QUOTED = 200
+"""Characters of what was sent that a refusal repeats."""
 
 
 @dataclass(frozen=True)
@@ -135,19 +142,19 @@ class Report:
                 raise WireError(f"report version {data['version']} is not {VERSION}; upgrade the node or the hub")
             beat = data["heartbeat"]
             return cls(
-                agent=str(data["agent"]),
+                agent=_text(data["agent"]),
                 sequence=int(data["sequence"]),
                 sent_at=float(data["sent_at"]),
-                living=tuple((str(run), int(attempt)) for run, attempt in data["living"]),
+                living=tuple((_text(run), int(attempt)) for run, attempt in _few(data, "living", MAX_ATTEMPTS)),
                 heartbeat=None if beat is None else heartbeat_of(beat),
-                attempts=tuple(_attempt(item) for item in data["attempts"]),
+                attempts=tuple(_attempt(item) for item in _few(data, "attempts", MAX_ATTEMPTS)),
                 logs=tuple(read(LogChunk, item) for item in data["logs"]),
-                samples=tuple(block_of(item) for item in data["samples"]),
-                buckets=tuple(block_of(item) for item in data["buckets"]),
-                events=tuple(_event(item) for item in data["events"]),
+                samples=_blocks(data["samples"]),
+                buckets=_blocks(data["buckets"]),
+                events=tuple(_event(item) for item in _few(data, "events", MAX_EVENTS)),
             )
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise WireError(f"not a report: {error!r}") from error
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+            raise WireError(f"not a report: {type(error).__name__}: {str(error)[:MAX_QUOTED]}") from error
 
 
 @dataclass(frozen=True)
@@ -206,22 +213,47 @@ class Ack:
             raise WireError(f"not an ack: {error!r}") from error
 
 
+def _few(data: Mapping[str, Any], name: str, most: int) -> Sequence[Any]:
+    items = data[name]
+    if not isinstance(items, list) or len(items) > most:
+        raise WireError(f"{name} must be a list of at most {most:,}")
+    return items
+
+
+def _text(value: Any) -> str:
+    # Not str(value): what a deeply nested list looks like as text may be many times as large as the report.
+    if not isinstance(value, str):
+        raise WireError(f"a text is {type(value).__name__}, not str")
+    return value
+
+
+def _blocks(items: Any) -> tuple[Block, ...]:
+    blocks, left = [], MAX_BLOCK_STEPS
+    for item in items:
+        block = block_of(item)
+        left -= block.steps
+        if left < 0:
+            raise WireError(f"the blocks of a report may hold {MAX_BLOCK_STEPS:,} moments together")
+        blocks.append(block)
+    return tuple(blocks)
+
+
 def _attempt(data: Mapping[str, Any]) -> AttemptFact:
     if data["phase"] not in PHASES:
-        raise WireError(f"unknown phase {data['phase']!r}")
+        raise WireError(f"the phase of an attempt must be one of {', '.join(PHASES)}")
     return read(
         AttemptFact,
         {
             **data,
-            "phase_at": {str(phase): float(at) for phase, at in data["phase_at"].items()},
-            "logs": {str(name): int(size) for name, size in data["logs"].items()},
+            "phase_at": {_text(phase): float(at) for phase, at in data["phase_at"].items()},
+            "logs": {_text(name): int(size) for name, size in data["logs"].items()},
             "members": tuple(read(MemberFact, item) for item in data["members"]),
             "outputs": tuple(read(OutputFile, item) for item in data["outputs"]),
-            "warnings": tuple(str(warning) for warning in data["warnings"]),
+            "warnings": tuple(_text(warning) for warning in data["warnings"]),
             "ports": tuple(int(port) for port in data["ports"]),
-            "versions": {str(name): str(version) for name, version in data["versions"].items()},
+            "versions": {_text(name): _text(version) for name, version in data["versions"].items()},
             "daemons": tuple(
-                DaemonCall(str(call["host"]), tuple(str(item) for item in call["argv"])) for call in data["daemons"]
+                DaemonCall(_text(call["host"]), tuple(_text(item) for item in call["argv"])) for call in data["daemons"]
             ),
         }
     )
@@ -230,5 +262,5 @@ def _attempt(data: Mapping[str, Any]) -> AttemptFact:
 def _event(data: Mapping[str, Any]) -> GpuEvent:
     event = read(GpuEvent, data)
     if event.kind not in EVENT_KINDS:
-        raise WireError(f"unknown event {event.kind!r}")
+        raise WireError(f"the kind of an event must be one of {', '.join(EVENT_KINDS)}")
     return event

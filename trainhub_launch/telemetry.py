@@ -116,11 +116,17 @@ def check(block: Block) -> None:
 def block_of(data: Mapping[str, Any]) -> Block:
     """From the wire, checked."""
     block = Block(
-        start=_whole(data["start"]), step_s=_whole(data["step_s"]), subjects=tuple(str(item) for item in data["subjects"]),
-        metrics=tuple(str(item) for item in data["metrics"]), values=_bytes(data["values"]), peaks=_bytes(data["peaks"]),
+        start=_whole(data["start"]), step_s=_whole(data["step_s"]), subjects=_texts(data["subjects"]),
+        metrics=_texts(data["metrics"]), values=_bytes(data["values"]), peaks=_bytes(data["peaks"]),
     )
     check(block)
     return block
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise WireError("a block's subjects and metrics must be lists of texts")
+    return tuple(values)
 
 
 def _whole(value: Any) -> int:

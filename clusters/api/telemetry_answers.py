@@ -16,6 +16,7 @@ from clusters.api.telemetry_asked import iso
 from clusters.telemetry.bins import Grid
 from clusters.telemetry.packing import Numbers
 from clusters.telemetry.series import Curves, NodeSeries
+from workspaces.spreadsheets import plain_text
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def heat_csv_response(
 ) -> HttpResponse:
     times = [iso(moment) for moment in on.times.tolist()]
     lines = (
-        (at, node, device.uuid, device.index, value)
+        (at, plain_text(node), plain_text(device.uuid), device.index, value)
         for node, device, mean in rows for at, value in zip(times, _words(mean, on), strict=True)
     )
     return _download(name, ["time", "node", "gpu", "index", f"gpu_{metric}_mean"], lines)
@@ -91,7 +92,7 @@ def _node_rows(told: Told, columns: Sequence[tuple[str, str]]) -> Iterable[Seque
         for of, metric in columns:
             curve = curves.get(metric) if of == scope else None
             fields += (_words(curve.mean if curve else None, on), _words(curve.max if curve else None, on))
-        head = (told.node, device.uuid if device else "", device.index if device else "")
+        head = (plain_text(told.node), plain_text(device.uuid) if device else "", device.index if device else "")
         for at, values in zip(times, zip(*fields, strict=True), strict=True) if fields else ():
             yield (at, *head, *values)
 

@@ -8,7 +8,6 @@ from typing import Any, cast
 
 from django.http import Http404
 from django.http.response import HttpResponseBase
-from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
@@ -19,6 +18,7 @@ from jobs.submitting import SubmitRefused
 from trainhub_launch.errors import SpecError
 from trainhub_launch.spec import RunSpec
 from workspaces.access import Principal
+from workspaces.api.parsing import BoundedJSONParser
 from workspaces.api.permissions import AtLeast, PrincipalRequest
 from workspaces.api.problems import ApiProblem
 from workspaces.states import Role
@@ -31,7 +31,7 @@ class JobsView(APIView):
     """Viewers read, contributors also act."""
 
     permission_classes = [AtLeast(Role.VIEWER, writing=Role.CONTRIBUTOR)]
-    parser_classes = [JSONParser]
+    parser_classes = [BoundedJSONParser]
 
     def handle_exception(self, exc: Exception) -> HttpResponseBase:  # type: ignore[override]
         return super().handle_exception(_as_problem(exc))
@@ -78,6 +78,8 @@ def _storable(data: Any) -> Any:
         json.dumps(data, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         raise SpecError(_wrong_field(data), "is not valid Unicode text") from error
+    except RecursionError as error:
+        raise SpecError("spec", "is nested too deeply") from error
     return data
 
 

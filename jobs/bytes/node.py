@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import msgpack
@@ -15,16 +18,23 @@ from clusters import brokers, hearing, waking
 from clusters.brokers.errors import BrokerAway
 from clusters.models import Node
 from jobs import answering, claims, reports
-from jobs.bytes import doors
+from jobs.bytes import decoding, doors
 from jobs.bytes.doors import Problem, door
 from trainhub_launch.errors import WireError
 from trainhub_launch.report import Ack, Report
 
 MAX_CLAIM_BYTES = 64 * 1024
-LIGHT_BYTES = 128 * 1024
+LIGHT_BYTES = decoding.MEASURED_FROM_BYTES
 """What is larger is not decoded in the event loop, where all others wait for it."""
+MAX_REPORTS_AT_ONCE = 4
+"""Reports of one node that are received and answered at the same time. An agent has one under way; another two may be left
+over from connections that have broken."""
 UNHURRIED_FROM = 8
 """As many reports waiting for their turn double the time to the next."""
+MAX_REFUSAL = 500
+"""Characters of a refusal, which may quote what was sent."""
+_under_way: Counter[int] = Counter()
+"""Node -> how many of its reports are under way."""
 
 
 @door
@@ -65,13 +75,29 @@ async def claim(request: Request) -> Response:
 @door
 async def report(request: Request) -> Response:
     node = await doors.node(request)
-    data = await doors.body(request, settings.MAX_REPORT_BYTES)
     try:
-        with hearing.talking(node):
-            answer = await _answer(node, data, doors.waiting_in_turn())
+        with _one_of_few(node):
+            data = await doors.body(request, settings.MAX_REPORT_BYTES)
+            with hearing.talking(node):
+                answer = await _answer(node, data, doors.waiting_in_turn())
     except WireError as error:
-        raise Problem(400, "Not a report", str(error)) from error
+        raise Problem(400, "Not a report", str(error)[:MAX_REFUSAL]) from error
     return Response(answer, media_type="application/msgpack")
+
+
+@contextmanager
+def _one_of_few(node: Node) -> Iterator[None]:
+    """Bounds the bodies that one node can have the hub hold in memory. Only the event loop comes here: no lock is needed."""
+    if _under_way[node.pk] >= MAX_REPORTS_AT_ONCE:
+        detail = f"{MAX_REPORTS_AT_ONCE} reports of this node are under way; send one at a time."
+        raise Problem(503, "Not yet", detail, Retry_After="1")
+    _under_way[node.pk] += 1
+    try:
+        yield
+    finally:
+        _under_way[node.pk] -= 1
+        if not _under_way[node.pk]:
+            del _under_way[node.pk]
 
 
 async def _answer(node: Node, data: bytes, waiting: int) -> bytes:
@@ -93,10 +119,7 @@ def _ingest(node: Node, told: Report, waiting: int) -> bytes:
 
 
 def _decode(data: bytes) -> Report:
-    try:
-        return Report.from_wire(msgpack.unpackb(data))
-    except (ValueError, msgpack.UnpackException) as error:
-        raise WireError(f"the body is not msgpack: {error}") from error
+    return Report.from_wire(decoding.decoded(data))
 
 
 def _encode(node: Node, told: Report, ack: Ack, waiting: int) -> bytes:

@@ -3,14 +3,11 @@ a download, an image that runs nothing, or a figure in a frame of its own that r
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import wraps
 from pathlib import PurePosixPath
-from typing import Any
 
-import orjson
 from django.conf import settings
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -20,7 +17,7 @@ from jobs.bytes import doors
 from jobs.bytes.doors import Handler, Problem, in_thread
 from tracking.artifacts import paths, places
 from tracking.artifacts.places import Place, Row, RunFiles
-from tracking.artifacts.previews.previewing import MOST_JSON_BYTES, is_figure
+from tracking.artifacts.previews import isolation
 from tracking.artifacts.sending import HEADERS, download, image_type
 from tracking.callers import Caller
 from tracking.mlflow.doors import caller
@@ -35,7 +32,6 @@ FIGURE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Fi
 {scripts}</body></html>"""
 FIGURE_SCRIPTS = ("vendor/plotly-strict-4.1.1.min.js", "js/artifacts/figure.js")
 """Below the address of static files: the only two that the frame may run."""
-_ESCAPED = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 
 def door(handler: Handler) -> Handler:
@@ -74,7 +70,7 @@ async def image(request: Request) -> Response:
 async def figure(request: Request) -> Response:
     """A plotly figure, drawn in a frame that has no origin, no cookie and no way out."""
     row = await _row(request)
-    if row.size_bytes > MOST_JSON_BYTES:
+    if row.size_bytes > isolation.MAX_JSON_BYTES:
         raise Problem(400, "Bad request", "The figure is too large to be drawn here; download it.")
     told = await in_thread(_figure, row)
     origin = str(request.url.replace(path="", query=""))
@@ -124,25 +120,11 @@ def _place(who: Caller, address: paths.Address, attempt: int) -> Place:
 def _figure(row: Row) -> str:
     """As JSON that may stand inside a page, without the images that would not be loaded."""
     try:
-        told = json.loads(blobs.path(row.sha256).read_bytes())  # not orjson, which refuses the NaN that Python writes
-        can_be_drawn = is_figure(told)
-    except (ValueError, RecursionError) as error:
-        raise Problem(400, "Bad request", f"{row.path} is not JSON: {error}.") from error
-    if not can_be_drawn:
-        raise Problem(400, "Bad request", f"{row.path} is no plotly figure: it needs the lists 'data' and 'layout'.")
-    layout = {**told["layout"], "images": [image for image in _listed(told["layout"].get("images")) if _is_here(image)]}
-    try:
-        return orjson.dumps({"data": told["data"], "layout": layout}).decode().translate(_ESCAPED)
-    except orjson.JSONEncodeError as error:
-        raise Problem(400, "Bad request", f"{row.path} cannot be drawn: {error}. Download it.") from error
-
-
-def _listed(told: Any) -> list[Any]:
-    return told if isinstance(told, list) else []
-
-
-def _is_here(image: Any) -> bool:
-    return isinstance(image, dict) and str(image.get("source", "")).startswith("data:")
+        return isolation.figure(blobs.path(row.sha256), row.size_bytes).decode()
+    except isolation.NotShown as error:
+        raise Problem(400, "Bad request", f"{row.path} cannot be drawn: {error}.") from error
+    except isolation.Busy as error:
+        raise Problem(503, "Not yet", f"{row.path} cannot be drawn now: {error}. Try again.", Retry_After="5") from error
 
 
 def _entries(place: Place, folder: str, names: Sequence[str]) -> list[Entry]:

@@ -23,6 +23,7 @@ from tracking.metrics.points import Points
 from tracking.models import Metric
 from trainhub_launch.errors import SpecError
 from workspaces.access import Principal
+from workspaces.spreadsheets import plain_text
 
 ROWS_AT_ONCE = 20_000
 KEYS_AT_ONCE, POINTS_AT_ONCE = 500, 1_000_000
@@ -86,13 +87,8 @@ def _rows(key: str, points: Points) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     times = (f"{ms // 1000}.{ms % 1000:03d}" for ms in points.ms.tolist())
-    writer.writerows(zip([_cell(key)] * len(points), points.step.tolist(), times, values, strict=True))
+    writer.writerows(zip([plain_text(key)] * len(points), points.step.tolist(), times, values, strict=True))
     return text.getvalue().encode()
-
-
-def _cell(key: str) -> str:
-    """A spreadsheet would run what begins like a formula; a TensorBoard writer may name a curve so."""
-    return f"'{key}" if key.startswith(("=", "+", "-", "@")) else key
 
 
 routes = [Route("/api/v1/runs/{run:str}/metrics.csv", metrics, methods=["GET"], name="run_metrics_csv")]

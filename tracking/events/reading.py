@@ -131,6 +131,9 @@ def _piece(place: Path, offset: int) -> bytes:
 
 def _store(attempt: Attempt, row: EventFile, told: Told, length: int) -> bool:
     """What a piece says and that it was read, together; False where somebody else has read it. Raises SpecError."""
+    if len(told.params) > params.MOST_OF_A_RUN:
+        # More than a query can name, and more than would be stored.
+        raise SpecError("params", f"a run may have {params.MOST_OF_A_RUN} params, and this file has more; log a file instead")
     run = attempt.run
     upto = row.read_bytes + length
     with transaction.atomic():

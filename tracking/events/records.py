@@ -29,15 +29,27 @@ def whole(piece: bytes) -> tuple[list[bytes], int]:
 
     What follows waits for its rest. Raises Damaged where it will never be a record and there are no whole ones before it.
     """
-    # The reader takes a file and reads it from its beginning; it does not tell a damaged record from one that is cut.
+    # The reader takes a file and reads it from its beginning; it does not tell a damaged record from one that is cut, and it
+    # makes room for as many bytes as a record says that it has. So it gets those records alone that are here in full.
     with tempfile.NamedTemporaryFile(prefix="trainhub-events-") as file:
-        file.write(piece)
+        file.write(memoryview(piece)[: _whole_bytes(piece)])
         file.flush()
         found: list[bytes] = list(RawEventFileLoader(file.name).Load())
     size = sum(len(record) + _AROUND for record in found)
     if not found and _is_damaged(piece):
         raise Damaged(0)
     return found, size
+
+
+def _whole_bytes(piece: bytes) -> int:
+    """Where the last record ends that is in the piece in full, by the lengths that the records say."""
+    at = 0
+    while at + _HEAD.size <= len(piece):
+        after = at + _LENGTH.unpack_from(piece, at)[0] + _AROUND
+        if after > len(piece):
+            break
+        at = after
+    return at
 
 
 def length(piece: bytes) -> int:

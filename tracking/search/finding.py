@@ -10,7 +10,7 @@ from django.db.models import Q
 from jobs.deleting import GONE
 from jobs.models import Experiment, Run
 from jobs.querysets import RunQuerySet
-from tracking.search import attributes
+from tracking.search import attributes, query_time
 from tracking.search.compiling import Logged, Scope, condition, logged, names, on_row
 from tracking.search.narrowing import narrowed
 from tracking.search.ordering import RELATED, Stage, Walk, stages
@@ -103,7 +103,8 @@ def find(
 
 def count(wanted: Asked, most: int) -> int:
     """How many there are, as far as to `most`."""
-    return wanted.narrowed()[0].order_by().values("pk")[:most].count()
+    with query_time.limited():
+        return wanted.narrowed()[0].order_by().values("pk")[:most].count()
 
 
 def find_ids(wanted: Asked, order_by: Sequence[str], *, most: int, skip: int = 0) -> list[str]:
@@ -113,12 +114,13 @@ def find_ids(wanted: Asked, order_by: Sequence[str], *, most: int, skip: int = 0
     if scope.runs == ():
         return []
     found: list[str] = []
-    for stage in stages(_walk(wanted, orders, scope)):
-        part = list(stage.runs.values_list("pk", flat=True)[skip : skip + most - len(found)])
-        found += part
-        if len(found) >= most or stage.is_last:
-            break
-        skip = 0 if part or not skip else skip - _passed(stage, skip)
+    with query_time.limited():
+        for stage in stages(_walk(wanted, orders, scope)):
+            part = list(stage.runs.values_list("pk", flat=True)[skip : skip + most - len(found)])
+            found += part
+            if len(found) >= most or stage.is_last:
+                break
+            skip = 0 if part or not skip else skip - _passed(stage, skip)
     return found
 
 

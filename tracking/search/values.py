@@ -14,6 +14,8 @@ from tracking.search.words import ORDER, Kind, Type
 
 NUMBERS = {"nan": math.nan, "inf": math.inf, "+inf": math.inf, "-inf": -math.inf, "infinity": math.inf, "-infinity": -math.inf}
 LARGEST = 2**63 - 1
+LONGEST_PATTERN = 500
+"""Characters of a LIKE pattern: databases compare it at every character of every text that they look at."""
 
 
 @dataclass(frozen=True)
@@ -81,4 +83,6 @@ def _text(key: Key, operator: str, text: str) -> Read:
     if key.type is Type.TIME:
         ms = moment_ms(text)
         return Read(ms) if ms is not None else Read("", "This is no time; write '2025-11-30', '2025-11-30 18:00' or '7d ago'")
+    if operator in ("LIKE", "ILIKE") and len(text) > LONGEST_PATTERN:
+        return Read("", f"A pattern may have {LONGEST_PATTERN} characters; this one has {len(text)}")
     return Read(text)

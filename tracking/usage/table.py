@@ -7,9 +7,9 @@ import io
 from collections.abc import Sequence
 
 from tracking.usage.reading import Line
+from workspaces.spreadsheets import plain_text
 
 NUMBERS = ("gpu_hours", "node_hours", "energy_wh", "measured_gpu_hours", "runs")
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def csv_text(by: str, lines: Sequence[Line]) -> str:
@@ -19,15 +19,10 @@ def csv_text(by: str, lines: Sequence[Line]) -> str:
     named = ("run", "name") if by == "run" else (by,)
     writer.writerow([*named, *NUMBERS])
     for line in lines:
-        names = (line.name, _plain(line.title)) if by == "run" else (_plain(line.name),)
+        names = (plain_text(line.name), plain_text(line.title)) if by == "run" else (plain_text(line.name),)
         writer.writerow([*names, *(_cell(getattr(line, number)) for number in NUMBERS)])
     return out.getvalue()
 
 
 def _cell(number: float | None) -> str:
     return "" if number is None else f"{number:.6f}".rstrip("0").rstrip(".")
-
-
-def _plain(text: str) -> str:
-    """A name that a spreadsheet would take for a formula is quoted by an apostrophe, as spreadsheets do it."""
-    return f"'{text}" if text.startswith(FORMULA) else text

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import json
-from contextlib import suppress
+import logging
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
 
 from django.utils.safestring import SafeString
 
 from tracking import notes
 from tracking.artifacts.places import Row
-from tracking.artifacts.previews import tables
+from tracking.artifacts.previews import isolation, tables
+from tracking.artifacts.previews.documents import MAX_TEXT as MOST_TEXT_BYTES
+from tracking.artifacts.previews.isolation import MAX_JSON_BYTES, Busy, NotShown
 from tracking.artifacts.previews.tables import Table
 from tracking.artifacts.sending import image_type
 from workspaces import blobs
 
-MOST_TEXT_BYTES = 200 * 1024
-MOST_JSON_BYTES = 20 * 1024 * 1024
+log = logging.getLogger(__name__)
 MOST_IMAGE_BYTES = 50 * 1024 * 1024
 MARKDOWN = (".md", ".markdown")
-MAPS = ("scattergeo", "scattermap", "choropleth", "densitymap")
-"""Kinds of traces."""
 _LONGEST_CHARACTER_BYTES = 4
 
 
@@ -50,31 +47,14 @@ def preview(row: Row) -> Preview:
         if row.size_bytes <= MOST_IMAGE_BYTES:
             return Preview("image")
         return Preview("", sentence="The image is too large to be shown here.")
-    if suffix == ".json" and row.size_bytes <= MOST_JSON_BYTES:
-        with suppress(RecursionError):  # nested beyond reason: shown as it is
-            told = _json(row)
-            if told is not None:
-                return _of_json(told)
+    if suffix == ".json" and row.size_bytes <= MAX_JSON_BYTES:
+        try:
+            shown = isolation.document(blobs.path(row.sha256), row.size_bytes)
+        except (NotShown, Busy) as reason:
+            log.debug("%s is shown as plain text: %s", row.path, reason)
+        else:
+            return Preview(shown.kind, text=shown.text, table=shown.table, is_cut=shown.is_cut)
     return _of_text(row, suffix)
-
-
-def is_figure(told: Any) -> bool:
-    """Whether plotly can draw it here: a list of traces, each an object, and an object for the layout. Maps it would have to
-    fetch from elsewhere."""
-    if not isinstance(told, dict) or not isinstance(told.get("data"), list) or not isinstance(told.get("layout", {}), dict):
-        return False
-    traces = told["data"]
-    return "layout" in told and all(isinstance(trace, dict) and not str(trace.get("type")).startswith(MAPS) for trace in traces)
-
-
-def _of_json(told: Any) -> Preview:
-    if is_figure(told):
-        return Preview("figure")
-    table = tables.of_json(told)
-    if table is not None:
-        return Preview("table", table=table, is_cut=table.is_cut)
-    text = tables.sendable(json.dumps(told, indent=2, ensure_ascii=False))
-    return Preview("text", text=text[:MOST_TEXT_BYTES], is_cut=len(text) > MOST_TEXT_BYTES)
 
 
 def _of_text(row: Row, suffix: str) -> Preview:
@@ -91,14 +71,6 @@ def _of_text(row: Row, suffix: str) -> Preview:
         if table is not None:
             return Preview("table", table=table, is_cut=table.is_cut)
     return Preview("text", text=text, is_cut=is_cut)
-
-
-def _json(row: Row) -> Any:
-    """None for what is no JSON: it is shown as text."""
-    try:
-        return json.loads(blobs.path(row.sha256).read_bytes())
-    except ValueError:
-        return None
 
 
 def _decoded(data: bytes, *, is_cut: bool) -> str | None:

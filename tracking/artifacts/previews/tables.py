@@ -53,7 +53,10 @@ def of_json(told: Any) -> Table | None:
     columns, rows = told.get("columns"), told.get("data")
     if not isinstance(columns, list) or not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
         return None
-    return _table([_cell(name) for name in columns], ([_cell(value) for value in row] for row in rows[: MOST_ROWS + 1]))
+    # One column more than is shown tells that the table is wider.
+    shown = slice(MOST_COLUMNS + 1)
+    cells = ([_cell(value) for value in row[shown]] for row in rows[: MOST_ROWS + 1])
+    return _table([_cell(name) for name in columns[shown]], cells)
 
 
 def sendable(text: str) -> str:

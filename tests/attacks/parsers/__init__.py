@@ -1,0 +1,1 @@
+"""Attacks on what reads foreign bytes: every parser has bounded memory and bounded time."""
