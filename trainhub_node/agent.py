@@ -139,6 +139,7 @@ class Agent:
 
 def prepare_folders(settings: NodeSettings) -> None:
     """Private to the agent's account; whom the ranks run as may pass through, but not look inside."""
+    wrapping.check_places(settings)
     os.umask(0o077)
     through = 0o711 if settings.run_as else 0o700
     for folder in (settings.folder, settings.attempts, settings.cache, settings.environments):
@@ -146,6 +147,7 @@ def prepare_folders(settings: NodeSettings) -> None:
         folder.chmod(through)
     settings.snapshots.mkdir(exist_ok=True)
     wrapping.prepare(settings)
+    cache.discard_untrusted(settings)
 
 
 def _ended(folder: RunDir) -> bool:
