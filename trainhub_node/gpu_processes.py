@@ -181,7 +181,8 @@ def _numbers(ranks: str) -> list[int]:
             names = [entry.name for entry in islice(entries, MAX_RANK_RECORDS)]
     except OSError:
         return []
-    return [int(name.removesuffix(STARTED)) for name in names if name.endswith(STARTED) and name.removesuffix(STARTED).isdecimal()]
+    numbers = [name.removesuffix(STARTED) for name in names if name.endswith(STARTED)]
+    return [int(number) for number in numbers if number.isdecimal()]
 
 
 def _record(path: str) -> Mapping[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ class ListedFolder:
 
 
 def walk(
-    root: int, top: str, *, longest_path: int, on_error: Callable[[str, OSError], None] = lambda path, error: None
+    root: int, top: str, *, longest_path: int, on_error: Callable[[str, OSError], None] | None = None
 ) -> Iterator[ListedFolder]:
     """The folder `top` below `root` and all folders in it, sorted, without those whose path is longer than `longest_path`.
 
@@ -31,10 +32,15 @@ def walk(
         try:
             entries = _entries(root, path)
         except OSError as error:
-            on_error(path, error)
+            if on_error is not None:
+                on_error(path, error)
             continue
         folders = sorted((entry.name for entry in entries if entry.is_dir(follow_symlinks=False)), reverse=True)
-        waiting += [f"{path}/{name}" for name in folders if len(path) + len(name) < longest_path]
+        for name in folders:
+            if len(path) + len(name) < longest_path:
+                waiting.append(f"{path}/{name}")
+            elif on_error is not None:
+                on_error(f"{path}/{name}", OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG)))
         files = sorted(entry.name for entry in entries if not entry.is_dir(follow_symlinks=False))
         yield ListedFolder(path, tuple(files), frozenset(entry.name for entry in entries if entry.is_symlink()))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,6 +18,8 @@ from trainhub_launch.plan import RANK_WRAPPER
 from trainhub_launch.report import AttemptFact
 from trainhub_node import records
 from trainhub_node.agent import Agent
+from trainhub_node.facts import Folder
+from trainhub_node.rundir import RunDir
 
 pytestmark = [needs_root, pytest.mark.mpi]
 needs_mpirun = pytest.mark.skipif(not shutil.which("mpirun"), reason="mpirun is not installed (Debian: openmpi-bin)")
@@ -88,11 +89,19 @@ def test_a_pipe_without_an_end_is_not_read(open_folder: Path) -> None:
         with pipe.open("wb") as file:
             file.write(b" " * 65536)
 
-    with hostile_process(nobody(), pour):
-        signal.alarm(20)
-        try:
-            with pytest.raises(records.Unreadable, match="not a regular file"):
-                records.read(str(pipe), largest=65536)
-        finally:
-            signal.alarm(0)
-            os.close(reader)
+    with hostile_process(nobody(), pour), pytest.raises(records.Unreadable, match="not a regular file"):
+        records.read(str(pipe), largest=65536)
+    os.close(reader)
+
+
+class TestUpgrade:
+    def test_records_where_children_of_the_version_before_wrote_them_still_count(self, open_folder: Path) -> None:
+        folder = RunDir(str(open_folder), "a" * 32, 1)
+        Path(folder.ranks).mkdir(parents=True)
+        records.write(folder.ended(0), {"at": 1.0, "exit_code": 0, "signal": None, "by_us": True})
+        records.write(folder.ended(1), {"at": 1.0, "exit_code": 0, "signal": None, "by_us": True})
+        records.write(folder.supervisor_ended(1), {"at": 2.0, "exit_code": None, "signal": 9, "by_us": False})
+
+        ends = [Folder(folder)._ended(rank) for rank in range(3)]
+
+        assert [end["signal"] if end else "none" for end in ends] == [None, 9, "none"]

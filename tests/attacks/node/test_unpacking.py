@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import zipfile
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from tests.attacks.node.runner import hostile_process, needs_root, nobody, owner
 from trainhub_node import unpacking
 
 pytestmark = needs_root
-FOLDERS, FILES, TRIES = 40, 12, 12
+FOLDERS, FILES, TRIES = 30, 8, 10
 
 
 def source_with_names_of(victim: Path, folder: Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,7 +29,7 @@ def work(tmp_path: Path) -> Path:
     (made / "in" / "file").write_text("mine")
     (tmp_path / "secret").write_text("not mine")
     for name, target in {
-        "absolute": tmp_path / "secret", "in/up": "../../secret", "loop": "loop", "root": "/proc/self/root",
+        "absolute": str(tmp_path / "secret"), "in/up": "../../secret", "loop": "loop", "root": "/proc/self/root",
         "latest": "in/file", "again": "in/../latest", "folder": "in",
     }.items():
         (made / name).symlink_to(target)
@@ -47,11 +48,14 @@ class TestOpening:
     @pytest.mark.parametrize("path", OUTWARD)
     @pytest.mark.parametrize("follow_links", [True, False])
     def test_no_name_leads_out(self, opener: Callable[..., int], root: int, path: str, follow_links: bool) -> None:
-        with pytest.raises(OSError) as caught:
-            os.fstat(fd := opener(root, path, follow_links=follow_links))
-            if os.path.islink(f"/proc/self/fd/{fd}") and os.readlink(f"/proc/self/fd/{fd}").endswith(path):
-                raise Outside("the link itself, which leads nowhere")
-        assert isinstance(caught.value, OSError)
+        try:
+            entry = opener(root, path, follow_links=follow_links)
+        except Outside:
+            return
+        # A link itself may be had where none is followed: it leads nowhere.
+        assert not follow_links
+        assert stat.S_ISLNK(os.fstat(entry).st_mode)
+        os.close(entry)
 
     @pytest.mark.parametrize("path", ["in/file", "latest", "again", "folder/file", "in/./file"])
     def test_links_that_stay_inside_are_followed(self, opener: Callable[..., int], root: int, path: str) -> None:
@@ -114,10 +118,11 @@ class TestRaces:
 
         def exchange() -> None:
             for number in range(8):
-                os.rename(outputs / f"d{number}", outputs / f"x{number}")
-                os.symlink(victim, outputs / f"d{number}")
-                os.unlink(outputs / f"d{number}")
-                os.rename(outputs / f"x{number}", outputs / f"d{number}")
+                mine, aside = outputs / f"d{number}", outputs / f"x{number}"
+                mine.rename(aside)
+                mine.symlink_to(victim)
+                mine.unlink()
+                aside.rename(mine)
 
         told: list[str] = []
         with hostile_process(nobody(), exchange):
@@ -186,7 +191,7 @@ def test_a_tree_too_deep_for_any_path_is_removed(open_folder: Path) -> None:
     def dig() -> None:
         os.chdir(tree)
         for _ in range(DEPTH):
-            os.mkdir("deeper", 0o700)
+            Path("deeper").mkdir(0o700)
             os.chdir("deeper")
         Path("file").touch()
 
