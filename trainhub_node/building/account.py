@@ -30,6 +30,8 @@ PR_SET_NO_NEW_PRIVS = 38
 STUBBORN_S = 30.0
 AGAIN_S = 0.05
 
+_libc = ctypes.CDLL(None, use_errno=True)
+
 
 @contextmanager
 def reserved(environments: str, *, not_this: int) -> Iterator[int]:
@@ -39,23 +41,49 @@ def reserved(environments: str, *, not_this: int) -> Iterator[int]:
     for number in random.sample(NUMBERS, len(NUMBERS)):
         if number == not_this or _has_account(number):
             continue
-        lock = os.open(f"{locks}/{number}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        path = f"{locks}/{number}"
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             # The lock is for builds of this cache; another cache of this machine is seen by its processes.
-            if _locked(lock) and not processes_of(number):
+            if _locked(lock, path) and not processes_of(number):
                 yield number
+                os.unlink(path)
                 return
         finally:
             os.close(lock)
     raise Refused("environment", "No account is free to build the environment with; wait until other builds have ended.")
 
 
-def _locked(fd: int) -> bool:
+def end_abandoned(environments: str) -> list[int]:
+    """Ends what builds have left running whose own process was killed: nobody else would. Raises OSError.
+
+    Returns the numbers whose processes do not end; no later build gets these.
+    """
+    locks = f"{environments}/{LOCKS}"
+    stubborn: list[int] = []
+    if os.geteuid() != 0 or not os.path.isdir(locks):
+        return stubborn
+    for name in os.listdir(locks):
+        path = f"{locks}/{name}"
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            if name.isdecimal() and int(name) in NUMBERS and _locked(lock, path):
+                end_processes(int(name))
+                os.unlink(path)
+        except Refused:
+            stubborn.append(int(name))
+        finally:
+            os.close(lock)
+    return stubborn
+
+
+def _locked(fd: int, path: str) -> bool:
+    """Whether the lock is had, and is still the one at that name: a build that is over removes its own."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        return os.stat(path).st_ino == os.fstat(fd).st_ino
+    except (BlockingIOError, FileNotFoundError):
         return False
-    return True
 
 
 def _has_account(number: int) -> bool:
@@ -68,8 +96,7 @@ def _has_account(number: int) -> bool:
 
 def become(number: int) -> None:
     """Turns this process, forked for that, into one of the builder; no program that it starts can gain more rights."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+    if _libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_NO_NEW_PRIVS)")
     os.setgroups([number])
     os.setresgid(number, number, number)

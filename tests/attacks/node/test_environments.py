@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import signal
 import socket
 import stat
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -188,6 +190,42 @@ def collect(server: socket.socket, held: list[tuple[int, int]]) -> None:
         held.extend((int(number), fd) for fd in fds)
         other.sendall(b"x")
         other.close()
+
+
+def test_what_a_build_left_running_is_ended_though_its_supervisor_was_killed(node: NodeSettings) -> None:
+    """Processes of a builder carry no mark of the run and leave its session: only their account tells whose they are."""
+    prepare_folders(node)
+    locks = node.environments / account.LOCKS
+    locks.mkdir()
+    abandoned, in_use = account.NUMBERS[-1], account.NUMBERS[-2]
+    pids = [sleeper(number) for number in (abandoned, in_use)]
+    for number in (abandoned, in_use):
+        (locks / str(number)).touch()
+    held = environments.hold_alone(str(locks / str(in_use)))
+    assert held is not None
+
+    account.end_abandoned(str(node.environments))
+
+    assert os.waitstatus_to_exitcode(os.waitpid(pids[0], 0)[1]) == -signal.SIGKILL
+    assert account.processes_of(in_use) == [pids[1]]
+    assert [path.name for path in locks.iterdir()] == [str(in_use)]
+    account.end_processes(in_use)
+    os.waitpid(pids[1], 0)
+    os.close(held)
+
+
+def sleeper(number: int) -> int:
+    pid = os.fork()
+    if pid == 0:
+        try:
+            account.become(number)
+            os.setsid()
+            signal.pause()
+        finally:
+            os._exit(1)
+    while not account.processes_of(number):
+        time.sleep(0.01)
+    return pid
 
 
 class TestUpgrade:
