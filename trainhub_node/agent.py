@@ -17,6 +17,7 @@ from trainhub_node import app, burying, cache, proc, records, wrapping
 from trainhub_node import attempts as book
 from trainhub_node.attempts import Attempts, Key
 from trainhub_node.buckets import Recorder
+from trainhub_node.building import account
 from trainhub_node.claim import Starter
 from trainhub_node.feed import Feed
 from trainhub_node.gpu import Gpus
@@ -48,7 +49,7 @@ class Agent:
         recorder = Recorder()
         self._feed = Feed(recorder, self._gpus.events, self._gpus.confirm)
         self._sampler = Sampler(settings, self._gpus, recorder, ticked=self._sampled)
-        self._graves = burying.Graves(settings.name, self._watch.poke)
+        self._graves = burying.Graves(settings.environments, self._watch.poke)
         self._uplink = Uplink(
             self._hub, self._attempts, self._watch, self, heartbeat=self._sampler.latest, feed=self._feed, tend=self._tend,
             owner=owner,
@@ -139,6 +140,7 @@ class Agent:
 
 def prepare_folders(settings: NodeSettings) -> None:
     """Private to the agent's account; whom the ranks run as may pass through, but not look inside."""
+    wrapping.check_places(settings)
     os.umask(0o077)
     through = 0o711 if settings.run_as else 0o700
     for folder in (settings.folder, settings.attempts, settings.cache, settings.environments):
@@ -146,6 +148,8 @@ def prepare_folders(settings: NodeSettings) -> None:
         folder.chmod(through)
     settings.snapshots.mkdir(exist_ok=True)
     wrapping.prepare(settings)
+    account.end_abandoned(str(settings.environments))
+    cache.discard_untrusted(settings)
 
 
 def _ended(folder: RunDir) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import signal
 import threading
 import time
@@ -17,6 +16,7 @@ from trainhub_node import ports, proc, records
 from trainhub_node.portlocks import PortLocks
 from trainhub_node.rundir import RunDir
 from trainhub_node.settings import NodeSettings
+from trainhub_node.untrusted import removal
 
 log = logging.getLogger(__name__)
 KEEP_SETTLED_S = 3 * 86400.0
@@ -131,8 +131,12 @@ class Attempts:
         for path in self._settings.attempts.iterdir():
             settled = path / "settled.json"
             if settled.exists() and settled.stat().st_mtime < now - keep_s:
-                shutil.rmtree(path)
-                gone.append(path.name)
+                try:
+                    removal.remove(str(path))
+                except OSError:
+                    log.exception("%s could not be deleted; the others are not to wait for it", path)
+                else:
+                    gone.append(path.name)
         return gone
 
 

@@ -26,6 +26,10 @@ if ROLE == "rsh":
 from trainhub_node import child
 
 GANG = child.prepare(FOLDER)
+if not GANG.python:
+    from trainhub_node.building import environment
+
+    GANG.go_through(environment.build)
 if GANG.several:
     from trainhub_node import readiness
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from trainhub_node import attempts as book
 from trainhub_node import proc, stopping
 from trainhub_node.attempts import Key
+from trainhub_node.building import account
 from trainhub_node.rundir import RunDir
 
 log = logging.getLogger(__name__)
@@ -20,8 +21,8 @@ GIVE_UP_S = 60.0
 
 
 class Graves:
-    def __init__(self, node: str, changed: Callable[[], None]) -> None:
-        self._node = node
+    def __init__(self, environments: Path, changed: Callable[[], None]) -> None:
+        self._environments = environments
         self._changed = changed
         self._dug: set[Key] = set()
         self._threads = ThreadPoolExecutor(2, "burying")
@@ -37,6 +38,7 @@ class Graves:
             child = book.child_of(folder) or {}
             rebooted = not str(child.get("identity", "")).startswith(f"{proc.boot_id()}/")
             left = 0 if rebooted else end_all(folder, int(child.get("pid", 0)))
+            account.end_abandoned(str(self._environments))
             sentence = (
                 "the machine was restarted while it ran." if rebooted
                 else f"the process that supervised it {_how(folder)}; {left} process(es) of the run were ended."

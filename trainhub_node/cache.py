@@ -10,9 +10,10 @@ import os
 import threading
 from pathlib import Path
 
-from trainhub_node import environments, pip
+from trainhub_node import environments, records
 from trainhub_node.hub import Away, Hub
 from trainhub_node.settings import NodeSettings
+from trainhub_node.untrusted import removal
 
 log = logging.getLogger(__name__)
 BLOCK = 1024 * 1024
@@ -39,7 +40,12 @@ class Snapshots:
         return path
 
     def _download(self, sha256: str, part: Path, path: Path) -> None:
-        self._hub.snapshot(sha256, part)
+        try:
+            self._hub.snapshot(sha256, part)
+        except OSError as error:
+            if error.errno in records.FULL:
+                part.unlink()  # half a source on a full disk helps nobody
+            raise
         if digest(part) != sha256:
             part.unlink()
             raise Away("the snapshot arrived damaged")
@@ -80,9 +86,39 @@ def _snapshots(settings: NodeSettings) -> list[tuple[float, int, Path]]:
 def _environments(settings: NodeSettings) -> list[tuple[float, int, Path]]:
     found = []
     for marker in settings.environments.glob(f"*/{environments.MARKER}"):
-        facts = marker.stat()
+        if not environments.belongs_to_agent(str(marker.parent)):
+            continue  # being built, by an account that may put anything there; or see `discard_untrusted`
+        facts = marker.lstat()
         found.append((facts.st_mtime, _size(marker.parent, facts.st_ino), marker.parent))
     return found
+
+
+def discard_untrusted(settings: NodeSettings) -> list[Path]:
+    """Throws away environments that another account could have changed, and what a build that died has left behind.
+
+    Earlier versions gave environments to the account of the runs. One that a run still uses stays for that run; other
+    runs get one of their own, see `environments.folder_of`. Returns what is gone.
+    """
+    gone = []
+    for path in sorted(settings.environments.iterdir()):
+        left_over = path.suffix in environments.SUFFIXES
+        if not left_over and (path.suffix or environments.belongs_to_agent(str(path))):
+            continue
+        lock = environments.hold_alone(f"{path.with_suffix('')}.lock")
+        if lock is None:
+            log.warning(
+                "%s does not belong to this account, and is in use: it stays until the agent starts after that run is over", path
+            )
+            continue
+        try:
+            removal.remove(str(path))
+        finally:
+            os.close(lock)
+        gone.append(path)
+        if not left_over:
+            log.warning("Discarded the environment %s: it belonged to another account, so that runs could change it. "
+                        "It is built again, as this account's, when a run needs it", path)
+    return gone
 
 
 @functools.lru_cache
@@ -104,7 +140,7 @@ def _discard(path: Path) -> bool:
     try:
         # Without its marker it is no environment any more, even if we die half way through.
         (path / environments.MARKER).unlink()
-        pip.discard(str(path))
+        environments.discard(str(path))
     finally:
         os.close(lock)
     return True

@@ -236,7 +236,7 @@ class Starter:
                 fail(folder, "snapshot", book.sentence(error))
                 return False
             except OSError as error:
-                fail(folder, "snapshot", f"{error.strerror or error} ({error.filename}).")
+                fail(folder, "snapshot", f"{error.strerror or error} ({error.filename or folder.work}).")
                 return False
         finish_unstarted(folder)
         return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from trainhub_launch.report import PHASES, READY, AttemptFact, DaemonCall, MemberFact, OutputFile
@@ -13,6 +14,8 @@ from trainhub_node.rundir import DAEMON_CALL, RunDir
 
 LARGEST_RANK_RECORD = 65536
 MOST_DAEMONS = 512
+MAX_RANK_RECORDS = 8192
+MAX_INTEGER = 2**53
 
 
 class Folder:
@@ -74,8 +77,9 @@ class Folder:
 
     def _member(self, process: Mapping[str, Any], logs: Mapping[str, int]) -> MemberFact:
         rank = process["rank"]
-        started = self._read(self.rundir.started(rank), LARGEST_RANK_RECORD) or {}
-        ended = self._read(self.rundir.ended(rank), LARGEST_RANK_RECORD)
+        started = self._read(self.rundir.started(rank), LARGEST_RANK_RECORD)
+        started = started if isinstance(started, dict) else {}
+        ended = self._ended(rank)
         over = self.over
         if ended is None and over and started:
             # Its wrapper and the child were killed: who saw the end has told nobody.
@@ -92,6 +96,14 @@ class Folder:
             out_of_memory=bool(ended.get("out_of_memory")),
         )
 
+    def _ended(self, rank: int) -> dict[str, Any] | None:
+        """The child's record before the wrapper's. Children of earlier versions wrote theirs in place of the wrapper's."""
+        for path in (self.rundir.supervisor_ended(rank), self.rundir.ended(rank)):
+            found = self._read(path, LARGEST_RANK_RECORD)
+            if isinstance(found, dict):
+                return found
+        return None
+
     def _daemons(self) -> Iterator[DaemonCall]:
         """Until a rank lives here: mpirun starts none before all of its daemons have answered."""
         command = self.order()["command"]
@@ -99,11 +111,16 @@ class Folder:
             return
         if any(os.path.exists(self.rundir.started(process["rank"])) for process in command["processes"]):
             return
-        names = [name for name in os.listdir(self.rundir.ranks) if name.startswith(DAEMON_CALL) and name.endswith(".json")]
-        for name in sorted(names)[:MOST_DAEMONS]:
+        for name in self._daemon_calls():
             call = self._read(f"{self.rundir.ranks}/{name}", LARGEST_RANK_RECORD)
-            if isinstance(call, dict) and isinstance(call.get("host"), str) and _are_words(call.get("argv")):
+            if isinstance(call, dict) and _are_words([call.get("host")]) and _are_words(call.get("argv")):
                 yield DaemonCall(call["host"], tuple(call["argv"]))
+
+    def _daemon_calls(self) -> list[str]:
+        """The folder is the run's under `RUN_AS`: no more names are looked at than an honest run could have made."""
+        with os.scandir(self.rundir.ranks) as entries:
+            names = [entry.name for entry in islice(entries, MAX_RANK_RECORDS)]
+        return sorted(name for name in names if name.startswith(DAEMON_CALL) and name.endswith(".json"))[:MOST_DAEMONS]
 
     def _read(self, path: str, largest: int = records.LARGEST) -> Any:
         try:
@@ -123,12 +140,24 @@ class Folder:
 
 
 def _are_words(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+    """Words that a report can carry: text with half a surrogate pair in it would break the report of the whole node."""
+    return isinstance(value, list) and all(isinstance(item, str) and _is_text(item) for item in value)
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _integer(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    """One that a report can carry: under `RUN_AS` with MPI, rank records are written by the run."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < MAX_INTEGER else None
 
 
 def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return float(value) if abs(value) < MAX_INTEGER else None

@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 
 from trainhub_launch.telemetry import GpuProcess
 from trainhub_node import proc, records
-from trainhub_node.facts import LARGEST_RANK_RECORD
+from trainhub_node.facts import LARGEST_RANK_RECORD, MAX_RANK_RECORDS
 from trainhub_node.proc import Process
 from trainhub_node.rundir import RunDir
 
@@ -174,11 +175,14 @@ def _changed(path: str) -> int:
 
 
 def _numbers(ranks: str) -> list[int]:
+    """The ranks that have a record. The folder may be the run's, so its names may be anything, and as many as it likes."""
     try:
-        names = os.listdir(ranks)
+        with os.scandir(ranks) as entries:
+            names = [entry.name for entry in islice(entries, MAX_RANK_RECORDS)]
     except OSError:
         return []
-    return [int(name.removesuffix(STARTED)) for name in names if name.endswith(STARTED) and name.split(".", 1)[0].isdecimal()]
+    numbers = [name.removesuffix(STARTED) for name in names if name.endswith(STARTED)]
+    return [int(number) for number in numbers if number.isdecimal()]
 
 
 def _record(path: str) -> Mapping[str, object]:

@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import os
-import stat
 
+from trainhub_node.untrusted import opening
+from trainhub_node.untrusted.opening import Outside
 
-class Outside(OSError):
-    """The name leads to something that is not a regular file below the folder."""
+__all__ = ["Outside", "open_inside"]
 
 
 def open_inside(root: str, path: str, owner: int | None = None) -> int:
-    """A descriptor to read the regular file at `path`. Raises Outside where links lead out of `root`, and OSError.
+    """A descriptor to read the regular file at `path` below `root`. Raises Outside where links lead out of `root`, and OSError.
 
     `owner`: the account of the ranks where it is another than ours; files of others (hard links) are refused.
-
-    Asked of the open file, not of its name: a name may change between the question and the use.
     """
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    folder = opening.open_root(root)
     try:
-        facts = os.fstat(fd)
-        if not stat.S_ISREG(facts.st_mode) or owner not in (None, facts.st_uid):
-            raise Outside(f"{path} is not a regular file of the run")
-        there = os.readlink(f"/proc/self/fd/{fd}")
-        if not there.startswith(f"{os.path.realpath(root)}/"):
-            raise Outside(f"{path} leads out of the run's folder")
-    except BaseException:
+        fd = opening.open_regular(folder, _without_absolute_link(root, folder, path), follow_links=True)
+    finally:
+        os.close(folder)
+    if owner not in (None, os.fstat(fd).st_uid):
         os.close(fd)
-        raise
+        raise Outside(f"{path} is not a file of the run")
     return fd
+
+
+def _without_absolute_link(root: str, folder: int, path: str) -> str:
+    """Where `path` is an absolute link into `root` (scripts like to make such ones to their last checkpoint): its target."""
+    entry = opening.open_entry(folder, os.path.dirname(path) or ".", follow_links=False)
+    try:
+        target = os.readlink(os.path.basename(path), dir_fd=entry)
+    except OSError:
+        return path  # no link, or nothing at all, which the caller will see
+    finally:
+        os.close(entry)
+    real = f"{os.path.realpath(root)}/"
+    return target.removeprefix(real) if target.startswith(real) else path

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import time
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from trainhub_node import proc, rank, records, stopping
@@ -20,6 +21,8 @@ KILL_AGAIN_S = 0.2
 SPARE_WRAPPERS_S = 2.0
 LEFTOVER_GRACE_S = 5.0
 STUBBORN_S = 30.0
+STARTED_FIELDS = {"pid": int, "identity": str, "at": float, "wrapper": int, "wrapper_identity": str}
+ENDED_FIELDS = {"at": float, "exit_code": int, "signal": int, "by_us": bool, "out_of_memory": bool}
 ABORTED = re.compile(r"MPI_ABORT was invoked on rank (\d+)")
 
 
@@ -84,19 +87,24 @@ class _Keeper:
             number = next((n for n in self._numbers() if (self._started(n) or {}).get("pid") == pid), None)
             if number is not None and self._end_of(number) is None:
                 told = number in self.told or self.kill_at is not None or self.gang.launcher is not None
-                records.write(self.folder.ended(number), rank.ending(code, told=told))
+                self._write_end(number, rank.ending(code, told=told))
         elif self._end_of(number) is None and self._started(number) is None:
-            records.write(self.folder.ended(number), rank.ending(code, told=False))
+            self._write_end(number, rank.ending(code, told=False))
 
     def _numbers(self) -> list[int]:
         return [process["rank"] for process in self.gang.processes]
 
     def _started(self, number: int) -> dict[str, Any] | None:
-        return _record(self.folder.started(number))
+        return _record(self.folder.started(number), STARTED_FIELDS)
+
+    def _write_end(self, number: int, end: dict[str, Any]) -> None:
+        """Not into the folder of the wrappers' records: under MPI that is the run's, where a pipe could wait at the name."""
+        records.write(self.folder.supervisor_ended(number), end)
 
     def _end_of(self, number: int) -> dict[str, Any] | None:
         if number not in self.ended:
-            found = _record(self.folder.ended(number))
+            found = _record(self.folder.supervisor_ended(number), ENDED_FIELDS)
+            found = found or _record(self.folder.ended(number), ENDED_FIELDS)
             if found is None:
                 return None
             self.ended[number] = {**rank.ending(-signal.SIGKILL, told=False), **found}
@@ -161,9 +169,9 @@ class _Keeper:
         ours = self._all()
         for number in self._waiting_for():
             start = self._started(number) or {}
-            if start.get("wrapper") in ours and proc.alive(start["wrapper"], start.get("wrapper_identity", "")):
+            if start.get("wrapper") in ours and proc.alive(start["wrapper"], start.get("wrapper_identity") or ""):
                 living[start["wrapper"]] = number
-                groups.add(start.get("pid", 0))
+                groups.add(start.get("pid") or 0)
         return living | self.gang.wrappers, groups
 
     @staticmethod
@@ -206,7 +214,7 @@ class _Keeper:
         for number in self._waiting_for():
             if self._started(number) is not None:
                 told = number in self.told or self.gang.launcher is not None
-                records.write(self.folder.ended(number), rank.ending(-signal.SIGKILL, told=told))
+                self._write_end(number, rank.ending(-signal.SIGKILL, told=told))
         status = self.gang.launcher_status
         if status is None or status == 0 or self.gang.state["stopping"] not in ("", "gang"):
             return
@@ -235,20 +243,23 @@ class _Keeper:
             return
         first = _aborted_by(self.folder.log(LAUNCHER_LOG))
         if first not in told:
-            first = min(told, key=lambda number: told[number]["at"])
-        records.write(self.folder.ended(first), {**rank.ending(status, told=False), "at": told[first]["at"]})
+            first = min(told, key=lambda number: told[number]["at"] or 0.0)
+        self._write_end(first, {**rank.ending(status, told=False), "at": told[first]["at"]})
 
 
 def _bad(end: dict[str, Any]) -> bool:
     return bool(end["exit_code"] != 0 or end["signal"])
 
 
-def _record(path: str) -> dict[str, Any] | None:
+def _record(path: str, fields: Mapping[str, type]) -> dict[str, Any] | None:
+    """The record at `path`; of a field that has another type than it should have, nothing. The run may have written it."""
     try:
         found = records.read(path, largest=65536)
     except records.Unreadable:
         return None
-    return found if isinstance(found, dict) else None
+    if not isinstance(found, dict):
+        return None
+    return {name: found[name] for name, kind in fields.items() if name in found and isinstance(found[name], kind | None)}
 
 
 def _aborted_by(path: str) -> int | None:

@@ -91,7 +91,8 @@ def _prepare_ranks(gang: Gang, more: Mapping[str, Any]) -> None:
     for one in each:
         os.close(os.open(folder.log(one["log"]), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
     if account is not None:
-        _give_to(account, [folder.ranks, folder.starts, *(folder.log(one["log"]) for one in each)])
+        # The folder last: from then on the run may put anything at any name in it.
+        _give_to(account, [folder.starts, *(folder.log(one["log"]) for one in each), folder.ranks])
 
 
 def _make_programs(gang: Gang) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import logging
 import os
+import stat
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +20,8 @@ from trainhub_node.backoff import Backoff
 from trainhub_node.hub import Away, Hub, Refused, Unwelcome, WrongOffset, chunks
 from trainhub_node.inside import Outside, open_inside
 from trainhub_node.rundir import RunDir
+from trainhub_node.untrusted import opening
+from trainhub_node.untrusted.walking import walk
 
 log = logging.getLogger(__name__)
 BLOCK = 1024 * 1024
@@ -87,7 +91,7 @@ class Uploads:
         fd = open_inside(folder.work, path, self._owner)
         try:
             size = os.fstat(fd).st_size
-            sha256 = _digest(fd)
+            sha256 = _digest(fd, size)
             self._deliver(folder, fd, sha256, size)
         finally:
             os.close(fd)
@@ -120,7 +124,10 @@ class Uploads:
         if size == 0:
             self._hub.upload(sha256, b"", 0, 0)
         for start, length in chunks(size, offset):
-            self._hub.upload(sha256, os.pread(fd, length, start), start, size)
+            data = os.pread(fd, length, start)
+            if len(data) < length:
+                raise OSError(errno.EIO, "it became shorter while it was read")
+            self._hub.upload(sha256, data, start, size)
         return self._hub.upload_state(sha256)[1]
 
 
@@ -152,41 +159,65 @@ class _Progress:
 
 
 def found(folder: RunDir, warn: Callable[[str], None]) -> Iterator[tuple[str, str]]:
-    """(name, path) of every file below outputs/, by its path there, and of every file below logs/ as `logs/<path>`."""
+    """(name, path below the working folder) of every file below outputs/, by its path there, and of every file below logs/
+    as `logs/<path>`."""
     seen: set[str] = set()
-    for part, prefix in (("outputs", ""), ("logs", "logs/")):
-        root = f"{folder.work}/{part}"
-        if os.path.islink(root):
-            warn(f"{part} is a link; nothing in it is saved.")
-            continue
-        if os.path.lexists(root) and not os.path.isdir(root):
-            warn(f"{part} is not a folder; it is not saved.")
-        for path, folders, files in os.walk(root, onerror=partial(_closed, folder, warn)):
-            folders.sort()
-            for name in folders:
-                if os.path.islink(f"{path}/{name}"):
-                    warn(f"{part}{path[len(root) :]}/{name} is a link to a folder; what is in it is not saved.")
-            for name in sorted(files):
-                shown = prefix + f"{path}/{name}"[len(root) + 1 :]
+    try:
+        root = opening.open_root(folder.work)
+    except FileNotFoundError:
+        return  # it ended before its source was unpacked
+    try:
+        for part, prefix in (("outputs", ""), ("logs", "logs/")):
+            for path, is_link in _files(root, part, warn):
+                shown = prefix + path[len(part) + 1 :]
                 if not shown.isprintable() or len(shown) > LONGEST_PATH:
                     warn(f"{shown!a} is not among the outputs: its name is too long or not plain text.")
                 elif shown in seen:
                     warn(f"logs/{shown[5:]} is not among the outputs: outputs/{shown} has the same name.")
+                elif is_link and _leads_to_folder(root, path):
+                    warn(f"{path} is a link to a folder; what is in it is not saved.")
                 else:
                     seen.add(shown)
-                    yield shown, f"{path}/{name}"
+                    yield shown, path
+    finally:
+        os.close(root)
 
 
-def _closed(folder: RunDir, warn: Callable[[str], None], error: OSError) -> None:
+def _files(root: int, part: str, warn: Callable[[str], None]) -> Iterator[tuple[str, bool]]:
+    """Everything in the folder `part` that is no folder: its path below `root`, and whether it is a link."""
+    try:
+        mode = os.stat(part, dir_fd=root, follow_symlinks=False).st_mode
+    except OSError:
+        return  # a script may remove it
+    if stat.S_ISLNK(mode):
+        warn(f"{part} is a link; nothing in it is saved.")
+    elif not stat.S_ISDIR(mode):
+        warn(f"{part} is not a folder; it is not saved.")
+    else:
+        for listed in walk(root, part, longest_path=LONGEST_PATH, on_error=partial(_closed, warn)):
+            yield from ((f"{listed.path}/{name}", name in listed.links) for name in listed.files)
+
+
+def _leads_to_folder(root: int, path: str) -> bool:
+    """Only of links that stay below `root`: of others nothing is found out."""
+    try:
+        entry = opening.open_entry(root, path, follow_links=True)
+    except OSError:
+        return False
+    try:
+        return stat.S_ISDIR(os.fstat(entry).st_mode)
+    finally:
+        os.close(entry)
+
+
+def _closed(warn: Callable[[str], None], path: str, error: OSError) -> None:
     if not isinstance(error, FileNotFoundError | NotADirectoryError):
-        shown = os.path.relpath(error.filename, folder.work)[:LONGEST_PATH]
-        warn(f"What is in the folder {shown!a} is not saved: {error.strerror}.")
+        warn(f"What is in the folder {path[:LONGEST_PATH]!a} is not saved: {error.strerror}.")
 
 
-def _digest(fd: int) -> str:
+def _digest(fd: int, size: int) -> str:
+    """Of the first `size` bytes: a file that grows all the time has no end."""
     digest = hashlib.sha256()
-    offset = 0
-    while block := os.pread(fd, BLOCK, offset):
-        digest.update(block)
-        offset += len(block)
+    for offset in range(0, size, BLOCK):
+        digest.update(os.pread(fd, min(BLOCK, size - offset), offset))
     return digest.hexdigest()

@@ -68,7 +68,8 @@ class PortLocks:
         folder, name = self._opened(), str(port)
         try:
             # Without O_CREAT where it exists: in a folder that all may write to the kernel refuses others' files then.
-            return os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder)
+            # Any account may have made a pipe at this name, which would hold whoever opens it until somebody writes.
+            return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
         except FileNotFoundError:
             fd = os.open(name, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW, EVERYBODY_MAY_READ, dir_fd=folder)
             os.fchmod(fd, EVERYBODY_MAY_READ)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import time
 from _json import encode_basestring_ascii, make_encoder, make_scanner
 from _thread import get_ident
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 LARGEST = 256 * 1024 * 1024
+READ_BYTES = 1024 * 1024
 
 
 class Unreadable(Exception):
@@ -90,27 +92,39 @@ def _write_aside(path: str, data: bytes) -> None:
 def read(path: str, largest: int = LARGEST) -> Any:
     """The record at `path`, None where there is none. Raises Unreadable.
 
-    Some folders of records belong to the account that runs the training, hence no links and no pipes.
+    Some folders of records belong to the account that runs the training. So the entry is looked at before it is opened: a
+    pipe or a device would act on being opened, and a pipe has no end.
     """
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        entry = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise Unreadable(f"{path} cannot be read: {error.strerror}") from error
     try:
-        size = os.fstat(fd).st_size
-        if size > largest:
-            raise Unreadable(f"{path} has {size} bytes")
-        return loads(_read_all(fd, largest))
+        facts = os.fstat(entry)
+        if not stat.S_ISREG(facts.st_mode):
+            raise Unreadable(f"{path} is not a regular file")
+        if facts.st_size > largest:
+            raise Unreadable(f"{path} has {facts.st_size} bytes")
+        return loads(_read_regular(entry, largest))
     except (OSError, ValueError) as error:
         raise Unreadable(f"{path} is not a record: {error}") from error
     finally:
+        os.close(entry)
+
+
+def _read_regular(entry: int, largest: int) -> bytes:
+    """At most one byte more than `largest`, though the file may grow meanwhile."""
+    fd = os.open(f"/proc/self/fd/{entry}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        pieces: list[bytes] = []
+        left = largest + 1
+        while left > 0 and (piece := os.read(fd, min(left, READ_BYTES))):
+            pieces.append(piece)
+            left -= len(piece)
+    finally:
         os.close(fd)
-
-
-def _read_all(fd: int, largest: int) -> bytes:
-    pieces = []
-    while piece := os.read(fd, largest):
-        pieces.append(piece)
+    if left <= 0:
+        raise ValueError(f"it has more than {largest} bytes")
     return b"".join(pieces)

@@ -10,7 +10,8 @@ DAEMON_CALL = "daemon-"
 
 class RunDir:
     """One attempt's folder. Who writes what: the agent `claim`, `order`, `go`, `daemon`, `terms`, `agent`, `stop`,
-    `outputs_record`, `settled`; the child `child`, `state`, `bin`; the rank wrappers and `rsh` what is in `ranks`."""
+    `outputs_record`, `settled`; the child `child`, `state`, `bin` and `supervisor_ended`; the rank wrappers and `rsh` what is
+    in `ranks`. Under MPI `ranks` belongs to the account of the ranks, so the child writes nothing in it once they run."""
 
     __slots__ = ("attempt", "path", "run")
 
@@ -109,6 +110,10 @@ class RunDir:
 
     def ended(self, rank: int) -> str:
         return f"{self.path}/ranks/{rank}.ended.json"
+
+    def supervisor_ended(self, rank: int) -> str:
+        """How a rank ended as the child saw it; where this is present it counts, and not what the rank's wrapper wrote."""
+        return f"{self.path}/{rank}.ended.json"
 
     @property
     def logs(self) -> str:

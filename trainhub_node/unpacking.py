@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path, PurePosixPath
 
 from trainhub_node.settings import Account
+from trainhub_node.untrusted import removal
 
 FOLDERS = ("outputs", "logs")
 
@@ -18,29 +19,40 @@ class BadSnapshot(Exception):
 
 
 def unpack(archive: Path, work: Path, account: Account | None) -> int:
-    """Fill `work` from `archive`, whole or not at all; the number of files. Raises BadSnapshot."""
+    """Fills `work` from `archive`, whole or not at all, and gives it to `account`; returns the number of files.
+
+    Raises BadSnapshot, and OSError. While it is filled the folder belongs to this process and is closed to everybody else;
+    it is given away as the last step, because from then on any name in it may become a link.
+    """
     aside = work.with_name(f"{work.name}.part")
-    if aside.exists():
-        shutil.rmtree(aside)
+    removal.remove(str(aside))
     aside.mkdir(mode=0o700)
+    try:
+        count = _fill(archive, aside, account)
+        aside.rename(work)
+    except BaseException:
+        removal.remove(str(aside))
+        raise
+    return count
+
+
+def _fill(archive: Path, folder: Path, account: Account | None) -> int:
     try:
         with zipfile.ZipFile(archive) as source:
             entries = [entry for entry in source.infolist() if not entry.is_dir()]
             for entry in entries:
-                _extract(source, entry, aside)
+                _extract(source, entry, folder, account)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
         raise BadSnapshot(f"its zip is damaged: {error}") from error
     for name in FOLDERS:
-        folder = aside / name
-        if not folder.exists():
-            folder.mkdir(mode=0o700)
+        if not (folder / name).exists():
+            (folder / name).mkdir(mode=0o700)
     if account is not None:
-        _give(aside, account)
-    aside.rename(work)
+        _give_folders(folder, account)
     return len(entries)
 
 
-def _extract(source: zipfile.ZipFile, entry: zipfile.ZipInfo, folder: Path) -> None:
+def _extract(source: zipfile.ZipFile, entry: zipfile.ZipInfo, folder: Path, account: Account | None) -> None:
     path = PurePosixPath(entry.filename)
     if path.is_absolute() or ".." in path.parts or "\\" in entry.filename:
         raise BadSnapshot(f"the path {entry.filename!r} leads out of it")
@@ -55,10 +67,11 @@ def _extract(source: zipfile.ZipFile, entry: zipfile.ZipInfo, folder: Path) -> N
         raise BadSnapshot(f"{entry.filename!r} is there twice, or is both a file and a folder") from error
     with source.open(entry) as data, os.fdopen(fd, "wb") as file:
         shutil.copyfileobj(data, file, 1024 * 1024)
+        if account is not None:
+            os.fchown(file.fileno(), account.uid, account.gid)
 
 
-def _give(folder: Path, account: Account) -> None:
-    os.chown(folder, account.uid, account.gid)
-    for path, folders, files in os.walk(folder):
-        for name in (*folders, *files):
-            os.chown(Path(path, name), account.uid, account.gid, follow_symlinks=False)
+def _give_folders(top: Path, account: Account) -> None:
+    """Innermost first and `top` last: until then nobody else can enter, and change what a path below it means."""
+    for path, _, _ in os.walk(top, topdown=False):
+        os.chown(path, account.uid, account.gid, follow_symlinks=False)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import logging
 import os
 import select
+import stat
 
 log = logging.getLogger(__name__)
 IN_MODIFY, IN_MOVED_TO, IN_CREATE = 0x2, 0x80, 0x100
+IN_ONLYDIR, IN_DONT_FOLLOW = 0x1000000, 0x2000000
+NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 IN_NONBLOCK, IN_CLOEXEC = os.O_NONBLOCK, os.O_CLOEXEC
 BLIND_S = 0.015
 EVENT_BYTES = 65536
@@ -30,10 +34,13 @@ class Watch:
 
     def add(self, folder: str) -> None:
         """Wake up when a file in `folder` is written to, made or moved in. Again is fine; a missing folder is fine."""
-        if folder in self._watches or folder in self._blind or not os.path.isdir(folder):
+        if folder in self._watches or folder in self._blind or not stat.S_ISDIR(_mode(folder)):
             return
-        mask = IN_MODIFY | IN_MOVED_TO | IN_CREATE
+        # Some of these folders are the run's, which may put a link to anywhere in their place.
+        mask = IN_MODIFY | IN_MOVED_TO | IN_CREATE | IN_ONLYDIR | IN_DONT_FOLLOW
         handle = -1 if self._inotify < 0 else self._libc.inotify_add_watch(self._inotify, os.fsencode(folder), mask)
+        if handle < 0 and self._inotify >= 0 and ctypes.get_errno() in NO_FOLDER:
+            return
         if handle < 0:
             log.warning("Cannot watch %s (%s); it is polled", folder, os.strerror(ctypes.get_errno()))
             self._blind.add(folder)
@@ -63,6 +70,13 @@ class Watch:
         os.close(self._poke)
         if self._inotify >= 0:
             os.close(self._inotify)
+
+
+def _mode(path: str) -> int:
+    try:
+        return os.stat(path, follow_symlinks=False).st_mode
+    except OSError:
+        return 0
 
 
 def _drain(fd: int) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import trainhub_launch
 from trainhub_node.settings import NodeSettings, SettingsError, may_run
+from trainhub_node.untrusted import ancestors
 
 PACKAGES = (Path(trainhub_launch.__file__).parent, Path(__file__).parent)
 BARE = ("-I", "-S", "-X", "utf8")
@@ -20,6 +21,19 @@ def argv(settings: NodeSettings) -> list[str]:
     if settings.run_as is None:
         return list(OURS)
     return [settings.python, *BARE, str(settings.folder / "wrapper" / Path(__file__).parent.name / "bare.py")]
+
+
+def check_places(settings: NodeSettings) -> None:
+    """Raises SettingsError where the account of the runs controls a folder on the way to one of the agent's."""
+    if settings.run_as is None:
+        return
+    for name, folder in (("TRAINHUB_NODE_DIR", settings.folder), ("TRAINHUB_NODE_CACHE", settings.cache)):
+        changeable = ancestors.controlled_by(settings.run_as, folder)
+        if changeable is not None:
+            raise SettingsError(
+                f"the account {settings.run_as.name} (TRAINHUB_NODE_RUN_AS) can change what is in {changeable}, so its runs "
+                f"could exchange {folder} ({name}) for a folder of their own; put it where only root may write, like /var/lib"
+            )
 
 
 def prepare(settings: NodeSettings) -> None:

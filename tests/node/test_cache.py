@@ -10,10 +10,11 @@ from tests.node.builders import order, process, script, settings, snapshot
 from tests.node.hub import FakeHub
 from trainhub_node import cache
 from trainhub_node.agent import Agent, prepare_folders
+from trainhub_node.building.pip import _without_password
 from trainhub_node.cache import Snapshots
 from trainhub_node.hub import Hub
-from trainhub_node.pip import _without_password, discard
 from trainhub_node.settings import NodeSettings
+from trainhub_node.untrusted import removal
 
 
 @pytest.fixture
@@ -87,8 +88,8 @@ class TestDiscard:
         (tmp_path / "gone" / "a").mkdir(parents=True)
         (tmp_path / "gone" / "a" / "link").symlink_to(tmp_path / "kept")
 
-        discard(str(tmp_path / "gone"))
-        discard(str(tmp_path / "gone"))
+        removal.remove(str(tmp_path / "gone"))
+        removal.remove(str(tmp_path / "gone"))
 
         assert sorted(path.name for path in tmp_path.iterdir()) == ["kept"]
         assert (tmp_path / "kept" / "file").exists()

@@ -90,16 +90,18 @@ class TestTraps:
         code = (
             f"import os\nos.symlink('{tmp_path}/secret', 'outputs/file')\nos.symlink('{tmp_path}', 'outputs/folder')\n"
             "open('outputs/model', 'w').write('weights')\nos.symlink('model', 'outputs/latest')\nos.mkfifo('outputs/pipe')\n"
-            "os.symlink('nowhere', 'outputs/dangling')\n"
+            "os.symlink('nowhere', 'outputs/dangling')\nos.symlink('.', 'outputs/inner')\n"
+            "os.symlink(os.path.abspath('outputs/model'), 'outputs/absolute')\n"
         )
 
         files, warnings = outputs(hub, agent, code)
 
-        assert files == {"model": b"weights", "latest": b"weights"}
+        assert files == {"model": b"weights", "latest": b"weights", "absolute": b"weights"}
         assert sorted(warnings) == [
             "dangling is not among the outputs: No such file or directory.",
             "file is not among the outputs: it is a link out of the run's folder, or no file.",
-            "outputs/folder is a link to a folder; what is in it is not saved.",
+            "folder is not among the outputs: it is a link out of the run's folder, or no file.",
+            "outputs/inner is a link to a folder; what is in it is not saved.",
             "pipe is not among the outputs: it is a link out of the run's folder, or no file.",
         ]
 

@@ -1,0 +1,90 @@
+"""Removes trees that another account controls, by descriptors alone: no link is followed, and no depth is too deep.
+
+Imports little, because a run waits for whoever uses this before it starts.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+NO_FOLDER = (errno.ENOTDIR, errno.ELOOP)
+BATCH = 4096
+
+
+def remove(path: str) -> None:
+    """Removes what is at `path`, nothing where nothing is. The folder that holds it must be the agent's own. Raises OSError."""
+    parent, _, name = path.rstrip("/").rpartition("/")
+    fd = os.open(parent or "/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        _remove(name, fd)
+    except FileNotFoundError:
+        return
+    finally:
+        os.close(fd)
+
+
+def _remove(name: str, parent: int) -> None:
+    try:
+        top = _seize(name, parent)
+    except OSError as error:
+        if error.errno not in NO_FOLDER:
+            raise
+        os.unlink(name, dir_fd=parent)
+        return
+    try:
+        for entry in _entries(top):
+            if entry.is_dir(follow_symlinks=False):
+                _lift(entry.name, top)
+            else:
+                os.unlink(entry.name, dir_fd=top)
+    finally:
+        os.close(top)
+    os.rmdir(name, dir_fd=parent)
+
+
+def _lift(name: str, top: int) -> None:
+    """Removes a folder in `top`. Folders in it are moved up into `top` first, so that depth costs no descriptors."""
+    folder = _seize(name, top)
+    try:
+        for entry in _entries(folder):
+            if entry.is_dir(follow_symlinks=False):
+                os.close(_seize(entry.name, folder))
+                # A name that the run cannot have guessed, and taken.
+                os.rename(entry.name, f".removed.{os.urandom(8).hex()}", src_dir_fd=folder, dst_dir_fd=top)
+            else:
+                os.unlink(entry.name, dir_fd=folder)
+    finally:
+        os.close(folder)
+    os.rmdir(name, dir_fd=top)
+
+
+def _seize(name: str, parent: int) -> int:
+    """A descriptor that lists the folder, which from here on is the agent's and closed to everybody else.
+
+    Otherwise another process of the account could fill it as fast as it is emptied.
+    """
+    entry = os.open(name, FOLDER, dir_fd=parent)
+    try:
+        there = f"/proc/self/fd/{entry}"
+        if os.fstat(entry).st_uid != os.geteuid():
+            os.chown(there, os.geteuid(), os.getegid())
+        os.chmod(there, 0o700)
+        return os.open(there, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    finally:
+        os.close(entry)
+
+
+def _entries(folder: int) -> Iterator[os.DirEntry[str]]:
+    """Until the folder is empty; a batch is listed before anything in it is removed."""
+    while True:
+        with os.scandir(folder) as listed:
+            batch = [entry for entry, _ in zip(listed, range(BATCH), strict=False)]
+        if not batch:
+            return
+        yield from batch
