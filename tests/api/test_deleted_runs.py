@@ -28,8 +28,8 @@ def failed_run(who: Principal, node: Node) -> Run:
     return run
 
 
-def test_a_failed_run_is_listed_with_its_cause(api: Client, failed_run: Run) -> None:
-    launching.delete(failed_run, failed_run.created_by)
+def test_a_failed_run_is_listed_with_its_cause(api: Client, who: Principal, failed_run: Run) -> None:
+    launching.delete(failed_run, who.user)
     answer = api.get(f"{RUNS}deleted/")
     assert answer.status_code == 200
     [row] = answer.json()["results"]

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 from django.conf import settings
-from django.core.cache import cache
 from django.http.response import HttpResponseBase
 from django.test import Client
 

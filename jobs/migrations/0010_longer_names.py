@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('jobs', '0008_artifact_node'),
+        ('jobs', '0009_sent_blobs'),
     ]
 
     operations = [
