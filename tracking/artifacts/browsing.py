@@ -18,6 +18,7 @@ from jobs.bytes.doors import Handler, Problem, in_thread
 from tracking.artifacts import paths, places
 from tracking.artifacts.places import Place, Row, RunFiles
 from tracking.artifacts.previews import isolation
+from tracking.artifacts.previews.documents import NotShown
 from tracking.artifacts.sending import HEADERS, download, image_type
 from tracking.callers import Caller
 from tracking.mlflow.doors import caller
@@ -121,7 +122,7 @@ def _figure(row: Row) -> str:
     """As JSON that may stand inside a page, without the images that would not be loaded."""
     try:
         return isolation.figure(blobs.path(row.sha256), row.size_bytes).decode()
-    except isolation.NotShown as error:
+    except NotShown as error:
         raise Problem(400, "Bad request", f"{row.path} cannot be drawn: {error}.") from error
     except isolation.Busy as error:
         raise Problem(503, "Not yet", f"{row.path} cannot be drawn now: {error}. Try again.", Retry_After="5") from error

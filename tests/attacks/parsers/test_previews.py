@@ -98,7 +98,7 @@ def test_a_figure_is_made_within_the_limits_or_refused(tmp_path: Path, name: str
     def drawn() -> int:
         try:
             return len(isolation.figure(file, len(data)))
-        except isolation.NotShown:
+        except documents.NotShown:
             return 0
 
     assert bounded(drawn) <= 2 * isolation.MAX_JSON_BYTES

@@ -10,14 +10,15 @@ from django.utils.safestring import SafeString
 
 from tracking import notes
 from tracking.artifacts.places import Row
-from tracking.artifacts.previews import isolation, tables
-from tracking.artifacts.previews.documents import MAX_TEXT as MOST_TEXT_BYTES
-from tracking.artifacts.previews.isolation import MAX_JSON_BYTES, Busy, NotShown
+from tracking.artifacts.previews import documents, isolation, tables
+from tracking.artifacts.previews.documents import NotShown
+from tracking.artifacts.previews.isolation import MAX_JSON_BYTES, Busy
 from tracking.artifacts.previews.tables import Table
 from tracking.artifacts.sending import image_type
 from workspaces import blobs
 
 log = logging.getLogger(__name__)
+MOST_TEXT_BYTES = documents.MAX_TEXT
 MOST_IMAGE_BYTES = 50 * 1024 * 1024
 MARKDOWN = (".md", ".markdown")
 _LONGEST_CHARACTER_BYTES = 4
