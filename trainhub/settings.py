@@ -158,6 +158,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_URL = places.redis_url()
 BROKER_URL = places.broker_url()
 NODE_BROKER_URL = places.node_broker_url()
+BROKER_CA = places.broker_ca()
 RABBITMQ_API_URL = places.rabbitmq_api_url()
 HUB_CA = places.hub_ca()
 OWN_NODE_TOKEN_FILE = places.NODE_TOKEN_FILE

@@ -66,13 +66,14 @@ def _run(started: float, as_demo: bool) -> None:
 
 
 def _start(supervisor: Supervisor, lock: int, notice: str, started: float, as_demo: bool) -> None:
-    own = None if places.given_redis_url() else valkey.configured(places.DATA_DIR, tcp=places.broker_bind())
+    own = None if places.given_redis_url() else valkey.configured(places.DATA_DIR)
     _publish_services(own)
     if own is not None:
         supervisor.start(stack.valkey_child(own, lock))
     prepared = _prepare(*(demo.preparation() if as_demo else ()))
     if own is not None:
         own.wait()
+        _start_gateway(supervisor, own, lock)
     if supervisor.asked_to_stop:
         return
     for child in (*stack.services(lock), *demo.children(prepared)) if as_demo else stack.children(prepared["node"], lock):
@@ -89,6 +90,13 @@ def _start(supervisor: Supervisor, lock: int, notice: str, started: float, as_de
     say(f"Data and logs are in {places.DATA_DIR}. Ctrl-C stops TrainHub and leaves training running.")
 
 
+def _start_gateway(supervisor: Supervisor, own: valkey.Valkey, lock: int) -> None:
+    """Let nodes on other machines in, where the hub is open to them and its own Valkey is the broker."""
+    bind, shown = places.broker_bind(), places.broker_certificate()
+    if bind is not None and shown is not None and not places.given_broker_url():
+        supervisor.start(stack.gateway_child(own, bind, shown, lock))
+
+
 def _publish_services(own: valkey.Valkey | None) -> None:
     """Tell the children, and other manage.py commands, where the services are."""
     redis = own.url if own else places.redis_url()
@@ -96,7 +104,10 @@ def _publish_services(own: valkey.Valkey | None) -> None:
     facts = {"redis_url": redis, "broker_url": broker, "hub_url": places.bind().local_url, "public_url": places.public_url()}
     tcp, shown = places.broker_bind(), places.certificate()
     if own is not None and tcp is not None and not places.given_broker_url():
-        facts["node_broker_url"] = f"redis://{places.bracketed(tcp.host or '0.0.0.0')}:{tcp.port}/0"  # noqa: S104
+        facts["node_broker_url"] = f"rediss://{places.bracketed(tcp.host or '0.0.0.0')}:{tcp.port}/0"  # noqa: S104
+        of_broker = places.broker_certificate()
+        if of_broker is not None and of_broker.ca is not None:
+            facts["broker_ca"] = str(of_broker.ca)
     if shown is not None and shown.ca is not None:
         facts["hub_ca"] = str(shown.ca)
     write_secret(places.SERVICES_FILE, json.dumps(facts))
