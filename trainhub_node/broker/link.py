@@ -12,6 +12,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from kombu.connection import Connection
 
+from trainhub_launch.addresses import is_loopback
 from trainhub_node.broker.transport import PinnedTransport
 
 QUEUE = re.compile(r"node\.[A-Za-z0-9_.-]{1,100}")
@@ -84,8 +85,9 @@ def from_config(config: Mapping[str, Any], hub_ca: Path | None = None) -> Link |
 
 
 def is_encrypted(link: Link) -> bool:
-    """Whether nobody on the way can read along; a socket of this machine has no way."""
-    return bool(link.tls) or urlsplit(link.url).scheme == SOCKET
+    """Whether nobody on the way can read along. Within this machine there is no way."""
+    parts = urlsplit(link.url)
+    return bool(link.tls) or parts.scheme == SOCKET or is_loopback(parts.hostname or "localhost")
 
 
 def _redis_over_tls(parts: SplitResult, queue: str, authority: str) -> Link:
