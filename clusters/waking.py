@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import celery
 from kombu.exceptions import KombuError
@@ -19,11 +20,11 @@ def queue_of(node: Node) -> str:
     return f"node.{node.name}.wake"
 
 
-def _errors_of(app: celery.Celery) -> tuple[type[Exception], ...]:
+def _errors_of(app: Any) -> tuple[type[BaseException], ...]:
     """What the broker's client raises: for a connection that is lost, and for an answer that is an error (a broker that is
     busy, full or read-only)."""
     connection = app.connection_for_write()
-    return (*connection.connection_errors, *connection.channel_errors)
+    return (KombuError, OSError, *connection.connection_errors, *connection.channel_errors)
 
 
 def wake(node: Node, run: str, attempt: int) -> bool:
@@ -34,7 +35,7 @@ def wake(node: Node, run: str, attempt: int) -> bool:
             TASK, kwargs={"run": run, "attempt": attempt}, queue=queue_of(node), ignore_result=True,
             retry=True, retry_policy=RETRY,
         )
-    except (KombuError, OSError, *_errors_of(app)) as error:
+    except _errors_of(app) as error:
         log.warning("Node %s could not be woken for run %s, attempt %s: %s", node.name, run, attempt, error)
         return False
     return True

@@ -71,7 +71,7 @@ def unreachable(config: dict[str, Any], hub_ca: Path | None = None) -> str:
         return ""
     with link.connection() as broker:
         try:
-            broker.channel().close()  # type: ignore[no-untyped-call]
+            broker.channel().close()
         except (OSError, *broker.connection_errors, *broker.channel_errors) as error:
             return f"{broker.as_uri()}: {error}"
     return ""

@@ -56,7 +56,7 @@ def listening(nodes: Sequence[Node], folder: Path) -> Iterator[list[Ear]]:
     with ExitStack() as stack:
         ears = [stack.enter_context(_listener(node, folder / f"{node.name}.heard")) for node in nodes]
         for ear in ears:
-            eventually(lambda ear=ear: waking.wake(ear.node, READY, 1) and ear.is_ready, 30, ear.said)  # type: ignore[misc]
+            eventually(lambda ear=ear: waking.wake(ear.node, READY, 1) and ear.is_ready, 90, ear.said)  # type: ignore[misc]
         yield ears
 
 

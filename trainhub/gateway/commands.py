@@ -23,7 +23,8 @@ def words(data: bytes) -> list[bytes] | None:
         head, mark, rest = data[at:].partition(b"\r\n")
         length = _number(head, BULK, MAX_BYTES, is_complete=bool(mark))
         if length is None or len(rest) < length + 2:
-            return _incomplete(data)
+            _check_size(data)
+            return None
         if rest[length : length + 2] != b"\r\n":
             raise BadCommand
         found.append(rest[:length])
@@ -52,7 +53,7 @@ def _number(line: bytes, kind: bytes, most: int, *, is_complete: bool) -> int | 
     return int(line[1:])
 
 
-def _incomplete(data: bytes) -> None:
+def _check_size(data: bytes) -> None:
     if len(data) > MAX_BYTES:
         raise BadCommand
 

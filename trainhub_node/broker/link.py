@@ -41,7 +41,7 @@ class Link:
 
     url: str
     queue: str
-    transport: type[PinnedTransport] | None = None  # type: ignore[no-any-unimported]
+    transport: type[PinnedTransport] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     tls: Mapping[str, Any] = field(default_factory=dict)
 

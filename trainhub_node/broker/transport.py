@@ -17,9 +17,9 @@ class PinnedConnection(redis.SSLConnection):
         return context.wrap_socket(sock, server_hostname=self.host)
 
 
-class PinnedChannel(Channel):  # type: ignore[no-any-unimported]
+class PinnedChannel(Channel):
     connection_class_ssl = PinnedConnection
 
 
-class PinnedTransport(Transport):  # type: ignore[no-any-unimported]
+class PinnedTransport(Transport):
     Channel = PinnedChannel

@@ -149,7 +149,7 @@ class TestPlantedOrders:
     def files(self, hub: FakeHub, marker: Path) -> dict[str, str]:
         """A source whose folder `evil-1` looks like an attempt that was claimed: its order would run as the agent."""
         planted = order(hub, {"x": ""}, process(0, ("python", "-c", WRITES.format(path=str(marker)))), run="e" * 32)
-        terms = {
+        terms: dict[str, Any] = {
             "node": "here", "python": sys.executable, "sites": "/nowhere", "environments": "/nowhere", "digest": "", "pip": {},
             "account": None, "wrapper": [sys.executable], "ca": "",
         }

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import celery
 import pytest
@@ -114,11 +115,9 @@ class TestStrangers:
 class TestNodes:
     def test_with_too_many_connections_lose_their_oldest_and_nobody_elses(self, way: Gateway) -> None:
         clients = [way.client() for _ in range(admission.MAX_GUESTS_OF_USER + 2)]
-        lines = []
-        for client in clients:
-            line = client.connection_pool.get_connection()
+        lines: list[Any] = [client.connection_pool.get_connection() for client in clients]
+        for line in lines:
             line.connect()
-            lines.append(line)
         assert [is_closed(line._sock, 0.2) for line in lines] == [True, True, *[False] * admission.MAX_GUESTS_OF_USER]
         for line in lines:
             line.disconnect()
