@@ -20,7 +20,7 @@ USERS = "node."
 REFUSED = b"-NOAUTH Authentication required.\r\n"
 
 
-class Refused(Exception):
+class SignInRefused(Exception):
     """The client did not sign in as a node."""
 
 
@@ -37,7 +37,7 @@ class Relay:
         if not self._admission.accept(address):
             client.close()
             return
-        with contextlib.ExitStack() as stranger, contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError, Refused):
+        with contextlib.ExitStack() as stranger, contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError, SignInRefused):
             stranger.callback(self._admission.release, address)
             async with contextlib.AsyncExitStack() as connections:
                 async with asyncio.timeout(SIGN_IN_S):
@@ -47,7 +47,7 @@ class Relay:
                 stranger.pop_all().close()
                 await self._serve(user, to_client, to_server)
 
-    async def _handshake(self, client: socket.socket, connections: contextlib.AsyncExitStack) -> Line:
+    async def _handshake(self, client: socket.socket, connections: contextlib.AsyncExitStack) -> Peer:
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(PIECE_BYTES, loop)
         protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
@@ -56,12 +56,12 @@ class Relay:
         except BaseException:
             client.close()
             raise
-        return _kept(Line(reader, asyncio.StreamWriter(transport, protocol, reader, loop)), connections)
+        return _kept(Peer(reader, asyncio.StreamWriter(transport, protocol, reader, loop)), connections)
 
-    async def _connect(self, connections: contextlib.AsyncExitStack) -> Line:
-        return _kept(Line(*await asyncio.open_unix_connection(self._server, limit=PIECE_BYTES)), connections)
+    async def _connect(self, connections: contextlib.AsyncExitStack) -> Peer:
+        return _kept(Peer(*await asyncio.open_unix_connection(self._server, limit=PIECE_BYTES)), connections)
 
-    async def _serve(self, user: str, client: Line, server: Line) -> None:
+    async def _serve(self, user: str, client: Peer, server: Peer) -> None:
         if not self._admission.admit(user, client, client.abort):
             log.warning("A connection of %s is refused: there is no room for more connections", user)
             return
@@ -75,14 +75,14 @@ class Relay:
             self._admission.leave(user, client)
 
 
-class Line:
+class Peer:
     """One side of a connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
         self._writer = writer
 
-    async def copy_to(self, other: Line) -> None:
+    async def copy_to(self, other: Peer) -> None:
         while data := await self.reader.read(PIECE_BYTES):
             await other.write(data)
 
@@ -98,31 +98,31 @@ class Line:
         self._writer.close()
 
 
-async def _sign_in(client: Line, server: Line) -> str:
-    """Pass the client's first command on, and the answer back; as whom it signed in. Raises Refused."""
+async def _sign_in(client: Peer, server: Peer) -> str:
+    """Pass the client's first command on, and the answer back; as whom it signed in. Raises SignInRefused."""
     head = b""
     try:
         while (command := commands.words(head)) is None:
             piece = await client.reader.read(PIECE_BYTES)
             if not piece:
-                raise Refused
+                raise SignInRefused
             head += piece
         user = commands.user_of(command)
     except commands.BadCommand as error:
         await client.write(REFUSED)
-        raise Refused from error
+        raise SignInRefused from error
     if not user.startswith(USERS):
         # The hub itself has no business here, so its password opens nothing here.
         await client.write(REFUSED)
-        raise Refused
+        raise SignInRefused
     await server.write(head)
     answer = await server.reader.read(PIECE_BYTES)
     await client.write(answer)
     if not answer or answer.startswith(b"-"):
-        raise Refused
+        raise SignInRefused
     return user
 
 
-def _kept(line: Line, connections: contextlib.AsyncExitStack) -> Line:
+def _kept(line: Peer, connections: contextlib.AsyncExitStack) -> Peer:
     connections.callback(line.close)
     return line
