@@ -90,10 +90,6 @@ class Hosts:
 
     def start(self) -> Hosts:
         self.bridge.build()
-        return self.start_on_bridge()
-
-    def start_on_bridge(self) -> Hosts:
-        """All but the bridge, which a test may have built by itself to look at it."""
         self.hub.start()
         for place, host in enumerate(self.hosts):
             host.boot()

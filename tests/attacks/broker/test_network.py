@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
 
+import celery
 import pytest
 
-from tests.hosts.bench import Hosts
-from tests.hub import eventually
+from tests.attacks.broker.gateways import PASSWORD, gateway
+from tests.attacks.broker.test_gateway import LISTENER
+from tests.hosts.wiring import Bridge
+from tests.hub import PROJECT, eventually
+from trainhub.places import broker_of
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow]
 ALL_PROTOCOLS = 0x0003
 LARGEST_PACKET = 65535
-HEADERS_AND_MORE = 20
-"""Packets to the broker's port that a node which listens there sends at the least."""
+FEWEST_PACKETS = 10
+"""From and to the gateway's port, of a connection that carried a wake-up."""
 
 
 class Sniffer(threading.Thread):
@@ -48,12 +52,8 @@ class Sniffer(threading.Thread):
         self.join(5)
         self._socket.close()
 
-    def carried(self, text: str) -> bool:
-        return any(text.encode() in packet for packet in self.packets)
-
-    def count_of(self, port: int) -> int:
-        """Packets whose bytes hold the port's number where TCP over IPv4 has it."""
-        return sum(port.to_bytes(2, "big") in packet[34:38] for packet in self.packets)
+    def carried(self, data: bytes) -> bool:
+        return any(data in packet for packet in self.packets)
 
 
 @contextmanager
@@ -67,32 +67,33 @@ def sniffing(interface: str) -> Iterator[Sniffer]:
 
 
 @pytest.fixture
-def hosts(tmp_path: Path) -> Iterator[Hosts]:
-    built = Hosts(tmp_path, str(getattr(sys, "_base_executable", sys.executable)), machines=1)
-    built.bridge.build()
+def bridge() -> Iterator[Bridge]:
+    built = Bridge(1)
+    built.build()
     try:
         yield built
     finally:
-        built.stop()
+        built.remove()
 
 
-def test_neither_password_nor_run_id_can_be_read(hosts: Hosts) -> None:
-    (host,) = hosts.hosts
-    with sniffing(host.link) as sniffer:
-        hosts.start_on_bridge()
-        run = hosts.script("print('here')")
-        hosts.runs.until(run, "Completed", seconds=120)
-        eventually(lambda: "Task node.wake" in host.agent_log.read_text(), 60, host.agent_log.read_text())
-        eventually(lambda: sniffer.count_of(broker_port(hosts)) > HEADERS_AND_MORE, 60)
-    token = json.loads((host.node / "node.json").read_text())["token"]
-    headers = {"X-TrainHub-Capabilities": "wake-ups:read-only"}
-    with hosts.hub.client(token) as machine:
-        url = urlsplit(machine.get("/api/v1/node/config/", headers=headers).raise_for_status().json()["broker_url"])
-    assert url.port == broker_port(hosts)
-    assert len(str(url.password)) > 30
-    for secret in (str(url.password), str(url.username), token, run, f"{run[:8]}-{run[8:12]}", "node.wake"):
-        assert not sniffer.carried(secret), f"{secret[:10]}… can be read on the network"
-
-
-def broker_port(hosts: Hosts) -> int:
-    return int(hosts.hub.settings["BROKER_BIND"].rpartition(":")[2])
+def test_neither_password_nor_run_id_can_be_read(bridge: Bridge, valkey: str, tmp_path: Path) -> None:
+    run, canary, heard = "c0ffee" * 5 + "00", b"canary in plain text", tmp_path / "heard"
+    with sniffing(bridge.link(1)) as sniffer, gateway(valkey, tmp_path, bridge.hub_address) as way:
+        told = json.dumps({"broker_url": way.url(), "queue": "node.alpha.wake", "broker_ca": way.ca.read_text()})
+        space = ["ip", "netns", "exec", bridge.namespace(bridge.host_name(1))]
+        in_plain = f"import socket; socket.create_connection(('{way.host}', {way.port})).sendall({canary!r})"
+        subprocess.run([*space, sys.executable, "-c", in_plain], check=True)
+        with heard.open("w") as out:
+            command = [*space, sys.executable, "-c", LISTENER, told, str(way.ca)]
+            process = subprocess.Popen(command, cwd=PROJECT, stdout=out, stderr=subprocess.STDOUT)
+        try:
+            with celery.Celery(broker=broker_of(valkey), set_as_current=False) as app:
+                app.send_task("node.wake", kwargs={"run": run, "attempt": 1}, queue="node.alpha.wake", ignore_result=True)
+            eventually(lambda: f"woken {run}" in heard.read_text(), 120, "the wake-up arrives")
+            eventually(lambda: sniffer.carried(canary), 10, "the sniffer sees what is sent in plain text")
+        finally:
+            process.kill()
+            process.wait(10)
+    assert sum(way.port.to_bytes(2, "big") in packet[34:38] for packet in sniffer.packets) > FEWEST_PACKETS
+    for secret in (PASSWORD, "node.alpha", run, "node.wake"):
+        assert not sniffer.carried(secret.encode()), f"{secret} can be read on the network"
