@@ -37,7 +37,7 @@ class Relay:
         if not self._admission.accept(address):
             client.close()
             return
-        with contextlib.ExitStack() as stranger, contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError, SignInRefused):
+        with contextlib.ExitStack() as stranger, contextlib.suppress(OSError, TimeoutError, SignInRefused):
             stranger.callback(self._admission.release, address)
             async with contextlib.AsyncExitStack() as connections:
                 async with asyncio.timeout(SIGN_IN_S):
