@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import celery
 from kombu.exceptions import KombuError
@@ -19,6 +20,13 @@ def queue_of(node: Node) -> str:
     return f"node.{node.name}.wake"
 
 
+def _errors_of(app: Any) -> tuple[type[BaseException], ...]:
+    """What the broker's client raises: for a connection that is lost, and for an answer that is an error (a broker that is
+    busy, full or read-only)."""
+    connection = app.connection_for_write()
+    return (KombuError, OSError, *connection.connection_errors, *connection.channel_errors)
+
+
 def wake(node: Node, run: str, attempt: int) -> bool:
     """Send the wake-up; False when the broker is away. Then the answer to the node's next report says the same."""
     app = celery.current_app
@@ -27,7 +35,7 @@ def wake(node: Node, run: str, attempt: int) -> bool:
             TASK, kwargs={"run": run, "attempt": attempt}, queue=queue_of(node), ignore_result=True,
             retry=True, retry_policy=RETRY,
         )
-    except (KombuError, OSError, *app.connection_for_write().recoverable_connection_errors) as error:
+    except _errors_of(app) as error:
         log.warning("Node %s could not be woken for run %s, attempt %s: %s", node.name, run, attempt, error)
         return False
     return True

@@ -14,6 +14,7 @@ from click import Option
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "trainhub.settings")
 # What it warns of, pickled messages as root, cannot happen: only JSON is accepted.
 warnings.filterwarnings("ignore", category=SecurityWarning)
+SCHEDULER = "trainhub.worker.scheduler:PatientScheduler"
 app = Celery("trainhub")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
@@ -31,7 +32,9 @@ class Clock(bootsteps.StartStopStep):
         return self.enabled
 
     def create(self, parent: Any) -> Any:
-        return EmbeddedService(parent.app, thread=True, schedule_filename=parent.app.conf.beat_schedule_filename)
+        return EmbeddedService(
+            parent.app, thread=True, schedule_filename=parent.app.conf.beat_schedule_filename, scheduler_cls=SCHEDULER
+        )
 
 
 app.steps["worker"].add(Clock)

@@ -59,6 +59,9 @@ class Certificate(NamedTuple):
     ca: Path | None
 
 
+OWN_CERTIFICATE = Certificate(TLS_DIR / "server.pem", TLS_DIR / "server-key.pem", TLS_DIR / "ca.pem")
+
+
 def is_open() -> bool:
     """Whether other machines may reach the hub: the one switch."""
     return env.boolean("OPEN", False)
@@ -104,12 +107,18 @@ def certificate() -> Certificate | None:
             raise env.EnvError("TLS_CERT_FILE is used where the hub is open to other machines; set OPEN=1 too")
         return None
     if env.boolean("TLS", True):
-        if chain:
-            return Certificate(Path(chain).absolute(), Path(key).absolute(), None)
-        return Certificate(TLS_DIR / "server.pem", TLS_DIR / "server-key.pem", TLS_DIR / "ca.pem")
+        return Certificate(Path(chain).absolute(), Path(key).absolute(), None) if chain else OWN_CERTIFICATE
     if not env.text("PUBLIC_URL", "").startswith("https://"):
         raise env.EnvError("TLS=0 leaves TLS to a proxy of yours; set PUBLIC_URL to the https:// address of that proxy")
     return None
+
+
+def broker_certificate() -> Certificate | None:
+    """What the embedded broker shows to nodes on other machines: the web server's certificate, else one of the hub's own.
+
+    None while the hub is not open. With TLS=0 too the broker speaks TLS, because no proxy stands before it.
+    """
+    return certificate() or (OWN_CERTIFICATE if is_open() else None)
 
 
 def outer_address() -> str:
@@ -216,6 +225,12 @@ def given_broker_url() -> str:
 def node_broker_url() -> str:
     """How other machines reach the broker, where that is not by BROKER_URL; without user or password."""
     return _of_kind("NODE_BROKER_URL", env.text("NODE_BROKER_URL", ""), BROKER_KINDS) or services().get("node_broker_url", "")
+
+
+def broker_ca() -> Path | None:
+    """The authority of the certificate that the embedded broker shows to other machines; None where there is none."""
+    path = "" if env.text("NODE_BROKER_URL", "") else services().get("broker_ca", "")
+    return Path(path) if path else None
 
 
 def rabbitmq_api_url() -> str:

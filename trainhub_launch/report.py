@@ -197,13 +197,14 @@ class Ack:
 
     @classmethod
     def from_wire(cls, data: Any) -> Ack:
+        """Run ids and attempts are passed on as they came, and it is for the node to check each before it uses one."""
         try:
             return cls(
-                offsets=tuple((r, int(a), n, int(o)) for r, a, n, o in data["offsets"]),
-                start=tuple((r, int(a)) for r, a in data["start"]),
+                offsets=tuple((r, a, n, int(o)) for r, a, n, o in data["offsets"]),
+                start=tuple((r, a) for r, a in data["start"]),
                 stop=tuple(read(StopOrder, item) for item in data["stop"]),
-                settled=tuple((r, int(a)) for r, a in data["settled"]),
-                daemons=tuple((r, int(a), tuple(str(item) for item in argv)) for r, a, argv in data["daemons"]),
+                settled=tuple((r, a) for r, a in data["settled"]),
+                daemons=tuple((r, a, tuple(str(item) for item in argv)) for r, a, argv in data["daemons"]),
                 interval_s=float(data["interval_s"]),
                 buckets_until=int(data["buckets_until"]),
                 events_until=int(data["events_until"]),

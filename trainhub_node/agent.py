@@ -58,7 +58,7 @@ class Agent:
             settings, self._hub, self._attempts, changed=self._watch.poke, report=self._uplink.report_now
         )
         # Without the broker, and until the hub says where it is, reports bring the work.
-        self._listener = app.Listener(self._hub.config, self.wake)
+        self._listener = app.Listener(self._hub.config, self.wake, settings.hub_ca)
         self._closing = threading.Event()
 
     def run(self) -> None:

@@ -1,4 +1,7 @@
-"""Wake-ups: the only module that knows Celery. A message says which attempt, and nothing else."""
+"""Wake-ups: the only module that knows Celery. A message says which attempt, and nothing else.
+
+Whatever else it says is dropped here: a message may have been sent by anybody who can write to the queue.
+"""
 
 from __future__ import annotations
 
@@ -7,36 +10,38 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import celery
 from celery.platforms import SecurityWarning
 from celery.worker import WorkController
-from kombu.connection import Connection
 from kombu.entity import Exchange, Queue
 
 from trainhub_node import clock
 from trainhub_node.backoff import Backoff
+from trainhub_node.broker import link as links
+from trainhub_node.broker.link import BadLink, Link
 from trainhub_node.hub import HubError, Unwelcome
+from trainhub_node.intake.rejections import accepts_key, reject
 
 log = logging.getLogger(__name__)
 ASK_AGAIN_S = 60.0
 STOPS_S = 10.0
-REACHED_S = 5.0
-ROAD = ("broker_url", "queue", "transport_options")
+BUILT_IN = "celery."
 # What it warns of, pickled messages as root, cannot happen: only JSON is accepted.
 warnings.filterwarnings("ignore", category=SecurityWarning)
 
 
-def make(config: dict[str, Any], wake: Callable[[str, int], None]) -> celery.Celery:
-    """An app whose one task calls `wake`. `config`: the hub's answer about how to listen."""
+def make(link: Link, wake: Callable[[str, int], None]) -> celery.Celery:
+    """An app whose one task calls `wake`."""
     app = celery.Celery("trainhub_node", set_as_current=False)
-    name = config["queue"]
-    queue = Queue(name, Exchange(name), routing_key=name)  # type: ignore[no-untyped-call]
+    name = link.queue
+    # The hub declares the queue; this node's user at the broker may only read it.
+    queue = Queue(name, Exchange(name), routing_key=name, no_declare=True)  # type: ignore[no-untyped-call]
     app.conf.update(
-        broker_url=config["broker_url"],
-        broker_transport_options=config["transport_options"],
-        broker_connection_retry_on_startup=True, broker_connection_max_retries=None,
+        **link.celery_settings,
+        broker_channel_error_retry=True, broker_connection_retry_on_startup=True, broker_connection_max_retries=None,
         task_queues=[queue], task_default_queue=name,
         accept_content=["json"], task_serializer="json", result_serializer="json", task_ignore_result=True,
         task_create_missing_queues=False, worker_enable_remote_control=False, worker_send_task_events=False,
@@ -45,19 +50,28 @@ def make(config: dict[str, Any], wake: Callable[[str, int], None]) -> celery.Cel
     )
 
     @app.task(name="node.wake", ignore_result=True, shared=False)
-    def woken(run: str, attempt: int) -> None:
-        wake(run, attempt)
+    def woken(run: object = None, attempt: object = None, **_others: object) -> None:
+        if accepts_key("a wake-up from the broker", run, attempt):
+            wake(run, attempt)  # type: ignore[arg-type]  # checked just now
 
+    app.finalize()
+    for task in [task for task in app.tasks if task.startswith(BUILT_IN)]:
+        # Those that come with Celery call other tasks, as the message says.
+        app.tasks.unregister(task)
     return app
 
 
-def unreachable(config: dict[str, Any]) -> str:
+def unreachable(config: dict[str, Any], hub_ca: Path | None = None) -> str:
     """Why the broker of `config` does not take this node; nothing where it does."""
-    options = config["transport_options"]
-    broker = Connection(config["broker_url"], connect_timeout=REACHED_S, transport_options=options)  # type: ignore[no-untyped-call]
-    with broker:
+    try:
+        link = links.from_config(config, hub_ca)
+    except BadLink as error:
+        return str(error)
+    if link is None:
+        return ""
+    with link.connection() as broker:
         try:
-            broker.channel().close()  # type: ignore[no-untyped-call]
+            broker.channel().close()
         except (OSError, *broker.connection_errors, *broker.channel_errors) as error:
             return f"{broker.as_uri()}: {error}"
     return ""
@@ -67,15 +81,19 @@ class Listener(threading.Thread):
     """Keeps a Celery worker. The broker's absence is Celery's own to mend. The hub is asked every minute how to listen:
     it may have another broker by now, or none for this node, or not want this node any more."""
 
-    def __init__(self, config: Callable[[], dict[str, Any]], wake: Callable[[str, int], None]) -> None:
+    def __init__(
+        self, config: Callable[[], dict[str, Any]], wake: Callable[[str, int], None], hub_ca: Path | None = None
+    ) -> None:
         super().__init__(name="listener", daemon=True)
+        self._hub_ca = hub_ca
         self._config = config
         self._wake = wake
         self._closing = threading.Event()
         self._ended = threading.Event()
         self._guard = threading.Lock()
         self._worker: Worker | None = None
-        self._road: dict[str, Any] = {}
+        self._link: Link | None = None
+        self._has_asked = False
         self._doubt = ""
 
     def run(self) -> None:
@@ -114,14 +132,18 @@ class Listener(threading.Thread):
 
     def _follow(self, config: dict[str, Any]) -> None:
         """Listen as `config` says, unless that is done already."""
-        road = {name: config[name] for name in ROAD}
-        if road["broker_url"]:
-            if self._worker is None or not self._worker.is_alive() or self._worker.road != road:
-                self._replace(Worker(road, self._wake, self._ended.set))
-        elif self._road != road:
+        try:
+            link = links.from_config(config, self._hub_ca)
+        except BadLink as error:
+            reject("the hub's answer about the broker", str(error))
+            link = None
+        if link is not None:
+            if self._worker is None or not self._worker.is_alive() or self._worker.link != link:
+                self._replace(Worker(link, self._wake, self._ended.set))
+        elif self._link is not None or not self._has_asked:
             self._replace(None)
             log.info("The hub has no broker for this node: its answers to reports bring the work")
-        self._road = road
+        self._link, self._has_asked = link, True
 
     def _replace(self, worker: Worker | None) -> None:
         with self._guard:
@@ -137,17 +159,18 @@ class Listener(threading.Thread):
 class Worker(threading.Thread):
     """A Celery worker in a thread of this process; `ended` is called when it is no more."""
 
-    def __init__(self, road: dict[str, Any], wake: Callable[[str, int], None], ended: Callable[[], None]) -> None:
+    def __init__(self, link: Link, wake: Callable[[str, int], None], ended: Callable[[], None]) -> None:
         super().__init__(name="celery", daemon=True)
-        self.road = road
+        self.link = link
         self._ended = ended
-        self._app = make(road, wake)
+        self._app = make(link, wake)
         self._controller = WorkController(
             app=self._app, pool="solo", without_gossip=True, without_mingle=True, without_heartbeat=True, quiet=True,
         )
 
     def run(self) -> None:
-        log.info("Listening on queue %s", self.road["queue"])
+        unsafe = "" if links.is_encrypted(self.link) else ", over a connection that is not encrypted"
+        log.info("Listening on queue %s%s", self.link.queue, unsafe)
         # Where tasks are looked up: they are quick, and run in this thread.
         self._app.set_current()
         try:

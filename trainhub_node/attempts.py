@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from trainhub_node import ports, proc, records
+from trainhub_node.intake import ownership
 from trainhub_node.portlocks import PortLocks
-from trainhub_node.rundir import RunDir
+from trainhub_node.rundir import BadIdentifier, RunDir
 from trainhub_node.settings import NodeSettings
 from trainhub_node.untrusted import removal
 
@@ -38,23 +39,32 @@ class Attempts:
         self._locks = PortLocks()
 
     def scan(self) -> list[RunDir]:
-        """Take up what is on the disk; returns the folders whose claim has not been answered yet."""
+        """Take up what is on the disk; returns the folders whose claim has not been answered yet.
+
+        What is not the folder of an attempt, or not of this agent's own making, is left alone.
+        """
         unanswered = []
         for path in sorted(self._settings.attempts.iterdir()):
             try:
                 folder = RunDir.at(str(path))
-            except ValueError:
+                ownership.require_folder(folder.path)
+                if Path(folder.settled).exists():
+                    continue
+                is_claimed = ownership.has_order(folder)
+            except BadIdentifier:
                 log.warning("%s is not an attempt's folder; it is left alone", path)
                 continue
-            if Path(folder.settled).exists():
+            except ownership.ForeignFile as error:
+                log.warning("%s; the attempt is left alone", error)
                 continue
-            if Path(folder.order).exists():
+            if is_claimed:
                 self.hold(folder)
             else:
                 unanswered.append(folder)
         return unanswered
 
     def folder(self, run: str, attempt: int) -> RunDir:
+        """The folder of that attempt, which need not exist. Raises BadIdentifier."""
         return RunDir(str(self._settings.attempts), run, attempt)
 
     def hold(self, folder: RunDir) -> None:
@@ -130,7 +140,7 @@ class Attempts:
         gone = []
         for path in self._settings.attempts.iterdir():
             settled = path / "settled.json"
-            if settled.exists() and settled.stat().st_mtime < now - keep_s:
+            if _is_own(path) and settled.exists() and settled.stat().st_mtime < now - keep_s:
                 try:
                     removal.remove(str(path))
                 except OSError:
@@ -138,6 +148,15 @@ class Attempts:
                 else:
                     gone.append(path.name)
         return gone
+
+
+def _is_own(path: Path) -> bool:
+    """Whether this is the folder of an attempt that this agent's account made."""
+    try:
+        ownership.require_folder(RunDir.at(str(path)).path)
+    except (BadIdentifier, ownership.ForeignFile, FileNotFoundError):
+        return False
+    return True
 
 
 def ask_to_stop(folder: RunDir, why: str, grace_s: float) -> bool:

@@ -11,7 +11,8 @@ import threading
 from pathlib import Path
 
 from trainhub_node import environments, records
-from trainhub_node.hub import Away, Hub
+from trainhub_node.hub import Away, Hub, Refused
+from trainhub_node.intake.orders import SHA256
 from trainhub_node.settings import NodeSettings
 from trainhub_node.untrusted import removal
 
@@ -29,6 +30,8 @@ class Snapshots:
 
     def fetch(self, sha256: str) -> Path:
         """The zip, from here or from the hub. Raises HubError."""
+        if not SHA256.fullmatch(sha256):
+            raise Refused(f"{sha256!r:.100} is not the SHA-256 of a snapshot")
         path = self._folder / f"{sha256}.zip"
         if not path.exists():
             with self._lock, path.with_suffix(".part").open("ab") as part:

@@ -22,7 +22,8 @@ from trainhub_node import ports, records, unpacking, wrapping
 from trainhub_node.attempts import READY_PORTS, Attempts, Key
 from trainhub_node.backoff import Backoff
 from trainhub_node.cache import Snapshots
-from trainhub_node.hub import Away, Hub, HubError
+from trainhub_node.hub import Away, BadOrder, Hub, HubError
+from trainhub_node.intake import ownership, rejections
 from trainhub_node.rundir import RunDir
 from trainhub_node.settings import NodeSettings
 from trainhub_node.variables import BASE
@@ -30,6 +31,8 @@ from trainhub_node.variables import BASE
 log = logging.getLogger(__name__)
 CLAIM_TRIES_S = 60.0
 AFTER_FAILURE_S = 1.0
+MAX_PENDING = 1000
+"""Attempts that wait for a thread. What comes beyond is dropped: the answers to reports bring it again."""
 PIP_PREFIX = "PIP_"
 PIP_NAMES = (
     "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
@@ -52,6 +55,7 @@ class Starter:
         self._report = report
         self._claiming = threading.Lock()
         self._busy: set[Key] = set()
+        self._refused: set[Key] = set()
         self._guard = threading.Lock()
         self._closing = threading.Event()
         self._threads = ThreadPoolExecutor(8, "claim")
@@ -66,6 +70,8 @@ class Starter:
     def go_on(self, run: str, attempt: int) -> None:
         """Start it, or fetch the final order that it is waiting for."""
         folder = self._attempts.get((run, attempt))
+        if (run, attempt) in self._refused:
+            return
         if folder is None:
             self.take_up(self._attempts.folder(run, attempt))
         elif READY_PORTS in (records.read(folder.claim) or {}) and not Path(folder.go).exists():
@@ -83,6 +89,9 @@ class Starter:
         """One step of an attempt at a time; one that is asked for meanwhile is asked for again."""
         with self._guard:
             if folder.key in self._busy:
+                return
+            if len(self._busy) >= MAX_PENDING:
+                rejections.reject("a wake-up", f"{MAX_PENDING} attempts wait to be claimed already")
                 return
             self._busy.add(folder.key)
         self._threads.submit(self._run, folder, step)
@@ -116,7 +125,7 @@ class Starter:
         except Exception:
             log.exception("Attempt %s of run %s could not be started", folder.attempt, folder.run)
             self._closing.wait(AFTER_FAILURE_S)
-            if Path(folder.order).exists() and not Path(folder.child).exists():
+            if self._attempts.holds(folder.key) and not Path(folder.child).exists():
                 fail(folder, "internal", "the agent failed while preparing it; its own log has the traceback.")
         finally:
             with self._guard:
@@ -124,8 +133,18 @@ class Starter:
             self._changed()
 
     def _take_up(self, folder: RunDir) -> None:
-        if Path(folder.order).exists() or self._claim(folder):
+        try:
+            is_claimed = ownership.has_order(folder) or self._claim(folder)
+        except ownership.ForeignFile as error:
+            self._refuse(folder, str(error))
+            return
+        if is_claimed:
             self._prepare(folder)
+
+    def _refuse(self, folder: RunDir, reason: str) -> None:
+        """Have nothing more to do with this attempt as long as this agent lives."""
+        self._refused.add(folder.key)
+        log.error("Run %s, attempt %d is not taken up: %s", folder.run, folder.attempt, reason)
 
     def _keep_ports(self, folder: RunDir) -> None:
         with self._claiming:
@@ -139,6 +158,9 @@ class Starter:
         claim = records.read(folder.claim)
         try:
             order = self._hub.claim(folder.run, folder.attempt, claim["nonce"], claim[READY_PORTS])
+        except BadOrder as error:
+            self._refuse(folder, str(error))
+            return
         except HubError as error:
             log.info("Run %s, attempt %d may not start yet: %s", folder.run, folder.attempt, error)
             return
@@ -160,10 +182,14 @@ class Starter:
             records.write(folder.claim, {"nonce": nonce, "ports": offered})
             try:
                 order = self._ask(folder, nonce, offered)
+            except BadOrder as error:
+                ownership.remove_claim(folder)
+                self._refuse(folder, str(error))
+                return False
             except HubError as error:
                 log.warning("Run %s, attempt %d is not ours: %s", folder.run, folder.attempt, error)
                 if not isinstance(error, Away):
-                    _forget(folder)
+                    ownership.remove_claim(folder)
                 return False
             told = order.to_json()
             held = sorted(ports.named_in(told["command"], offered)) if order.go else []
@@ -177,8 +203,9 @@ class Starter:
         return True
 
     def _make(self, path: str) -> None:
-        """A folder of ours that ranks of another account may pass through."""
+        """A folder of ours that ranks of another account may pass through. Raises ForeignFile."""
         Path(path).mkdir(exist_ok=True)
+        ownership.require_folder(path)
         Path(path).chmod(0o711 if self._settings.run_as else 0o700)
 
     def _ask(self, folder: RunDir, nonce: str, offered: list[int]) -> NodeOrder:
@@ -262,9 +289,3 @@ def finish_unstarted(folder: RunDir) -> None:
     """Stopped before it had a child."""
     why = (records.read(folder.stop) or {}).get("why", "canceled")
     book.note(folder, phase="done", stopping=why, over_at=time.time())
-
-
-def _forget(folder: RunDir) -> None:
-    for path in Path(folder.path).iterdir():
-        path.unlink()
-    Path(folder.path).rmdir()

@@ -17,6 +17,7 @@ from trainhub_launch.errors import WireError
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.report import Ack, Report
 from trainhub_node import __version__
+from trainhub_node.intake import orders
 
 TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 # Shorter than the 5 s after which web servers close an idle connection, perhaps just as it is used again.
@@ -24,6 +25,9 @@ LIMITS = httpx.Limits(keepalive_expiry=4.0)
 OF_TIME = (9, 10)
 """OpenSSL's codes for certificates that do not hold yet, or no more."""
 AGENT = f"trainhub-node/{__version__}"
+CAPABILITIES = "X-TrainHub-Capabilities"
+READS_WAKE_UPS = "wake-ups:read-only"
+"""This node only reads its queue. One of a version before also writes to the broker, which its user there may not any more."""
 UPLOAD_CHUNK_BYTES = 8 * 1024 * 1024
 UPLOAD_OFFSET = "Upload-Offset"
 UPLOAD_COMPLETE = "Upload-Complete"
@@ -45,6 +49,10 @@ class Refused(HubError):
     """The hub understood, and said no for good."""
 
 
+class BadOrder(HubError):
+    """The hub's order is not one that this node can carry out; asking again would bring the same."""
+
+
 class WrongOffset(HubError):
     """The hub holds another number of bytes of this upload."""
 
@@ -64,7 +72,7 @@ class Hub:
         self._client.close()
 
     def config(self) -> dict[str, Any]:
-        return _object(self._request("GET", "/api/v1/node/config/"))
+        return _object(self._request("GET", "/api/v1/node/config/", headers={CAPABILITIES: READS_WAKE_UPS}))
 
     def time(self) -> float | None:
         """Unix seconds as the hub's web server dates its answers, to the second; None where it does not."""
@@ -78,7 +86,11 @@ class Hub:
 
     def claim(self, run: str, attempt: int, nonce: str, ports: list[int]) -> NodeOrder:
         body = {"run": run, "attempt": attempt, "nonce": nonce, "ports": ports}
-        return NodeOrder.from_json(self._request("POST", "/api/v1/node/claim/", json=body).json())
+        answer = self._request("POST", "/api/v1/node/claim/", json=body)
+        try:
+            return orders.parse(answer.json(), run, attempt)
+        except (WireError, ValueError) as error:
+            raise BadOrder(f"the hub's order cannot be carried out: {error}") from error
 
     def report(self, report: Report) -> Ack:
         headers = {"Content-Type": "application/msgpack"}

@@ -33,13 +33,17 @@ def stay(path: str, words: Sequence[str]) -> NoReturn:
         # Ended before mpirun it would look like a daemon that failed, and mpirun would kill all ranks at once.
         signal.signal(number, signal.SIG_IGN)
     host, argv = words[0] if words else "", daemon(words[1:])
-    if not argv or not host or not all(char.isalnum() or char in IN_A_HOST for char in host):
+    if not argv or not host or not _is_host(host):
         sys.stderr.write(f"trainhub: not a call for an Open MPI daemon: {shlex.join(words)}\n")
         sys.stderr.flush()
         os._exit(BAD_CALL)
     records.write(RunDir.at(path).daemon_call(host), {"host": host, "argv": argv})
     _outlive(parent)
     os._exit(0)
+
+
+def _is_host(name: str) -> bool:
+    return len(name) <= 253 and name.isascii() and all(char.isalnum() or char in IN_A_HOST for char in name)
 
 
 def daemon(words: Sequence[str]) -> list[str]:

@@ -6,27 +6,48 @@ ENVIRONMENT_LOG = "20_environment_build_log.txt"
 PREPARATION_LOG = "55_preparation_log.txt"
 LAUNCHER_LOG = "60_launcher_log.txt"
 DAEMON_CALL = "daemon-"
+RUN_ID_LENGTH = 32
+RUN_ID_CHARACTERS = "0123456789abcdef"
+MAX_ATTEMPT = 2**31 - 1
+
+
+class BadIdentifier(ValueError):
+    """A value that cannot name a run, an attempt or a file of one, and must not become a path."""
+
+
+def is_key(run: object, attempt: object) -> bool:
+    """Whether `run` is a run id of 32 lowercase hexadecimal digits and `attempt` a whole number of at least 1."""
+    # Without `re`, whose import would delay every rank by 8 ms.
+    is_run = type(run) is str and len(run) == RUN_ID_LENGTH and not run.strip(RUN_ID_CHARACTERS)
+    return is_run and type(attempt) is int and 1 <= attempt <= MAX_ATTEMPT
 
 
 class RunDir:
     """One attempt's folder. Who writes what: the agent `claim`, `order`, `go`, `daemon`, `terms`, `agent`, `stop`,
     `outputs_record`, `settled`; the child `child`, `state`, `bin` and `supervisor_ended`; the rank wrappers and `rsh` what is
-    in `ranks`. Under MPI `ranks` belongs to the account of the ranks, so the child writes nothing in it once they run."""
+    in `ranks`. Under MPI `ranks` belongs to the account of the ranks, so the child writes nothing in it once they run.
+
+    Raises BadIdentifier where `run` or `attempt` is none.
+    """
 
     __slots__ = ("attempt", "path", "run")
 
     def __init__(self, attempts: str, run: str, attempt: int) -> None:
+        if not is_key(run, attempt):
+            raise BadIdentifier(f"{run!r:.100} and {attempt!r:.100} do not name an attempt of a run")
         self.run = run
         self.attempt = attempt
         self.path = f"{attempts}/{run}-{attempt}"
 
     @classmethod
     def at(cls, path: str) -> RunDir:
-        """The attempt whose folder is `path`; ValueError for a folder that is none."""
+        """The attempt whose folder is `path`. Raises BadIdentifier for a folder that is none."""
         attempts, _, name = path.rpartition("/")
-        run, dash, attempt = name.rpartition("-")
-        if not dash or not run or not attempt.isdigit():
-            raise ValueError(f"{path} is not an attempt's folder")
+        run, _, attempt = name.rpartition("-")
+        # `isdigit` alone accepts digits of other scripts, and `int` leading zeros: each attempt has one name.
+        is_number = attempt.isascii() and attempt.isdigit() and not attempt.startswith("0")
+        if not is_number or len(attempt) > len(str(MAX_ATTEMPT)):
+            raise BadIdentifier(f"{path} is not the folder of an attempt")
         return cls(attempts, run, int(attempt))
 
     @property
@@ -120,6 +141,9 @@ class RunDir:
         return f"{self.path}/logs"
 
     def log(self, name: str) -> str:
+        """The path of the log `name`. Raises BadIdentifier for a name that would leave the folder of the logs."""
+        if name in ("", ".", "..") or "/" in name or "\0" in name:
+            raise BadIdentifier(f"{name!r:.100} is not the name of a log")
         return f"{self.path}/logs/{name}"
 
     @property

@@ -48,13 +48,13 @@ def _hub(settings: NodeSettings) -> Iterator[Finding]:
     if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
         yield Finding(None, "hub", "the way to it is not encrypted; start the hub with OPEN=1 and join again")
     yield Finding(not doubt, "clock", doubt or "agrees with the hub's")
-    yield _broker(config)
+    yield _broker(config, settings)
 
 
-def _broker(config: dict[str, object]) -> Finding:
+def _broker(config: dict[str, object], settings: NodeSettings) -> Finding:
     if not config["broker_url"]:
         return Finding(None, "broker", "none for this node: the hub's answers to reports bring the work, within seconds")
-    why = app.unreachable(config)
+    why = app.unreachable(config, settings.hub_ca)
     if why:
         return Finding(False, "broker", f"{why}; open its port to this machine. Until then reports bring the work, later")
     return Finding(True, "broker", "takes this node")

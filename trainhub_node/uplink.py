@@ -17,6 +17,7 @@ from trainhub_node.feed import Feed
 from trainhub_node.heartbeat import is_news
 from trainhub_node.holding import Held
 from trainhub_node.hub import Hub, HubError, Refused, Unwelcome
+from trainhub_node.intake.rejections import accepts_key
 from trainhub_node.watch import Watch
 
 log = logging.getLogger(__name__)
@@ -170,17 +171,21 @@ class Uplink(threading.Thread):
 
     def _obey(self, ack: Ack) -> None:
         for run, attempt, name, offset in ack.offsets:
-            held = self._held.get((run, attempt))
+            held = self._held.get((run, attempt)) if accepts_key("the offset of a log from the hub", run, attempt) else None
             if held is not None:
                 held.wanted[name] = offset
         for order in ack.stop:
-            self._handlers.stop(order)
+            if accepts_key("a request to stop from the hub", order.run, order.attempt):
+                self._handlers.stop(order)
         for run, attempt in ack.start:
-            self._handlers.start(run, attempt)
+            if accepts_key("a request to start from the hub", run, attempt):
+                self._handlers.start(run, attempt)
         for run, attempt, argv in ack.daemons:
-            self._handlers.start_daemon((run, attempt), argv)
+            if accepts_key("a request for an MPI daemon from the hub", run, attempt):
+                self._handlers.start_daemon((run, attempt), argv)
         for key in ack.settled:
-            self._handlers.settle(key)
+            if accepts_key("the end of an attempt from the hub", *key):
+                self._handlers.settle(key)
 
     def _pace(self) -> float:
         """The hub's word, which is longer where many nodes talk to it; but one for an idle node does not hold for a busy one."""

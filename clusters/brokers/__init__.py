@@ -7,9 +7,9 @@ and a new token or a revocation ends the old one.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import SplitResult, quote, urlsplit
 
 from django.conf import settings
@@ -25,26 +25,39 @@ from workspaces.tokens import digest
 log = logging.getLogger(__name__)
 REDIS = ("redis", "rediss", "redis+socket")
 RABBITMQ = ("amqp", "amqps")
+PLAIN = ("redis", "amqp")
 ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared with, never bound
 UNNAMED = "localhost"
 """What a broker's URL means that names no host."""
-SOCKET_OPTIONS = {"socket_timeout": 30, "socket_connect_timeout": 5, "socket_keepalive": True}
+READ_ONLY = "wake-ups:read-only"
+"""What a node says of itself that only reads its queue. One of a version before also writes there, and would fail at once."""
 _told: set[str] = set()
+_renewed: set[str] = set()
+"""The brokers whose users this process has given the rights of this version."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """How a node listens. `url` empty: not at all; the answers to its reports bring the work."""
+    """How a node listens. `url` empty: not at all; the answers to its reports bring the work.
+
+    `ca`: the authority of the certificate that the broker shows, in PEM; empty where it shows none, or one that others know.
+    """
 
     url: str = ""
-    transport_options: dict[str, Any] = field(default_factory=dict)
+    ca: str = ""
 
 
-def line_of(node: Node, asked_host: str) -> Line:
+def line_of(node: Node, asked_host: str, capabilities: Collection[str] = (READ_ONLY,)) -> Line:
     """Let the node in at the broker, and say how it gets there. Raises BrokerAway.
 
-    `asked_host`: the name or address under which the node reached the hub.
+    `asked_host`: the name or address under which the node reached the hub. `capabilities`: what the node says it can do.
     """
+    if READ_ONLY not in capabilities:
+        _tell_once(
+            f"Node {node.name} runs an older version of the agent: it gets its work with the answers to its reports, a few "
+            "seconds later than by a wake-up. Install the hub's package on it again (its page under Clusters has the command)."
+        )
+        return Line()
     broker, base = _broker(), _base(node, asked_host)
     # Asked anew: the caller may have known the node before it was revoked.
     is_welcome = Node.objects.filter(pk=node.pk, token_digest=node.token_digest, revoked_at=None).exists()
@@ -56,7 +69,8 @@ def line_of(node: Node, asked_host: str) -> Line:
     except NotAllowed as refusal:
         _tell_once(f"Nodes get no wake-ups, only work with the answers to their reports: {refusal}")
         return Line()
-    return Line(_with_user(base, user_of(node.name), password), _options(node) if base.scheme in REDIS else {})
+    ca = Path(settings.BROKER_CA).read_text() if settings.BROKER_CA and base.scheme == "rediss" else ""
+    return Line(_with_user(base, user_of(node.name), password), ca)
 
 
 def withdraw(name: str) -> None:
@@ -71,17 +85,22 @@ def withdraw(name: str) -> None:
 
 
 def mend() -> None:
-    """The broker's users as they should be: a broker that was restarted may have forgotten them, or have missed a revocation."""
+    """The broker's users as they should be: a broker that was restarted may have forgotten them, or have missed a revocation.
+
+    The first time in a process every user is made anew: it may have the rights and the password of an older version.
+    """
     broker = _broker()
     if broker is None:
         return
+    is_renewed = settings.BROKER_URL in _renewed
     try:
         known = broker.known()
         for node in Node.objects.all():
-            if node.revoked_at is None and node.name not in known:
+            if node.revoked_at is None and not (is_renewed and node.name in known):
                 broker.allow(node.name, _password(node))
             elif node.revoked_at is not None and node.name in known:
                 broker.forbid(node.name)
+        _renewed.add(settings.BROKER_URL)
     except NotAllowed as refusal:
         _tell_once(f"Nodes get no wake-ups, only work with the answers to their reports: {refusal}")
     except BrokerAway as error:
@@ -100,7 +119,8 @@ def _broker() -> Valkey | RabbitMq | None:
 
 
 def _password(node: Node) -> str:
-    return salted_hmac("clusters.brokers", f"{node.pk}:{node.token_digest}", algorithm="sha256").hexdigest()
+    # The name counts the passwords that have travelled without encryption out: nodes of version 1 sent theirs so.
+    return salted_hmac("clusters.brokers.2", f"{node.pk}:{node.token_digest}", algorithm="sha256").hexdigest()
 
 
 def _base(node: Node, asked_host: str) -> SplitResult | None:
@@ -109,6 +129,7 @@ def _base(node: Node, asked_host: str) -> SplitResult | None:
     if _is_of_this_machine(node):
         return own
     if settings.NODE_BROKER_URL:
+        _warn_of_plain_text(settings.NODE_BROKER_URL)
         seen = urlsplit(settings.NODE_BROKER_URL)
         host = asked_host if seen.hostname in ANY_ADDRESS else seen.hostname or asked_host
         return seen._replace(netloc=_netloc(host, seen.port), path=own.path if own.scheme != "redis+socket" else seen.path)
@@ -119,7 +140,18 @@ def _base(node: Node, asked_host: str) -> SplitResult | None:
             "this machine alone. Set OPEN=1, or NODE_BROKER_URL to how they reach the broker."
         )
         return None
+    if not is_here_alone:
+        _warn_of_plain_text(settings.BROKER_URL)
     return own
+
+
+def _warn_of_plain_text(url: str) -> None:
+    parts = urlsplit(url)
+    if parts.scheme in PLAIN and not is_loopback(parts.hostname or UNNAMED):
+        _tell_once(
+            f"The broker at {parts.hostname} is reached without encryption: whoever reads the network sees the nodes' passwords "
+            f"there. Give it TLS, and name it as {parts.scheme}s:// in NODE_BROKER_URL or BROKER_URL."
+        )
 
 
 def _is_of_this_machine(node: Node) -> bool:
@@ -133,12 +165,6 @@ def _is_of_this_machine(node: Node) -> bool:
 def _with_user(base: SplitResult, user: str, password: str) -> str:
     host = base.netloc.rpartition("@")[2]
     return base._replace(netloc=f"{quote(user)}:{password}@{host}").geturl()
-
-
-def _options(node: Node) -> dict[str, Any]:
-    """Keys below the node's own name: nothing else is open to its user."""
-    keys = ("unacked", "unacked_index", "unacked_mutex")
-    return {**SOCKET_OPTIONS, **{f"{key}_key": f"node.{node.name}.{key}" for key in keys}}
 
 
 def _netloc(host: str, port: int | None) -> str:

@@ -1,4 +1,4 @@
-"""Users of nodes on RabbitMQ, made through its management plugin: each may use its own queue and exchange, and no other."""
+"""Users of nodes on RabbitMQ, made through its management plugin: each may read its own queue, and do nothing else."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ import httpx
 from clusters.brokers.errors import BrokerAway, NotAllowed
 
 PREFIX = "node."
+NOTHING = "^$"
+LIMITS = {"max-connections": 8, "max-channels": 32}
+"""Of one node's user. An agent has one connection with a few channels; those of an agent that was killed may linger a while."""
 UNSET = "set RABBITMQ_API_URL to the address of RabbitMQ's management plugin, with a user that is an administrator there"
 
 
@@ -25,10 +28,14 @@ class RabbitMq:
         self._api_url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
     def allow(self, name: str, password: str) -> None:
-        own = f"^{re.escape(f'{PREFIX}{name}.wake')}$"
-        user = PREFIX + name
+        user, queue = PREFIX + name, f"{PREFIX}{name}.wake"
         self._ask("PUT", f"/api/users/{user}", {"password": password, "tags": ""})
-        self._ask("PUT", f"/api/permissions/{self._vhost}/{user}", {"configure": own, "write": own, "read": own})
+        for limit, value in LIMITS.items():
+            self._ask("PUT", f"/api/user-limits/{user}/{limit}", {"value": value})
+        # A node may not declare its queue. As Celery declares it when the hub sends the first wake-up, so it must be here.
+        self._ask("PUT", f"/api/queues/{self._vhost}/{queue}", {"durable": True, "auto_delete": False, "arguments": {}})
+        rights = {"configure": NOTHING, "write": NOTHING, "read": f"^{re.escape(queue)}$"}
+        self._ask("PUT", f"/api/permissions/{self._vhost}/{user}", rights)
 
     def forbid(self, name: str) -> None:
         """The server ends the user's connections together with the user."""

@@ -1,4 +1,4 @@
-"""Users of nodes on Valkey and Redis: one ACL user each, open to the keys below the node's own name."""
+"""Users of nodes on Valkey and Redis: one ACL user each, which may wait at its own queue and do nothing else."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ import redis
 from clusters.brokers.errors import BrokerAway, NotAllowed
 
 PREFIX = "node."
-COMMANDS = (
-    "ping", "multi", "exec", "discard", "watch", "unwatch",
-    "llen", "brpop", "rpush", "lpush", "sadd", "smembers",
-    "hset", "hget", "hdel", "zadd", "zrem", "zrange", "zrevrangebyscore",
-    "set", "get", "del", "evalsha", "script|load",
-)
-"""What a Celery worker sends for one queue without events and remote control, found by watching one. A script runs with
-the rights of its caller; the only one is that of redis-py's lock around messages to put back."""
+QUEUE_SUFFIX = ".wake"
+COMMANDS = ("ping", "brpop")
+"""All that a node's Celery worker sends. The cost of both is that of their own bytes: nothing is stored, no script runs, and
+no number of them is carried out in one go, so a node cannot keep the server from its other clients. A transaction can: it
+collects any number of reads and runs them while everybody else waits. And what a node may write, the hub has to read."""
 GRANT = (
     "the hub's user at the broker may not manage users there. Let it (ACL SETUSER <user> +acl), "
     "and give it the rights that it is to pass on"
 )
+PASSING = ("BUSY", "LOADING", "MASTERDOWN", "OOM", "READONLY", "TRYAGAIN")
+"""How the answers of a server begin that cannot do it now."""
 
 
 class Valkey:
@@ -31,14 +30,18 @@ class Valkey:
 
     def __init__(self, url: str) -> None:
         self._url = _url_of_client(url)
+        self._database = _database(self._url)
 
     def allow(self, name: str, password: str) -> None:
         """Make the user of the node `name`, or make it what it should be."""
-        keys = (f"~{PREFIX}{name}.*", f"~_kombu.binding.{PREFIX}{name}.*", f"~_kombu.binding_permanent.{PREFIX}{name}.*")
-        commands = (f"+{command}" for command in COMMANDS)
-        rules = ("reset", "resetchannels", *keys, *commands, f">{password}", "on")
+        user = PREFIX + name
+        commands = [f"+{command}" for command in COMMANDS]
+        if self._database != "0":
+            # A client chooses the database before anything else.
+            commands.append("+select")
+        rules = ("reset", "resetchannels", f"~{user}{QUEUE_SUFFIX}", *commands, f">{password}", "on")
         with self._asked() as server:
-            server.execute_command("ACL SETUSER", PREFIX + name, *rules)
+            server.execute_command("ACL SETUSER", user, *rules)
 
     def forbid(self, name: str) -> None:
         """The server ends the user's connections together with the user."""
@@ -59,6 +62,8 @@ class Valkey:
         except (redis.ConnectionError, redis.TimeoutError) as error:
             raise BrokerAway(str(error)) from error
         except redis.ResponseError as error:
+            if str(error).startswith(PASSING):
+                raise BrokerAway(str(error)) from error
             raise NotAllowed(f"{GRANT} ({error})") from error
         finally:
             server.close()
@@ -71,3 +76,10 @@ def _url_of_client(url: str) -> str:
     parts = urlsplit(url)
     database = parse_qs(parts.query).get("virtual_host")
     return parts._replace(scheme="unix", query=f"db={database[0]}" if database else "").geturl()
+
+
+def _database(url: str) -> str:
+    """The number of the database that redis-py chooses for `url`."""
+    parts = urlsplit(url)
+    given = parse_qs(parts.query).get("db", [""])[0]
+    return given or ("0" if parts.scheme == "unix" else parts.path.strip("/") or "0")

@@ -24,6 +24,8 @@ from trainhub_launch.errors import WireError
 from trainhub_launch.report import Ack, Report
 
 MAX_CLAIM_BYTES = 64 * 1024
+CAPABILITIES = "X-TrainHub-Capabilities"
+"""What the node says it can do, in words."""
 LIGHT_BYTES = decoding.MEASURED_FROM_BYTES
 """What is larger is not decoded in the event loop, where all others wait for it."""
 MAX_REPORTS_AT_ONCE = 4
@@ -41,14 +43,17 @@ _under_way: Counter[int] = Counter()
 async def config(request: Request) -> Response:
     """How to listen for wake-ups. Asking lets the node in at the broker; what it held before ends."""
     node = await doors.node(request)
+    capabilities = request.headers.get(CAPABILITIES, "").split()
     try:
-        line = await doors.in_thread(brokers.line_of, node, request.url.hostname or "")
+        line = await doors.in_thread(brokers.line_of, node, request.url.hostname or "", capabilities)
     except BrokerAway as error:
         raise Problem(503, "Not yet", f"The broker does not answer: {error}", Retry_After="2") from error
     return JSONResponse(
         {
             "node": node.name, "cluster": node.cluster.name, "broker_url": line.url, "queue": waking.queue_of(node),
-            "transport_options": line.transport_options, "hub_time": timezone.now().timestamp(),
+            "broker_ca": line.ca, "hub_time": timezone.now().timestamp(),
+            # Read by nodes of version 1.
+            "transport_options": {},
         }
     )
 

@@ -14,10 +14,12 @@ from clusters.brokers import line_of
 from clusters.models import Node
 from tests.hub import PROJECT, eventually
 
+READY = "0" * 32
 LISTENER = """
 import json, sys
 from trainhub_node.app import Worker
-worker = Worker(json.loads(sys.argv[1]), lambda run, attempt: print("woken", run, attempt, flush=True), lambda: None)
+from trainhub_node.broker.link import from_config
+worker = Worker(from_config(json.loads(sys.argv[1])), lambda run, attempt: print("woken", run, attempt, flush=True), lambda: None)
 worker.run()
 """
 
@@ -35,7 +37,17 @@ class Ear:
 
     @property
     def heard(self) -> list[str]:
-        return [line.split()[1] for line in self.said.splitlines() if line.startswith("woken ")]
+        runs = [line.split()[1] for line in self.said.splitlines() if line.startswith("woken ")]
+        return [run for run in runs if run != READY]
+
+    @property
+    def is_ready(self) -> bool:
+        return f"woken {READY}" in self.said
+
+
+def run_id(node: Node, number: int) -> str:
+    """A run id that tells for whom it was."""
+    return f"{node.name.encode().hex()}{number:02d}".rjust(32, "0")
 
 
 @contextmanager
@@ -44,7 +56,7 @@ def listening(nodes: Sequence[Node], folder: Path) -> Iterator[list[Ear]]:
     with ExitStack() as stack:
         ears = [stack.enter_context(_listener(node, folder / f"{node.name}.heard")) for node in nodes]
         for ear in ears:
-            eventually(lambda ear=ear: waking.wake(ear.node, "ready", 0) and "ready" in ear.heard, 30, ear.said)  # type: ignore[misc]
+            eventually(lambda ear=ear: waking.wake(ear.node, READY, 1) and ear.is_ready, 90, ear.said)  # type: ignore[misc]
         yield ears
 
 
@@ -52,7 +64,7 @@ def listening(nodes: Sequence[Node], folder: Path) -> Iterator[list[Ear]]:
 def _listener(node: Node, file: Path) -> Iterator[Ear]:
     line = line_of(node, "127.0.0.1")
     assert line.url, "the node has no way to the broker"
-    told = {"broker_url": line.url, "queue": waking.queue_of(node), "transport_options": line.transport_options}
+    told = {"broker_url": line.url, "queue": waking.queue_of(node), "broker_ca": line.ca}
     with file.open("w") as out:
         command = [sys.executable, "-c", LISTENER, json.dumps(told)]
         process = subprocess.Popen(command, cwd=PROJECT, stdout=out, stderr=subprocess.STDOUT)

@@ -18,7 +18,7 @@ from clusters.brokers.errors import BrokerAway
 from clusters.enrolment import enrol, revoke
 from clusters.models import Node
 from clusters.waking import wake
-from tests.clusters.listening import listening
+from tests.clusters.listening import listening, run_id
 from tests.hub import eventually
 from workspaces.tokens import digest
 
@@ -48,11 +48,13 @@ def user(made: Node) -> redis.Redis:
 
 
 class TestRights:
-    def test_of_its_own_queue_a_node_may_take_what_is_there(self, valkey: str) -> None:
+    def test_a_node_may_take_what_is_in_its_own_queue_and_not_put_anything_there(self, valkey: str) -> None:
         alpha = node("alpha")
         with redis.Redis.from_url(valkey) as hub, user(alpha) as own:
             hub.lpush("node.alpha.wake", "a wake-up")
             assert own.brpop(["node.alpha.wake"], timeout=1) == (b"node.alpha.wake", b"a wake-up")
+            with pytest.raises(DENIED):
+                own.lpush("node.alpha.wake", "a forged wake-up")
 
     @pytest.mark.parametrize("key", ["node.beta.wake", "node.alpha2.wake", "hub", "unacked", "_kombu.binding.hub", "asgi:x"])
     def test_no_other_key_can_be_read_or_written(self, key: str) -> None:
@@ -72,16 +74,6 @@ class TestRights:
     def test_nothing_of_the_server_is_open(self, command: str) -> None:
         with user(node("alpha")) as own, pytest.raises(DENIED):
             own.execute_command(*command.split())
-
-    def test_a_script_has_no_more_rights_than_its_caller(self) -> None:
-        with user(node("alpha")) as own:
-            script = own.script_load("return redis.call('get', KEYS[1])")
-            assert own.evalsha(script, 1, "node.alpha.unacked_mutex") is None
-            with pytest.raises(DENIED):
-                own.evalsha(script, 1, "hub")
-            sneaky = own.script_load("return redis.call('get', 'hub')")
-            with pytest.raises(redis.ResponseError, match=r"permission|NOPERM"):
-                own.evalsha(sneaky, 1, "node.alpha.unacked_mutex")
 
     def test_a_name_that_begins_like_anothers_opens_nothing_of_it(self) -> None:
         with user(node("a")) as own, pytest.raises(DENIED):
@@ -164,11 +156,26 @@ class TestAddress:
             assert [brokers.line_of(alpha, "10.0.0.1") for _ in range(2)] == [brokers.Line()] * 2
         assert caplog.text.count("Set OPEN=1") == 1
 
-    def test_every_key_that_the_node_is_told_of_is_below_its_name(self) -> None:
-        options = brokers.line_of(node("alpha"), "localhost").transport_options
-        keys = [value for name, value in options.items() if name.startswith("unacked")]
-        assert len(keys) == 3
-        assert all(key.startswith("node.alpha.") for key in keys)
+    def test_a_node_of_an_older_version_is_told_of_none_and_the_log_says_what_to_do(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        alpha = node("alpha")
+        with caplog.at_level(logging.WARNING):
+            assert [brokers.line_of(alpha, "localhost", ()) for _ in range(2)] == [brokers.Line()] * 2
+        assert caplog.text.count("Install the hub's package on it again") == 1
+
+    def test_the_authority_of_the_hubs_own_broker_is_told_beside_it(self, settings: Settings, tmp_path: Path) -> None:
+        settings.BROKER_CA = tmp_path / "ca.pem"
+        settings.BROKER_CA.write_text("the authority")
+        settings.NODE_BROKER_URL = "rediss://0.0.0.0:8001/0"
+        assert brokers.line_of(node("alpha"), "10.0.0.1").ca == "the authority"
+
+    def test_one_that_is_not_encrypted_is_warned_of(self, settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
+        settings.NODE_BROKER_URL = "redis://broker.example.org:6380"
+        with caplog.at_level(logging.WARNING):
+            brokers.line_of(node("alpha"), "10.0.0.1")
+        assert "name it as rediss:// in NODE_BROKER_URL" in caplog.text
+        assert "node.alpha" not in caplog.text
 
 
 class TestForeignBroker:
@@ -207,9 +214,9 @@ def test_one_process_wakes_several_nodes_by_their_own_users(settings: Settings, 
         with listening([node("alpha"), node("beta")], tmp_path) as ears:
             for number in range(20):
                 for ear in ears:
-                    assert wake(ear.node, f"{ear.node.name}{number}", 1)
+                    assert wake(ear.node, run_id(ear.node, number), 1)
             for ear in ears:
-                wanted = [f"{ear.node.name}{number}" for number in range(20)]
-                eventually(lambda ear=ear, wanted=wanted: [run for run in ear.heard if run != "ready"] == wanted, 20, ear.said)  # type: ignore[misc]
+                wanted = [run_id(ear.node, number) for number in range(20)]
+                eventually(lambda ear=ear, wanted=wanted: ear.heard == wanted, 20, ear.said)  # type: ignore[misc]
     finally:
         before.set_current()

@@ -18,7 +18,7 @@ from clusters import brokers
 from clusters.enrolment import enrol, revoke
 from clusters.models import Node
 from clusters.waking import wake
-from tests.clusters.listening import listening
+from tests.clusters.listening import listening, run_id
 from tests.clusters.rabbitmq import Rabbit, rabbit
 from tests.hub import eventually
 
@@ -77,10 +77,10 @@ class TestRights:
         with listening([node("alpha"), node("beta")], tmp_path) as ears:
             for number in range(10):
                 for ear in ears:
-                    assert wake(ear.node, f"{ear.node.name}{number}", 1)
+                    assert wake(ear.node, run_id(ear.node, number), 1)
             for ear in ears:
-                wanted = [f"{ear.node.name}{number}" for number in range(10)]
-                eventually(lambda ear=ear, wanted=wanted: [run for run in ear.heard if run != "ready"] == wanted, 20, ear.said)  # type: ignore[misc]
+                wanted = [run_id(ear.node, number) for number in range(10)]
+                eventually(lambda ear=ear, wanted=wanted: ear.heard == wanted, 20, ear.said)  # type: ignore[misc]
 
     def test_the_queues_of_others_and_the_hub_are_closed(self) -> None:
         assert wake(node("beta"), "a" * 32, 1)

@@ -16,6 +16,7 @@ from trainhub_node import proc, records
 from trainhub_node.gpu_processes import Owner, Owners, Processes, nobodys
 from trainhub_node.rundir import RunDir
 
+RUN = "a" * 32
 SPAWN = """
 import os, subprocess, sys, time
 depth = int(sys.argv[1])
@@ -61,7 +62,7 @@ def tree() -> Iterator[Callable[[int], Tree]]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> RunDir:
-    made = RunDir(str(tmp_path), "r1", 2)
+    made = RunDir(str(tmp_path), RUN, 2)
     Path(made.ranks).mkdir(parents=True)
     return made
 
@@ -80,13 +81,13 @@ class TestOwners:
         (pid,) = tree(0).pids
         started(folder, 3, pid)
 
-        assert Owners(lambda: [folder]).of(pid) == Owner("r1", 2, 3)
+        assert Owners(lambda: [folder]).of(pid) == Owner(RUN, 2, 3)
 
     def test_of_a_ranks_descendants_are_the_ranks(self, folder: RunDir, tree: Callable[[int], Tree]) -> None:
         pids = tree(3).pids
         started(folder, 0, pids[0])
 
-        assert Owners(lambda: [folder]).of(pids[-1]) == Owner("r1", 2, 0)
+        assert Owners(lambda: [folder]).of(pids[-1]) == Owner(RUN, 2, 0)
 
     def test_of_launchers_and_helpers_are_the_run_alone(self, folder: RunDir, tree: Callable[[int], Tree]) -> None:
         pids = tree(2).pids
@@ -94,15 +95,15 @@ class TestOwners:
         started(folder, 1, pids[2])
 
         owners = Owners(lambda: [folder])
-        assert owners.of(pids[1]) == Owner("r1", 2, None)
-        assert owners.of(pids[2]) == Owner("r1", 2, 1)
+        assert owners.of(pids[1]) == Owner(RUN, 2, None)
+        assert owners.of(pids[2]) == Owner(RUN, 2, 1)
 
     def test_of_a_process_whose_rank_is_gone_are_known_by_its_group(self, folder: RunDir, tree: Callable[[int], Tree]) -> None:
         child(folder, os.getpid())
         (pid,) = tree(0).pids  # it leads a group of its own, as a rank does; taken in by the child
         started(folder, 5, pid, identity="the boot of before/1")
 
-        assert Owners(lambda: [folder]).of(pid) == Owner("r1", 2, 5)
+        assert Owners(lambda: [folder]).of(pid) == Owner(RUN, 2, 5)
 
     def test_of_strangers_are_nobody(self, folder: RunDir, tree: Callable[[int], Tree]) -> None:
         ours, strange = tree(0).pids[0], tree(0).pids[0]
@@ -130,7 +131,7 @@ class TestOwners:
         assert owners.of(pid) is None
 
         started(folder, 0, pid)
-        assert eventually(lambda: owners.of(pid)) == Owner("r1", 2, 0)
+        assert eventually(lambda: owners.of(pid)) == Owner(RUN, 2, 0)
 
     def test_are_forgotten_with_their_attempt(self, folder: RunDir, tree: Callable[[int], Tree]) -> None:
         (pid,) = tree(0).pids
@@ -151,7 +152,7 @@ class TestOwners:
         assert Owners(lambda: [folder]).of(os.getpid()) is None
 
     def test_of_an_attempt_without_a_folder_are_nobody(self, tmp_path: Path) -> None:
-        assert Owners(lambda: [RunDir(str(tmp_path), "none", 1)]).of(os.getpid()) is None
+        assert Owners(lambda: [RunDir(str(tmp_path), "0" * 32, 1)]).of(os.getpid()) is None
 
 
 class TestProcesses:

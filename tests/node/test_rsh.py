@@ -74,8 +74,8 @@ class TestArguments:
 class TestProgram:
     @pytest.fixture
     def folder(self, tmp_path: Path) -> RunDir:
-        (tmp_path / "run-1" / "ranks").mkdir(parents=True)
-        return RunDir(str(tmp_path), "run", 1)
+        (tmp_path / ("a" * 32 + "-1") / "ranks").mkdir(parents=True)
+        return RunDir(str(tmp_path), "a" * 32, 1)
 
     def start(self, folder: RunDir, *call: str) -> list[str]:
         return [sys.executable, "-I", "-S", str(BARE), "rsh", folder.path, *call]

@@ -21,6 +21,7 @@ from trainhub.places import broker_of
 from trainhub_node import app
 from trainhub_node.hub import Unwelcome
 
+ONE, TWO = "1" * 32, "2" * 32
 SENDER = """
 import sys, celery
 broker, queue, run = sys.argv[1:]
@@ -30,8 +31,7 @@ app.send_task("node.wake", kwargs={"run": run, "attempt": 1}, queue=queue, ignor
 
 
 def road(broker: str, queue: str = "node.here.wake") -> dict[str, Any]:
-    own = {name: f"node.here.{name}" for name in ("unacked_key", "unacked_index_key", "unacked_mutex_key")}
-    return {"broker_url": broker, "queue": queue, "transport_options": own, "node": "here", "hub_time": time.time()}
+    return {"broker_url": broker, "queue": queue, "broker_ca": "", "node": "here", "hub_time": time.time()}
 
 
 def send(broker: str, queue: str, run: str) -> None:
@@ -81,11 +81,11 @@ class TestListener:
         told = [road(broker, "node.here.first")]
         heard: list[str] = []
         with listening(lambda: told[-1], lambda run, _attempt: heard.append(run)):
-            send(broker, "node.here.first", "one")
-            eventually(lambda: "one" in heard)
+            send(broker, "node.here.first", ONE)
+            eventually(lambda: ONE in heard)
             told.append(road(broker, "node.here.second"))
-            send(broker, "node.here.second", "two")
-            eventually(lambda: "two" in heard)
+            send(broker, "node.here.second", TWO)
+            eventually(lambda: TWO in heard)
 
     def test_ends_its_worker_once_the_node_is_unwelcome_and_listens_again_when_it_is_welcome(self, valkey: str) -> None:
         broker = broker_of(valkey)
@@ -99,14 +99,14 @@ class TestListener:
             return road(broker, "node.here.third")
 
         with listening(config, lambda run, _attempt: heard.append(run)):
-            send(broker, "node.here.third", "one")
-            eventually(lambda: "one" in heard)
+            send(broker, "node.here.third", ONE)
+            eventually(lambda: ONE in heard)
             welcome.clear()
             eventually(lambda: not workers())
-            send(broker, "node.here.third", "two")
-            assert heard == ["one"]
+            send(broker, "node.here.third", TWO)
+            assert heard == [ONE]
             welcome.set()
-            eventually(lambda: "two" in heard)
+            eventually(lambda: TWO in heard)
 
     def test_has_no_worker_where_the_hub_has_no_broker_for_the_node(self, valkey: str, caplog: pytest.LogCaptureFixture) -> None:
         asked: list[int] = []

@@ -36,6 +36,9 @@ def open_hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
         running.stop()
 
 
+READS_ONLY = {"X-TrainHub-Capabilities": "wake-ups:read-only"}
+
+
 def joined(hub: Hub, name: str) -> str:
     """The token of a machine that has just joined as `name`."""
     invited = hub.manage("node", "token", name, "--cluster", "gang").stdout.splitlines()[0]
@@ -46,9 +49,14 @@ def joined(hub: Hub, name: str) -> str:
 def broker_of(hub: Hub, token: str) -> redis.Redis:
     """As the node of `token` is told to reach it."""
     with hub.client(token) as machine:
-        parts = urlsplit(machine.get("/api/v1/node/config/").raise_for_status().json()["broker_url"])
-    assert (parts.scheme, parts.hostname) == ("redis", "127.0.0.1")
-    return redis.Redis(host=str(parts.hostname), port=parts.port or 0, username=parts.username, password=parts.password)
+        told = machine.get("/api/v1/node/config/", headers=READS_ONLY).raise_for_status().json()
+    parts = urlsplit(told["broker_url"])
+    assert (parts.scheme, parts.hostname) == ("rediss", "127.0.0.1")
+    assert told["broker_ca"] == (hub.data_dir / "tls" / "ca.pem").read_text()
+    return redis.Redis(
+        host=str(parts.hostname), port=parts.port or 0, username=parts.username, password=parts.password, ssl=True,
+        ssl_ca_data=told["broker_ca"],
+    )
 
 
 class TestTrust:
@@ -135,9 +143,16 @@ class TestNode:
 
     def test_an_unknown_user_gets_nowhere(self, open_hub: Hub) -> None:
         port = urlsplit(json.loads((open_hub.data_dir / "run" / "services.json").read_text())["node_broker_url"]).port
-        stranger = redis.Redis(host="127.0.0.1", port=port or 0)
-        with pytest.raises(redis.AuthenticationError):
+        ca = open_hub.data_dir / "tls" / "ca.pem"
+        stranger = redis.Redis(host="127.0.0.1", port=port or 0, ssl=True, ssl_ca_certs=str(ca))
+        with pytest.raises(redis.ConnectionError):
             stranger.ping()
+
+    def test_of_an_older_version_keeps_its_work_and_is_told_of_no_broker(self, open_hub: Hub) -> None:
+        with open_hub.client(joined(open_hub, "older")) as machine:
+            told = machine.get("/api/v1/node/config/").raise_for_status().json()
+        assert (told["broker_url"], told["transport_options"]) == ("", {})
+        eventually(lambda: "Node older runs an older version of the agent" in open_hub.log("web"), 10)
 
 
 class TestPackage:

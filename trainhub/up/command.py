@@ -76,13 +76,14 @@ def _run(started: float, as_demo: bool, agents_pipe: int | None) -> None:
 def _start(
     supervisor: Supervisor, lock: int, notice: str, started: float, as_demo: bool, *, agents_pipe: int | None
 ) -> None:
-    own = None if places.given_redis_url() else valkey.configured(places.DATA_DIR, tcp=places.broker_bind())
+    own = None if places.given_redis_url() else valkey.configured(places.DATA_DIR)
     _publish_services(own)
     if own is not None:
         supervisor.start(stack.valkey_child(own, lock))
     prepared = _prepare(*(demo.preparation() if as_demo else ()))
     if own is not None:
         own.wait()
+        _start_gateway(supervisor, own, lock)
     if supervisor.asked_to_stop:
         return
     if as_demo:
@@ -108,6 +109,13 @@ def _start(
     say(f"Data and logs are in {places.DATA_DIR}. Ctrl-C stops TrainHub and leaves training running.")
 
 
+def _start_gateway(supervisor: Supervisor, own: valkey.Valkey, lock: int) -> None:
+    """Let nodes on other machines in, where the hub is open to them and its own Valkey is the broker."""
+    bind, shown = places.broker_bind(), places.broker_certificate()
+    if bind is not None and shown is not None and not places.given_broker_url():
+        supervisor.start(stack.gateway_child(own, bind, shown, lock))
+
+
 def _publish_services(own: valkey.Valkey | None) -> None:
     """Tell the children, and other manage.py commands, where the services are."""
     redis = own.url if own else places.redis_url()
@@ -116,7 +124,10 @@ def _publish_services(own: valkey.Valkey | None) -> None:
     facts |= {"public_url": places.public_url(), "api_url": places.api_url()}
     tcp, shown = places.broker_bind(), places.certificate()
     if own is not None and tcp is not None and not places.given_broker_url():
-        facts["node_broker_url"] = f"redis://{places.bracketed(tcp.host or '0.0.0.0')}:{tcp.port}/0"  # noqa: S104
+        facts["node_broker_url"] = f"rediss://{places.bracketed(tcp.host or '0.0.0.0')}:{tcp.port}/0"  # noqa: S104
+        of_broker = places.broker_certificate()
+        if of_broker is not None and of_broker.ca is not None:
+            facts["broker_ca"] = str(of_broker.ca)
     if shown is not None and shown.ca is not None:
         facts["hub_ca"] = str(shown.ca)
     write_secret(places.SERVICES_FILE, json.dumps(facts))

@@ -18,6 +18,12 @@ def valkey_child(valkey: Valkey, lock: int) -> Child:
     return Child("valkey", "embedded Valkey", valkey.argv, VALKEY_STAGE, pass_fds=(lock,))
 
 
+def gateway_child(valkey: Valkey, bind: places.Bind, shown: places.Certificate, lock: int) -> Child:
+    """Valkey's way out to other machines, by TLS."""
+    where = (bind.host, str(bind.port), str(valkey.socket), str(shown.chain), str(shown.key))
+    return Child("gateway", "broker gateway", python("-m", "trainhub.gateway", *where), WEB_STAGE, pass_fds=(lock,))
+
+
 def children(node: str, lock: int) -> list[Child]:
     """The hub's processes and this machine's agent, in the order in which they are started."""
     shown = places.certificate()

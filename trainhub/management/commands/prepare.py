@@ -29,7 +29,7 @@ class Command(BaseCommand):
         parser.add_argument("--demo", type=Path, metavar="FACTS.json", help="a fleet to enrol instead of this machine")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        shown = places.certificate()
+        shown = places.broker_certificate()
         if shown is not None and shown.ca is not None:
             _make_certificate()
         call_command("migrate", interactive=False, verbosity=0)

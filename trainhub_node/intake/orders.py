@@ -1,0 +1,56 @@
+"""Whether an order that the hub sent is the one that was claimed, and names nothing outside the attempt's folder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from trainhub_launch.errors import WireError
+from trainhub_launch.order import NodeOrder
+
+SHA256 = re.compile(r"[0-9a-f]{64}")
+LOG_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}")
+WHOLE_NUMBERS = ("rank", "local_rank", "node_rank")
+
+
+def parse(data: Any, run: str, attempt: int) -> NodeOrder:
+    """The order in `data`, which must be for this attempt. Raises WireError with the field that is wrong."""
+    try:
+        order = NodeOrder.from_json(data)
+        _check(order, data, run, attempt)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise WireError(f"not an order: {error!r:.200}") from error
+    return order
+
+
+def _check(order: NodeOrder, data: Mapping[str, Any], run: str, attempt: int) -> None:
+    if type(order.attempt) is not int or (order.run, order.attempt) != (run, attempt):
+        raise WireError(f"the order is for run {order.run!r:.100}, attempt {order.attempt!r:.100}")
+    if type(order.snapshot) is not str or not SHA256.fullmatch(order.snapshot):
+        raise WireError(f"snapshot {order.snapshot!r:.100} is not a SHA-256 in lowercase hexadecimal digits")
+    for name in ("go", "head"):
+        if type(getattr(order, name)) is not bool:
+            raise WireError(f"{name} must be true or false")
+    _check_texts("launcher", order.command.launcher)
+    _check_texts("requirements", order.environment.requirements)
+    _check_texts("index_urls", order.environment.index_urls)
+    _check_texts("python", (order.environment.python,))
+    _check_texts("values", (*order.values, *order.values.values()))
+    for process in data["command"]["processes"]:
+        _check_process(process)
+
+
+def _check_process(process: Mapping[str, Any]) -> None:
+    for name in WHOLE_NUMBERS:
+        if type(process[name]) is not int or process[name] < 0:
+            raise WireError(f"{name} {process[name]!r:.100} is not a whole number of at least 0")
+    if type(process["log_name"]) is not str or not LOG_NAME.fullmatch(process["log_name"]):
+        raise WireError(f"log_name {process['log_name']!r:.100} is not the name of a log")
+    _check_texts("argv", process["argv"])
+
+
+def _check_texts(field: str, values: Any) -> None:
+    """Each must be text without NUL, which no path, argument or variable can hold."""
+    if isinstance(values, str) or not all(type(value) is str and "\0" not in value for value in values):
+        raise WireError(f"{field} must be a list of texts without NUL")
