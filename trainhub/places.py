@@ -31,9 +31,6 @@ ANY_ADDRESS = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, never bound b
 
 
 REDIS_KINDS = ("redis", "rediss", "unix")
-USUAL_PORTS = {
-    "redis": 6379, "rediss": 6379, "amqp": 5672, "amqps": 5671, "postgres": 5432, "postgresql": 5432, "http": 80, "https": 443,
-}
 BROKER_KINDS = ("redis", "rediss", "redis+socket", "amqp", "amqps")
 
 
@@ -83,18 +80,6 @@ def is_on_loopback_only() -> bool:
     """Whether only programs of this machine reach the hub."""
     host = bind().host
     return not is_open() and (host in ("localhost", "::1") or host.startswith("127."))
-
-
-def own_ports() -> set[int]:
-    """The TCP ports on which the hub and what it is made of listen, as far as its settings name them."""
-    used = {bind().port}
-    if (broker := broker_bind()) is not None:
-        used.add(broker.port)
-    for url in (redis_url(), broker_url(), node_broker_url(), rabbitmq_api_url(), env.secret("DATABASE_URL")):
-        parts = urlsplit(url)
-        port = (parts.port or USUAL_PORTS.get(parts.scheme, 0)) if parts.hostname else 0
-        used |= {port} if port else set()
-    return used
 
 
 def certificate() -> Certificate | None:

@@ -7,6 +7,7 @@ from typing import Any
 import dj_database_url
 
 from trainhub import __version__, env, mail, places
+from trainhub.own_ports import own_ports
 from trainhub.web import cookies
 
 BASE_DIR = places.BASE_DIR
@@ -89,7 +90,7 @@ ALERT_KEEP_DAYS = env.integer("ALERT_KEEP_DAYS", 90, least=1)
 
 WEBHOOK_PROXY = env.secret("WEBHOOK_PROXY")
 WEBHOOK_HOSTS = env.words("WEBHOOK_HOSTS")
-OWN_PORTS = places.own_ports()
+OWN_PORTS = own_ports()
 IS_ON_LOOPBACK_ONLY = places.is_on_loopback_only()
 EMAIL_URL = env.secret("EMAIL_URL")
 _mail = mail.server(EMAIL_URL)

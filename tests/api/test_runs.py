@@ -251,7 +251,8 @@ class TestParts:
 
 
 def test_me_says_as_whom_the_token_acts(viewer_api: Client) -> None:
-    assert viewer_api.get("/api/v1/me/").json() == {"user": "vera", "workspace": "default", "role": "viewer"}
+    expected = {"user": "vera", "workspace": "default", "role": "viewer", "scope": "write"}
+    assert viewer_api.get("/api/v1/me/").json() == expected
 
 
 def test_the_session_of_a_page_reads_the_api(who: Principal) -> None:

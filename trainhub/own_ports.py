@@ -1,0 +1,24 @@
+"""Which ports belong to this installation, for whatever must keep away from them."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from trainhub import env, places
+
+USUAL_PORTS = {
+    "redis": 6379, "rediss": 6379, "amqp": 5672, "amqps": 5671, "postgres": 5432, "postgresql": 5432, "http": 80, "https": 443,
+}
+
+
+def own_ports() -> set[int]:
+    """The TCP ports on which the hub and what it is made of listen, as far as its settings name them."""
+    used = {places.bind().port}
+    if (broker := places.broker_bind()) is not None:
+        used.add(broker.port)
+    addresses = (places.redis_url(), places.broker_url(), places.node_broker_url(), places.rabbitmq_api_url())
+    for url in (*addresses, env.secret("DATABASE_URL")):
+        parts = urlsplit(url)
+        port = (parts.port or USUAL_PORTS.get(parts.scheme, 0)) if parts.hostname else 0
+        used |= {port} if port else set()
+    return used
