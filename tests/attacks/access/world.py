@@ -23,7 +23,7 @@ from tests.registry.builders import run_with
 from tracking.models import LoggedModel, SavedView
 from trainhub_launch.spec import RunSpec
 from workspaces.access import Principal
-from workspaces.models import ApiToken, Channel, Membership, User
+from workspaces.models import ApiToken, Channel, Invitation, Membership, User
 from workspaces.states import Role
 
 Values = dict[str, Any]
@@ -118,7 +118,15 @@ def _special(who: Principal, runs: tuple[Run, Run, Run], old: Experiment) -> dic
     assert token is not None
     of_run = f"{done.experiment_id}/{done.pk}/artifacts/model.pt"
     RunTag.objects.create(run=done, experiment=done.experiment, key="note", value="1")
+    other = make_workspace("other")
+    to_me = Invitation.objects.create(workspace=other, user=who.user, role=Role.VIEWER)
+    invited = make_person("ines")
+    to_her = Invitation.objects.create(workspace=who.workspace, user=invited, role=Role.VIEWER)
     by_prefix: dict[str, Values] = {
+        "/invitations/": {"pk": to_me.pk}, "/api/v1/invitations/": {"pk": to_me.pk},
+        "/settings/members/invitations/": {"pk": to_her.pk}, "/workspaces/": {"pk": who.workspace.pk},
+        "/ajax-api/2.0/mlflow-artifacts/artifacts/models/": {"path": "birds/1/model.pt"},
+        "/ajax-api/2.0/mlflow-artifacts/artifacts/{": {"path": of_run},
         "/settings/tokens/": {"pk": token.pk}, "/settings/notifications/": {"pk": channel.pk},
         "/settings/members/": {"pk": member.pk}, "/clusters/invitations/": {"pk": invitation.pk},
         "/experiments/": {"pk": old.pk}, "/runs/views/": {"pk": view.pk}, "/clusters/": {"name": "local"},
