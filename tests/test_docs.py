@@ -51,6 +51,15 @@ def test_every_link_leads_to_a_file(document: Path) -> None:
     assert not missing
 
 
+def test_every_test_that_the_threat_model_names_exists() -> None:
+    """A promise whose test is gone is no promise."""
+    text = (PROJECT / "THREAT_MODEL.md").read_text()
+    named = {name for name in re.findall(r"`([a-z_/]+(?:\.py|\.txt|/))`", text) if "/" in name}
+    assert len(named) > 50
+    missing = [name for name in named if not any((PROJECT / root / name).exists() for root in ("", "tests/attacks"))]
+    assert not missing
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(PROJECT)))
 def test_a_life_of_a_run_is_told_with_all_its_states(document: Path) -> None:
     told = {state for state in RunState if re.search(rf"\b{state.value}\b", document.read_text())}
