@@ -121,6 +121,8 @@ def _no_policy_violation(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     watched = request.getfixturevalue("browser")
     yield
+    if not isinstance(watched, WatchedBrowser):
+        return  # a test client that the module calls its browser
     violations = watched.take_violations()
     assert not violations, "\n".join(violations)
 

@@ -102,7 +102,7 @@ class TestOpenSocket:
 
 
 def asked(method: str, *headers: tuple[bytes, bytes]) -> dict[str, Any]:
-    return {"type": "http", "method": method, "headers": [HOST, *headers]}
+    return {"type": "http", "method": method, "path": "/api/v1/runs/", "headers": [HOST, *headers]}
 
 
 class TestPrincipalOfScope:

@@ -17,6 +17,7 @@ from tracking.artifacts import telling
 from tracking.artifacts.paths import MODEL, RUN, Address
 from tracking.callers import Caller
 from tracking.mlflow.errors import DENIED, INVALID, MISSING, MlflowError
+from tracking.mlflow.lookup import DEFAULT_NAME
 from tracking.models import LoggedModel, LoggedModelFile
 from workspaces import blobs
 from workspaces.states import Role
@@ -128,9 +129,15 @@ def below(rows: QuerySet, path: str) -> QuerySet:
 def find(caller: Caller, address: Address) -> Place:
     """Raises MlflowError (404) for what is not there, or in another workspace."""
     place = of_model(caller, address.owner) if address.is_model else of_run(caller, address.owner)
-    if place.experiment_id != address.experiment:
+    if place.experiment_id != address.experiment and not (address.experiment == 0 and _is_in_default(place)):
         raise MlflowError(MISSING, f"{address.owner} is not in the experiment {address.experiment}.")
     return place
+
+
+def _is_in_default(place: Place) -> bool:
+    """Clients know the default experiment by the id 0 and may build addresses from that."""
+    experiment = place.run.experiment if isinstance(place, RunFiles) else place.model.experiment
+    return experiment.name == DEFAULT_NAME
 
 
 def of_run(caller: Caller, run_id: str) -> RunFiles:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from http import HTTPStatus
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from jobs.bytes import methods
 from tracking.mlflow.doors import answer, caller, door
 from tracking.mlflow.errors import NO_ENDPOINT, MlflowError
 
@@ -51,7 +54,10 @@ async def server_info(_: Request) -> Response:
 
 
 async def nothing_at_all(scope: Scope, receive: Receive, send: Send) -> None:
-    """Whatever else clients ask of an MLflow server."""
+    """Whatever else clients ask of an MLflow server. Raises HTTPException (405) for a known address and another method."""
+    known = methods.allowed(scope["app"].routes, scope)
+    if known != ["OPTIONS"]:
+        raise HTTPException(HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": ", ".join(known)})
     await (await nothing(Request(scope, receive)))(scope, receive, send)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import django
 import pytest
 
 from tests.hub import PROJECT, Hub
@@ -54,7 +55,7 @@ def passable_python(folder: Path) -> str:
         shutil.copy(Path(sys.executable).resolve(), program)
         for shared in library.parent.glob("libpython*.so*"):
             shutil.copy(shared, made / "lib")
-        packages = next(Path(path) for path in sys.path if path.endswith("site-packages"))
+        packages = Path(django.__file__).parent.parent
         (made / "lib" / library.name / "site-packages").mkdir()
         (made / "lib" / library.name / "site-packages" / "packages.pth").write_text(f"{packages.resolve()}\n")
     command = [*as_account(HUB_ACCOUNT), str(program), "-c", "import ssl, django, redis.asyncio"]

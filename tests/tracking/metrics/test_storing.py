@@ -43,10 +43,10 @@ class TestAppend:
         assert (found.last_value, found.last_step, found.last_ms, found.count) == (0.5, 10, 1010, 3)
         assert (found.min_value, found.max_value) == (0.5, 0.9)
 
-    def test_of_points_of_one_step_and_time_the_last_one_counts(self) -> None:
+    def test_of_points_of_one_step_and_time_the_largest_counts(self) -> None:
         run = logged_run()
         appending.append(run.pk, run.experiment_id, [Point("loss", value, 0, 7) for value in (3.0, 1.0, 2.0)])
-        assert row(run, "loss").last_value == 2.0
+        assert row(run, "loss").last_value == 3.0
 
     def test_nan_and_infinities_are_kept_and_leave_the_extremes_alone(self) -> None:
         run = logged_run()
