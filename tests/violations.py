@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.hub import eventually
+
 RECORD = """addEventListener("securitypolicyviolation", (event) => {
   const { effectiveDirective, blockedURI, sourceFile, lineNumber, sample, documentURI } = event;
   const place = `${documentURI} (${sourceFile}:${lineNumber})`;
@@ -43,3 +45,11 @@ class WatchedBrowser:
                 tab.evaluate("0")
         taken, self.violations = self.violations, []
         return taken
+
+
+def wait_until(page: Any, script: str, arg: Any = None, *, timeout: float = 30_000) -> None:
+    """Wait until `script` is true on the page. Playwright's own wait_for_function asks by eval, which the policy refuses.
+
+    `timeout`: in milliseconds.
+    """
+    eventually(lambda: page.evaluate(script, arg), timeout / 1000, script)

@@ -10,6 +10,7 @@ import pytest
 from tests.hub import Hub
 from tests.pages.browsing import number_of
 from tests.runs import node_folder, submit, wait_for
+from tests.violations import wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 PATIENCE_MS = 60_000
@@ -77,16 +78,15 @@ class TestWhileItRuns:
 
     def test_lines_and_sizes_move_without_a_reload(self, opened: Any) -> None:
         before = int(lane(opened, 1).get_attribute("data-size"))
-        opened.wait_for_function(
-            "(before) => Number(document.querySelector('.lane[data-rank=\"1\"]').dataset.size) > before + 200", arg=before
-        )
+        size = "Number(document.querySelector('.lane[data-rank=\"1\"]').dataset.size)"
+        wait_until(opened, f"(before) => {size} > before + 200", arg=before)
         assert lane(opened, 1).locator(".lane-line").inner_text().endswith("of rank 1")
 
     def test_keys_walk_through_the_lanes_and_open_one(self, opened: Any) -> None:
         opened.keyboard.press("j")
         opened.keyboard.press("j")
         opened.keyboard.press("Enter")
-        opened.wait_for_function("document.querySelector('[data-part=name]').textContent === '70_driver_log_2.txt'")
+        wait_until(opened, "document.querySelector('[data-part=name]').textContent === '70_driver_log_2.txt'")
         assert lane(opened, 2).get_attribute("aria-current") == "true"
 
     def test_a_narrow_page_has_them_behind_a_button(self, opened: Any) -> None:
@@ -114,7 +114,7 @@ class TestSearch:
         search(opened, "step 1 ")
         opened.click("[data-order=rank]")
         headings = opened.locator(".log-hits .lane-heading")
-        opened.wait_for_function("document.querySelectorAll('.log-hits .lane-heading').length === 4")
+        wait_until(opened, "document.querySelectorAll('.log-hits .lane-heading').length === 4")
         assert [text.split("\n")[0] for text in headings.all_inner_texts()] == [f"Rank {rank}" for rank in range(4)]
 
     def test_an_expression_that_is_not_taken_and_words_that_are_nowhere_say_so(self, opened: Any) -> None:

@@ -142,7 +142,6 @@ class TestUnknownCalls:
             ("/api/3.0/mlflow/scorers/list", "does not offer scorers"),
             ("/api/4.0/mlflow/traces/x", "does not offer traces"),
             ("/ajax-api/2.0/mlflow/upload-artifact", "There is no POST"),
-            ("/api/2.0/mlflow/runs/get", "There is no POST"),
             ("/ajax-api/9.9/whatever", "There is no POST"),
         ],
     )
@@ -150,6 +149,10 @@ class TestUnknownCalls:
         found = await me.refused(path, {}, "POST")
         assert (found.status, found.code) == (404, "ENDPOINT_NOT_FOUND")
         assert words in found.message
+
+    async def test_of_a_known_address_by_another_method_name_the_right_one(self, me: Caller) -> None:
+        answer = await me.ask("/api/2.0/mlflow/runs/get", {}, "POST")
+        assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD, OPTIONS")
 
 
 class TestCosts:

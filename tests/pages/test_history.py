@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from tests.hub import Hub
+from tests.violations import wait_until
 
 pytestmark = pytest.mark.browser
 MLFLOW = "/api/2.0/mlflow"
@@ -48,7 +49,7 @@ def names(page: Any) -> list[str]:
 
 def wait_for_names(page: Any, *wanted: str) -> None:
     shown = "[...document.querySelectorAll('#run-rows tbody .th-name-line > a')].map(a => a.innerText).join()"
-    page.wait_for_function(f"wanted => {shown} === wanted", arg=",".join(wanted))
+    wait_until(page, f"wanted => {shown} === wanted", arg=",".join(wanted))
 
 
 class TestFilterBar:
@@ -57,16 +58,16 @@ class TestFilterBar:
         page.locator("#filter").press_sequentially("params.op")
         page.wait_for_selector("#filter-offers li >> text=params.opt")
         page.keyboard.press("Tab")
-        page.wait_for_function("document.querySelector('#filter').value === 'params.opt '")
+        wait_until(page, "document.querySelector('#filter').value === 'params.opt '")
         page.wait_for_selector("#filter-offers li >> text=LIKE")
         page.keyboard.press("ArrowDown")
         page.keyboard.press("Enter")
         assert page.input_value("#filter") == "params.opt = "
         page.wait_for_selector("#filter-offers li:has-text(\"'sgd'\")")
         page.keyboard.type("'s")
-        page.wait_for_function("document.querySelectorAll('#filter-offers li').length === 1")
+        wait_until(page, "document.querySelectorAll('#filter-offers li').length === 1")
         page.keyboard.press("Tab")
-        page.wait_for_function("document.querySelector('#filter').value.endsWith(`'sgd' `)")
+        wait_until(page, "document.querySelector('#filter').value.endsWith(`'sgd' `)")
         page.keyboard.press("Escape")
         page.keyboard.press("Enter")
         wait_for_names(page, "sgd-1", "sgd-0")
@@ -169,7 +170,7 @@ class TestChosen:
         page.fill("#bulk input[name=value]", "vision")
         page.press("#bulk input[name=value]", "Enter")
         page.wait_for_selector(".th-messages >> text=are tagged")
-        page.wait_for_function("document.querySelectorAll('#run-rows .th-value').length >= 2")
+        wait_until(page, "document.querySelectorAll('#run-rows .th-value').length >= 2")
         assert page.locator("#run-rows .th-value", has_text="vision").count() == 2
 
     def test_archiving_asks_nothing_and_deleting_does(self, page: Any, hub: Hub) -> None:

@@ -10,6 +10,7 @@ import pytest
 from tests.hub import Hub, eventually
 from tests.pages.browsing import number_of
 from tests.runs import node_log, submit, wait_for
+from tests.violations import wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 MANY = 500_000
@@ -49,7 +50,8 @@ def rows(page: Any) -> list[str]:
 
 
 def until_says(page: Any, name: str, text: str) -> None:
-    page.wait_for_function(
+    wait_until(
+        page,
         "([name, text]) => document.querySelector(`[data-part=${name}]`).textContent.includes(text)",
         arg=[name, text],
         timeout=PATIENCE_MS,
@@ -58,9 +60,8 @@ def until_says(page: Any, name: str, text: str) -> None:
 
 def until_last(page: Any, text: str) -> None:
     """Until the lowest row says `text`."""
-    page.wait_for_function(
-        "(text) => [...document.querySelectorAll('.log-text')].at(-1)?.textContent === text", arg=text, timeout=PATIENCE_MS
-    )
+    last = "[...document.querySelectorAll('.log-text')].at(-1)?.textContent"
+    wait_until(page, f"(text) => {last} === text", arg=text, timeout=PATIENCE_MS)
 
 
 def scroll(page: Any, share: float) -> None:
