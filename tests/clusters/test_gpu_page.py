@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Mapping
@@ -41,9 +42,9 @@ def page(address: str, **headers: str) -> str:
 
 
 def script(text: str, name: str) -> Any:
-    found = re.search(rf'<script id="{name}" type="application/json">(.*?)</script>', text, re.S)
+    found = re.search(rf'<span id="{name}" hidden>(.*?)</span>', text, re.S)
     assert found
-    return json.loads(found[1])
+    return json.loads(html.unescape(found[1]))
 
 
 def shape(config: Mapping[str, Any]) -> dict[str, str]:

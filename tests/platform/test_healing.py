@@ -44,13 +44,13 @@ def test_a_run_outlives_a_killed_part_and_its_log_is_whole(hub: Hub, part: str) 
 
 def test_a_run_goes_on_while_trainhub_is_stopped_and_is_found_again(own_hub: Hub) -> None:
     own_hub.start()
-    run = runs.submit(own_hub, SHORT)
+    run = runs.submit(own_hub, COUNTING.format(lines=400))  # 8 s: stopping the hub takes a while on a busy machine
     half_way(own_hub, run)
     own_hub.stop()
     before = len(runs.node_log(own_hub, run))
     eventually(lambda: len(runs.node_log(own_hub, run)) > before, what="training goes on without TrainHub")
     own_hub.start()
-    assert_whole(own_hub, run)
+    assert_whole(own_hub, run, lines=400)
 
 
 def test_a_run_that_ends_while_everything_is_killed_is_told_right(own_hub: Hub) -> None:

@@ -71,3 +71,9 @@ def test_no_script_writes_data_as_markup() -> None:
 )
 def test_the_search_finds_each_way_to_end_escaping(text: str) -> None:
     assert UNSAFE_IN_TEMPLATES.search(text)
+
+
+def test_no_fragment_keeps_its_data_in_a_script() -> None:
+    """htmx takes script elements out of whatever it swaps in, so a chart in such a fragment would find no data."""
+    wrong = [path.name for path in (PROJECT / "templates").rglob("*.html") if "json_script" in path.read_text()]
+    assert not wrong

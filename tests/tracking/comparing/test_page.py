@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from html import unescape
 from typing import Any
 
 import pytest
@@ -23,9 +24,9 @@ def page(client: Client, *runs: Run, **query: Any) -> str:
 
 def compared(html: str) -> list[int]:
     """The numbers of the runs whose curves the page draws."""
-    found = re.search(r'<script id="curves-config" type="application/json">(.*?)</script>', html)
+    found = re.search(r'<span id="curves-config" hidden>(.*?)</span>', html)
     assert found
-    return [run["number"] for run in json.loads(found[1])["runs"]]
+    return [run["number"] for run in json.loads(unescape(found[1]))["runs"]]
 
 
 class TestTables:
