@@ -19,7 +19,7 @@ from workspaces.models import ApiToken
 from workspaces.states import TokenScope
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
-WITHOUT_TOKENS = ("/api/v1/node/", "/api/2.0/mlflow-artifacts/mpu/parts/")
+WITHOUT_TOKENS = ("/api/v1/node/", "/api/2.0/mlflow-artifacts/mpu/parts/", "/ajax-api/2.0/mlflow-artifacts/mpu/parts/")
 """Take no token of a person's at all, but a node's, or the secret of an upload that somebody who may write has begun."""
 UNSAFE = {"POST", "PUT", "PATCH", "DELETE"}
 
