@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -103,6 +104,8 @@ def _tidy(now: datetime) -> None:
     """What was begun and never finished."""
     Draft.objects.filter(updated_at__lt=now - DRAFTS_KEPT, submitted_run=None).delete()
     folder = Path(settings.DATA_DIR) / "uploads"
-    for part in folder.iterdir() if folder.is_dir() else ():
-        if part.stat().st_mtime < now.timestamp() - UPLOADS_KEPT_S:
-            part.unlink(missing_ok=True)
+    for upload in folder.iterdir() if folder.is_dir() else ():
+        with suppress(FileNotFoundError):  # just finished, and moved away
+            # Folders are uploads in parts, which `tracking.artifacts.uploads.sweep` looks after.
+            if upload.is_file() and upload.stat().st_mtime < now.timestamp() - UPLOADS_KEPT_S:
+                upload.unlink()

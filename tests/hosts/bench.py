@@ -65,7 +65,7 @@ class HostsHub(Hub):
 
     def __init__(self, data_dir: Path, address: str, settings: Mapping[str, str]) -> None:
         super().__init__(data_dir, OPEN="1", **settings)
-        self.url = f"https://{address}:{self.port}"
+        self.url = self.browser_url = f"https://{address}:{self.port}"
         self.settings |= {"BIND": f"{address}:{self.port}", "BROKER_BIND": f"{address}:{free_port()}"}
 
     def join_token(self, name: str) -> str:

@@ -110,13 +110,15 @@ class TestCancel:
 class TestTidy:
     def test_uploads_that_nobody_finished_go_after_a_day(self) -> None:
         folder = Path(settings.DATA_DIR) / "uploads"
-        folder.mkdir(exist_ok=True)
+        in_parts = folder / "parts"
+        in_parts.mkdir(parents=True, exist_ok=True)
         old, new = folder / "old", folder / "new"
         for path in (old, new):
             path.write_bytes(b"x")
-        os.utime(old, (0, 0))
+        for path in (old, in_parts):
+            os.utime(path, (0, 0))
         reaper.tick()
-        assert (old.exists(), new.exists()) == (False, True)
+        assert (old.exists(), new.exists(), in_parts.is_dir()) == (False, True, True)
 
     def test_drafts_go_after_a_month(self, who: Principal) -> None:
         Draft.objects.create(workspace=who.workspace, user=who.user)

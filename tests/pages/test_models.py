@@ -76,7 +76,7 @@ def test_what_is_dangerous_is_flagged_and_asked_about_before_the_download(page: 
     assert page.get_by_text("subprocess.call").first.is_visible()
     page.get_by_role("button", name="Download model.pkl").click()
     dialog = page.locator("dialog")
-    assert "It imports subprocess.call" in dialog.inner_text()
+    assert "Found: subprocess.call." in dialog.inner_text()
     dialog.get_by_role("button", name="Leave it").click()
     page.get_by_role("button", name="Download model.pkl").click()
     path = saved(page, page.locator("dialog").get_by_role("button", name="Download").click, tmp_path)

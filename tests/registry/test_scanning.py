@@ -154,6 +154,7 @@ class TestVersion:
         import_module("registry.migrations.0003_scan_rules").rename_verdicts(apps, connection.schema_editor())
         version.refresh_from_db()
         assert version.scan is not None
-        assert [item["verdict"] for item in version.scan.values()] == [CLEAN, CONTAINS_CODE, NOT_SCANNED]
+        verdicts = {path: item["verdict"] for path, item in version.scan.items()}
+        assert verdicts == {"good.pkl": CLEAN, "odd.pkl": CONTAINS_CODE, "raw.pkl": NOT_SCANNED}
         assert version.scan["odd.pkl"]["findings"] == ["a.b"]
         assert (version.tags, version.scan_rules) == ({versions.TAG: PENDING, "mine": "kept"}, 0)
