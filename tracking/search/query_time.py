@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from django.db import OperationalError, connection
+from django.db import OperationalError, connection, transaction
 
 from tracking.search.errors import FilterError
 
@@ -24,38 +23,36 @@ TOO_SLOW = "The search takes too long; shorten the texts of LIKE and ILIKE, or s
 def limited() -> Iterator[None]:
     """Raises FilterError when the queries inside take too long together."""
     connection.ensure_connection()
-    on, off = _sqlite if connection.vendor == "sqlite" else _server
-    on()
+    with _limited_sqlite() if connection.vendor == "sqlite" else _limited_server():
+        yield
+
+
+@contextmanager
+def _limited_sqlite() -> Iterator[None]:
+    until = time.thread_time() + MAX_CPU_S
+    connection.connection.set_progress_handler(lambda: int(time.thread_time() > until), _INSTRUCTIONS_BETWEEN_CHECKS)
+    try:
+        with _as_filter_error("interrupted"):
+            yield
+    finally:
+        connection.connection.set_progress_handler(None, 0)
+
+
+@contextmanager
+def _limited_server() -> Iterator[None]:
+    # A transaction of its own (or a savepoint): when it is rolled back the limit goes with it, and the connection works on.
+    with _as_filter_error("statement timeout"), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('statement_timeout', %s, true)", [str(MAX_WALL_S * 1000)])
+        yield
+        cursor.execute("SET LOCAL statement_timeout TO DEFAULT")
+
+
+@contextmanager
+def _as_filter_error(sign: str) -> Iterator[None]:
+    """The database's error whose text contains `sign`, as one with a remedy."""
     try:
         yield
     except OperationalError as error:
-        if any(word in str(error) for word in ("interrupted", "statement timeout")):
+        if sign in str(error):
             raise FilterError(TOO_SLOW, 0) from error
         raise
-    finally:
-        off()
-
-
-def _limit_sqlite() -> None:
-    until = time.thread_time() + MAX_CPU_S
-    connection.connection.set_progress_handler(lambda: int(time.thread_time() > until), _INSTRUCTIONS_BETWEEN_CHECKS)
-
-
-def _unlimit_sqlite() -> None:
-    connection.connection.set_progress_handler(None, 0)
-
-
-def _limit_server() -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT set_config('statement_timeout', %s, false)", [str(MAX_WALL_S * 1000)])
-
-
-def _unlimit_server() -> None:
-    # A transaction that has failed takes no further statement; its end undoes the setting.
-    if not (connection.in_atomic_block and sys.exc_info()[0]):
-        with connection.cursor() as cursor:
-            cursor.execute("RESET statement_timeout")
-
-
-_sqlite = _limit_sqlite, _unlimit_sqlite
-_server = _limit_server, _unlimit_server

@@ -1,0 +1,98 @@
+"""`python -m bench.comparison CHECKOUT [--pairs 15]`: this checkout beside an older one, which has a `.venv` of its own.
+
+Ends with an error where the 95 % interval of a ratio reaches the limit of 1.10.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from contextlib import ExitStack
+from pathlib import Path
+
+from bench.comparison.ratios import ratio
+from bench.stack import ROOT
+
+MEASUREMENTS = ("launch", "log", "artifact", "ingest", "idle")
+LIMIT = 1.10
+FEWEST_PAIRS = 15
+FILE_MB = 200
+
+
+class Side:
+    """One of the two checkouts, with its hub running."""
+
+    def __init__(self, checkout: Path, mlflow_python: str, file: Path) -> None:
+        self.taken: defaultdict[str, list[float]] = defaultdict(list)
+        python = checkout / ".venv" / "bin" / "python"
+        # Given as text, so that its imports come from the current folder, the checkout, and not from beside this file.
+        program = Path(__file__).with_name("subject.py").read_text()
+        argv = [str(python), "-c", program, mlflow_python, str(file)]
+        self._process = subprocess.Popen(argv, cwd=checkout, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        while self._line() != "ready":
+            pass
+
+    def measure(self, name: str) -> None:
+        for what, seconds in self.ask(name).items():
+            self.taken[what].append(seconds)
+
+    def ask(self, name: str) -> dict[str, float]:
+        """Name -> seconds."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{name}\n")
+        self._process.stdin.flush()
+        answer: dict[str, float] = json.loads(self._line())
+        return answer
+
+    def end(self) -> None:
+        self._process.communicate()
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the measurement ended with {self._process.wait()}; see its error above")
+        return line.strip()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("checkout", type=Path, help="the older one; run `make .venv/ready-dev` there first")
+    parser.add_argument("--pairs", type=int, default=FEWEST_PAIRS)
+    parser.add_argument("--only", choices=MEASUREMENTS, action="append", help="may be given more than once")
+    options = parser.parse_args()
+    mlflow = subprocess.run([ROOT / ".ci" / "mlflow-env"], check=True, capture_output=True, text=True).stdout.split()[-1]
+    with tempfile.TemporaryDirectory(prefix="th-bench-compare-") as folder, ExitStack() as ending:
+        file = Path(folder, "weights.bin")
+        file.write_bytes(os.urandom(FILE_MB * 1_000_000))
+        old, new = (Side(checkout.resolve(), mlflow, file) for checkout in (options.checkout, ROOT))
+        for side in (old, new):
+            ending.callback(side.end)
+        for name in options.only or MEASUREMENTS:
+            for side in (old, new):
+                side.ask(name)  # what is done for the first time takes longer
+            for pair in range(options.pairs):
+                for side in (old, new) if pair % 2 else (new, old):
+                    side.measure(name)
+    report(old, new, options.pairs)
+
+
+def report(old: Side, new: Side, pairs: int) -> None:
+    print(f"new / old of {pairs} pairs, each time in another order:")
+    slower = []
+    for what, before in old.taken.items():
+        found = ratio(before, new.taken[what])
+        print(f"{what:<16} {found}")
+        if found.high >= LIMIT:
+            slower.append(what)
+    if slower:
+        sys.exit(f"not shown to be below {LIMIT:.2f}: {', '.join(slower)}")
+
+
+if __name__ == "__main__":
+    main()

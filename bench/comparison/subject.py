@@ -1,0 +1,135 @@
+"""Run in one of the two checkouts, by its own interpreter: starts its hub, then measures what standard input asks for.
+
+Each line of input is the name of a measurement; each answer is a line of JSON, name -> seconds. Everything but this file comes
+from the checkout in the current folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from bench.fleet import Road, Teller, Told
+from bench.idle import cpu_s
+from bench.log_throughput import SCRIPT as NOISY
+from bench.scale import enrolled
+from bench.stack import Stack, script_ready, stack
+
+QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true"}
+LAUNCHES = 3
+LOG_BYTES = 50_000_000
+NODES, GPUS, ROADS = 100, 8, 20
+WARM_S, INGEST_S, IDLE_S = 3.0, 10.0, 8.0
+
+
+class Subject:
+    """One hub and what is measured of it. `mlflow_python`: an interpreter with MLflow's client. `file`: what it sends."""
+
+    def __init__(self, hub: Stack, mlflow_python: str, file: Path) -> None:
+        self._hub = hub
+        self._mlflow_python = mlflow_python
+        self._file = file
+        self._web = int((hub.data / "run" / "web.pid").read_text())
+        self._first_line = hub.snapshot({"main.py": "print('first line', flush=True)\n"})
+        self._noisy = hub.snapshot({"main.py": NOISY.format(bytes=LOG_BYTES)})
+        self._tokens = enrolled(hub, NODES)
+
+    def launch(self) -> dict[str, float]:
+        """From the API's answer to the script's first line in the hub's log: the median of a few."""
+        return {"launch": statistics.median(self._launch() for _ in range(LAUNCHES))}
+
+    def log(self) -> dict[str, float]:
+        """From the first byte that one of two ranks writes to the last one in the hub's logs."""
+        distribution = {"type": "pytorch", "process_count": 2, "node_count": 1, "communication_backend": "gloo"}
+        run = self._hub.submit(self._noisy, "main.py", distribution=distribution)
+        logs = [self._hub.log_file(run, f"70_driver_log_{rank}.txt") for rank in (0, 1)]
+        deadline = time.monotonic() + 120
+        while not all(script_ready(log, LOG_BYTES) for log in logs):
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"logs not whole after 120 s: {self._hub.api('GET', f'/runs/{run}/')}")
+            time.sleep(0.002)
+        ended = begun = time.time()
+        self._hub.wait(run)
+        for rank, log in enumerate(logs):
+            address = f"{self._hub.url}/api/v1/runs/{run}/outputs/rank_{rank}.txt"
+            began_at, digest = self._hub.client.get(address).raise_for_status().text.split()
+            begun = min(begun, float(began_at))
+            if hashlib.sha256(log.read_bytes()).hexdigest() != digest:
+                raise RuntimeError(f"rank {rank}: the hub's log differs from what was written")
+        return {"100 MB of log": ended - begun}
+
+    def artifact(self) -> dict[str, float]:
+        """A file up and down by MLflow's own client, and the seconds of a core that the web server takes for both."""
+        env = {**os.environ, **QUIET, "MLFLOW_TRACKING_URI": self._hub.url, "MLFLOW_TRACKING_TOKEN": self._hub.token}
+        argv = [self._mlflow_python, "-m", "bench.mlflow_artifacts", str(self._file)]
+        before = cpu_s(self._web)
+        done = subprocess.run(argv, env=env, capture_output=True, text=True, check=True)
+        spent = cpu_s(self._web) - before
+        told = json.loads(done.stdout.splitlines()[-1])
+        if not told["same"]:
+            raise RuntimeError("the hub gave other bytes than it got")
+        return {"artifact up": told["up_s"], "artifact down": told["down_s"], "artifact: CPU": spent}
+
+    def ingest(self) -> dict[str, float]:
+        """Seconds of a core that the web server takes for a report of a node with 8 GPUs."""
+        return {"report: CPU": asyncio.run(self._reports())}
+
+    def idle(self) -> dict[str, float]:
+        """Seconds of a core that the whole stack takes while nothing happens, for each second."""
+        before = {pid: cpu_s(pid) for pid in self._hub.pids()}
+        time.sleep(IDLE_S)
+        return {"idle: CPU": sum(cpu_s(pid) - spent for pid, spent in before.items()) / IDLE_S}
+
+    def _launch(self) -> float:
+        run = self._hub.submit(self._first_line, "main.py")
+        begun = time.monotonic()
+        log = self._hub.log_file(run)
+        while not script_ready(log):
+            if time.monotonic() - begun > 30:
+                raise RuntimeError(f"no log after 30 s: {self._hub.api('GET', f'/runs/{run}/')}")
+            time.sleep(0.001)
+        took = time.monotonic() - begun
+        self._hub.wait(run)
+        return took
+
+    async def _reports(self) -> float:
+        told, now = Told(), time.monotonic()
+        nodes = [
+            Teller(name, token, GPUS, now + index * 5.0 / NODES) for index, (name, token) in enumerate(self._tokens.items())
+        ]
+        place, loop = urlsplit(self._hub.url), asyncio.get_running_loop()
+        roads = [
+            await loop.create_connection(partial(Road, nodes[first::ROADS], told), place.hostname or "", place.port or 0)
+            for first in range(ROADS)
+        ]
+        await asyncio.sleep(WARM_S)
+        before, answers = cpu_s(self._web), len(told.answer_s)
+        await asyncio.sleep(INGEST_S)
+        spent, count = cpu_s(self._web) - before, len(told.answer_s) - answers
+        for transport, _ in roads:
+            transport.abort()
+        if told.refused or not count:
+            raise RuntimeError(f"reports were refused or not answered: {told.refused}")
+        return spent / count
+
+
+def main() -> None:
+    mlflow_python, file = sys.argv[1:]
+    with stack() as hub:
+        subject = Subject(hub, mlflow_python, Path(file))
+        print("ready", flush=True)
+        for line in sys.stdin:
+            print(json.dumps(getattr(subject, line.strip())()), flush=True)
+
+
+if __name__ == "__main__":
+    main()
