@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import subprocess
-import sys
 import time
 from contextlib import ExitStack
 from functools import partial
@@ -18,7 +16,7 @@ from bench.fleet import Road, Teller, Told
 from bench.idle import cpu_s, pss_mib
 from bench.postgresql import Database, postgresql
 from bench.scale import enrolled
-from bench.stack import ROOT, Stack, stack, summary
+from bench.stack import Stack, stack, summary
 
 SETTLE_S = 25.0
 PARTS = 4
@@ -90,10 +88,7 @@ async def _sustain(hub: Stack, database: Database | None, told: Told, heard: lis
 
 def _stored(hub: Stack) -> tuple[int, int]:
     """Rows and their bytes."""
-    env = {**os.environ, **hub.settings, "DATA_DIR": str(hub.data), "BIND": hub.url.removeprefix("http://")}
-    command = [sys.executable, "manage.py", "shell", "-c", COUNT]
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
-    rows, size = done.stdout.partition("ROWS")[2].split()[:2]
+    rows, size = hub.shell(COUNT).partition("ROWS")[2].split()[:2]
     return int(rows), int(size)
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
-import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -18,7 +16,7 @@ import httpx
 
 from bench.idle import cpu_s, pss_mib
 from bench.simulated import SimulatedNode, Tally
-from bench.stack import ROOT, Stack, stack, summary
+from bench.stack import Stack, stack, summary
 
 CLUSTER = "simulated"
 SIZES = [(1, 1)] * 8 + [(1, 2)] * 3 + [(1, 4)] * 3 + [(1, 8)] * 2 + [(2, 4), (2, 8), (2, 8), (4, 8)]
@@ -34,10 +32,7 @@ FINAL = ("Completed", "Failed", "Canceled")
 
 def enrolled(hub: Stack, nodes: int) -> dict[str, str]:
     """Name -> token, in one process: two hundred would take longer than the measurement."""
-    env = {**os.environ, **hub.settings, "DATA_DIR": str(hub.data), "BIND": hub.url.removeprefix("http://")}
-    command = [sys.executable, "manage.py", "shell", "-c", ENROL % (CLUSTER, nodes)]
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
-    tokens: dict[str, str] = json.loads(done.stdout.partition("TOKENS")[2].splitlines()[0])
+    tokens: dict[str, str] = json.loads(hub.shell(ENROL % (CLUSTER, nodes)).partition("TOKENS")[2].splitlines()[0])
     return tokens
 
 

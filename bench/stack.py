@@ -64,6 +64,12 @@ class Stack:
     def log_file(self, run: str, name: str = "70_driver_log.txt") -> Path:
         return self.data / "runs" / run / "1" / "logs" / name
 
+    def shell(self, code: str) -> str:
+        """What this code prints in one of the hub's own processes."""
+        env = {**os.environ, **self.settings, "DATA_DIR": str(self.data), "BIND": self.url.removeprefix("http://")}
+        command = [sys.executable, "manage.py", "shell", "-c", code]
+        return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True).stdout
+
     def pids(self) -> list[int]:
         """The supervisor and everything below it."""
         found, queue = [], [self.supervisor.pid]

@@ -94,7 +94,9 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _quoted(complaint: bytearray, secrets: Collection[str]) -> str:
-    text = _masked(" ".join(bytes(complaint[-4 * QUOTED:]).decode(errors="replace").replace("\0", " ").split()), secrets)
+    words = " ".join(bytes(complaint[-4 * QUOTED:]).decode(errors="replace").split())
+    # Sentences reach terminals and logs too, where an escape sequence would be obeyed.
+    text = _masked("".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in words), secrets)
     return f": {text[-QUOTED:]}" if text else "."
 
 
