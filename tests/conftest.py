@@ -55,6 +55,14 @@ def _fresh_channel_layer() -> Iterator[None]:
     channel_layers.backends.clear()
 
 
+@pytest.fixture(autouse=True)
+def _usual_umask() -> Iterator[None]:
+    """What starts a hub or an agent makes its own files private. Files of other tests must not depend on who ran before."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
 @pytest.fixture(scope="session")
 def valkey() -> Iterator[str]:
     """A real private Valkey for this session: the channel layer and broker of the settings. Its URL."""

@@ -22,13 +22,13 @@ for session in Session.objects.all():
 
 @pytest.mark.parametrize("width", [1440, 390])
 def test_a_token_is_made_after_the_password_was_typed_and_nothing_is_lost(hub: Hub, browser: Any, width: int) -> None:
-    context = browser.new_context(base_url=hub.url, viewport={"width": width, "height": 900})
+    context = browser.new_context(base_url=hub.browser_url, viewport={"width": width, "height": 900})
     page = context.new_page()
     page.goto("/sign-in/")
     page.fill("input[name=username]", "admin")
     page.fill("input[name=password]", hub.password)
     page.press("input[name=password]", "Enter")
-    page.wait_for_url(f"{hub.url}/")
+    page.wait_for_url(f"{hub.browser_url}/")
     hub.manage("shell", "-c", AGE_SESSIONS)
     page.goto("/settings/")
     page.fill("#tokens input[name=name]", f"laptop-{width}")

@@ -68,14 +68,9 @@ def give_away(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Pat
     (data / "node" / "attempts").mkdir(parents=True)
     for name, value in (("DATA_DIR", data), ("NODE_DIR", data / "node")):
         monkeypatch.setattr(places, name, value)
-    mask = os.umask(0o077)
-    os.umask(mask)
 
     def prepare() -> Path:
-        try:
-            ownership.prepare(pwd.getpwnam(HUB_ACCOUNT))
-        finally:
-            os.umask(mask)
+        ownership.prepare(pwd.getpwnam(HUB_ACCOUNT))
         return data / "hub"
 
     return prepare
