@@ -112,8 +112,10 @@ def frameworks_python() -> str:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """A headless Chromium: the system's, or Playwright's own."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    # As long as Playwright waits for everything else: its 5 s for expectations are too few on a busy machine.
+    expect.set_options(timeout=30_000)
     found = next((path for name in CHROMIUM if (path := shutil.which(name))), None)
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])

@@ -18,7 +18,9 @@ from pathlib import Path
 from bench.comparison.ratios import ratio
 from bench.stack import ROOT
 
-MEASUREMENTS = ("launch", "log", "artifact", "ingest", "idle")
+ALONE = ("launch", "log", "artifact", "download")
+TOGETHER = ("idle", "ingest")
+"""Seconds of a core, which both hubs may take at the same time. The nodes of `ingest` report until the end, so it is last."""
 LIMIT = 1.10
 FEWEST_PAIRS = 15
 FILE_MB = 200
@@ -37,17 +39,15 @@ class Side:
         while self._line() != "ready":
             pass
 
-    def measure(self, name: str) -> None:
-        for what, seconds in self.ask(name).items():
-            self.taken[what].append(seconds)
-
-    def ask(self, name: str) -> dict[str, float]:
-        """Name -> seconds."""
+    def begin(self, name: str) -> None:
         assert self._process.stdin is not None
         self._process.stdin.write(f"{name}\n")
         self._process.stdin.flush()
-        answer: dict[str, float] = json.loads(self._line())
-        return answer
+
+    def finish(self, *, counts: bool) -> None:
+        for what, seconds in json.loads(self._line()).items():
+            if counts:
+                self.taken[what].append(seconds)
 
     def end(self) -> None:
         self._process.communicate()
@@ -64,7 +64,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("checkout", type=Path, help="the older one; run `make .venv/ready-dev` there first")
     parser.add_argument("--pairs", type=int, default=FEWEST_PAIRS)
-    parser.add_argument("--only", choices=MEASUREMENTS, action="append", help="may be given more than once")
+    parser.add_argument("--only", choices=(*ALONE, *TOGETHER), action="append", help="may be given more than once")
     options = parser.parse_args()
     mlflow = subprocess.run([ROOT / ".ci" / "mlflow-env"], check=True, capture_output=True, text=True).stdout.split()[-1]
     with tempfile.TemporaryDirectory(prefix="th-bench-compare-") as folder, ExitStack() as ending:
@@ -73,13 +73,24 @@ def main() -> None:
         old, new = (Side(checkout.resolve(), mlflow, file) for checkout in (options.checkout, ROOT))
         for side in (old, new):
             ending.callback(side.end)
-        for name in options.only or MEASUREMENTS:
-            for side in (old, new):
-                side.ask(name)  # what is done for the first time takes longer
-            for pair in range(options.pairs):
-                for side in (old, new) if pair % 2 else (new, old):
-                    side.measure(name)
+        for name in options.only or (*ALONE, *TOGETHER):
+            for pair in range(options.pairs + 1):
+                sides = (old, new) if pair % 2 else (new, old)
+                # What is done for the first time takes longer, so the first pair does not count.
+                measure(name, sides, counts=pair > 0)
     report(old, new, options.pairs)
+
+
+def measure(name: str, sides: tuple[Side, Side], *, counts: bool) -> None:
+    if name in TOGETHER:
+        for side in sides:
+            side.begin(name)
+        for side in sides:
+            side.finish(counts=counts)
+    else:
+        for side in sides:
+            side.begin(name)
+            side.finish(counts=counts)
 
 
 def report(old: Side, new: Side, pairs: int) -> None:

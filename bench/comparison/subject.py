@@ -13,6 +13,7 @@ import os
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from functools import partial
 from pathlib import Path
@@ -25,10 +26,12 @@ from bench.scale import enrolled
 from bench.stack import Stack, script_ready, stack
 
 QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true"}
-LAUNCHES = 3
+LEAVES_FILE = "import os; os.makedirs('outputs'); open('outputs/large.bin', 'wb').write(os.urandom(200_000_000))\n"
+FILE_BYTES = 200_000_000
+LAUNCHES, DOWNLOADS = 3, 5
 LOG_BYTES = 50_000_000
 NODES, GPUS, ROADS = 100, 8, 20
-WARM_S, INGEST_S, IDLE_S = 3.0, 10.0, 8.0
+SETTLE_S, INGEST_S, IDLE_S = 25.0, 20.0, 20.0
 
 
 class Subject:
@@ -41,7 +44,8 @@ class Subject:
         self._web = int((hub.data / "run" / "web.pid").read_text())
         self._first_line = hub.snapshot({"main.py": "print('first line', flush=True)\n"})
         self._noisy = hub.snapshot({"main.py": NOISY.format(bytes=LOG_BYTES)})
-        self._tokens = enrolled(hub, NODES)
+        self._file_url = ""
+        self._fleet: Fleet | None = None
 
     def launch(self) -> dict[str, float]:
         """From the API's answer to the script's first line in the hub's log: the median of a few."""
@@ -79,15 +83,40 @@ class Subject:
             raise RuntimeError("the hub gave other bytes than it got")
         return {"artifact up": told["up_s"], "artifact down": told["down_s"], "artifact: CPU": spent}
 
+    def download(self) -> dict[str, float]:
+        """A file that a run has left, read by a client that keeps nothing: the median of a few."""
+        if not self._file_url:
+            run = self._hub.submit(self._hub.snapshot({"main.py": LEAVES_FILE}), "main.py")
+            self._hub.wait(run)
+            self._file_url = f"{self._hub.url}/api/v1/runs/{run}/outputs/large.bin"
+        return {"download": statistics.median(self._download() for _ in range(DOWNLOADS))}
+
     def ingest(self) -> dict[str, float]:
         """Seconds of a core that the web server takes for a report of a node with 8 GPUs."""
-        return {"report: CPU": asyncio.run(self._reports())}
+        if self._fleet is None:
+            self._fleet = Fleet(self._hub)
+        told = self._fleet.told
+        before, answers = cpu_s(self._web), len(told.answer_s)
+        time.sleep(INGEST_S)
+        spent, count = cpu_s(self._web) - before, len(told.answer_s) - answers
+        if told.refused or not count:
+            raise RuntimeError(f"reports were refused or not answered: {told.refused}")
+        return {"report: CPU": spent / count}
 
     def idle(self) -> dict[str, float]:
         """Seconds of a core that the whole stack takes while nothing happens, for each second."""
         before = {pid: cpu_s(pid) for pid in self._hub.pids()}
         time.sleep(IDLE_S)
         return {"idle: CPU": sum(cpu_s(pid) - spent for pid, spent in before.items()) / IDLE_S}
+
+    def _download(self) -> float:
+        begun, count = time.monotonic(), 0
+        with self._hub.client.stream("GET", self._file_url) as answer:
+            for chunk in answer.raise_for_status().iter_raw(2**20):
+                count += len(chunk)
+        if count != FILE_BYTES:
+            raise RuntimeError(f"{count} bytes came instead of {FILE_BYTES}")
+        return time.monotonic() - begun
 
     def _launch(self) -> float:
         run = self._hub.submit(self._first_line, "main.py")
@@ -101,25 +130,29 @@ class Subject:
         self._hub.wait(run)
         return took
 
-    async def _reports(self) -> float:
-        told, now = Told(), time.monotonic()
-        nodes = [
-            Teller(name, token, GPUS, now + index * 5.0 / NODES) for index, (name, token) in enumerate(self._tokens.items())
+
+class Fleet:
+    """Nodes that report from now on, in a thread of their own. Ready when the costly first reports are over."""
+
+    def __init__(self, hub: Stack) -> None:
+        self.told = Told()
+        begun = time.monotonic()
+        self._nodes = [
+            Teller(name, token, GPUS, begun + index * 5.0 / NODES)
+            for index, (name, token) in enumerate(enrolled(hub, NODES).items())
         ]
-        place, loop = urlsplit(self._hub.url), asyncio.get_running_loop()
-        roads = [
-            await loop.create_connection(partial(Road, nodes[first::ROADS], told), place.hostname or "", place.port or 0)
-            for first in range(ROADS)
-        ]
-        await asyncio.sleep(WARM_S)
-        before, answers = cpu_s(self._web), len(told.answer_s)
-        await asyncio.sleep(INGEST_S)
-        spent, count = cpu_s(self._web) - before, len(told.answer_s) - answers
-        for transport, _ in roads:
-            transport.abort()
-        if told.refused or not count:
-            raise RuntimeError(f"reports were refused or not answered: {told.refused}")
-        return spent / count
+        self._address = urlsplit(hub.url)
+        threading.Thread(target=asyncio.run, args=(self._report(),), daemon=True).start()
+        while len(self.told.answer_s) < NODES:
+            time.sleep(0.5)
+        time.sleep(SETTLE_S)
+
+    async def _report(self) -> None:
+        loop = asyncio.get_running_loop()
+        for first in range(ROADS):
+            road = partial(Road, self._nodes[first::ROADS], self.told)
+            await loop.create_connection(road, self._address.hostname or "", self._address.port or 0)
+        await asyncio.Event().wait()
 
 
 def main() -> None:

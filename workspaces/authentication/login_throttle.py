@@ -57,6 +57,9 @@ def count_attempt(name: str, address: str, now: float | None = None) -> Attempt:
         missing = [SignInAttempts(pk=key) for key in sorted(keys) if key not in rows]
         SignInAttempts.objects.bulk_create(missing, ignore_conflicts=True)
         rows = _rows(SignInAttempts.objects.select_for_update().filter(pk__in=keys).order_by("pk"))
+        # Many attempts wait here for each other. Written in another order than they came in, they would set the clock of
+        # the installation back each time, and more of its failures would be forgiven than time has passed.
+        at = time.time() if now is None else now
         _refuse_if_early(keys, rows, at)
         counted = _binding(keys, rows, at)
         for row in (rows[key] for key in counted):
