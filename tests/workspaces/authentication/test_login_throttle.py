@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
@@ -120,7 +121,7 @@ class TestInstallation:
     def test_attempts_counted_in_another_order_than_they_came_free_no_more(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Under load attempts wait for the database's lock. Half of these came 0.9 s before they are counted."""
         looks = (1000.0 + (0.0 if number % 4 == 0 else 0.9) for number in count())
-        monkeypatch.setattr(login_throttle.time, "time", lambda: next(looks))
+        monkeypatch.setattr(time, "time", lambda: next(looks))
         counted = 0
         for number in range(200):
             with suppress(TooManyAttempts):
