@@ -129,6 +129,10 @@ class Agent:
             self._watch.poke()
 
     def _keep_house(self) -> None:
+        try:
+            cache.remove_set_aside(self.settings)
+        except OSError:
+            log.exception("Environments that are of no use any more could not be removed; the next start tries again")
         while not self._closing.wait(HOUSEKEEPING_S):
             try:
                 free = shutil.disk_usage(self.settings.folder).free
@@ -149,7 +153,7 @@ def prepare_folders(settings: NodeSettings) -> None:
     settings.snapshots.mkdir(exist_ok=True)
     wrapping.prepare(settings)
     account.end_abandoned(str(settings.environments))
-    cache.discard_untrusted(settings)
+    cache.set_untrusted_aside(settings)
 
 
 def _ended(folder: RunDir) -> bool:

@@ -7,6 +7,7 @@ import functools
 import hashlib
 import logging
 import os
+import secrets
 import threading
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from trainhub_node.untrusted import removal
 
 log = logging.getLogger(__name__)
 BLOCK = 1024 * 1024
+SET_ASIDE = ".set-aside"
+"""Ending of what is no environment any more and waits to be removed."""
 
 
 class Snapshots:
@@ -90,19 +93,20 @@ def _environments(settings: NodeSettings) -> list[tuple[float, int, Path]]:
     found = []
     for marker in settings.environments.glob(f"*/{environments.MARKER}"):
         if not environments.belongs_to_agent(str(marker.parent)):
-            continue  # being built, by an account that may put anything there; or see `discard_untrusted`
+            continue  # being built, by an account that may put anything there; or see `set_untrusted_aside`
         facts = marker.lstat()
         found.append((facts.st_mtime, _size(marker.parent, facts.st_ino), marker.parent))
     return found
 
 
-def discard_untrusted(settings: NodeSettings) -> list[Path]:
-    """Throws away environments that another account could have changed, and what a build that died has left behind.
+def set_untrusted_aside(settings: NodeSettings) -> list[Path]:
+    """Takes environments that another account could have changed, and what a build that died has left behind, from their places.
 
     Earlier versions gave environments to the account of the runs. One that a run still uses stays for that run; other
-    runs get one of their own, see `environments.folder_of`. Returns what is gone.
+    runs get one of their own, see `environments.folder_of`. Returns what was there. `remove_set_aside` removes it later:
+    some gigabytes would keep the agent from reporting for so long that the hub takes its node for lost, with all its runs.
     """
-    gone = []
+    taken = []
     for path in sorted(settings.environments.iterdir()):
         left_over = path.suffix in environments.SUFFIXES
         if not left_over and (path.suffix or environments.belongs_to_agent(str(path))):
@@ -114,14 +118,20 @@ def discard_untrusted(settings: NodeSettings) -> list[Path]:
             )
             continue
         try:
-            removal.remove(str(path))
+            path.rename(f"{path}.{secrets.token_hex(8)}{SET_ASIDE}")
         finally:
             os.close(lock)
-        gone.append(path)
+        taken.append(path)
         if not left_over:
             log.warning("Discarded the environment %s: it belonged to another account, so that runs could change it. "
                         "It is built again, as this account's, when a run needs it", path)
-    return gone
+    return taken
+
+
+def remove_set_aside(settings: NodeSettings) -> None:
+    """Raises OSError."""
+    for path in settings.environments.glob(f"*{SET_ASIDE}"):
+        removal.remove(str(path))
 
 
 @functools.lru_cache
