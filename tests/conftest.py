@@ -24,8 +24,10 @@ CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What takes longest first, so that no process waits for it in the end. Browser tests last: Playwright's loop stays in
-    its thread, where async tests want their own."""
-    items.sort(key=lambda item: (_has("browser", item), not _has("hosts", item), not _has("slow", item)))
+    its thread, where async tests want their own and Django allows no queries. A file stays together, as whole files are
+    given to processes."""
+    with_browser = {item.path for item in items if _has("browser", item)}
+    items.sort(key=lambda item: (item.path in with_browser, not _has("hosts", item), not _has("slow", item)))
     if os.environ.get("TRAINHUB_TEST_DATABASE_URL"):
         # Another database concerns those alone that use one.
         others = [item for item in items if not _uses_database(item)]
