@@ -25,6 +25,7 @@ from clusters import familiar, gpu_rows, hearing, rounds, signs, wheel  # noqa: 
 from clusters.consumers import routes as cluster_sockets  # noqa: E402
 from clusters.telemetry import storing  # noqa: E402
 from jobs import holdings  # noqa: E402
+from jobs.bytes import report as node_report  # noqa: E402
 from jobs.bytes import routes as job_bytes  # noqa: E402
 from jobs.bytes.methods import allowed  # noqa: E402
 from jobs.consumers import routes as job_sockets  # noqa: E402
@@ -73,8 +74,8 @@ async def token_refused(_: Request, error: Exception) -> Response:
 
 
 doors = [
-    *mlflow_hot, Route("/healthz", healthz), Mount("/static", HubStatic()), *mlflow_registry, *artifacts, *curve_files,
-    *job_bytes, *model_bytes, *mlflow_tracking,
+    node_report, *mlflow_hot, Route("/healthz", healthz), Mount("/static", HubStatic()), *mlflow_registry, *artifacts,
+    *curve_files, *job_bytes, *model_bytes, *mlflow_tracking,
 ]
 
 
