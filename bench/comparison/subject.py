@@ -26,7 +26,7 @@ from bench.scale import enrolled
 from bench.stack import Stack, script_ready, stack
 
 QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true"}
-LEAVES_FILE = "import os; os.makedirs('outputs'); open('outputs/large.bin', 'wb').write(os.urandom(200_000_000))\n"
+LEAVES_FILE = "import os; os.makedirs('outputs', exist_ok=True); open('outputs/large.bin', 'wb').write(os.urandom(200_000_000))\n"
 FILE_BYTES = 200_000_000
 LAUNCHES, DOWNLOADS = 3, 5
 LOG_BYTES = 50_000_000
@@ -87,7 +87,8 @@ class Subject:
         """A file that a run has left, read by a client that keeps nothing: the median of a few."""
         if not self._file_url:
             run = self._hub.submit(self._hub.snapshot({"main.py": LEAVES_FILE}), "main.py")
-            self._hub.wait(run)
+            if self._hub.wait(run)["state"] != "Completed":
+                raise RuntimeError(f"the run that leaves the file failed: {self._hub.api('GET', f'/runs/{run}/')}")
             self._file_url = f"{self._hub.url}/api/v1/runs/{run}/outputs/large.bin"
         return {"download": statistics.median(self._download() for _ in range(DOWNLOADS))}
 
