@@ -22,7 +22,7 @@ ALONE = ("launch", "log", "artifact", "download")
 TOGETHER = ("idle", "ingest")
 """Seconds of a core, which both hubs may take at the same time. The nodes of `ingest` report until the end, so it is last."""
 LIMIT = 1.10
-FEWEST_PAIRS = 15
+DEFAULT_PAIRS = 15
 FILE_MB = 200
 
 
@@ -30,7 +30,7 @@ class Side:
     """One of the two checkouts, with its hub running."""
 
     def __init__(self, checkout: Path, mlflow_python: str, file: Path) -> None:
-        self.taken: defaultdict[str, list[float]] = defaultdict(list)
+        self.seconds: defaultdict[str, list[float]] = defaultdict(list)
         python = checkout / ".venv" / "bin" / "python"
         # Given as text, so that its imports come from the current folder, the checkout, and not from beside this file.
         program = Path(__file__).with_name("subject.py").read_text()
@@ -47,7 +47,7 @@ class Side:
     def finish(self, *, counts: bool) -> None:
         for what, seconds in json.loads(self._line()).items():
             if counts:
-                self.taken[what].append(seconds)
+                self.seconds[what].append(seconds)
 
     def end(self) -> None:
         self._process.communicate()
@@ -63,7 +63,7 @@ class Side:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("checkout", type=Path, help="the older one; run `make .venv/ready-dev` there first")
-    parser.add_argument("--pairs", type=int, default=FEWEST_PAIRS)
+    parser.add_argument("--pairs", type=int, default=DEFAULT_PAIRS)
     parser.add_argument("--only", choices=(*ALONE, *TOGETHER), action="append", help="may be given more than once")
     options = parser.parse_args()
     mlflow = subprocess.run([ROOT / ".ci" / "mlflow-env"], check=True, capture_output=True, text=True).stdout.split()[-1]
@@ -96,10 +96,10 @@ def measure(name: str, sides: tuple[Side, Side], *, counts: bool) -> None:
 def report(old: Side, new: Side, pairs: int) -> None:
     print(f"new / old of {pairs} pairs, each time in another order:")
     slower = []
-    for what, before in old.taken.items():
-        found = ratio(before, new.taken[what])
-        print(f"{what:<16} {found}")
-        if found.high >= LIMIT:
+    for what, before in old.seconds.items():
+        change = ratio(before, new.seconds[what])
+        print(f"{what:<16} {change}")
+        if change.high >= LIMIT:
             slower.append(what)
     if slower:
         sys.exit(f"not shown to be below {LIMIT:.2f}: {', '.join(slower)}")

@@ -61,15 +61,15 @@ class Subject:
             if time.monotonic() > deadline:
                 raise RuntimeError(f"logs not whole after 120 s: {self._hub.api('GET', f'/runs/{run}/')}")
             time.sleep(0.002)
-        ended = begun = time.time()
+        ended = started = time.time()
         self._hub.wait(run)
         for rank, log in enumerate(logs):
             address = f"{self._hub.url}/api/v1/runs/{run}/outputs/rank_{rank}.txt"
             began_at, digest = self._hub.client.get(address).raise_for_status().text.split()
-            begun = min(begun, float(began_at))
+            started = min(started, float(began_at))
             if hashlib.sha256(log.read_bytes()).hexdigest() != digest:
                 raise RuntimeError(f"rank {rank}: the hub's log differs from what was written")
-        return {"100 MB of log": ended - begun}
+        return {"100 MB of log": ended - started}
 
     def artifact(self) -> dict[str, float]:
         """A file up and down by MLflow's own client, and the seconds of a core that the web server takes for both."""
@@ -78,10 +78,11 @@ class Subject:
         before = cpu_s(self._web)
         done = subprocess.run(argv, env=env, capture_output=True, text=True, check=True)
         spent = cpu_s(self._web) - before
-        told = json.loads(done.stdout.splitlines()[-1])
-        if not told["same"]:
+        result = json.loads(done.stdout.splitlines()[-1])
+        if not result["same"]:
             raise RuntimeError("the hub gave other bytes than it got")
-        return {"artifact up": told["up_s"], "artifact down": told["down_s"], "artifact: CPU": spent}
+        # The client writes what it fetches to the disk, so its time says more of the disk: `download` measures the hub.
+        return {"artifact up": result["up_s"], "artifact: CPU": spent}
 
     def download(self) -> dict[str, float]:
         """A file that a run has left, read by a client that keeps nothing: the median of a few."""
@@ -96,12 +97,12 @@ class Subject:
         """Seconds of a core that the web server takes for a report of a node with 8 GPUs."""
         if self._fleet is None:
             self._fleet = Fleet(self._hub)
-        told = self._fleet.told
-        before, answers = cpu_s(self._web), len(told.answer_s)
+        results = self._fleet.results
+        before, answers = cpu_s(self._web), len(results.answer_s)
         time.sleep(INGEST_S)
-        spent, count = cpu_s(self._web) - before, len(told.answer_s) - answers
-        if told.refused or not count:
-            raise RuntimeError(f"reports were refused or not answered: {told.refused}")
+        spent, count = cpu_s(self._web) - before, len(results.answer_s) - answers
+        if results.refused or not count:
+            raise RuntimeError(f"reports were refused or not answered: {results.refused}")
         return {"report: CPU": spent / count}
 
     def idle(self) -> dict[str, float]:
@@ -111,23 +112,23 @@ class Subject:
         return {"idle: CPU": sum(cpu_s(pid) - spent for pid, spent in before.items()) / IDLE_S}
 
     def _download(self) -> float:
-        begun, count = time.monotonic(), 0
+        started, count = time.monotonic(), 0
         with self._hub.client.stream("GET", self._file_url) as answer:
             for chunk in answer.raise_for_status().iter_raw(2**20):
                 count += len(chunk)
         if count != FILE_BYTES:
             raise RuntimeError(f"{count} bytes came instead of {FILE_BYTES}")
-        return time.monotonic() - begun
+        return time.monotonic() - started
 
     def _launch(self) -> float:
         run = self._hub.submit(self._first_line, "main.py")
-        begun = time.monotonic()
+        started = time.monotonic()
         log = self._hub.log_file(run)
         while not script_ready(log):
-            if time.monotonic() - begun > 30:
+            if time.monotonic() - started > 30:
                 raise RuntimeError(f"no log after 30 s: {self._hub.api('GET', f'/runs/{run}/')}")
             time.sleep(0.001)
-        took = time.monotonic() - begun
+        took = time.monotonic() - started
         self._hub.wait(run)
         return took
 
@@ -136,22 +137,22 @@ class Fleet:
     """Nodes that report from now on, in a thread of their own. Ready when the costly first reports are over."""
 
     def __init__(self, hub: Stack) -> None:
-        self.told = Told()
-        begun = time.monotonic()
+        self.results = Told()
+        started = time.monotonic()
         self._nodes = [
-            Teller(name, token, GPUS, begun + index * 5.0 / NODES)
+            Teller(name, token, GPUS, started + index * 5.0 / NODES)
             for index, (name, token) in enumerate(enrolled(hub, NODES).items())
         ]
         self._address = urlsplit(hub.url)
         threading.Thread(target=asyncio.run, args=(self._report(),), daemon=True).start()
-        while len(self.told.answer_s) < NODES:
+        while len(self.results.answer_s) < NODES:
             time.sleep(0.5)
         time.sleep(SETTLE_S)
 
     async def _report(self) -> None:
         loop = asyncio.get_running_loop()
         for first in range(ROADS):
-            road = partial(Road, self._nodes[first::ROADS], self.told)
+            road = partial(Road, self._nodes[first::ROADS], self.results)
             await loop.create_connection(road, self._address.hostname or "", self._address.port or 0)
         await asyncio.Event().wait()
 
