@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.bytes.doors import in_thread
 from jobs.models import Attempt, Run
 from jobs.tokens import PREFIX as JOB_PREFIX
 from live.origins import header
 from workspaces import tokens
+from workspaces.http.threads import in_thread
 from workspaces.models import User, Workspace
 from workspaces.scopes import bearer, principal_of_scope, require_scope
 from workspaces.states import Role, TokenScope

@@ -25,8 +25,8 @@ from clusters import familiar, gpu_rows, hearing, rounds, signs, wheel  # noqa: 
 from clusters.consumers import routes as cluster_sockets  # noqa: E402
 from clusters.telemetry import storing  # noqa: E402
 from jobs import holdings  # noqa: E402
-from jobs.bytes import report as node_report  # noqa: E402
-from jobs.bytes import routes as job_bytes  # noqa: E402
+from jobs.byte_routes import report as node_report  # noqa: E402
+from jobs.byte_routes import routes as job_bytes  # noqa: E402
 from jobs.bytes.methods import allowed  # noqa: E402
 from jobs.consumers import routes as job_sockets  # noqa: E402
 from live.middleware import stack  # noqa: E402
@@ -43,6 +43,7 @@ from trainhub.serving.hosts import HostCheck  # noqa: E402
 from trainhub.static_files import HubStatic  # noqa: E402
 from trainhub.web.browser_address import BrowserAddress  # noqa: E402
 from trainhub.web.headers import AnswerHeaders  # noqa: E402
+from workspaces.http.problems import problem_response  # noqa: E402
 from workspaces.scopes import principal_of_scope  # noqa: E402
 from workspaces.tokens import TokenRefused  # noqa: E402
 
@@ -53,27 +54,25 @@ async def healthz(_: Request) -> Response:
     return JSONResponse({"status": "ok"})
 
 
-async def refused(request: Request, error: Exception) -> Response:
+async def http_problem(request: Request, error: Exception) -> Response:
     """What the routes here refuse by themselves, such as a wrong method, is a problem like everywhere in the API."""
     error = cast("HTTPException", error)
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        error.headers = {"Allow": ", ".join(allowed(doors, request.scope))}
+        error.headers = {"Allow": ", ".join(allowed(raw_routes, request.scope))}
         if request.method == "OPTIONS":
             return Response(status_code=HTTPStatus.NO_CONTENT, headers=error.headers)
-    body = {"type": "about:blank", "title": error.detail, "status": error.status_code, "detail": f"{error.detail}."}
-    return JSONResponse(body, error.status_code, headers=error.headers, media_type="application/problem+json")
+    return problem_response(error.status_code, error.detail, f"{error.detail}.", headers=error.headers)
 
 
-async def token_refused(_: Request, error: Exception) -> Response:
+async def token_problem(_: Request, error: Exception) -> Response:
     """A token that has expired, or that may only read, is refused in the same words by every raw route."""
     error = cast("TokenRefused", error)
     title = HTTPStatus(error.status).phrase
-    body = {"type": "about:blank", "title": title, "status": error.status, "detail": error.message}
     headers = {"WWW-Authenticate": "Bearer"} if error.status == HTTPStatus.UNAUTHORIZED else None
-    return JSONResponse(body, error.status, headers=headers, media_type="application/problem+json")
+    return problem_response(error.status, title, error.message, headers=headers)
 
 
-doors = [
+raw_routes = [
     node_report, *mlflow_hot, Route("/healthz", healthz), Mount("/static", HubStatic()), *mlflow_registry, *artifacts,
     *curve_files, *job_bytes, *model_bytes, *mlflow_tracking,
 ]
@@ -90,7 +89,7 @@ async def lifespan(app: object) -> AsyncIterator[None]:
             yield
 
 
-front = Starlette(routes=doors, lifespan=lifespan, exception_handlers={HTTPException: refused, TokenRefused: token_refused})
+front = Starlette(routes=raw_routes, lifespan=lifespan, exception_handlers={HTTPException: http_problem, TokenRefused: token_problem})
 front.router.redirect_slashes = False
 front.router.default = BrowserAddress(LargeBodies(cast("ASGIApp", django_application)))
 sockets = cast("ASGIApp", stack([*job_sockets, *cluster_sockets], principal_of_scope))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.conf import settings
-from starlette.responses import JSONResponse
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from live.origins import header
+from workspaces.http.problems import problem_response
 from workspaces.scopes import principal_of_scope
 
 ANYBODYS_BYTES = 1024 * 1024
@@ -56,7 +55,6 @@ def _counted(receive: Receive, most: int) -> Receive:
     return counted
 
 
-def _problem(status: int, title: str, detail: str) -> JSONResponse:
-    body: dict[str, Any] = {"type": "about:blank", "title": title, "status": status, "detail": detail}
+def _problem(status: int, title: str, detail: str) -> Response:
     # The rest of the body is not read, so the connection cannot be used again.
-    return JSONResponse(body, status, media_type="application/problem+json", headers={"Connection": "close"})
+    return problem_response(status, title, detail, headers={"Connection": "close"})

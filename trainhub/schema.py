@@ -14,7 +14,7 @@ from typing import Any
 
 from starlette.routing import Route
 
-from jobs.bytes import routes as job_bytes
+from jobs.byte_routes import routes as job_bytes
 from registry.bytes.routes import routes as model_bytes
 from tracking.curves.download import routes as curve_files
 from workspaces.api.problems import CONTENT_TYPE

@@ -12,11 +12,14 @@ from starlette.responses import Response
 
 from clusters.models import Node
 from jobs import logstore, outputs
-from jobs.bytes import doors
-from jobs.bytes.doors import Problem, door, not_found
 from jobs.models import Artifact, AttemptNode, Run, Snapshot
+from jobs.node_api.auth import require_node_or_person
 from workspaces import blobs
 from workspaces.access import Principal
+from workspaces.http.auth import require_person
+from workspaces.http.problems import Problem, not_found, problem_responses
+from workspaces.http.requests import query_integer
+from workspaces.http.threads import in_thread
 from workspaces.stored_files.responses import PRIVATE, StoredFileResponse
 
 MAX_RANGE_BYTES = 8 * 1024 * 1024
@@ -46,29 +49,29 @@ class LogPiece(NamedTuple):
     attempt: int
 
 
-@door
+@problem_responses
 async def snapshot(request: Request) -> Response:
     """The frozen source as a zip, with Range."""
-    who = await doors.node_or_principal(request)
+    who = await require_node_or_person(request)
     sha256 = request.path_params["sha256"]
-    if not await doors.in_thread(_may_fetch, who, sha256):
+    if not await in_thread(_may_fetch, who, sha256):
         raise not_found("No such snapshot.")
     return StoredFileResponse(
         blobs.path(sha256), sha256=sha256, media_type="application/zip", filename=f"{sha256[:12]}.zip", headers=SAFE
     )
 
 
-@door
+@problem_responses
 async def log(request: Request) -> Response:
     """Raw bytes from `offset`; with `download=1` the whole file as an attachment."""
-    who = await doors.person(request)
+    who = await require_person(request)
     run, name = request.path_params["run"], request.path_params["name"]
-    attempt = doors.integer(request, "attempt", 0, most=2**31)
+    attempt = query_integer(request, "attempt", 0, maximum=2**31)
     if request.query_params.get("download") == "1":
-        return await doors.in_thread(_log_file, who, run, attempt, name)
-    offset = doors.integer(request, "offset", 0)
-    limit = min(doors.integer(request, "limit", DEFAULT_RANGE_BYTES), MAX_RANGE_BYTES)
-    piece = await doors.in_thread(_read_log, who, Wanted(run, attempt, name, offset, limit))
+        return await in_thread(_log_file, who, run, attempt, name)
+    offset = query_integer(request, "offset", 0)
+    limit = min(query_integer(request, "limit", DEFAULT_RANGE_BYTES), MAX_RANGE_BYTES)
+    piece = await in_thread(_read_log, who, Wanted(run, attempt, name, offset, limit))
     headers = {
         "X-Log-Size": str(piece.size), "X-Log-Complete": "true" if piece.complete else "false",
         "X-Log-Attempt": str(piece.attempt), **SAFE,
@@ -76,12 +79,12 @@ async def log(request: Request) -> Response:
     return Response(piece.data, media_type="text/plain; charset=utf-8", headers=headers)
 
 
-@door
+@problem_responses
 async def output(request: Request) -> Response:
     """One file that the run left, with Range."""
-    who = await doors.person(request)
-    attempt = doors.integer(request, "attempt", 0, most=2**31)
-    found = await doors.in_thread(_artifact, who, request.path_params["run"], attempt, request.path_params["path"])
+    who = await require_person(request)
+    attempt = query_integer(request, "attempt", 0, maximum=2**31)
+    found = await in_thread(_artifact, who, request.path_params["run"], attempt, request.path_params["path"])
     name = PurePosixPath(found.path).name
     return StoredFileResponse(
         blobs.path(found.sha256), sha256=found.sha256, filename=name, modified_at=found.created_at, headers=SAFE

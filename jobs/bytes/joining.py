@@ -11,28 +11,29 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from clusters import joining
 from clusters.enrolment import EnrolmentError
 from clusters.wheel import wheel as package
-from jobs.bytes import doors
-from jobs.bytes.doors import Problem, WrongField, door, not_found
 from workspaces.authentication import login_throttle
 from workspaces.authentication.delays import TooManyAttempts
+from workspaces.http.problems import FieldProblem, Problem, not_found, problem_responses
+from workspaces.http.requests import read_body
+from workspaces.http.threads import in_thread
 
 MAX_BYTES = 16 * 1024
 GUESSER = "a machine that joins"
 
 
-@door
+@problem_responses
 async def ca(_: Request) -> Response:
     """The hub's own authority in PEM. Whoever fetches it compares its fingerprint with that in the join token."""
-    pem = await doors.in_thread(joining.ca_pem)
+    pem = await in_thread(joining.ca_pem)
     if not pem:
         raise not_found("This hub has no authority of its own: trust its certificate as any other.")
     return Response(pem, media_type="application/x-pem-file", headers={"X-Content-Type-Options": "nosniff"})
 
 
-@door
+@problem_responses
 async def wheel(request: Request) -> Response:
     """The package that a node installs. pip wants to see its name in the address."""
-    found = await doors.in_thread(package)
+    found = await in_thread(package)
     asked = request.path_params.get("name")
     if found is None:
         raise not_found("This hub has no package for nodes; the hub's log says why it could not be built.")
@@ -41,16 +42,16 @@ async def wheel(request: Request) -> Response:
     return FileResponse(found, media_type="application/octet-stream", filename=found.name)
 
 
-@door
+@problem_responses
 async def enrol(request: Request) -> Response:
     address = request.client.host if request.client else ""
     asked = await _asked(request)
-    return JSONResponse(await doors.in_thread(_enrol, asked, address))
+    return JSONResponse(await in_thread(_enrol, asked, address))
 
 
 async def _asked(request: Request) -> dict[str, Any]:
     try:
-        asked = json.loads(await doors.body(request, MAX_BYTES))
+        asked = json.loads(await read_body(request, MAX_BYTES))
     except ValueError as error:
         raise Problem(400, "Not JSON", "Send JSON with token, name, hostname and replace.") from error
     if not isinstance(asked, dict):
@@ -59,7 +60,7 @@ async def _asked(request: Request) -> dict[str, Any]:
         value = asked.setdefault(field, kind())
         if not isinstance(value, kind) or (isinstance(value, str) and (len(value) > most or "\x00" in value)):
             shape = "true or false" if kind is bool else f"a string of at most {most} characters"
-            raise WrongField(400, "Bad request", field, f"must be {shape}")
+            raise FieldProblem(400, "Bad request", field, f"must be {shape}")
     return asked
 
 
@@ -68,13 +69,13 @@ def _enrol(asked: dict[str, Any], address: str) -> dict[str, str]:
     try:
         joined = joining.join(asked["token"], asked["name"], asked["hostname"], replace=asked["replace"], address=address)
     except joining.TokenUnknown as error:
-        raise WrongField(410, "Gone", error.field, error.message) from error
+        raise FieldProblem(410, "Gone", error.field, error.message) from error
     except joining.TokenSpent as error:
-        raise WrongField(410, "Gone", error.field, error.message) from error
+        raise FieldProblem(410, "Gone", error.field, error.message) from error
     except joining.NameTaken as error:
-        raise WrongField(409, "Conflict", error.field, error.message) from error
+        raise FieldProblem(409, "Conflict", error.field, error.message) from error
     except EnrolmentError as error:
-        raise WrongField(400, "Bad request", error.field, error.message) from error
+        raise FieldProblem(400, "Bad request", error.field, error.message) from error
     return {
         "token": joined.token, "name": joined.node.name, "cluster": joined.node.cluster.name, "ca": joining.ca_pem(),
     }

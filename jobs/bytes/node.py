@@ -18,10 +18,13 @@ from clusters import brokers, hearing, waking
 from clusters.brokers.errors import BrokerAway
 from clusters.models import Node
 from jobs import answering, claims, reports
-from jobs.bytes import decoding, doors
-from jobs.bytes.doors import Problem, door
+from jobs.bytes import decoding
+from jobs.node_api.auth import require_node
 from trainhub_launch.errors import WireError
 from trainhub_launch.report import Ack, Report
+from workspaces.http.problems import Problem, problem_responses
+from workspaces.http.requests import hub_url, read_body
+from workspaces.http.threads import in_thread, in_turn, waiting_in_turn
 
 MAX_CLAIM_BYTES = 64 * 1024
 CAPABILITIES = "X-TrainHub-Capabilities"
@@ -39,13 +42,13 @@ _under_way: Counter[int] = Counter()
 """Node -> how many of its reports are under way."""
 
 
-@door
+@problem_responses
 async def config(request: Request) -> Response:
     """How to listen for wake-ups. Asking lets the node in at the broker; what it held before ends."""
-    node = await doors.node(request)
+    node = await require_node(request)
     capabilities = request.headers.get(CAPABILITIES, "").split()
     try:
-        line = await doors.in_thread(brokers.line_of, node, request.url.hostname or "", capabilities)
+        line = await in_thread(brokers.line_of, node, request.url.hostname or "", capabilities)
     except BrokerAway as error:
         raise Problem(503, "Not yet", f"The broker does not answer: {error}", Retry_After="2") from error
     return JSONResponse(
@@ -58,10 +61,10 @@ async def config(request: Request) -> Response:
     )
 
 
-@door
+@problem_responses
 async def claim(request: Request) -> Response:
-    node = await doors.node(request)
-    data = await doors.body(request, MAX_CLAIM_BYTES)
+    node = await require_node(request)
+    data = await read_body(request, MAX_CLAIM_BYTES)
     try:
         asked = json.loads(data)
         run, attempt, nonce = str(asked["run"]), int(asked["attempt"]), str(asked["nonce"])
@@ -69,7 +72,7 @@ async def claim(request: Request) -> Response:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Problem(400, "Not a claim", "Send JSON with run, attempt, nonce and ports.") from error
     try:
-        order = await doors.in_turn(claims.claim, node, run, attempt, nonce, ports, doors.hub_url(request))
+        order = await in_turn(claims.claim, node, run, attempt, nonce, ports, hub_url(request))
     except claims.Later as wait:
         raise Problem(503, "Not yet", str(wait), Retry_After="1") from wait
     except claims.Refused as refusal:
@@ -77,14 +80,14 @@ async def claim(request: Request) -> Response:
     return JSONResponse(order.to_json())
 
 
-@door
+@problem_responses
 async def report(request: Request) -> Response:
-    node = await doors.node(request)
+    node = await require_node(request)
     try:
         with _one_of_few(node):
-            data = await doors.body(request, settings.MAX_REPORT_BYTES)
+            data = await read_body(request, settings.MAX_REPORT_BYTES)
             with hearing.talking(node):
-                answer = await _answer(node, data, doors.waiting_in_turn())
+                answer = await _answer(node, data, waiting_in_turn())
     except WireError as error:
         raise Problem(400, "Not a report", str(error)[:MAX_REFUSAL]) from error
     return Response(answer, media_type="application/msgpack")
@@ -107,11 +110,11 @@ def _one_of_few(node: Node) -> Iterator[None]:
 
 async def _answer(node: Node, data: bytes, waiting: int) -> bytes:
     if len(data) > LIGHT_BYTES:
-        return await doors.in_turn(_decode_and_ingest, node, data, waiting)
+        return await in_turn(_decode_and_ingest, node, data, waiting)
     told = _decode(data)
     ack = reports.ingest_numbers(node, told)
     if ack is None:
-        return await doors.in_turn(_ingest, node, told, waiting)
+        return await in_turn(_ingest, node, told, waiting)
     return _encode(node, told, ack, waiting)
 
 

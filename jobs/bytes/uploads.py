@@ -16,12 +16,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from clusters.models import Node
-from jobs.bytes import doors
-from jobs.bytes.doors import Problem, door
 from jobs.models import Snapshot
+from jobs.node_api.auth import require_node_or_person
 from jobs.node_outputs import senders
 from workspaces import blobs
 from workspaces.access import Principal
+from workspaces.http.problems import Problem, problem_responses
+from workspaces.http.requests import read_body
+from workspaces.http.threads import in_thread
 from workspaces.states import Role
 from workspaces.stored_files import resumable
 
@@ -38,29 +40,29 @@ class Piece(NamedTuple):
     total: int
 
 
-@door
+@problem_responses
 async def progress(request: Request) -> Response:
     """HEAD: how much of the file is here."""
     who, sha256 = await _asked(request)
-    return Response(headers=await doors.in_thread(_progress, who, sha256))
+    return Response(headers=await in_thread(_progress, who, sha256))
 
 
-@door
+@problem_responses
 async def put(request: Request) -> Response:
     """PUT: one piece at the offset that HEAD names. 422 where the whole has another SHA-256; then it begins anew."""
     who, sha256 = await _asked(request)
     if isinstance(who, Principal) and not who.may(Role.CONTRIBUTOR):
         raise Problem(403, "Not allowed", "Uploading needs the role contributor.")
     piece = _piece(request)
-    before = await doors.in_thread(_progress, who, sha256)
+    before = await in_thread(_progress, who, sha256)
     if before["Upload-Complete"] == "true":
         return Response(headers=before)
     if int(before["Upload-Offset"]) != piece.start:
         raise _wrong_offset(before)
-    data = await doors.body(request, MAX_PIECE_BYTES)
+    data = await read_body(request, MAX_PIECE_BYTES)
     if len(data) != piece.length:
         raise Problem(400, "Bad request", f"Content-Range promises {piece.length} bytes, and {len(data)} came.")
-    return Response(headers=await doors.in_thread(_write, who, sha256, piece, data))
+    return Response(headers=await in_thread(_write, who, sha256, piece, data))
 
 
 def sweep(now: float | None = None) -> int:
@@ -71,7 +73,7 @@ def sweep(now: float | None = None) -> int:
 
 
 async def _asked(request: Request) -> tuple[Node | Principal, str]:
-    who = await doors.node_or_principal(request)
+    who = await require_node_or_person(request)
     sha256 = request.path_params["sha256"]
     if not blobs.SHA256.match(sha256):
         raise Problem(400, "Bad request", "The address ends with the file's SHA-256 in 64 lower-case hexadecimal digits.")

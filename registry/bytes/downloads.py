@@ -8,7 +8,6 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jobs.bytes.doors import Problem, door, in_thread, not_found, unauthorized
 from registry.bytes.sending import SCAN, certificate_file, model_file
 from registry.certificates import keys
 from registry.certificates.issuing import documents
@@ -21,19 +20,21 @@ from registry.verifying.trainhub_verify import CERTIFICATE, SIGNATURE
 from tracking.artifacts.sending import HEADERS
 from tracking.callers import Caller, caller_of
 from workspaces import blobs, zipstream
+from workspaces.http.problems import Problem, not_found, problem_responses, unauthorized
+from workspaces.http.threads import in_thread
 
 NOT_THERE = "There is no such model, version or file, or none that you may see."
 UNPINNED = "KNOWN_KEYS: tuple[str, ...] = ()\n"
 
 
-@door
+@problem_responses
 async def file(request: Request) -> Response:
     """One file of a version; `version` in the address is a number or an alias."""
     who = await _caller(request)
     return model_file(await in_thread(_file, who, request.path_params))
 
 
-@door
+@problem_responses
 async def whole(request: Request) -> Response:
     """All files of a version and its certificate as one zip, with Range; `version` is a number or an alias."""
     who = await _caller(request)
@@ -42,19 +43,19 @@ async def whole(request: Request) -> Response:
     return await zipstream.response(request, entries, filename, headers={**HEADERS, SCAN: verdict(version)})
 
 
-@door
+@problem_responses
 async def certificate(request: Request) -> Response:
     """The version's birth certificate: canonical JSON, the bytes that are signed."""
     return await _document(request, CERTIFICATE)
 
 
-@door
+@problem_responses
 async def signature(request: Request) -> Response:
     """The certificate's signature, with the public key that made it."""
     return await _document(request, SIGNATURE)
 
 
-@door
+@problem_responses
 async def verifier(request: Request) -> Response:
     """A Python script that verifies downloaded models without a network; it trusts the keys of this TrainHub."""
     await _caller(request)

@@ -10,7 +10,6 @@ from django.conf import settings
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from jobs.bytes.doors import Problem, WrongField, door, in_thread, unauthorized
 from registry.api.serializers import VersionSerializer
 from registry.bytes.forms import FilesForm
 from registry.changing import checked_description
@@ -20,10 +19,12 @@ from registry.registering import UPLOAD, Origin, Words, add_version, check_name
 from tracking.artifacts.receiving import check_size, pour
 from tracking.callers import Caller, caller_of
 from tracking.mlflow.errors import MlflowError
+from workspaces.http.problems import FieldProblem, Problem, problem_responses, unauthorized
+from workspaces.http.threads import in_thread
 from workspaces.states import Role
 
 
-@door
+@problem_responses
 async def take(request: Request) -> Response:
     """POST: a form (multipart/form-data) of any number of parts `files`, whose names may have folders, and a `description`;
     they become the next version of the model, made too if new. Cut off or refused, nothing of it is kept."""
@@ -33,7 +34,7 @@ async def take(request: Request) -> Response:
         check_size(request, settings.MAX_UPLOAD_BYTES)
         version = await _taken(request, who, name)
     except RegistryError as error:
-        raise WrongField(400, "Bad request", error.field, error.message) from error
+        raise FieldProblem(400, "Bad request", error.field, error.message) from error
     except MlflowError as error:
         raise Problem(error.status, "Not taken", error.message) from error
     address = f"/models/{quote(name)}/versions/{version.number}/"

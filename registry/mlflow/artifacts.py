@@ -8,7 +8,6 @@ from urllib.parse import unquote
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jobs.bytes.doors import in_thread
 from registry.bytes.sending import certificate_file, model_file
 from registry.certificates.issuing import documents
 from registry.lookup import version_of
@@ -20,6 +19,7 @@ from tracking.callers import Caller
 from tracking.mlflow.doors import Asked, caller, door
 from tracking.mlflow.errors import INVALID, MISSING, MlflowError
 from workspaces import blobs
+from workspaces.http.threads import in_thread
 
 ROOT = "models/"
 Told = dict[str, Any]

@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 
 from clusters import enrolment
 from clusters.models import Node
-from jobs.bytes import routes
+from jobs.byte_routes import routes
 from jobs.models import Run
 from tests.jobs.builders import Played, launched, node
 from tests.people import make_contributor, make_person, make_stranger, make_workspace, principal_of, token_of

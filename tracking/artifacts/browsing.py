@@ -13,8 +13,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from jobs.bytes import doors
-from jobs.bytes.doors import Handler, Problem, in_thread
 from tracking.artifacts import paths, places
 from tracking.artifacts.places import Place, Row, RunFiles
 from tracking.artifacts.previews import isolation
@@ -24,6 +22,9 @@ from tracking.callers import Caller
 from tracking.mlflow.doors import caller
 from tracking.mlflow.errors import MISSING, MlflowError
 from workspaces import blobs, zipstream
+from workspaces.http.problems import Handler, Problem
+from workspaces.http.requests import query_integer
+from workspaces.http.threads import in_thread
 from workspaces.zipstream import Entry
 
 MOST_CHOSEN = 5000
@@ -106,7 +107,7 @@ async def _row(request: Request) -> Row:
 
 
 def _attempt(request: Request) -> int:
-    return doors.integer(request, "attempt", 0, most=2**31)
+    return query_integer(request, "attempt", 0, maximum=2**31)
 
 
 def _found(who: Caller, address: paths.Address, attempt: int) -> Row:

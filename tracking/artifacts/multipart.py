@@ -13,12 +13,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from jobs.bytes.doors import hub_url, in_thread
 from tracking.artifacts import paths, places, receiving, uploads
 from tracking.artifacts.receiving import guarded
 from tracking.callers import Caller
 from tracking.mlflow.doors import Asked, answer, body, call, caller, door
 from tracking.mlflow.errors import INVALID, MISSING, MlflowError
+from workspaces.http.requests import hub_url
+from workspaces.http.threads import in_thread
 from workspaces.states import Role
 
 HEADER = "X-TrainHub-Upload"

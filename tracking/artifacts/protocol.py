@@ -9,7 +9,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from jobs.bytes.doors import in_thread
 from tracking.artifacts import paths, places, receiving
 from tracking.artifacts.folders import listing
 from tracking.artifacts.places import Place
@@ -17,6 +16,7 @@ from tracking.artifacts.sending import download, mlflow_type
 from tracking.callers import Caller
 from tracking.mlflow.doors import Asked, answer, call, caller, door
 from tracking.mlflow.errors import INVALID, MISSING, MlflowError
+from workspaces.http.threads import in_thread
 from workspaces.states import Role
 
 

@@ -13,8 +13,6 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from clusters.api.telemetry_answers import file_name
-from jobs.bytes import doors
-from jobs.bytes.doors import WrongField, door, not_found
 from jobs.models import Run
 from tracking.curves.asked import keys_of, only
 from tracking.curves.choosing import is_number
@@ -23,6 +21,9 @@ from tracking.metrics.points import Points
 from tracking.models import Metric
 from trainhub_launch.errors import SpecError
 from workspaces.access import Principal
+from workspaces.http.auth import require_person
+from workspaces.http.problems import FieldProblem, not_found, problem_responses
+from workspaces.http.threads import in_thread
 from workspaces.spreadsheets import plain_text
 
 ROWS_AT_ONCE = 20_000
@@ -30,17 +31,17 @@ KEYS_AT_ONCE, POINTS_AT_ONCE = 500, 1_000_000
 HEAD = "metric,step,time,value\n"
 
 
-@door
+@problem_responses
 async def metrics(request: Request) -> Response:
     """Every point of `keys` (all unless named): metric, step, time (Unix seconds), value; NaN and infinities as words."""
-    who = await doors.person(request)
+    who = await require_person(request)
     query = QueryDict(request.url.query)
     try:
         only(query, {"keys", "key"})
         wanted = keys_of(query, needed=False)
     except SpecError as error:
-        raise WrongField(400, "Bad request", error.field, error.message) from error
-    run, counted = await doors.in_thread(_found, who, request.path_params["run"], wanted)
+        raise FieldProblem(400, "Bad request", error.field, error.message) from error
+    run, counted = await in_thread(_found, who, request.path_params["run"], wanted)
     name = file_name(f"run-{run.number}", "metrics")
     headers = {"Content-Disposition": f'attachment; filename="{name}.csv"', "Cache-Control": "private, no-cache"}
     return StreamingResponse(_pieces(run.pk, counted), media_type="text/csv; charset=utf-8", headers=headers)
@@ -60,9 +61,9 @@ def _found(who: Principal, name: str, wanted: tuple[str, ...]) -> tuple[Run, lis
 async def _pieces(run_id: str, counted: list[tuple[str, int]]) -> AsyncIterator[bytes]:
     yield HEAD.encode()
     for keys in _together(counted):
-        for key, points in (await doors.in_thread(reading.histories, run_id, keys)).items():
+        for key, points in (await in_thread(reading.histories, run_id, keys)).items():
             for start in range(0, len(points), ROWS_AT_ONCE):
-                yield await doors.in_thread(_rows, key, points[start : start + ROWS_AT_ONCE])
+                yield await in_thread(_rows, key, points[start : start + ROWS_AT_ONCE])
 
 
 def _together(counted: list[tuple[str, int]]) -> Iterator[list[str]]:

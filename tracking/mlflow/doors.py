@@ -13,11 +13,12 @@ from django.db import DatabaseError
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from jobs.bytes import doors
-from jobs.bytes.doors import in_thread
 from tracking.callers import Caller, caller_of
 from tracking.mlflow.errors import BUSY, DENIED, INTERNAL, INVALID, UNAUTHENTICATED, MlflowError
 from trainhub_launch.errors import SpecError
+from workspaces.http.problems import Problem
+from workspaces.http.requests import read_body
+from workspaces.http.threads import in_thread
 from workspaces.states import Role
 from workspaces.tokens import TokenRefused
 
@@ -37,7 +38,7 @@ def door(handler: Handler) -> Handler:
             return await handler(request)
         except MlflowError as error:
             return refusal(error)
-        except doors.Problem as problem:
+        except Problem as problem:
             code = INVALID if problem.status < 500 else INTERNAL
             return refusal(MlflowError(code, str(problem), status=problem.status))
         except SpecError as error:
@@ -89,7 +90,7 @@ async def caller(request: Request, role: Role = Role.VIEWER) -> Caller:
 
 
 async def body(request: Request, most: int = MOST_BYTES) -> Asked:
-    data = await doors.body(request, most)
+    data = await read_body(request, most)
     try:
         told = orjson.loads(data) if data else {}
     except orjson.JSONDecodeError as error:

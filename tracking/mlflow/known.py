@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 import time
 
-from jobs.bytes.doors import in_thread
 from jobs.models import Run
 from tracking.callers import Caller
 from tracking.mlflow.lookup import no_run, permitted
+from workspaces.http.threads import in_thread
 
 KNOWN_S = 3.0
 """So long something may still be logged to a run that another process has deleted."""

@@ -10,7 +10,6 @@ from django.db import transaction
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jobs.bytes.doors import in_thread
 from jobs.models import Run
 from tracking import params
 from tracking.callers import Caller
@@ -19,6 +18,7 @@ from tracking.mlflow import fields, keys, known, model_metrics, points, run_tags
 from tracking.mlflow.doors import Asked, answer, body, caller, door
 from tracking.mlflow.errors import INVALID, MlflowError
 from tracking.mlflow.points import ModelPoint
+from workspaces.http.threads import in_thread
 from workspaces.states import Role
 
 MOST_METRICS = 1000

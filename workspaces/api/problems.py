@@ -13,8 +13,8 @@ from rest_framework import exceptions
 from rest_framework.views import set_rollback
 
 from trainhub_launch.errors import SpecError
+from workspaces.http.problems import CONTENT_TYPE, problem_body
 
-CONTENT_TYPE = "application/problem+json"
 logger = logging.getLogger(__name__)
 
 
@@ -32,10 +32,7 @@ def problem(
     status: int, title: str, errors: Iterable[tuple[str, str]] = (), headers: Mapping[str, str] | None = None
 ) -> JsonResponse:
     """`errors` are (field, message) pairs, fields as JSON paths (`distribution.process_count`)."""
-    body: dict[str, Any] = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": title}
-    listed = [{"field": field, "message": message} for field, message in errors]
-    if listed:
-        body["errors"] = listed
+    body = problem_body(status, HTTPStatus(status).phrase, title, errors)
     return JsonResponse(body, status=status, content_type=CONTENT_TYPE, headers=dict(headers or {}))
 
 

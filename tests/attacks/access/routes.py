@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from clusters.consumers import routes as cluster_sockets
 from jobs.consumers import routes as job_sockets
 from tracking.mlflow.routes import ROOTS
-from trainhub.asgi import doors
+from trainhub.asgi import raw_routes
 
 CHANGING = ("POST", "PUT", "PATCH", "DELETE")
 TRACKING_ROOT = "{tracking}"
@@ -33,7 +33,7 @@ class HubRoute:
 
 def all_routes() -> list[HubRoute]:
     """Each address once, sorted."""
-    found = {str(route): route for route in (*_django(get_resolver()), *_merged(_starlette(doors)), *_sockets())}
+    found = {str(route): route for route in (*_django(get_resolver()), *_merged(_starlette(raw_routes)), *_sockets())}
     return sorted(found.values())
 
 

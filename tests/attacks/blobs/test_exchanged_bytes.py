@@ -15,7 +15,7 @@ import pytest
 from django.conf import settings
 from starlette.applications import Starlette
 
-from jobs.bytes import routes
+from jobs.byte_routes import routes
 from registry.bytes.forms import FilesForm
 from tests.attacks.blobs.served import HeldRequest, served
 from tests.jobs.raw import bearing, other_token

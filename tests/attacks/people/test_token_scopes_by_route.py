@@ -13,7 +13,8 @@ from django.utils import timezone
 from starlette.routing import BaseRoute, Mount, Route, Router
 
 from tests.people import make_owner, make_workspace
-from trainhub.asgi import application, doors
+from trainhub import asgi
+from trainhub.asgi import application
 from workspaces import tokens
 from workspaces.models import ApiToken
 from workspaces.states import TokenScope
@@ -64,7 +65,7 @@ def issue(scope: TokenScope) -> str:
 async def test_a_token_that_only_reads_changes_nothing_by_any_route() -> None:
     wrong, tried = [], 0
     async with client(await sync_to_async(issue)(TokenScope.READ)) as reader:
-        for method, pattern in [*raw_routes(doors), *api_views(get_resolver().url_patterns)]:
+        for method, pattern in [*raw_routes(asgi.raw_routes), *api_views(get_resolver().url_patterns)]:
             path = filled(pattern)
             is_question = method == "POST" and tokens.READS_BY_POST.fullmatch(path) is not None
             if is_question or path.startswith(WITHOUT_TOKENS):

@@ -10,7 +10,7 @@ import pytest
 from asgiref.testing import ApplicationCommunicator
 from starlette.routing import Mount, Route
 
-from trainhub.asgi import application, doors
+from trainhub.asgi import application, raw_routes
 
 REFUSED = [
     "evil.example", "127.0.0.1.evil.example", "127.0.0.1@evil.example", "testserver evil.example", "", "[::1", "testserver:a",
@@ -25,7 +25,7 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
 
 def paths() -> list[str]:
     """One address below each raw route of the hub."""
-    return sorted({route.path.replace("{", "").replace("}", "") for route in doors if isinstance(route, Route | Mount)})
+    return sorted({route.path.replace("{", "").replace("}", "") for route in raw_routes if isinstance(route, Route | Mount)})
 
 
 @pytest.mark.parametrize("path", paths())

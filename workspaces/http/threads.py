@@ -1,0 +1,41 @@
+"""Blocking work, such as the database's, beside the event loop of the web server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+import anyio
+import anyio.to_thread
+from django.db import close_old_connections
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_few = anyio.CapacityLimiter(2)
+
+
+async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Runs blocking work in a thread of the pool."""
+    return await anyio.to_thread.run_sync(partial(_with_connections, partial(function, *args, **kwargs)))
+
+
+async def in_turn(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Runs blocking work that hundreds of nodes may request at once: two at a time, in the order of their arrival.
+
+    SQLite lets one writer through and has the others retry at random: of forty threads the unlucky ones gave up after 20 s.
+    """
+    return await anyio.to_thread.run_sync(partial(_with_connections, partial(function, *args, **kwargs)), limiter=_few)
+
+
+def waiting_in_turn() -> int:
+    """Returns how many calls of `in_turn` wait now."""
+    return _few.statistics().tasks_waiting
+
+
+def _with_connections(work: Callable[[], T]) -> T:
+    close_old_connections()
+    try:
+        return work()
+    finally:
+        close_old_connections()
