@@ -17,7 +17,7 @@ def main() -> int:
         from trainhub.up.command import main as up
 
         return up(sys.argv[2:])
-    from trainhub.up.separation.entering import enter
+    from trainhub.up.separation.account_switch import enter
 
     enter()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "trainhub.settings")

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.idle import cpu_s
-from bench.stack import ROOT, stack
+from bench.support.stack import ROOT, stack
 from bench.tracking import QUIET, mlflow
 
 MB = 1_000_000
@@ -50,7 +50,7 @@ def hub() -> Iterator[Server]:
 
 def turn(server: Server, python: str, file: Path, timed: Timed) -> None:
     env = {**os.environ, **QUIET, "MLFLOW_TRACKING_URI": server.url, "MLFLOW_TRACKING_TOKEN": server.token}
-    argv = [python, "-m", "bench.mlflow_artifacts", str(file)]
+    argv = [python, "-m", "bench.support.mlflow_artifacts", str(file)]
     done = subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{server.name}: {done.stderr[-1500:]}")

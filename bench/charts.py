@@ -12,8 +12,8 @@ from contextlib import ExitStack
 from typing import Any
 
 from bench.idle import cpu_s
-from bench.postgresql import postgresql
-from bench.stack import ROOT, Stack, stack, summary
+from bench.support.postgresql import postgresql
+from bench.support.stack import ROOT, Stack, stack, summary
 
 HOUR, DAY, MONTH = 3600, 86400, 30 * 86400
 NODE, GPU, HEAT = "/nodes/bench-0/series/", "/gpus/bench-0-GPU-0/series/", "/clusters/bench/heat/"
@@ -61,7 +61,7 @@ def _measured(kind: str, options: argparse.Namespace) -> list[str]:
 
 def _fill(hub: Stack, nodes: int) -> dict[str, Any]:
     env = {**os.environ, **hub.settings, "DATA_DIR": str(hub.data)}
-    command = [sys.executable, "-m", "bench.history", "--nodes", str(nodes)]
+    command = [sys.executable, "-m", "bench.support.telemetry_filler", "--nodes", str(nodes)]
     done = subprocess.run(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True, check=True)
     told: dict[str, Any] = json.loads(done.stdout.partition("FILLED ")[2])
     return told

@@ -7,7 +7,7 @@ import os
 import time
 from pathlib import Path
 
-from bench.stack import stack
+from bench.support.stack import stack
 
 
 def pss_mib(pid: int) -> float:

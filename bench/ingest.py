@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 
 import websockets
 
-from bench.fleet import Road, Teller, Told
 from bench.idle import cpu_s, pss_mib
-from bench.postgresql import Database, postgresql
 from bench.scale import enrolled
-from bench.stack import Stack, stack, summary
+from bench.support.postgresql import Database, postgresql
+from bench.support.reporting_fleet import Road, Teller, Told
+from bench.support.stack import Stack, stack, summary
 
 SETTLE_S = 25.0
 PARTS = 4

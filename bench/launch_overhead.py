@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench.stack import script_ready, stack, summary
+from bench.support.stack import script_ready, stack, summary
 
 SCRIPT = "print('first line', flush=True)\n"
 RAY = """

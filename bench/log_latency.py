@@ -14,7 +14,7 @@ from pathlib import Path
 
 import websockets
 
-from bench.stack import Stack, stack, summary
+from bench.support.stack import Stack, stack, summary
 
 SCRIPT = """
 import time

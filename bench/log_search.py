@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bench.stack import Stack, stack
+from bench.support.stack import Stack, stack
 
 SCRIPT = "import time\nprint('begun', flush=True)\ntime.sleep(600)\n"
 RANKS = 8

@@ -9,7 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench.stack import stack
+from bench.support.stack import stack
 
 SCRIPT = """
 import hashlib, os, sys, time

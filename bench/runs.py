@@ -8,8 +8,8 @@ import subprocess
 import sys
 import tempfile
 
-from bench.postgresql import postgresql
-from bench.stack import ROOT
+from bench.support.postgresql import postgresql
+from bench.support.stack import ROOT
 
 
 def main() -> None:
@@ -28,7 +28,7 @@ def _in_process(folder: str, url: str, runs: int) -> None:
     """Of its own: settings are read once."""
     env = {**os.environ, "DATABASE_URL": url, "DATA_DIR": folder, "ALLOWED_HOSTS": "*"}
     subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], cwd=ROOT, env=env, check=True)
-    subprocess.run([sys.executable, "-m", "bench.searching", "--runs", str(runs)], cwd=ROOT, env=env, check=True)
+    subprocess.run([sys.executable, "-m", "bench.support.search_process", "--runs", str(runs)], cwd=ROOT, env=env, check=True)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 
 from bench.idle import cpu_s
-from bench.stack import free_port
+from bench.support.stack import free_port
 from simulator import NoCompiler, Noise, Process, Scenario, Sine, environment
 from simulator.build import CACHE
 from simulator.models import h100

@@ -15,15 +15,15 @@ from typing import Any
 import httpx
 
 from bench.idle import cpu_s, pss_mib
-from bench.simulated import SimulatedNode, Tally
-from bench.stack import Stack, stack, summary
+from bench.support.simulated_nodes import SimulatedNode, Tally
+from bench.support.stack import Stack, stack, summary
 
 CLUSTER = "simulated"
 SIZES = [(1, 1)] * 8 + [(1, 2)] * 3 + [(1, 4)] * 3 + [(1, 8)] * 2 + [(2, 4), (2, 8), (2, 8), (4, 8)]
 """Nodes and GPUs a node, in turn: 40 % on one GPU, 20 % gangs."""
 ENROL = """
 import json, sys
-from clusters.enrolment import enrol
+from clusters.enrolment.node_tokens import enrol
 print("TOKENS" + json.dumps({f"sim-{n}": enrol("%s", f"sim-{n}")[1] for n in range(%d)}))
 """
 IDLE_FOR_S, DRAIN_WITHIN_S, SUBMITTERS = 20.0, 200.0, 4

@@ -16,9 +16,9 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from bench.fleet import Road, Teller, Told
 from bench.scale import enrolled
-from bench.stack import Stack, stack, summary
+from bench.support.reporting_fleet import Road, Teller, Told
+from bench.support.stack import Stack, stack, summary
 
 NODES, GPUS, ROADS = 50, 8, 10
 ROUNDS, ROUND_S = 2, 60.0

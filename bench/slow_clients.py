@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from bench.stack import stack, summary
+from bench.support.stack import stack, summary
 
 CONNECTIONS = 2000
 ROUNDS, REQUESTS = 6, 100

@@ -12,7 +12,7 @@ import time
 
 import websockets
 
-from bench.stack import free_port, stack, summary
+from bench.support.stack import free_port, stack, summary
 
 SCRIPT = """
 import time

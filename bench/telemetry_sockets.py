@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 
 import websockets
 
-from bench.fleet import Road, Teller, Told
 from bench.idle import cpu_s
 from bench.scale import enrolled
-from bench.stack import Stack, stack, summary
+from bench.support.reporting_fleet import Road, Teller, Told
+from bench.support.stack import Stack, stack, summary
 
 BEGIN_WITHIN_S = 20.0
 

@@ -24,9 +24,9 @@ from typing import Any
 
 import httpx
 
-from bench.postgresql import postgresql
-from bench.stack import ROOT, Stack, free_port, stack
-from bench.wire import Wire
+from bench.support.mlflow_wire import Wire
+from bench.support.postgresql import postgresql
+from bench.support.stack import ROOT, Stack, free_port, stack
 
 PIXELS = 800
 SAMPLED = "/ajax-api/2.0/mlflow/metrics/get-history-bulk-interval"
@@ -48,7 +48,7 @@ class Side:
     def client(self, *arguments: str) -> Any:
         env = {**os.environ, **QUIET, "MLFLOW_TRACKING_URI": self.url, "MLFLOW_TRACKING_TOKEN": self.token}
         done = subprocess.run(
-            [self.python, "-m", "bench.mlflow_client", *arguments], cwd=ROOT, env=env, capture_output=True, text=True, check=False
+            [self.python, "-m", "bench.support.mlflow_client", *arguments], cwd=ROOT, env=env, capture_output=True, text=True, check=False
         )
         if done.returncode:
             raise RuntimeError(f"{self.name}: {arguments}: {done.stderr[-800:]}")
@@ -79,7 +79,7 @@ def mlflow(python: str, database: str) -> Iterator[Side]:
             _await(f"{url}/health", server)
 
             def fill(what: str, count: int) -> str:
-                return _output([python, "-m", "bench.mlflow_fill", store, what, str(count)], env)
+                return _output([python, "-m", "bench.support.mlflow_filler", store, what, str(count)], env)
 
             def curve(run: str) -> str:
                 return f"{SAMPLED}?run_ids={run}&metric_key=loss&max_results={PIXELS}"
@@ -93,7 +93,7 @@ def mlflow(python: str, database: str) -> Iterator[Side]:
 @contextmanager
 def nothing(python: str) -> Iterator[Side]:
     port = free_port()
-    server = subprocess.Popen([sys.executable, "-m", "bench.nothing", str(port)], cwd=ROOT)
+    server = subprocess.Popen([sys.executable, "-m", "bench.support.null_server", str(port)], cwd=ROOT)
     try:
         url = f"http://127.0.0.1:{port}"
         _await(url, server)
@@ -190,7 +190,7 @@ def _on(kind: str, python: str, side: Any, options: argparse.Namespace) -> None:
 
 def _fill(hub: Stack, what: str, count: int) -> str:
     env = {**os.environ, **hub.settings, "DATA_DIR": str(hub.data)}
-    return _output([sys.executable, "-m", "bench.tracking_fill", what, str(count)], env)
+    return _output([sys.executable, "-m", "bench.support.tracking_filler", what, str(count)], env)
 
 
 def _output(argv: list[str], env: dict[str, str]) -> str:

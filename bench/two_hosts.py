@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bench.ssh import Shells
+from bench.support.ssh import Shells
 from tests.hosts.bench import Host, Hosts
 from tests.hub import eventually, free_port
 

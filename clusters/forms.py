@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django import forms
 
-from clusters.joining import cluster_names
+from clusters.enrolment.join import cluster_names
 
 
 class InvitationForm(forms.Form):

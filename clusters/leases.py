@@ -9,11 +9,11 @@ from dataclasses import replace
 from django.db import transaction
 from django.utils import timezone
 
-from clusters.hearing import heard
-from clusters.heartbeat import silence_s, status
-from clusters.inventory import interpreters_of
-from clusters.life.states import COMING, LEAVING
 from clusters.models import Cluster, Gpu, Lease, Node, ProvidedMachine
+from clusters.node_reports.heartbeat import silence_s, status
+from clusters.node_reports.hub_uptime import heard
+from clusters.node_reports.inventory import interpreters_of
+from clusters.provisioning.states import COMING, LEAVING
 from clusters.states import NodeStatus
 from clusters.visibility import may_use
 from live.publish import publish_on_commit

@@ -10,11 +10,11 @@ from typing import Any
 
 from django.utils import timezone
 
-from clusters.hearing import Heard, heard
-from clusters.heartbeat import silence_s, status
 from clusters.journal import recent_events
 from clusters.models import Cluster, Gpu, Lease, Node, NodeEvent
-from clusters.notices import Notice, notices
+from clusters.node_reports.heartbeat import silence_s, status
+from clusters.node_reports.hub_uptime import Heard, heard
+from clusters.node_reports.notices import Notice, notices
 from clusters.states import GpuStanding, NodeStatus
 from clusters.visibility import clusters_of, visible_nodes
 from trainhub_launch.machine import GPU_OK

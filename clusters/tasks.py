@@ -9,9 +9,9 @@ from celery import shared_task
 from django.utils import timezone
 
 from clusters import brokers
-from clusters.alerts import book
-from clusters.life import tending
-from clusters.telemetry import expiry, folding
+from clusters.alerts import alert_store
+from clusters.provisioning import reconciler
+from clusters.telemetry import compaction, expiry
 
 _evaluating = threading.Lock()
 
@@ -23,12 +23,12 @@ def mend_brokers() -> None:
 
 @shared_task(ignore_result=True)
 def tend_machines() -> None:
-    tending.tend()
+    reconciler.tend()
 
 
 @shared_task(ignore_result=True)
 def fold_telemetry() -> None:
-    folding.tick(time.time())
+    compaction.tick(time.time())
 
 
 @shared_task(ignore_result=True)
@@ -41,11 +41,11 @@ def evaluate_alerts() -> None:
     # A look that takes longer than the beat must not take one thread after another.
     if _evaluating.acquire(blocking=False):
         try:
-            book.evaluate(timezone.now())
+            alert_store.evaluate(timezone.now())
         finally:
             _evaluating.release()
 
 
 @shared_task(ignore_result=True)
 def forget_alerts() -> None:
-    book.forget(timezone.now())
+    alert_store.forget(timezone.now())

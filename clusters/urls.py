@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from django.urls import path
 
-from clusters import gpu_views, views
+from clusters import views
 from clusters.alerts import views as alerts
+from clusters.gpus import gpu_views
 
 urlpatterns = [
     path("alerts/", alerts.alerts, name="alerts"),

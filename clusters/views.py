@@ -8,16 +8,16 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST
 
 from clusters.charts import GPU, HOST, config
-from clusters.devices import stock
-from clusters.enrolment import EnrolmentError, revoke
+from clusters.enrolment.join import invite
+from clusters.enrolment.join_instructions import instructions, reaches_only_this_machine
+from clusters.enrolment.node_tokens import EnrolmentError, revoke
+from clusters.enrolment.node_wheel import wheel
 from clusters.forms import InvitationForm
-from clusters.instructions import instructions, reaches_only_this_machine
-from clusters.joining import invite
+from clusters.gpus.gpu_models import stock
+from clusters.gpus.gpu_process_list import process_lines
 from clusters.models import JoinToken, Node
 from clusters.overview import cluster_card, cluster_cards, node_cards
-from clusters.processes import process_lines
 from clusters.visibility import clusters_of, must_operate, visible_nodes
-from clusters.wheel import wheel
 from trainhub_launch.metrics import GPU_KEYS
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.authentication.confirmation import requires_password

@@ -2,16 +2,16 @@ from __future__ import annotations
 
 from django.apps import AppConfig
 
-from jobs.belongings import BELONGINGS, Belonging
-from workspaces import sweeping
+from jobs.retention.purge_registry import BELONGINGS, Belonging
+from workspaces import blob_gc
 
 
 class JobsConfig(AppConfig):
     name = "jobs"
 
     def ready(self) -> None:
-        sweeping.add(self.get_model("Snapshot"), workspace="workspace")
-        sweeping.add(self.get_model("Artifact"), workspace="run__workspace")
+        blob_gc.add(self.get_model("Snapshot"), workspace="workspace")
+        blob_gc.add(self.get_model("Artifact"), workspace="run__workspace")
         of_run = ("Artifact", "RunTag", "RunEvent")
         of_attempt = ("Member", "AttemptNode")
         BELONGINGS.extend(Belonging(self.get_model(name)) for name in of_run)

@@ -13,10 +13,11 @@ from django.db.models import Q
 from django.utils import timezone
 
 from clusters import leases
-from jobs import logstore, telling
+from jobs import run_notifications
+from jobs.logs import log_store
 from jobs.models import Attempt, AttemptNode, Member, Run, RunEvent
-from jobs.queueing import launch_soon, wake_soon
 from jobs.states import FINAL, TRANSITIONS, MemberState, Reason, RunState
+from jobs.task_messages import launch_soon, wake_soon
 from live.publish import publish_on_commit
 from live.topics import run_topic, runs_topic
 
@@ -53,7 +54,7 @@ def advance(
             _end_attempt(run, when)
             launch_soon()
         if to in FINAL:
-            telling.ended(run, to, reason, sentence, when)
+            run_notifications.ended(run, to, reason, sentence, when)
         announce(run, to, reason)
     return True
 
@@ -132,7 +133,7 @@ def _end_attempt(run: Run, when: datetime) -> None:
         else:
             wake_soon(part.node, run.pk, attempt.number)
     if not AttemptNode.objects.filter(attempt=attempt, settled_at=None).exists():
-        logstore.close(run.pk, attempt.number)
+        log_store.close(run.pk, attempt.number)
     # Where a node still runs them it is told to end them now; how they then ended, it will tell.
     Member.objects.filter(attempt=attempt, state__in=(MemberState.WAITING, MemberState.RUNNING)).update(state=MemberState.STOPPED)
 

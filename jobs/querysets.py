@@ -23,7 +23,7 @@ class RunQuerySet(models.QuerySet[Any]):
         return self.filter(workspace=workspace)
 
     def kept(self) -> RunQuerySet:
-        # The runs of a deleted experiment are marked themselves (jobs.deleting): no join.
+        # The runs of a deleted experiment are marked themselves (jobs.retention.deletion): no join.
         return self.filter(deleted_at=None)
 
     def deleted(self) -> RunQuerySet:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from jobs import curves, launching, losing, reaper
+from jobs import run_curves
+from jobs.recovery import node_loss, reaper
+from jobs.scheduling import run_actions
 
 
 @shared_task(ignore_result=True)
 def launch_run(run_id: str) -> None:
-    launching.launch(run_id)
+    run_actions.launch(run_id)
 
 
 @shared_task(ignore_result=True)
 def launch_queued() -> None:
-    launching.launch_queued()
+    run_actions.launch_queued()
 
 
 @shared_task(ignore_result=True)
@@ -24,9 +26,9 @@ def reap() -> None:
 
 @shared_task(ignore_result=True)
 def watch() -> None:
-    losing.watch()
+    node_loss.watch()
 
 
 @shared_task(ignore_result=True)
 def keep_curves() -> None:
-    curves.keep_ended()
+    run_curves.keep_ended()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.exposition.page import MetricsPage
+from jobs.prometheus.page import MetricsPage
 from jobs.views import actions, catalog, dashboard, deleted, lanes, queue, run, search
 
 urlpatterns = [

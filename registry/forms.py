@@ -7,7 +7,7 @@ from django import forms
 
 from jobs.models import Run
 from registry.models import RegisteredModel
-from registry.registering import choices_of, outputs_of
+from registry.registration import choices_of, outputs_of
 from workspaces.models import Workspace
 
 MOST_RUNS = 50

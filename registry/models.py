@@ -34,7 +34,7 @@ class ModelVersion(models.Model):
     gave, and `kind` where the bytes came from: run, logged_model, upload or export (from the version `parent`).
 
     `certificate` is the signed manifest, byte for byte, `signature` its Ed25519 signature in hex. `scan`: what the scanner
-    found in its files ({path: {"verdict", "findings", "note"}}), by the rules of that number (`registry.scanning.words.RULES`).
+    found in its files ({path: {"verdict", "findings", "note"}}), by the rules of that number (`registry.scanning.verdict_names.RULES`).
     """
 
     model = models.ForeignKey(RegisteredModel, models.CASCADE, related_name="versions")

@@ -16,10 +16,10 @@ from jobs.outputs import latest
 from registry.errors import RegistryError
 from registry.lookup import version_named
 from registry.models import ModelVersion
-from registry.registering import LOGGED_MODEL, PENDING, RUN, VERSION, Origin, files_below
+from registry.registration import LOGGED_MODEL, PENDING, RUN, VERSION, Origin, files_below
 from tracking.artifacts import paths
 from tracking.callers import Caller
-from tracking.mlflow.errors import MlflowError
+from tracking.mlflow.protocol.errors import MlflowError
 from tracking.models import LoggedModel, RunOutput
 
 SCHEMES = ("runs", "models", "mlflow-artifacts")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from registry.exporting import settling
-from registry.mlflow import pending
+from registry.exports import completion
+from registry.mlflow import deferred_files
 from registry.scanning import versions
 
 
@@ -16,15 +16,15 @@ def scan_version(version: int) -> None:
 
 @shared_task(ignore_result=True)
 def fill_versions(model: str) -> None:
-    pending.fill_all(model)
+    deferred_files.fill_all(model)
 
 
 @shared_task(ignore_result=True)
 def scan_missed() -> None:
-    pending.fill_all()
+    deferred_files.fill_all()
     versions.scan_missed()
 
 
 @shared_task(ignore_result=True)
 def settle_exports() -> None:
-    settling.settle_all()
+    completion.settle_all()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from registry.views import making, models, versions
+from registry.views import creation, models, versions
 
 _VERSION = "models/<str:name>/versions/<int:number>/"
 urlpatterns = [
@@ -15,7 +15,7 @@ urlpatterns = [
     path(_VERSION, versions.version, name="model-version"),
     path(f"{_VERSION}change/", versions.change, name="model-version-change"),
     path(f"{_VERSION}delete/", versions.delete, name="model-version-delete"),
-    path("register/", making.register, name="register"),
-    path("register/", making.register, name="register-form"),
-    path("upload/", making.upload, name="model-upload"),
+    path("register/", creation.register, name="register"),
+    path("register/", creation.register, name="register-form"),
+    path("upload/", creation.upload, name="model-upload"),
 ]

@@ -34,7 +34,7 @@ os.environ["DATA_DIR"] = str(_data)
 os.environ["NODE_DIR"] = str(_data / "node")
 os.environ["SECRET_KEY"] = "of-tests-only"
 
-# Only now: trainhub.places reads DATA_DIR once, when it is imported.
+# Only now: trainhub.installation reads DATA_DIR once, when it is imported.
 from trainhub.up.valkey import runtime_folder  # noqa: E402
 
 os.environ["REDIS_URL"] = f"unix://:of-tests-only@{runtime_folder(_data) / 'valkey.sock'}"

@@ -26,7 +26,7 @@ PACKAGES = [name for name in FLOORS if (PROJECT / name).is_dir()]
 FORBIDDEN_NAMES = {"services", "service", "utils", "util", "helpers", "helper", "common", "manager", "managers"}
 LONGEST_FILE = 300
 LONGEST_FUNCTION = 50
-LIGHT = ("trainhub.up.command", "trainhub_node.rank")
+LIGHT = ("trainhub.up.command", "trainhub_node.supervisor.rank")
 HEAVY = {"django", "httpx", "celery", "starlette", "rest_framework"}
 
 

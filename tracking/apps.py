@@ -3,15 +3,15 @@ from __future__ import annotations
 from django.apps import AppConfig
 from django.utils.module_loading import import_string
 
-from jobs.belongings import BELONGINGS, Belonging
-from workspaces import sweeping
+from jobs.retention.purge_registry import BELONGINGS, Belonging
+from workspaces import blob_gc
 
 
 class TrackingConfig(AppConfig):
     name = "tracking"
 
     def ready(self) -> None:
-        sweeping.add(self.get_model("LoggedModelFile"), workspace="model__experiment__workspace")
+        blob_gc.add(self.get_model("LoggedModelFile"), workspace="model__experiment__workspace")
         BELONGINGS.append(Belonging(self.get_model("MetricBlock"), "metric__run"))
         for name in ("MetricSlice", "Metric", "Param", "EventFile", "RunInput", "RunOutput", "Star"):
             BELONGINGS.append(Belonging(self.get_model(name)))
@@ -20,6 +20,6 @@ class TrackingConfig(AppConfig):
         # Views need the models, which are there only now.
         register_tab = import_string("jobs.views.tabs.register")
         register_tab("metrics", import_string("tracking.views.metrics.TAB"), after="logs")
-        register_tab("params", import_string("tracking.views.told.TAB"), after="metrics")
-        register_tab("notes", import_string("tracking.noting.TAB"), after="plan")
+        register_tab("params", import_string("tracking.views.logged_data.TAB"), after="metrics")
+        register_tab("notes", import_string("tracking.notes_tab.TAB"), after="plan")
         register_tab("outputs", import_string("tracking.artifacts.pages.TAB"), after="plan")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from tracking.events import watching
-from tracking.metrics import folding
+from tracking.events import pending_attempts
+from tracking.metrics import compaction
 from tracking.usage import accounting
 
 
 @shared_task(ignore_result=True)
 def fold_metrics() -> None:
-    folding.fold_rest()
+    compaction.fold_rest()
 
 
 @shared_task(ignore_result=True)
@@ -26,5 +26,5 @@ def account_past_usage() -> None:
 
 @shared_task(ignore_result=True)
 def read_events() -> None:
-    watching.look()
-    folding.fold_due()
+    pending_attempts.look()
+    compaction.fold_due()

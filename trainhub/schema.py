@@ -15,9 +15,9 @@ from typing import Any
 from starlette.routing import Route
 
 from jobs.byte_routes import routes as job_bytes
-from registry.bytes.routes import routes as model_bytes
+from registry.transfer.routes import routes as model_bytes
 from tracking.curves.download import routes as curve_files
-from workspaces.api.problems import CONTENT_TYPE
+from workspaces.http.problems import CONTENT_TYPE
 
 NODE_ROUTES = "/api/v1/node/"
 CHANGING_METHODS = ("post", "put", "patch", "delete")

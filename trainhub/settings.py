@@ -6,21 +6,21 @@ from typing import Any
 
 import dj_database_url
 
-from trainhub import __version__, env, mail, places
+from trainhub import __version__, env, installation, mail
 from trainhub.own_ports import own_ports
 from trainhub.web import cookies
 
-BASE_DIR = places.BASE_DIR
-DATA_DIR = places.DATA_DIR
+BASE_DIR = installation.BASE_DIR
+DATA_DIR = installation.DATA_DIR
 DEBUG = env.boolean("DEBUG", False)
 TRAINHUB_VERSION = __version__
-LOG_LEVEL = places.LOG_LEVEL
+LOG_LEVEL = installation.LOG_LEVEL
 
-PUBLIC_URL = places.known_public_url()
-API_URL = places.known_api_url()
+PUBLIC_URL = installation.known_public_url()
+API_URL = installation.known_api_url()
 BEHIND_TLS = PUBLIC_URL.startswith("https://")
-SECRET_KEY = places.secret_key()
-ALLOWED_HOSTS = places.allowed_hosts()
+SECRET_KEY = installation.secret_key()
+ALLOWED_HOSTS = installation.allowed_hosts()
 CSRF_TRUSTED_ORIGINS = [*env.words("CSRF_TRUSTED_ORIGINS"), *([PUBLIC_URL] if BEHIND_TLS else [])]
 SESSION_COOKIE_SECURE = BEHIND_TLS
 CSRF_COOKIE_SECURE = BEHIND_TLS
@@ -91,7 +91,7 @@ ALERT_KEEP_DAYS = env.integer("ALERT_KEEP_DAYS", 90, least=1)
 WEBHOOK_PROXY = env.secret("WEBHOOK_PROXY")
 WEBHOOK_HOSTS = env.words("WEBHOOK_HOSTS")
 OWN_PORTS = own_ports()
-IS_ON_LOOPBACK_ONLY = places.is_on_loopback_only()
+IS_ON_LOOPBACK_ONLY = installation.is_on_loopback_only()
 EMAIL_URL = env.secret("EMAIL_URL")
 _mail = mail.server(EMAIL_URL)
 EMAIL_HOST, EMAIL_PORT, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _mail.host, _mail.port, _mail.user, _mail.password
@@ -163,14 +163,14 @@ elif _database["ENGINE"] == "django.db.backends.postgresql":
 DATABASES = {"default": _database}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-REDIS_URL = places.redis_url()
-BROKER_URL = places.broker_url()
-NODE_BROKER_URL = places.node_broker_url()
-BROKER_CA = places.broker_ca()
-RABBITMQ_API_URL = places.rabbitmq_api_url()
-HUB_CA = places.hub_ca()
-OWN_NODE_TOKEN_FILE = places.NODE_TOKEN_FILE
-NODE_WHEELS = places.NODE_WHEELS
+REDIS_URL = installation.redis_url()
+BROKER_URL = installation.broker_url()
+NODE_BROKER_URL = installation.node_broker_url()
+BROKER_CA = installation.broker_ca()
+RABBITMQ_API_URL = installation.rabbitmq_api_url()
+HUB_CA = installation.hub_ca()
+OWN_NODE_TOKEN_FILE = installation.NODE_TOKEN_FILE
+NODE_WHEELS = installation.NODE_WHEELS
 CHANNEL_LAYERS = {"default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}}
 
 CELERY_BROKER_URL = BROKER_URL
@@ -252,7 +252,7 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["workspaces.api.parsing.BoundedJSONParser", "rest_framework.parsers.MultiPartParser"],
+    "DEFAULT_PARSER_CLASSES": ["workspaces.api.json_body.BoundedJSONParser", "rest_framework.parsers.MultiPartParser"],
     "EXCEPTION_HANDLER": "workspaces.api.problems.exception_handler",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
@@ -276,7 +276,7 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {
         "line": {
-            "()": "trainhub.logs.formatting.LineFormatter",
+            "()": "trainhub.logs.line_format.LineFormatter",
             "format": "{asctime} {levelname} {name}: {message}",
             "style": "{",
         }

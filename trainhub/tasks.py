@@ -7,13 +7,13 @@ import logging
 from celery import shared_task
 from django.core.management import call_command
 
-from jobs import purging
-from jobs.bytes import uploads as pieces
+from jobs.retention import run_purge
+from jobs.transfer import uploads as pieces
 from tracking.artifacts import uploads as parts
-from tracking.purging import purge_logged_models
+from tracking.logged_model_purge import purge_logged_models
 from tracking.usage import accounting
-from workspaces import sweeping
-from workspaces.stored_files import sealing
+from workspaces import blob_gc
+from workspaces.stored_files import blob_sealer
 
 log = logging.getLogger(__name__)
 
@@ -25,21 +25,21 @@ def clear_sessions() -> None:
 
 @shared_task(ignore_result=True)
 def purge() -> None:
-    """Also asked for at once, by name, where an owner deletes a run for good (jobs.queueing)."""
-    purging.purge_due(before=accounting.settle)
+    """Also asked for at once, by name, where an owner deletes a run for good (jobs.task_messages)."""
+    run_purge.purge_due(before=accounting.settle)
     purge_logged_models()
 
 
 @shared_task(ignore_result=True)
 def seal_blobs() -> None:
     """Once after an upgrade: what earlier versions have stored becomes read-only."""
-    sealing.seal_old()
+    blob_sealer.seal_old()
 
 
 @shared_task(ignore_result=True)
 def sweep_blobs() -> None:
     """Free files that no source, output or model names (any more), and uploads that were given up."""
-    gone = sweeping.sweep()
+    gone = blob_gc.sweep()
     if gone:
         log.info("%s stored files that nothing names are deleted", gone)
     forgotten = pieces.sweep() + parts.sweep()

@@ -11,7 +11,7 @@ import sys
 import threading
 from pathlib import Path
 
-from trainhub_node import __version__, configuration, joining, settings, standing, systemd
+from trainhub_node import __version__, configuration, join, settings, status, systemd
 from trainhub_node.agent import Agent
 from trainhub_node.settings import SettingsError
 
@@ -78,7 +78,7 @@ def obey() -> int:
                 _say(systemd.advice(place))
                 return 0
         return _run(place)
-    except joining.CannotJoin as error:
+    except join.CannotJoin as error:
         _say(f"trainhub-node: {_with_flags(str(error))}. Nothing was changed here.")
     except (SettingsError, OSError) as error:
         _say(f"trainhub-node: {error}")
@@ -88,7 +88,7 @@ def obey() -> int:
 def _join(given: argparse.Namespace, place: Path) -> int:
     flags = {variable: value for flag, variable in FLAGS.items() if (value := getattr(given, flag))}
     env = {**os.environ, **flags}
-    joined = joining.join(joining.Wish(
+    joined = join.join(join.Wish(
         url=given.url, token=given.token, folder=place, environment=env, name=env.get("TRAINHUB_NODE_NAME", ""),
         replace=given.replace, insecure_http=given.insecure_http,
     ))
@@ -104,7 +104,7 @@ def _join(given: argparse.Namespace, place: Path) -> int:
 
 
 def _status(place: Path) -> int:
-    found = list(standing.findings(settings.read(configuration.environment(place, os.environ))))
+    found = list(status.findings(settings.read(configuration.environment(place, os.environ))))
     for finding in found:
         sys.stdout.write(f"{MARKS[finding.good]:<6} {finding.about:<8} {finding.text}\n")
     return int(any(finding.good is False for finding in found))

@@ -13,23 +13,26 @@ import time
 from pathlib import Path
 
 from trainhub_launch.report import StopOrder
-from trainhub_node import app, burying, cache, proc, records, wrapping
-from trainhub_node import attempts as book
-from trainhub_node.attempts import Attempts, Key
-from trainhub_node.buckets import Recorder
-from trainhub_node.building import account
-from trainhub_node.claim import Starter
-from trainhub_node.feed import Feed
-from trainhub_node.gpu import Gpus
-from trainhub_node.gpu_processes import Owners
-from trainhub_node.holding import Held
-from trainhub_node.hub import Hub
-from trainhub_node.outputs import Uploads
+from trainhub_node import proc, records
+from trainhub_node.attempts import attempt_list as book
+from trainhub_node.attempts import crash_cleanup
+from trainhub_node.attempts.attempt_list import Attempts, Key
+from trainhub_node.attempts.tracked_attempt import Held
+from trainhub_node.attempts.watch import Watch
+from trainhub_node.environments import builder_account
+from trainhub_node.gpu.gpu_processes import Owners
+from trainhub_node.gpu.nvml import Gpus
+from trainhub_node.launch import cache, wrapper
+from trainhub_node.launch.claim import Starter
+from trainhub_node.launch.outputs import Uploads
+from trainhub_node.link import wakeups
+from trainhub_node.link.hub_client import Hub
+from trainhub_node.link.uplink import Uplink
 from trainhub_node.rundir import RunDir
-from trainhub_node.sampler import Sampler
 from trainhub_node.settings import NodeSettings
-from trainhub_node.uplink import Uplink
-from trainhub_node.watch import Watch
+from trainhub_node.telemetry.buckets import Recorder
+from trainhub_node.telemetry.sampler import Sampler
+from trainhub_node.telemetry.telemetry_queue import Feed
 
 log = logging.getLogger(__name__)
 HOUSEKEEPING_S = 600.0
@@ -49,7 +52,7 @@ class Agent:
         recorder = Recorder()
         self._feed = Feed(recorder, self._gpus.events, self._gpus.confirm)
         self._sampler = Sampler(settings, self._gpus, recorder, ticked=self._sampled)
-        self._graves = burying.Graves(settings.environments, self._watch.poke)
+        self._graves = crash_cleanup.Graves(settings.environments, self._watch.poke)
         self._uplink = Uplink(
             self._hub, self._attempts, self._watch, self, heartbeat=self._sampler.latest, feed=self._feed, tend=self._tend,
             owner=owner,
@@ -58,7 +61,7 @@ class Agent:
             settings, self._hub, self._attempts, changed=self._watch.poke, report=self._uplink.report_now
         )
         # Without the broker, and until the hub says where it is, reports bring the work.
-        self._listener = app.Listener(self._hub.config, self.wake, settings.hub_ca)
+        self._listener = wakeups.Listener(self._hub.config, self.wake, settings.hub_ca)
         self._closing = threading.Event()
 
     def run(self) -> None:
@@ -144,15 +147,15 @@ class Agent:
 
 def prepare_folders(settings: NodeSettings) -> None:
     """Private to the agent's account; whom the ranks run as may pass through, but not look inside."""
-    wrapping.check_places(settings)
+    wrapper.check_places(settings)
     os.umask(0o077)
     through = 0o711 if settings.run_as else 0o700
     for folder in (settings.folder, settings.attempts, settings.cache, settings.environments):
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(through)
     settings.snapshots.mkdir(exist_ok=True)
-    wrapping.prepare(settings)
-    account.end_abandoned(str(settings.environments))
+    wrapper.prepare(settings)
+    builder_account.end_abandoned(str(settings.environments))
     cache.set_untrusted_aside(settings)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from trainhub_node import addresses
+from trainhub_node.machine import addresses
 
 DEFAULT_CACHE_BYTES = 50 * 1024**3
 

@@ -6,17 +6,17 @@ from celery import shared_task
 from django.utils import timezone
 
 from workspaces.authentication import login_throttle
-from workspaces.notifications import sending
+from workspaces.notifications import delivery
 
 
 @shared_task(ignore_result=True)
 def deliver() -> None:
-    sending.tick(timezone.now())
+    delivery.tick(timezone.now())
 
 
 @shared_task(ignore_result=True)
 def forget_deliveries() -> None:
-    sending.forget(timezone.now())
+    delivery.forget(timezone.now())
 
 
 @shared_task(ignore_result=True)

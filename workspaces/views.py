@@ -14,7 +14,7 @@ from workspaces.authentication.confirmation import requires_password
 from workspaces.forms import MemberForm, RoleForm, TokenForm
 from workspaces.models import ApiToken, Invitation, Membership
 from workspaces.notifications import channels
-from workspaces.sections import SECTIONS
+from workspaces.settings_sections import SECTIONS
 from workspaces.states import Role
 
 

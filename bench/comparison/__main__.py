@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from bench.comparison.ratios import ratio
-from bench.stack import ROOT
+from bench.support.stack import ROOT
 
 ALONE = ("launch", "log", "artifact", "download")
 TOGETHER = ("idle", "ingest")

@@ -19,11 +19,11 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from bench.fleet import Road, Teller, Told
 from bench.idle import cpu_s
 from bench.log_throughput import SCRIPT as NOISY
 from bench.scale import enrolled
-from bench.stack import Stack, script_ready, stack
+from bench.support.reporting_fleet import Road, Teller, Told
+from bench.support.stack import Stack, script_ready, stack
 
 QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true"}
 LEAVES_FILE = "import os; os.makedirs('outputs', exist_ok=True); open('outputs/large.bin', 'wb').write(os.urandom(200_000_000))\n"
@@ -74,7 +74,7 @@ class Subject:
     def artifact(self) -> dict[str, float]:
         """A file up and down by MLflow's own client, and the seconds of a core that the web server takes for both."""
         env = {**os.environ, **QUIET, "MLFLOW_TRACKING_URI": self._hub.url, "MLFLOW_TRACKING_TOKEN": self._hub.token}
-        argv = [self._mlflow_python, "-m", "bench.mlflow_artifacts", str(self._file)]
+        argv = [self._mlflow_python, "-m", "bench.support.mlflow_artifacts", str(self._file)]
         before = cpu_s(self._web)
         done = subprocess.run(argv, env=env, capture_output=True, text=True, check=True)
         spent = cpu_s(self._web) - before

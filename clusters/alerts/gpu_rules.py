@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from clusters.alerts.facts import CRITICAL, HOLDER, WARNING, Finding, Found, GpuFacts, Happening, NodeFacts
 from clusters.alerts.limits import Limits
-from clusters.alerts.xid import xid
+from trainhub_launch.gpus.xid import xid
 from trainhub_launch.machine import GPU_LOST
 
 BUSY_PCT = 95.0

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from clusters import clocks, happenings
 from clusters.alerts.facts import HOLDER, Finding, Found, GpuFacts, Held, NodeFacts
 from clusters.alerts.limits import Limits
+from clusters.node_reports import clocks, node_events
 
 OTHERS_PCT = 30.0
 """Below that the others do not work hard enough for a slow one to hold them up."""
@@ -48,7 +48,7 @@ def disk(node: NodeFacts, limits: Limits) -> Found:
         return None
     if free >= limits.disk_free_bytes:
         return ()
-    return (Finding(f"{node.name}: {happenings.disk_sentence(int(free))}", {"free_bytes": free}),)
+    return (Finding(f"{node.name}: {node_events.disk_sentence(int(free))}", {"free_bytes": free}),)
 
 
 def memory(node: NodeFacts, limits: Limits) -> Found:

@@ -11,7 +11,7 @@ from django.http import HttpResponse, QueryDict
 from django.shortcuts import render
 from django.utils.cache import patch_cache_control, patch_vary_headers
 
-from clusters.alerts import book, showing
+from clusters.alerts import alert_store, presenters
 from clusters.alerts.facts import SEVERITIES
 from clusters.models import Alert
 from workspaces.access import WorkspaceRequest, needs
@@ -33,8 +33,8 @@ class AlertFilter:
         asked = {name: query.get(name, "").replace("\x00", "").strip()[:100] for name in ("kind", "severity", "node", "run")}
         state = query.get("state", "")
         return cls(
-            state=state if state in showing.TOLD else "",
-            kind=asked["kind"] if asked["kind"] in showing.KINDS else "",
+            state=state if state in presenters.TOLD else "",
+            kind=asked["kind"] if asked["kind"] in presenters.KINDS else "",
             severity=asked["severity"] if asked["severity"] in SEVERITIES else "", node=asked["node"], run=asked["run"],
         )
 
@@ -50,12 +50,12 @@ class AlertFilter:
 def alerts(request: WorkspaceRequest) -> HttpResponse:
     workspace = request.principal.workspace
     chosen = AlertFilter.read(request.GET)
-    found = chosen.apply(showing.visible(workspace, chosen.run))
-    firing = showing.lines(found.filter(state=book.FIRING).order_by(*book.GRAVEST_FIRST), workspace.pk)
-    page = Paginator(found.filter(state=book.CLEARED).order_by("-cleared_at", "-pk"), ON_A_PAGE).get_page(request.GET.get("page"))
+    found = chosen.apply(presenters.visible(workspace, chosen.run))
+    firing = presenters.lines(found.filter(state=alert_store.FIRING).order_by(*alert_store.GRAVEST_FIRST), workspace.pk)
+    page = Paginator(found.filter(state=alert_store.CLEARED).order_by("-cleared_at", "-pk"), ON_A_PAGE).get_page(request.GET.get("page"))
     context: dict[str, Any] = {
-        "alerts": firing, "page": page, "history": showing.lines(page.object_list, workspace.pk), "chosen": chosen,
-        "kinds": showing.KINDS.items(), "severities": SEVERITIES,
+        "alerts": firing, "page": page, "history": presenters.lines(page.object_list, workspace.pk), "chosen": chosen,
+        "kinds": presenters.KINDS.items(), "severities": SEVERITIES,
     }
     wants_part = "HX-Request" in request.headers and "HX-History-Restore-Request" not in request.headers
     response = render(request, "clusters/_alert_lists.html" if wants_part else "clusters/alerts.html", context)

@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from clusters.alerts import showing
+from clusters.alerts import presenters
 from clusters.alerts.facts import SEVERITIES
 from clusters.models import Alert
 from trainhub_launch.errors import SpecError
@@ -20,13 +20,13 @@ from workspaces.api.permissions import AtLeast, PrincipalRequest
 from workspaces.states import Role
 
 PARAMETERS = [
-    OpenApiParameter("state", str, enum=showing.TOLD),
-    OpenApiParameter("kind", str, description="A rule.", enum=list(showing.KINDS)),
+    OpenApiParameter("state", str, enum=presenters.TOLD),
+    OpenApiParameter("kind", str, description="A rule.", enum=list(presenters.KINDS)),
     OpenApiParameter("severity", str, enum=SEVERITIES),
     OpenApiParameter("node", str, description="A node's name."),
     OpenApiParameter("run", str, description="The id of a run of this workspace."),
 ]
-CHOICES = {"state": showing.TOLD, "kind": tuple(showing.KINDS), "severity": SEVERITIES}
+CHOICES = {"state": presenters.TOLD, "kind": tuple(presenters.KINDS), "severity": SEVERITIES}
 
 
 class AlertSerializer(serializers.Serializer[Any]):
@@ -36,7 +36,7 @@ class AlertSerializer(serializers.Serializer[Any]):
     kind = serializers.CharField(source="alert.kind")
     title = serializers.CharField()
     severity = serializers.ChoiceField(source="alert.severity", choices=list(SEVERITIES))
-    state = serializers.ChoiceField(source="alert.state", choices=list(showing.TOLD))
+    state = serializers.ChoiceField(source="alert.state", choices=list(presenters.TOLD))
     sentence = serializers.CharField(help_text="What, where, who holds it, and what to do.")
     node = serializers.CharField(source="alert.node.name")
     cluster = serializers.CharField(source="alert.node.cluster.name")
@@ -48,7 +48,7 @@ class AlertSerializer(serializers.Serializer[Any]):
     fired_at = serializers.DateTimeField(source="alert.fired_at")
     cleared_at = serializers.DateTimeField(source="alert.cleared_at", allow_null=True)
 
-    def get_gpu(self, line: showing.Line) -> str:
+    def get_gpu(self, line: presenters.Line) -> str:
         return line.gpu.uuid if line.gpu is not None else str(line.alert.facts.get("gpu", ""))
 
 
@@ -73,8 +73,8 @@ class AlertList(APIView):
         """What fires and what has fired, the latest first."""
         workspace = cast("PrincipalRequest", request).principal.workspace
         pages = AlertPages()
-        page = pages.paginate_queryset(_selected(showing.visible(workspace, _run(request)), request), request, view=self)
-        return pages.get_paginated_response(AlertSerializer(showing.lines(page or [], workspace.pk), many=True).data)
+        page = pages.paginate_queryset(_selected(presenters.visible(workspace, _run(request)), request), request, view=self)
+        return pages.get_paginated_response(AlertSerializer(presenters.lines(page or [], workspace.pk), many=True).data)
 
 
 def _run(request: Request) -> str:

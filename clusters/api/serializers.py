@@ -5,9 +5,9 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from clusters.devices import stock
+from clusters.gpus.gpu_models import stock
+from clusters.gpus.gpu_process_list import process_lines
 from clusters.overview import ClusterCard, NodeCard
-from clusters.processes import process_lines
 
 
 class LeaseSerializer(serializers.Serializer[Any]):

@@ -23,7 +23,7 @@ from clusters.api.telemetry_answers import (
     node_json,
     span_json,
 )
-from clusters.api.telemetry_asked import METRICS, SPAN, Asked, asked_of, metric_of
+from clusters.api.telemetry_query import METRICS, SPAN, Asked, asked_of, metric_of
 from clusters.api.telemetry_schema import HEAT, METRIC_TABLES, SERIES, answers
 from clusters.models import Gpu, Node, TelemetryChunk
 from clusters.telemetry import heat, series

@@ -12,10 +12,10 @@ from typing import Any
 import orjson
 from django.http import HttpResponse
 
-from clusters.api.telemetry_asked import iso
+from clusters.api.telemetry_query import iso
 from clusters.telemetry.bins import Grid
-from clusters.telemetry.packing import Numbers
 from clusters.telemetry.series import Curves, NodeSeries
+from clusters.telemetry.slice_codec import Numbers
 from workspaces.spreadsheets import plain_text
 
 

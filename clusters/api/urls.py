@@ -2,14 +2,14 @@ from __future__ import annotations
 
 from django.urls import path
 
-from clusters.api import alerts, life, telemetry, views
+from clusters.api import alerts, provisioning, telemetry, views
 
 urlpatterns = [
     path("alerts/", alerts.AlertList.as_view()),
-    path("clusters/", life.Clusters.as_view()),
-    path("clusters/<slug:name>/", life.ClusterDetail.as_view()),
-    path("clusters/<slug:name>/drain/", life.ClusterDrain.as_view()),
-    path("clusters/<slug:name>/resume/", life.ClusterResume.as_view()),
+    path("clusters/", provisioning.Clusters.as_view()),
+    path("clusters/<slug:name>/", provisioning.ClusterDetail.as_view()),
+    path("clusters/<slug:name>/drain/", provisioning.ClusterDrain.as_view()),
+    path("clusters/<slug:name>/resume/", provisioning.ClusterResume.as_view()),
     path("gpu-models/", views.GpuModels.as_view()),
     path("nodes/", views.NodeList.as_view()),
     path("nodes/invitations/", views.Invitations.as_view()),
@@ -19,9 +19,9 @@ urlpatterns = [
     path("clusters/<slug:name>/heat/", telemetry.ClusterHeat.as_view()),
     path("metrics/", telemetry.MetricTables.as_view()),
     path("nodes/<slug:name>/revoke/", views.NodeRevoke.as_view()),
-    path("nodes/<slug:name>/drain/", life.NodeDrain.as_view()),
-    path("nodes/<slug:name>/resume/", life.NodeResume.as_view()),
-    path("nodes/<slug:name>/monitor-only/", life.NodeMonitorOnly.as_view()),
-    path("nodes/<slug:name>/low-priority/", life.NodeLowPriority.as_view()),
-    path("nodes/<slug:name>/remove/", life.NodeRemove.as_view()),
+    path("nodes/<slug:name>/drain/", provisioning.NodeDrain.as_view()),
+    path("nodes/<slug:name>/resume/", provisioning.NodeResume.as_view()),
+    path("nodes/<slug:name>/monitor-only/", provisioning.NodeMonitorOnly.as_view()),
+    path("nodes/<slug:name>/low-priority/", provisioning.NodeLowPriority.as_view()),
+    path("nodes/<slug:name>/remove/", provisioning.NodeRemove.as_view()),
 ]

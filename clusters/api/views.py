@@ -15,13 +15,13 @@ from clusters.api.serializers import (
     InvitedSerializer,
     NodeSerializer,
 )
-from clusters.enrolment import revoke
-from clusters.instructions import instructions
-from clusters.joining import invite
+from clusters.enrolment.join import invite
+from clusters.enrolment.join_instructions import instructions
+from clusters.enrolment.node_tokens import revoke
 from clusters.models import Node
 from clusters.overview import cluster_cards, node_cards
 from clusters.visibility import must_operate, visible_nodes
-from trainhub_launch.catalogue import CATALOGUE
+from trainhub_launch.gpus.catalogue import CATALOGUE
 from workspaces.api.permissions import AtLeast, PrincipalRequest
 from workspaces.models import User, Workspace
 from workspaces.states import Role

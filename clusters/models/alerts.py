@@ -14,7 +14,7 @@ class Alert(models.Model):
     `kind` names a rule (`clusters.alerts.rules`), `subject` what it is about: a GPU's UUID, "" for the node, or for a rule
     about runs the holder. `key` is all of that in one, and unique among those that have not cleared. `state`: pending (seen,
     not yet for long enough), firing, cleared. In `sentence`, "{holder}" stands for whoever holds the GPU: each workspace reads
-    there what it may know (`clusters.alerts.showing`).
+    there what it may know (`clusters.alerts.presenters`).
     """
 
     key = models.CharField(max_length=200)

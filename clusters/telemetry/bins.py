@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clusters.telemetry.chunks import Chunk
-from clusters.telemetry.packing import Numbers
+from clusters.telemetry.slice_codec import Numbers
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
-from clusters.telemetry.packing import Numbers, PackingError
+from clusters.telemetry.slice_codec import Numbers, PackingError
 from trainhub_launch.metrics import GPU_METRICS, HOST_METRICS
 from trainhub_launch.telemetry import BUCKET_S
 

@@ -14,9 +14,9 @@ from django.db.models.functions import Substr
 from clusters.models import Node, TelemetryChunk, TelemetrySlice
 from clusters.telemetry.bins import Bins, Grid, grid
 from clusters.telemetry.chunks import POINTS, Chunk, empty, fill, likely_needed, needed, opened, span_s
-from clusters.telemetry.gathering import gather
-from clusters.telemetry.packing import Numbers, PackingError
 from clusters.telemetry.series import step_for
+from clusters.telemetry.slice_codec import Numbers, PackingError
+from clusters.telemetry.transpose import gather
 from trainhub_launch.telemetry import BUCKET_S, HOST
 
 log = logging.getLogger(__name__)

@@ -9,11 +9,11 @@ from datetime import datetime
 
 import numpy as np
 
-from clusters import gpu_rows
 from clusters.models import Node
-from clusters.telemetry import befallen, showing, storing
+from clusters.node_reports import gpu_sync
+from clusters.telemetry import gpu_events, live_samples, slice_writer
 from clusters.telemetry.expiry import kept_s
-from clusters.telemetry.packing import bucket_of, slice_bytes
+from clusters.telemetry.slice_codec import bucket_of, slice_bytes
 from trainhub_launch.report import Report
 from trainhub_launch.telemetry import BUCKET_S, ITEM_BYTES, SAMPLE_S, Block
 
@@ -31,41 +31,41 @@ def take(node: Node, report: Report, now: datetime) -> tuple[int, int]:
     """
     until = 0
     if report.buckets or report.samples:
-        own = gpu_rows.own(node)
+        own = gpu_sync.own(node)
         until = _take_buckets(node, [block for block in report.buckets if block.step_s == BUCKET_S], own, now.timestamp())
         samples = [block for block in report.samples if block.step_s == SAMPLE_S]
         if samples:
             recent = now.timestamp() - node.clock_offset_s + AHEAD_S
-            showing.show(node, [part for block in samples if block.start <= recent for part in _owned(node, block, own)])
-    return until, befallen.take(node, report.agent, report.events, now) if report.events else 0
+            live_samples.show(node, [part for block in samples if block.start <= recent for part in _owned(node, block, own)])
+    return until, gpu_events.take(node, report.agent, report.events, now) if report.events else 0
 
 
 def restart() -> None:
     """Remember nothing, as a process does that has just begun."""
     _told.clear()
-    storing.restart()
-    showing.restart()
+    slice_writer.restart()
+    live_samples.restart()
 
 
 def _take_buckets(node: Node, blocks: list[Block], own: Collection[str], now: float) -> int:
     """The end, by the node's clock, up to which every bucket of the report is stored or refused for good."""
-    done, wanted = set(storing.stored(node.pk)), set()
+    done, wanted = set(slice_writer.stored(node.pk)), set()
     ends: dict[int, int] = {}
     for block in blocks:
         for moment in range(block.start, block.end, BUCKET_S):
             ends[moment + BUCKET_S] = start = bucket_of(moment + node.clock_offset_s)
-            if start not in done and not storing.is_waiting(node.pk, start) and _is_in_time(node, start, now):
+            if start not in done and not slice_writer.is_waiting(node.pk, start) and _is_in_time(node, start, now):
                 wanted.add(start)
     if wanted:
         parts = [part for block in blocks for part in _owned(node, block, own)]
         slices = slice_bytes(parts, node.clock_offset_s)
-        done.update(storing.put(node.pk, {start: data for start, data in slices.items() if start in wanted}))
+        done.update(slice_writer.put(node.pk, {start: data for start, data in slices.items() if start in wanted}))
         # What is in none of them holds nothing that is the node's to tell.
         wanted.intersection_update(slices)
     until = 0
     for end in sorted(ends):
         start = ends[end]
-        if (start in wanted or storing.is_waiting(node.pk, start)) and start not in done:
+        if (start in wanted or slice_writer.is_waiting(node.pk, start)) and start not in done:
             break
         until = end
     return until

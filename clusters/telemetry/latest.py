@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from clusters.models import Node, TelemetrySlice
-from clusters.telemetry.packing import PackingError, Part, slice_parts
+from clusters.telemetry.slice_codec import PackingError, Part, slice_parts
 from trainhub_launch.telemetry import BUCKET_S, HOST
 
 log = logging.getLogger(__name__)

@@ -19,8 +19,8 @@ from clusters.models import Gpu, Node, TelemetryChunk, TelemetrySlice
 from clusters.telemetry.bins import Bins, Grid, grid
 from clusters.telemetry.chunks import POINTS, Chunk, empty, fill, opened, span_s
 from clusters.telemetry.expiry import kept_s
-from clusters.telemetry.gathering import gather
-from clusters.telemetry.packing import Numbers, PackingError
+from clusters.telemetry.slice_codec import Numbers, PackingError
+from clusters.telemetry.transpose import gather
 from trainhub_launch.telemetry import BUCKET_S, HOST
 
 log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from typing import Any
 
 from django import template
 
-from clusters.alerts import showing
+from clusters.alerts import presenters
 from clusters.models import Node
 from workspaces.models import Workspace
 
@@ -16,35 +16,35 @@ MOST = 8
 
 
 @register.simple_tag(takes_context=True)
-def alerts_of_node(context: Mapping[str, Any], node: Node) -> list[showing.Line]:
+def alerts_of_node(context: Mapping[str, Any], node: Node) -> list[presenters.Line]:
     workspace = _workspace(context)
-    return showing.firing_on([node], workspace) if workspace else []
+    return presenters.firing_on([node], workspace) if workspace else []
 
 
 @register.simple_tag(takes_context=True)
-def alerts_of_gpu(context: Mapping[str, Any], node: Node, uuid: str) -> list[showing.Line]:
+def alerts_of_gpu(context: Mapping[str, Any], node: Node, uuid: str) -> list[presenters.Line]:
     workspace = _workspace(context)
-    return [line for line in showing.firing_on([node], workspace) if line.gpu and line.gpu.uuid == uuid] if workspace else []
+    return [line for line in presenters.firing_on([node], workspace) if line.gpu and line.gpu.uuid == uuid] if workspace else []
 
 
 @register.simple_tag(takes_context=True)
-def alerts_of_run(context: Mapping[str, Any], run: str) -> list[showing.Line]:
+def alerts_of_run(context: Mapping[str, Any], run: str) -> list[presenters.Line]:
     """Of the GPUs that the run holds or held while it fired."""
     workspace = _workspace(context)
-    return showing.firing_of_run(run, workspace) if workspace else []
+    return presenters.firing_of_run(run, workspace) if workspace else []
 
 
 @register.simple_tag(takes_context=True)
-def firing_alerts(context: Mapping[str, Any], most: int = MOST) -> list[showing.Line]:
+def firing_alerts(context: Mapping[str, Any], most: int = MOST) -> list[presenters.Line]:
     """The gravest of all."""
     workspace = _workspace(context)
-    return showing.all_firing(workspace, most) if workspace else []
+    return presenters.all_firing(workspace, most) if workspace else []
 
 
 @register.simple_tag(takes_context=True)
 def firing_count(context: Mapping[str, Any]) -> int:
     workspace = _workspace(context)
-    return showing.firing_count(workspace) if workspace else 0
+    return presenters.firing_count(workspace) if workspace else 0
 
 
 def _workspace(context: Mapping[str, Any]) -> Workspace | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django import template
 
-from clusters.life import events, machines
 from clusters.models import Cluster, ClusterEvent, ProvidedMachine
+from clusters.provisioning import cluster_journal, machines
 
 register = template.Library()
 
@@ -17,4 +17,4 @@ def machines_of(cluster: Cluster) -> list[ProvidedMachine]:
 
 @register.simple_tag
 def events_of(cluster: Cluster) -> list[ClusterEvent]:
-    return events.recent(cluster)
+    return cluster_journal.recent(cluster)

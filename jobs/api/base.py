@@ -14,11 +14,11 @@ from rest_framework.views import APIView
 from jobs.errors import Conflict
 from jobs.models import Run
 from jobs.querysets import RunQuerySet
-from jobs.submitting import SubmitRefused
+from jobs.scheduling.submission import SubmitRefused
 from trainhub_launch.errors import SpecError
 from trainhub_launch.spec import RunSpec
 from workspaces.access import Principal
-from workspaces.api.parsing import BoundedJSONParser
+from workspaces.api.json_body import BoundedJSONParser
 from workspaces.api.permissions import AtLeast, PrincipalRequest
 from workspaces.api.problems import ApiProblem
 from workspaces.states import Role

@@ -9,9 +9,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from clusters.visibility import visible_nodes
-from jobs import environments, snapshots
+from jobs import environments
 from jobs.api.base import JobsView
 from jobs.api.serializers import EnvironmentSerializer, ExampleSerializer, SnapshotSerializer, SnapshotUploadSerializer
+from jobs.sources import snapshots
 from workspaces.api.problems import ApiProblem
 from workspaces.models import Workspace
 

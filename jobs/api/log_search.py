@@ -13,11 +13,11 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import logpattern, logsearch, logstore
 from jobs.api.base import JobsView
 from jobs.api.run_detail import ATTEMPT
 from jobs.api.serializers import LogSearchSerializer
-from jobs.logsearch import Cursor, Hit, Searched
+from jobs.logs import log_pattern, log_search, log_store
+from jobs.logs.log_search import Cursor, Hit, Searched
 from jobs.models import Member, Run
 from trainhub_launch.errors import SpecError
 
@@ -45,13 +45,13 @@ class RunLogSearch(JobsView):
         found = self.run(request, run)
         attempt = self.attempt(request, found)
         query = request.query_params
-        pattern = logpattern.compiled(query.get("q", ""), regex=_flag(request, "regex"), case=_flag(request, "case"))
+        pattern = log_pattern.compiled(query.get("q", ""), regex=_flag(request, "regex"), case=_flag(request, "case"))
         order = query.get("order", "time")
         if order not in ORDERS:
             raise SpecError("order", f"must be {' or '.join(ORDERS)}")
         members = list(Member.objects.filter(attempt__run=found, attempt__number=attempt).select_related("node"))
         logs = _logs(found, attempt, members, _ranks(query.getlist("rank")), query.getlist("log"))
-        search = logsearch.Search(logs, pattern, _limit(request))
+        search = log_search.Search(logs, pattern, _limit(request))
         cursor = _cursor(query.get("cursor", ""), logs)
         page = search.by_rank(cursor) if order == "rank" else search.by_time(cursor)
         nodes = {member.log_name: member.node.name for member in members}
@@ -68,14 +68,14 @@ class RunLogSearch(JobsView):
 def _logs(run: Run, attempt: int, members: Iterable[Member], ranks: set[int], names: Sequence[str]) -> list[Searched]:
     """Those asked for, all unless any is named; raises SpecError for one that is not there."""
     rank_of = {member.log_name: member.rank for member in members}
-    stored = logstore.names(run.pk, attempt) if attempt else {}
+    stored = log_store.names(run.pk, attempt) if attempt else {}
     if unknown := ranks - set(rank_of.values()):
         raise SpecError("rank", f"attempt {attempt} has no rank {min(unknown)}")
     if missing := [name for name in names if name not in stored and name not in rank_of]:
         raise SpecError("log", f"attempt {attempt} has no log {missing[0]!r}")
     is_all = not ranks and not names
     chosen = [name for name in stored if is_all or name in names or rank_of.get(name) in ranks]
-    found = (logsearch.searched(run.pk, attempt, name, rank_of.get(name)) for name in chosen)
+    found = (log_search.searched(run.pk, attempt, name, rank_of.get(name)) for name in chosen)
     return [log for log in found if log is not None]
 
 

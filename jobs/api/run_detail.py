@@ -1,4 +1,4 @@
-"""One run: look, cancel, clone, delete; its journal, members, logs and outputs (the bytes are served by jobs.bytes)."""
+"""One run: look, cancel, clone, delete; its journal, members, logs and outputs (the bytes are served by jobs.transfer)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import launching, logstore, outputs
+from jobs import outputs
 from jobs.api.base import JobsView
 from jobs.api.serializers import (
     EventSerializer,
@@ -19,7 +19,9 @@ from jobs.api.serializers import (
     RunDetailSerializer,
 )
 from jobs.errors import Conflict
+from jobs.logs import log_store
 from jobs.models import Member
+from jobs.scheduling import run_actions
 from jobs.states import RunState
 from workspaces.api.permissions import AtLeast
 from workspaces.states import Role
@@ -36,7 +38,7 @@ class RunDetail(JobsView):
     @extend_schema(responses={204: None})
     def delete(self, request: Request, run: str) -> Response:
         """Delete an ended run: it is out of sight, and can be restored until it is purged days later."""
-        launching.delete(self.run(request, run), self.principal(request).user)
+        run_actions.delete(self.run(request, run), self.principal(request).user)
         return Response(status=204)
 
 
@@ -45,7 +47,7 @@ class RunCancel(JobsView):
     def post(self, request: Request, run: str) -> Response:
         """Ask for the run's end; asking again changes nothing."""
         found = self.run(request, run)
-        asked = launching.cancel(found, self.principal(request).user)
+        asked = run_actions.cancel(found, self.principal(request).user)
         found.refresh_from_db()
         if not asked and found.state not in (RunState.CANCEL_REQUESTED, RunState.CANCELED):
             raise Conflict(f"Run {found.number} is {found.state} already; there is nothing to cancel.")
@@ -58,7 +60,7 @@ class RunClone(JobsView):
     @extend_schema(request=None, responses={200: OpenApiTypes.OBJECT})
     def post(self, request: Request, run: str) -> Response:
         """The spec to start from again. Nothing is submitted."""
-        return Response(launching.clone_spec(self.run(request, run)).to_json())
+        return Response(run_actions.clone_spec(self.run(request, run)).to_json())
 
 
 class RunEvents(JobsView):
@@ -85,13 +87,13 @@ class RunLogs(JobsView):
         attempt = self.attempt(request, found)
         members = Member.objects.filter(attempt__run=found, attempt__number=attempt)
         ranks = {member.log_name: member.rank for member in members}
-        sizes = dict.fromkeys(ranks, 0) | logstore.names(found.pk, attempt)
+        sizes = dict.fromkeys(ranks, 0) | log_store.names(found.pk, attempt)
         logs = [
             {
                 "name": name,
                 "rank": ranks.get(name),
                 "size": size,
-                "complete": logstore.complete(found.pk, attempt, name),
+                "complete": log_store.complete(found.pk, attempt, name),
                 "url": f"/api/v1/runs/{found.pk}/logs/{quote(name)}?attempt={attempt}",
             }
             for name, size in sorted(sizes.items(), key=lambda item: (ranks.get(item[0], -1), item[0]))

@@ -6,13 +6,14 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import causes, launching
+from jobs import causes
 from jobs.api.base import JobsView
 from jobs.api.schema import RUN_SPEC
 from jobs.api.selection import PARAMETERS, RunPages, selected
 from jobs.api.serializers import PreviewSerializer, RunDetailSerializer, RunPageSerializer, RunSerializer, planned
 from jobs.models import Run
-from jobs.submitting import MAX_KEY
+from jobs.scheduling import run_actions
+from jobs.scheduling.submission import MAX_KEY
 from trainhub_launch.errors import SpecError
 from workspaces.access import Principal
 from workspaces.api.permissions import AtLeast
@@ -42,7 +43,7 @@ class RunList(JobsView):
         who, spec, key = self.principal(request), self.spec(request), _key(request)
         is_known = key is not None and _of_key(who, key) is not None
         try:
-            run = launching.submit(spec, who, idempotency_key=key)
+            run = run_actions.submit(spec, who, idempotency_key=key)
         except SpecError as error:
             if error.field == KEY:
                 raise ApiProblem(409, f"{KEY}: {error.message}", [(error.field, error.message)]) from error
@@ -58,7 +59,7 @@ class RunPreview(JobsView):
     @extend_schema(request=RUN_SPEC, responses=PreviewSerializer)
     def post(self, request: Request) -> Response:
         """What a spec would run here and now, and everything that is wrong or doubtful about it. Changes nothing."""
-        reviewed = launching.preview(self.spec(request), self.principal(request))
+        reviewed = run_actions.preview(self.spec(request), self.principal(request))
         laid_out: dict[str, Any] = {"plan": None, "printed": ""} if reviewed.plan is None else planned(reviewed.plan.to_json())
         findings = [finding.to_json() for finding in reviewed.findings]
         return Response({**laid_out, "ok": not reviewed.errors, "findings": findings})

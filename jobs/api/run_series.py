@@ -11,10 +11,10 @@ from rest_framework.request import Request
 
 from clusters.api.telemetry import devices_of
 from clusters.api.telemetry_answers import Told, csv_response, file_name, json_response, node_json
-from clusters.api.telemetry_asked import METRICS, SPAN, Asked, asked_of, flag
+from clusters.api.telemetry_query import METRICS, SPAN, Asked, asked_of, flag
 from clusters.api.telemetry_schema import MOMENT, NODE, TEXT, WHOLE, answers, list_of, object_of
 from clusters.visibility import visible_nodes
-from jobs import curves
+from jobs import run_curves
 from jobs.api.base import JobsView
 from jobs.api.run_detail import ATTEMPT
 from jobs.models import Attempt, Member, Run
@@ -39,7 +39,7 @@ class RunSeries(JobsView):
         number = self.attempt(request, found)
         attempt = Attempt.objects.filter(run=found, number=number).first()
         # A run that waits for its first attempt has a span, and no curves.
-        whole = curves.span(attempt, now) if attempt else (found.created_at.timestamp(), now.timestamp() + BUCKET_S)
+        whole = run_curves.span(attempt, now) if attempt else (found.created_at.timestamp(), now.timestamp() + BUCKET_S)
         asked = asked_of(
             request.query_params, now.timestamp(), takes=("metrics", "host", "attempt", "all_gpus"), span=whole
         )
@@ -58,10 +58,10 @@ class RunSeries(JobsView):
     def _told(self, request: Request, attempt: Attempt, members: list[Member], asked: Asked) -> list[Told]:
         wants_all = flag("all_gpus", request.query_params.get("all_gpus", ""))
         visible = set(visible_nodes(self.principal(request).workspace).values_list("pk", flat=True)) if wants_all else set()
-        own, reader = curves.own_gpus(members), curves.Curves(attempt)
-        wanted = curves.Wanted(asked.gpu_metrics, asked.host_metrics, asked.start, asked.end, asked.points)
+        own, reader = run_curves.own_gpus(members), run_curves.Curves(attempt)
+        wanted = run_curves.Wanted(asked.gpu_metrics, asked.host_metrics, asked.start, asked.end, asked.points)
         told = []
-        for node in curves.nodes_of(attempt):
+        for node in run_curves.nodes_of(attempt):
             # A workspace that may not use the cluster any more sees what was its own, not what others do there.
             is_all = wants_all and node.pk in visible
             gpus = None if is_all else own.get(node.pk, [])

@@ -2,18 +2,18 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.api import catalog, log_search, run_detail, run_list, run_putting_away, run_series
+from jobs.api import catalog, log_search, run_deletion, run_detail, run_list, run_series
 
 urlpatterns = [
     path("snapshots/", catalog.SnapshotList.as_view()),
     path("environments/", catalog.EnvironmentList.as_view()),
     path("examples/", catalog.ExampleList.as_view()),
     path("runs/preview/", run_list.RunPreview.as_view()),
-    path("runs/deleted/", run_putting_away.DeletedRunList.as_view()),
-    path("runs/<str:run>/restore/", run_putting_away.RunRestore.as_view()),
-    path("runs/<str:run>/purge/", run_putting_away.RunPurge.as_view()),
-    path("runs/<str:run>/archive/", run_putting_away.RunArchive.as_view()),
-    path("runs/<str:run>/unarchive/", run_putting_away.RunUnarchive.as_view()),
+    path("runs/deleted/", run_deletion.DeletedRunList.as_view()),
+    path("runs/<str:run>/restore/", run_deletion.RunRestore.as_view()),
+    path("runs/<str:run>/purge/", run_deletion.RunPurge.as_view()),
+    path("runs/<str:run>/archive/", run_deletion.RunArchive.as_view()),
+    path("runs/<str:run>/unarchive/", run_deletion.RunUnarchive.as_view()),
     path("runs/<str:run>/", run_detail.RunDetail.as_view()),
     path("runs/<str:run>/cancel/", run_detail.RunCancel.as_view()),
     path("runs/<str:run>/clone/", run_detail.RunClone.as_view()),

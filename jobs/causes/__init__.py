@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from jobs.causes.attempt_cause import find
 from jobs.causes.cause import Cause
-from jobs.causes.finding import find
-from jobs.causes.storing import of, store, store_soon, with_lines
+from jobs.causes.cause_store import of, store, store_soon, with_lines
 
 __all__ = ["Cause", "find", "of", "store", "store_soon", "with_lines"]

@@ -10,7 +10,7 @@ from enum import IntEnum
 
 from jobs.causes import known
 from jobs.causes.known import Match
-from jobs.causes.sayings import Saying
+from jobs.causes.log_diagnosis import Saying
 from jobs.states import MemberState
 
 CLOSE = 25

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from jobs.causes.lines import Line
+from jobs.causes.log_lines import Line
 
 START = "Traceback (most recent call last)"
 JOINTS = (

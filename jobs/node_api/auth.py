@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from starlette.requests import Request
 
-from clusters import familiar
-from clusters.enrolment import node_of_token
+from clusters.enrolment.node_tokens import node_of_token
 from clusters.models import Node
+from clusters.node_reports import node_auth_cache
 from workspaces.access import Principal
 from workspaces.http.problems import unauthorized
 from workspaces.http.threads import in_thread
@@ -19,9 +19,9 @@ async def require_node(request: Request) -> Node:
     A revoked token may work for about a second longer, until this process compares its cache with the database.
     """
     text = bearer(request.scope) or ""
-    node = familiar.recall(text)
+    node = node_auth_cache.recall(text)
     if node is None and text:
-        node = await in_thread(familiar.look_up, text)
+        node = await in_thread(node_auth_cache.look_up, text)
     if node is None:
         raise unauthorized("A node's token is needed.")
     return node

@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 
 from clusters.models import Node
 from jobs.models import AttemptNode, SentBlob
-from workspaces import sweeping
+from workspaces import blob_gc
 
 AT_ONCE = 500
 
@@ -28,7 +28,7 @@ def may_name(node: Node, sha256: str) -> bool:
     held = dict(_held(node).values_list("pk", "attempt__run__workspace_id"))
     sent = set(SentBlob.objects.filter(part__in=held, digest=sha256).values_list("part_id", flat=True))
     others = {workspace for part, workspace in held.items() if part not in sent}
-    return bool(held) and all(sweeping.named_in(workspace, [sha256]) for workspace in others)
+    return bool(held) and all(blob_gc.named_in(workspace, [sha256]) for workspace in others)
 
 
 def allowed(part: AttemptNode, workspace_id: int, hashes: Iterable[str]) -> set[str]:
@@ -40,7 +40,7 @@ def allowed(part: AttemptNode, workspace_id: int, hashes: Iterable[str]) -> set[
     for some in _batches(asked):
         sent.update(SentBlob.objects.filter(part=part, digest__in=some).values_list("digest", flat=True))
     for some in _batches(asked - sent):
-        sent |= sweeping.named_in(workspace_id, some)
+        sent |= blob_gc.named_in(workspace_id, some)
     return sent
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from django import template
 
 from clusters.overview import LeaseLine
-from jobs.quarantine import unproven
+from jobs.attempts.quarantine import unproven
 
 register = template.Library()
 

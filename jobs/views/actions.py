@@ -9,9 +9,9 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from jobs import launching
 from jobs.errors import Conflict
-from jobs.views.finding import run_numbered
+from jobs.scheduling import run_actions
+from jobs.views.run_lookup import run_numbered
 from jobs.wizard import drafts
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
@@ -22,7 +22,7 @@ from workspaces.states import Role
 def cancel(request: WorkspaceRequest, number: int) -> HttpResponse:
     run = run_numbered(request.principal, number)
     try:
-        if not launching.cancel(run, request.principal.user):
+        if not run_actions.cancel(run, request.principal.user):
             messages.info(request, f"Run {number} is already over or being canceled.")
     except Conflict as error:
         messages.error(request, str(error))
@@ -35,7 +35,7 @@ def clone(request: WorkspaceRequest, number: int) -> HttpResponse:
     """A wizard filled with what the run was made from, at its review."""
     run = run_numbered(request.principal, number)
     try:
-        spec = launching.clone_spec(run)
+        spec = run_actions.clone_spec(run)
     except Conflict as error:
         messages.error(request, str(error))
         return redirect("run", number)
@@ -48,7 +48,7 @@ def clone(request: WorkspaceRequest, number: int) -> HttpResponse:
 def delete(request: WorkspaceRequest, number: int) -> HttpResponse:
     run = run_numbered(request.principal, number)
     try:
-        launching.delete(run, request.principal.user)
+        run_actions.delete(run, request.principal.user)
     except Conflict as error:
         messages.error(request, str(error))
         return redirect("run", number)
@@ -61,7 +61,7 @@ def delete(request: WorkspaceRequest, number: int) -> HttpResponse:
 @needs(Role.CONTRIBUTOR)
 def archive(request: WorkspaceRequest, number: int) -> HttpResponse:
     try:
-        launching.archive(run_numbered(request.principal, number), request.principal.user)
+        run_actions.archive(run_numbered(request.principal, number), request.principal.user)
     except Conflict as error:
         messages.error(request, str(error))
         return redirect("run", number)
@@ -72,6 +72,6 @@ def archive(request: WorkspaceRequest, number: int) -> HttpResponse:
 @require_POST
 @needs(Role.CONTRIBUTOR)
 def unarchive(request: WorkspaceRequest, number: int) -> HttpResponse:
-    launching.unarchive(run_numbered(request.principal, number), request.principal.user)
+    run_actions.unarchive(run_numbered(request.principal, number), request.principal.user)
     messages.success(request, f"Run {number} is in the lists again.")
     return redirect("run", number)

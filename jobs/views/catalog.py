@@ -7,8 +7,8 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 
-from clusters.hearing import heard
-from clusters.heartbeat import status
+from clusters.node_reports.heartbeat import status
+from clusters.node_reports.hub_uptime import heard
 from clusters.visibility import visible_nodes
 from jobs.environments import CURATED
 from jobs.models import Experiment, Run

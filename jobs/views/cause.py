@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from jobs import causes
 from jobs.causes import Cause
-from jobs.causes.choosing import grouped
+from jobs.causes.cause_selection import grouped
 from jobs.causes.reasons import WITHOUT_CAUSE
 from jobs.models import Attempt, Member, Run
 from jobs.states import MemberState, RunState

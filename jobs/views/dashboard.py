@@ -9,8 +9,8 @@ from django.db.models import Count, Q
 from django.http import HttpResponse
 from django.utils import timezone
 
-from jobs import logstore
 from jobs.causes.reasons import BUILD_LOG
+from jobs.logs import log_store
 from jobs.models import Member, Run
 from jobs.states import ACTIVE, WAITING, RunState
 from jobs.views.lanes import TAIL_BYTES, last_line
@@ -89,7 +89,7 @@ def _last_line(run: Run, log: str) -> str:
     if run.state == RunState.QUEUED:
         return run.sentence
     for name in (log, BUILD_LOG):
-        size = logstore.size(run.pk, run.attempt, name) if name else 0
+        size = log_store.size(run.pk, run.attempt, name) if name else 0
         if size:
-            return last_line(logstore.read(run.pk, run.attempt, name, max(0, size - TAIL_BYTES), TAIL_BYTES))
+            return last_line(log_store.read(run.pk, run.attempt, name, max(0, size - TAIL_BYTES), TAIL_BYTES))
     return ""

@@ -12,11 +12,11 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from jobs import deleting, occupied, purging
-from jobs.deleting import GONE
 from jobs.errors import Conflict
 from jobs.models import Experiment, Run
 from jobs.querysets import RunQuerySet
+from jobs.retention import deletion, reclaimable_bytes, run_purge
+from jobs.retention.deletion import GONE
 from workspaces.access import Principal, WorkspaceRequest, needs
 from workspaces.models import Workspace
 from workspaces.states import Role
@@ -41,7 +41,7 @@ def deleted(request: WorkspaceRequest) -> HttpResponse:
     workspace = request.principal.workspace
     page = Paginator(roots(workspace), ON_A_PAGE).get_page(request.GET.get("page"))
     runs = list(page.object_list)
-    measured = occupied.bytes_of(occupied.with_parts(runs))
+    measured = reclaimable_bytes.bytes_of(reclaimable_bytes.with_parts(runs))
     context = {
         "page": page,
         "rows": [Row(run, _due_at(run.deleted_at), measured[run.number]) for run in runs],
@@ -57,7 +57,7 @@ def deleted(request: WorkspaceRequest) -> HttpResponse:
 def restore(request: WorkspaceRequest, number: int) -> HttpResponse:
     run = _deleted_run(request.principal, number)
     try:
-        deleting.restore(run, request.principal.user)
+        deletion.restore(run, request.principal.user)
     except Conflict as error:
         messages.error(request, str(error))
         return redirect("deleted-runs")
@@ -68,7 +68,7 @@ def restore(request: WorkspaceRequest, number: int) -> HttpResponse:
 @needs(Role.OWNER)
 def purge(request: WorkspaceRequest, number: int) -> HttpResponse:
     try:
-        purging.purge_now(_deleted_run(request.principal, number), request.principal.user)
+        run_purge.purge_now(_deleted_run(request.principal, number), request.principal.user)
         messages.success(request, f"Run {number} is being deleted for good.")
     except Conflict as error:
         messages.error(request, str(error))
@@ -80,7 +80,7 @@ def purge(request: WorkspaceRequest, number: int) -> HttpResponse:
 def delete_experiment(request: WorkspaceRequest, pk: int) -> HttpResponse:
     experiment = _experiment(request.principal, pk)
     try:
-        if deleting.delete_experiment(experiment, request.principal.user):
+        if deletion.delete_experiment(experiment, request.principal.user):
             messages.success(request, f"The experiment {experiment.name} is deleted, with its runs. It can be restored here.")
     except Conflict as error:
         messages.error(request, str(error))
@@ -92,7 +92,7 @@ def delete_experiment(request: WorkspaceRequest, pk: int) -> HttpResponse:
 @needs(Role.CONTRIBUTOR)
 def restore_experiment(request: WorkspaceRequest, pk: int) -> HttpResponse:
     try:
-        deleting.restore_experiment(_experiment(request.principal, pk), request.principal.user)
+        deletion.restore_experiment(_experiment(request.principal, pk), request.principal.user)
     except Conflict as error:
         messages.error(request, str(error))
         return redirect("deleted-runs")
@@ -104,7 +104,7 @@ def restore_experiment(request: WorkspaceRequest, pk: int) -> HttpResponse:
 def purge_experiment(request: WorkspaceRequest, pk: int) -> HttpResponse:
     experiment = _experiment(request.principal, pk)
     try:
-        purging.purge_experiment_now(experiment, request.principal.user)
+        run_purge.purge_experiment_now(experiment, request.principal.user)
         messages.success(request, f"The experiment {experiment.name} is being deleted for good.")
     except Conflict as error:
         messages.error(request, str(error))
@@ -122,12 +122,12 @@ def roots(workspace: Workspace) -> RunQuerySet:
 def _experiments(workspace: Workspace) -> list[Row]:
     found = Experiment.objects.filter(workspace=workspace).exclude(deleted_at=None).annotate(count=Count("runs"))
     small = [item for item in found if item.count <= MOST_MEASURED]
-    measured = occupied.bytes_of({item.pk: set(item.runs.values_list("pk", flat=True)) for item in small})
+    measured = reclaimable_bytes.bytes_of({item.pk: set(item.runs.values_list("pk", flat=True)) for item in small})
     return [Row(item, _due_at(item.deleted_at), measured.get(item.pk), item.count) for item in found.order_by("-deleted_at")]
 
 
 def _due_at(deleted_at: datetime | None) -> datetime | None:
-    return None if deleted_at is None or deleted_at == GONE else purging.due_at(deleted_at)
+    return None if deleted_at is None or deleted_at == GONE else run_purge.due_at(deleted_at)
 
 
 def _deleted_run(who: Principal, number: int) -> Run:

@@ -11,16 +11,16 @@ from typing import Any
 from django.http import HttpResponse, JsonResponse
 from django.utils.cache import patch_cache_control
 
-from jobs import lanes as store
-from jobs.causes import lines
+from jobs.causes import log_lines
 from jobs.causes.reasons import BUILD_LOG, LOG_OF_REASON, PREPARATION_LOG
-from jobs.lanes import TAIL_BYTES, Lane, Lanes
+from jobs.logs import lanes as store
+from jobs.logs.lanes import TAIL_BYTES, Lane, Lanes
 from jobs.models import Attempt, Member, Run
 from jobs.states import WAITING, MemberState, RunState
 from jobs.templatetags.formats import look
 from jobs.templatetags.runs import exit_word
 from jobs.views.cause import first_failed
-from jobs.views.finding import run_numbered
+from jobs.views.run_lookup import run_numbered
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
 
@@ -141,7 +141,7 @@ def chosen_log(run: Run, found: Sequence[Lane], wanted: str, failed: Member | No
 
 
 def last_line(tail: bytes) -> str:
-    return lines.last_line(tail)[:300]
+    return log_lines.last_line(tail)[:300]
 
 
 

@@ -14,8 +14,8 @@ from django.utils.cache import patch_cache_control
 from jobs.models import Run
 from jobs.views import lanes, tabs
 from jobs.views.cause import shown_cause
-from jobs.views.finding import run_numbered, run_with_id
 from jobs.views.partials import render_part
+from jobs.views.run_lookup import run_numbered, run_with_id
 from jobs.views.timeline import Event, Phase, phases, stretch
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role

@@ -10,7 +10,7 @@ import numpy as np
 
 from clusters.models import Lease, Node
 from clusters.telemetry.heat import heat
-from clusters.telemetry.packing import Numbers
+from clusters.telemetry.slice_codec import Numbers
 
 SPAN_S = 900
 POINTS = 30

@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from jobs import outputs
 from jobs.models import Attempt, Member, Run
 from jobs.states import FINAL
-from jobs.views import devices, lanes, planned
+from jobs.views import devices, lanes, plan_comparison
 from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.printing import show, shown_argv
 
@@ -84,8 +84,8 @@ def _plan(run: Run, attempt: int, _: HttpRequest) -> dict[str, Any]:
     return {
         "plan": plan,
         "ran": bool(stored),
-        "rows": [(row, shown_argv(row.process)) for row in planned.rows(plan)],
-        "differences": planned.differences(preview, plan) if preview and stored else (),
+        "rows": [(row, shown_argv(row.process)) for row in plan_comparison.rows(plan)],
+        "differences": plan_comparison.differences(preview, plan) if preview and stored else (),
         "printed": show(plan),
     }
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from clusters.devices import Stock, stock
+from clusters.gpus.gpu_models import Stock, stock
 from clusters.leases import nodes_of
 from clusters.models import Cluster, Node
 from clusters.visibility import clusters_of
-from jobs import environments, examples
-from jobs.examples import Example
+from jobs import environments
 from jobs.models import Experiment, Run, Snapshot
+from jobs.sources import examples
+from jobs.sources.examples import Example
 from trainhub_launch.errors import SpecError
 from trainhub_launch.frameworks import FRAMEWORKS
 from trainhub_launch.offers import FreeNode, words

@@ -15,7 +15,7 @@ from jobs.wizard.environment_form import EnvironmentForm
 from jobs.wizard.evaluation import Evaluation, Problem
 from jobs.wizard.resources_form import ResourcesForm
 from jobs.wizard.source_form import SourceForm, read_source
-from jobs.wizard.typed import split_arguments
+from jobs.wizard.text_values import split_arguments
 from workspaces.access import Principal
 
 Context = dict[str, Any]

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from jobs import launching
 from jobs.models import Draft
+from jobs.scheduling import run_actions
 from jobs.wizard import steps
 from jobs.wizard.assemble import assemble
 from jobs.wizard.forms import StepForm, below
@@ -72,7 +72,7 @@ def evaluate(draft: Draft, who: Principal) -> Evaluation:
         spec = assemble(parts)
     except SpecError as error:
         return _with(blank, [Finding("error", error.field, error.message)], stands_in)
-    preview = launching.preview(spec, who)
+    preview = run_actions.preview(spec, who)
     return replace(
         _with(blank, preview.findings, stands_in), spec=None if stands_in else spec, plan=preview.plan,
     )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from jobs.wizard.typed import quoted
+from jobs.wizard.text_values import quoted
 from trainhub_launch.plan import EnvValue, LaunchPlan, NodeCommand, PlannedProcess, Reference
 from trainhub_launch.printing import shown_argv
 

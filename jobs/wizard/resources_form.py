@@ -6,7 +6,7 @@ from django import forms
 
 from jobs.wizard.forms import Raw, StepForm, whole_number
 from jobs.wizard.parts import ResourcesPart
-from jobs.wizard.typed import read_span, write_span
+from jobs.wizard.text_values import read_span, write_span
 from trainhub_launch.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY, Limits
 
 LONGEST_S = 366 * 86400

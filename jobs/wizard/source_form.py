@@ -8,7 +8,7 @@ from django import forms
 
 from jobs.wizard.forms import Raw, StepForm
 from jobs.wizard.parts import SourcePart
-from jobs.wizard.typed import join_arguments, split_arguments
+from jobs.wizard.text_values import join_arguments, split_arguments
 from trainhub_launch.spec import ExampleSource, SnapshotSource, Source
 
 WANTED = {

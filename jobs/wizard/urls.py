@@ -2,14 +2,14 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.wizard import beginning, views
+from jobs.wizard import start, views
 
 urlpatterns = [
-    path("runs/new/", beginning.start, name="wizard-start"),
-    path("runs/new/blank/", beginning.blank, name="wizard-blank"),
-    path("runs/new/example/<slug:name>/", beginning.from_example, name="wizard-example"),
-    path("runs/new/upload/", beginning.upload, name="wizard-upload"),
-    path("runs/new/<uuid:draft_id>/upload/", beginning.upload, name="wizard-upload-to"),
+    path("runs/new/", start.start, name="wizard-start"),
+    path("runs/new/blank/", start.blank, name="wizard-blank"),
+    path("runs/new/example/<slug:name>/", start.from_example, name="wizard-example"),
+    path("runs/new/upload/", start.upload, name="wizard-upload"),
+    path("runs/new/<uuid:draft_id>/upload/", start.upload, name="wizard-upload-to"),
     path("runs/new/<uuid:draft_id>/submit/", views.submit, name="wizard-submit"),
     path("runs/new/<uuid:draft_id>/discard/", views.discard, name="wizard-discard"),
     path("runs/new/<uuid:draft_id>/run.json", views.spec, name="wizard-spec"),

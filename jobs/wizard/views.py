@@ -9,8 +9,8 @@ from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from jobs import launching
 from jobs.models import Draft, Run
+from jobs.scheduling import run_actions
 from jobs.wizard import drafts, steps
 from jobs.wizard.context import step_context
 from jobs.wizard.evaluation import evaluate
@@ -61,7 +61,7 @@ def submit(request: WorkspaceRequest, draft_id: uuid.UUID) -> HttpResponse:
     if found.spec is None or found.errors:
         return _page(request, draft, steps.REVIEW, tell_all=True, status=422)
     try:
-        run = launching.submit(found.spec, request.principal, idempotency_key=f"draft-{draft.pk.hex}")
+        run = run_actions.submit(found.spec, request.principal, idempotency_key=f"draft-{draft.pk.hex}")
     except SpecError as error:
         # Something changed between the evaluation above and now; the page below tells it beside its field if it lasts.
         messages.error(request, f"The run was not submitted: {error.message}. Your draft is kept.")

@@ -12,14 +12,14 @@ from rest_framework.serializers import Serializer
 from rest_framework.views import APIView
 
 from jobs.models import Run
-from registry import aliases, changing, deleting, stages
+from registry import aliases, deletion, model_metadata, stages
 from registry.api import serializers
 from registry.api.serializers import ModelSerializer, VersionSerializer
 from registry.certificates import keys
 from registry.errors import RegistryError
 from registry.lookup import models_of
 from registry.models import ModelVersion, RegisteredModel
-from registry.registering import Origin, Words, add_version, outputs
+from registry.registration import Origin, Words, add_version, outputs
 from registry.sources import Asked, resolve
 from tracking.callers import Caller
 from workspaces.access import Principal, lacking
@@ -69,7 +69,7 @@ class ModelList(_RegistryView):
     def post(self, request: Request) -> Response:
         """Make a model without versions; registering a version makes one too."""
         who, told = self.principal(request), self.told(request, serializers.NewModelSerializer)
-        model = changing.create_model(
+        model = model_metadata.create_model(
             who.workspace, told["name"], who.user, description=told["description"], tags=told["tags"]
         )
         return Response(ModelSerializer(model).data, status=201)
@@ -87,17 +87,17 @@ class ModelDetail(_RegistryView):
         model, told = self.model(request, name), self.told(request, serializers.ModelChangeSerializer)
         owner = self.owner(request) if told.keys() & {"protected", "name"} else None
         with transaction.atomic():
-            changing.describe_and_tag(model, told.get("description"), told.get("tags", {}))
+            model_metadata.describe_and_tag(model, told.get("description"), told.get("tags", {}))
             if owner and "protected" in told:
-                changing.protect(model, told["protected"], owner.user)
+                model_metadata.protect(model, told["protected"], owner.user)
             if owner and "name" in told:
-                changing.rename(model, told["name"], owner.user)
+                model_metadata.rename(model, told["name"], owner.user)
         return Response(ModelSerializer(self.model(request, model.name)).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, name: str) -> Response:
         """Delete a model with all versions; for owners."""
-        deleting.delete_model(self.model(request, name), self.owner(request).user)
+        deletion.delete_model(self.model(request, name), self.owner(request).user)
         return Response(status=204)
 
 
@@ -111,7 +111,7 @@ class VersionList(_RegistryView):
     def post(self, request: Request, name: str) -> Response:
         """Register what a run has left or logged as the next version; a new name makes the model."""
         who, told = self.principal(request), self.told(request, serializers.RegisterSerializer)
-        words = Words(changing.checked_description(told["description"]), changing.checked_tags(told["tags"]))
+        words = Words(model_metadata.checked_description(told["description"]), model_metadata.checked_tags(told["tags"]))
         version = add_version(who.workspace, name, self._origin(who, told), who.user, words)
         return Response(VersionSerializer(version).data, status=201)
 
@@ -138,7 +138,7 @@ class VersionDetail(_RegistryView):
         who, version = self.principal(request), self.version(request, name, number)
         told = self.told(request, serializers.VersionChangeSerializer)
         with transaction.atomic():
-            changing.describe_and_tag(version, told.get("description"), told.get("tags", {}))
+            model_metadata.describe_and_tag(version, told.get("description"), told.get("tags", {}))
             if "stage" in told:
                 stages.move(version, told["stage"], who.user, is_owner=who.may(Role.OWNER))
         return Response(VersionSerializer(self.version(request, name, number)).data)
@@ -146,7 +146,7 @@ class VersionDetail(_RegistryView):
     @extend_schema(responses={204: None})
     def delete(self, request: Request, name: str, number: int) -> Response:
         """Delete a version with its aliases; for owners. Its number is not given again."""
-        deleting.delete_version(self.version(request, name, number), self.owner(request).user)
+        deletion.delete_version(self.version(request, name, number), self.owner(request).user)
         return Response(status=204)
 
 

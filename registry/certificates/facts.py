@@ -11,7 +11,7 @@ from typing import Any
 
 from jobs.models import Run, RunTag, Snapshot
 from registry.certificates.machines import environment_of, nodes_of
-from tracking.metrics import reading
+from tracking.metrics import curve_reader
 from tracking.models import LoggedModel, Param, RunInput
 from workspaces import blobs
 
@@ -30,7 +30,7 @@ def of_run(run: Run) -> dict[str, Any]:
 
 def _known(run: Run) -> dict[str, Any]:
     tags = _tags(run)
-    metrics = reading.latest([run.pk])[run.pk]
+    metrics = curve_reader.latest([run.pk])[run.pk]
     return plain({
         "id": run.pk, "number": run.number, "kind": run.kind, "name": run.display_name, "state": run.state,
         "experiment": run.experiment.name, "attempt": run.attempt,

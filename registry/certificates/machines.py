@@ -6,8 +6,8 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from clusters.inventory import interpreters_of
 from clusters.models import Gpu
+from clusters.node_reports.inventory import interpreters_of
 from jobs import environments
 from jobs.models import AttemptNode, Run
 from trainhub_launch.errors import SpecError

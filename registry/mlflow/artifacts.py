@@ -8,16 +8,16 @@ from urllib.parse import unquote
 from starlette.requests import Request
 from starlette.responses import Response
 
-from registry.bytes.sending import certificate_file, model_file
-from registry.certificates.issuing import documents
+from registry.certificates.issuance import documents
 from registry.lookup import version_of
-from registry.mlflow import pending
+from registry.mlflow import deferred_files
 from registry.models import ModelFile, ModelVersion
+from registry.transfer.file_responses import certificate_file, model_file
 from tracking.artifacts import paths, protocol
-from tracking.artifacts.sending import mlflow_type
+from tracking.artifacts.file_responses import mlflow_type
 from tracking.callers import Caller
-from tracking.mlflow.doors import Asked, caller, door
-from tracking.mlflow.errors import INVALID, MISSING, MlflowError
+from tracking.mlflow.protocol.errors import INVALID, MISSING, MlflowError
+from tracking.mlflow.protocol.http import Asked, caller, door
 from workspaces import blobs
 from workspaces.http.threads import in_thread
 
@@ -79,7 +79,7 @@ def _version(who: Caller, path: str) -> tuple[ModelVersion, str]:
     if version is None:
         raise MlflowError(MISSING, f"There is no version '{number[:20]}' of a model '{unquote(name)[:200]}' here.")
     if not version.certificate:
-        pending.fill(version)
+        deferred_files.fill(version)
     return version, paths.folder(inside)
 
 

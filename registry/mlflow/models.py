@@ -6,16 +6,16 @@ from typing import Any
 
 from django.core.exceptions import PermissionDenied
 
-from registry import aliases, changing, deleting
+from registry import aliases, deletion, model_metadata
 from registry.aliases import TAKEN
 from registry.lookup import version_of
-from registry.mlflow import finding, spelling
-from registry.mlflow.finding import is_owner
-from registry.mlflow.searching import models as searched
+from registry.mlflow import lookup, row_json
+from registry.mlflow.lookup import is_owner
+from registry.mlflow.model_search import models as searched
 from registry.stages import canonical
 from tracking.callers import Caller
-from tracking.mlflow.errors import EXISTS, INVALID, MISSING, MlflowError
-from tracking.mlflow.fields import Asked, text, texts, words
+from tracking.mlflow.protocol.errors import EXISTS, INVALID, MISSING, MlflowError
+from tracking.mlflow.protocol.fields import Asked, text, texts, words
 from workspaces.states import Role
 
 Told = dict[str, Any]
@@ -25,14 +25,14 @@ def create(who: Caller, asked: Asked) -> Told:
     name = words(asked, "name")
     told = text(asked, "description") or ""
     try:
-        made = changing.create_model(who.workspace, name, who.user, description=told, tags=finding.tags_of(asked))
-    except changing.Exists as error:
+        made = model_metadata.create_model(who.workspace, name, who.user, description=told, tags=lookup.tags_of(asked))
+    except model_metadata.Exists as error:
         raise MlflowError(EXISTS, f"Registered Model (name={name}) already exists.") from error
     return _told(who, made.name)
 
 
 def get(who: Caller, asked: Asked) -> Told:
-    return {"registered_model": spelling.models([finding.model(who, asked)])[0]}
+    return {"registered_model": row_json.models([lookup.model(who, asked)])[0]}
 
 
 def search(who: Caller, asked: Asked) -> Told:
@@ -43,65 +43,65 @@ def rename(who: Caller, asked: Asked) -> Told:
     """Addresses that others use change with the name, so it takes an owner."""
     if not is_owner(who):
         raise PermissionDenied(f"Renaming a model needs the role {Role.OWNER}. Ask an owner of {who.workspace}.")
-    found, name = finding.model(who, asked), words(asked, "new_name")
+    found, name = lookup.model(who, asked), words(asked, "new_name")
     try:
-        changing.rename(found, name, who.user)
-    except changing.Exists as error:
+        model_metadata.rename(found, name, who.user)
+    except model_metadata.Exists as error:
         raise MlflowError(EXISTS, f"Registered Model (name={name}) already exists.") from error
     return _told(who, found.name)
 
 
 def update(who: Caller, asked: Asked) -> Told:
-    found = finding.describable(who, asked)
-    changing.describe(found, text(asked, "description") or "")
+    found = lookup.describable(who, asked)
+    model_metadata.describe(found, text(asked, "description") or "")
     return _told(who, found.name)
 
 
 def delete(who: Caller, asked: Asked) -> None:
-    deleting.delete_model(finding.model(who, asked), who.user)
+    deletion.delete_model(lookup.model(who, asked), who.user)
 
 
 def latest_versions(who: Caller, asked: Asked) -> Told:
-    found = finding.model(who, asked)
+    found = lookup.model(who, asked)
     stages = {canonical(stage) for stage in texts(asked, "stages")}
-    rows = [row for row in spelling.newest([found.pk])[found.pk] if not stages or row.stage in stages]
-    return {"model_versions": [spelling.version(row, found.name) for row in rows]}
+    rows = [row for row in row_json.newest([found.pk])[found.pk] if not stages or row.stage in stages]
+    return {"model_versions": [row_json.version(row, found.name) for row in rows]}
 
 
 def set_tag(who: Caller, asked: Asked) -> None:
-    changing.set_tag(finding.describable(who, asked), words(asked, "key"), text(asked, "value") or "")
+    model_metadata.set_tag(lookup.describable(who, asked), words(asked, "key"), text(asked, "value") or "")
 
 
 def delete_tag(who: Caller, asked: Asked) -> None:
-    changing.delete_tag(finding.describable(who, asked), words(asked, "key"))
+    model_metadata.delete_tag(lookup.describable(who, asked), words(asked, "key"))
 
 
 def set_alias(who: Caller, asked: Asked) -> None:
-    version = finding.changeable(who, asked)
+    version = lookup.changeable(who, asked)
     aliases.set_alias(version.model, words(asked, "alias"), version.number, who.user, is_owner=is_owner(who))
 
 
 def delete_alias(who: Caller, asked: Asked) -> None:
-    found, alias = finding.model(who, asked), words(asked, "alias")
+    found, alias = lookup.model(who, asked), words(asked, "alias")
     for row in found.aliases.all():
         if row.name == alias:
-            finding.check_own(who, row.version)
+            lookup.check_own(who, row.version)
     aliases.delete_alias(found, alias, who.user, is_owner=is_owner(who))
 
 
 def by_alias(who: Caller, asked: Asked) -> Told:
     """`latest` is the newest version."""
-    found, alias = finding.model(who, asked), words(asked, "alias")
+    found, alias = lookup.model(who, asked), words(asked, "alias")
     if alias.lower() == "latest":
         newest = found.versions.select_related("run").order_by("-number").first()
         if newest is None:
             raise MlflowError(MISSING, f"Latest version not found for model {found.name}.")
-        return {"model_version": spelling.version(newest, found.name)}
+        return {"model_version": row_json.version(newest, found.name)}
     version = None if TAKEN.match(alias) else version_of(who.workspace, found.name, alias)
     if version is None:
         raise MlflowError(INVALID, f"Registered model alias {alias[:100]} not found.")
-    return {"model_version": spelling.version(version, found.name)}
+    return {"model_version": row_json.version(version, found.name)}
 
 
 def _told(who: Caller, name: str) -> Told:
-    return {"registered_model": spelling.models([finding.named(who).get(name=name)])[0]}
+    return {"registered_model": row_json.models([lookup.named(who).get(name=name)])[0]}

@@ -9,7 +9,7 @@ from starlette.routing import Route
 
 from registry.mlflow import artifacts, models, versions
 from tracking.callers import Caller
-from tracking.mlflow.doors import Asked, call
+from tracking.mlflow.protocol.http import Asked, call
 from workspaces.states import Role
 
 ROOTS = ("/api/2.0", "/ajax-api/2.0")

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from registry import changing, deleting, stages
-from registry.mlflow import finding, spelling
-from registry.mlflow.finding import is_owner
-from registry.mlflow.searching import versions as searched
+from registry import deletion, model_metadata, stages
+from registry.mlflow import lookup, row_json
+from registry.mlflow.lookup import is_owner
+from registry.mlflow.model_search import versions as searched
 from registry.models import ModelVersion
-from registry.registering import Words, add_version
+from registry.registration import Words, add_version
 from registry.sources import Asked as Source
 from registry.sources import resolve
 from tracking.callers import Caller
-from tracking.mlflow.fields import Asked, text, words
+from tracking.mlflow.protocol.fields import Asked, text, words
 
 Told = dict[str, Any]
 
 
 def create(who: Caller, asked: Asked) -> Told:
     """The model must be there: clients make it first."""
-    model = finding.model(who, asked)
+    model = lookup.model(who, asked)
     source = Source(words(asked, "source"), text(asked, "run_id") or "", text(asked, "model_id") or "")
-    told = Words(changing.checked_description(text(asked, "description") or ""), changing.checked_tags(finding.tags_of(asked)))
+    told = Words(model_metadata.checked_description(text(asked, "description") or ""), model_metadata.checked_tags(lookup.tags_of(asked)))
     return _told(add_version(who.workspace, model.name, resolve(who, source), who.user, told))
 
 
 def get(who: Caller, asked: Asked) -> Told:
-    return _told(finding.version(who, asked))
+    return _told(lookup.version(who, asked))
 
 
 def search(who: Caller, asked: Asked) -> Told:
@@ -35,32 +35,32 @@ def search(who: Caller, asked: Asked) -> Told:
 
 
 def download_uri(who: Caller, asked: Asked) -> Told:
-    return {"artifact_uri": spelling.address(finding.version(who, asked))}
+    return {"artifact_uri": row_json.address(lookup.version(who, asked))}
 
 
 def update(who: Caller, asked: Asked) -> Told:
-    found = finding.changeable(who, asked)
-    changing.describe(found, text(asked, "description") or "")
+    found = lookup.changeable(who, asked)
+    model_metadata.describe(found, text(asked, "description") or "")
     return _told(found)
 
 
 def delete(who: Caller, asked: Asked) -> None:
-    deleting.delete_version(finding.version(who, asked), who.user)
+    deletion.delete_version(lookup.version(who, asked), who.user)
 
 
 def transition_stage(who: Caller, asked: Asked) -> Told:
-    found = finding.changeable(who, asked)
+    found = lookup.changeable(who, asked)
     archive = str(asked.get("archive_existing_versions", False)).lower() == "true"
     return _told(stages.move(found, words(asked, "stage"), who.user, archive=archive, is_owner=is_owner(who)))
 
 
 def set_tag(who: Caller, asked: Asked) -> None:
-    changing.set_tag(finding.changeable(who, asked), words(asked, "key"), text(asked, "value") or "")
+    model_metadata.set_tag(lookup.changeable(who, asked), words(asked, "key"), text(asked, "value") or "")
 
 
 def delete_tag(who: Caller, asked: Asked) -> None:
-    changing.delete_tag(finding.changeable(who, asked), words(asked, "key"))
+    model_metadata.delete_tag(lookup.changeable(who, asked), words(asked, "key"))
 
 
 def _told(row: ModelVersion) -> Told:
-    return {"model_version": spelling.version(row, row.model.name)}
+    return {"model_version": row_json.version(row, row.model.name)}

@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from registry.scanning.reading import verdict_of
-from registry.scanning.words import NOT_SCANNED, Verdict
+from registry.scanning.file_scan import verdict_of
+from registry.scanning.verdict_names import NOT_SCANNED, Verdict
 
 
 def main() -> None:

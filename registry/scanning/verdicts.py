@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from registry.models import ModelVersion
-from registry.scanning.words import DANGEROUS, PENDING, RULES, worst
+from registry.scanning.verdict_names import DANGEROUS, PENDING, RULES, worst
 
 EMPTY: dict[str, Any] = {"verdict": PENDING, "findings": [], "note": ""}
 OUTDATED = "It was scanned by rules of an earlier version of TrainHub and is being scanned again."

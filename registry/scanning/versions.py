@@ -17,7 +17,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from registry.models import ModelFile, ModelVersion
-from registry.scanning.words import NOT_SCANNED, RULES, worst
+from registry.scanning.verdict_names import NOT_SCANNED, RULES, worst
 from workspaces import blobs
 
 TAG = "trainhub.scan"

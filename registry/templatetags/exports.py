@@ -6,7 +6,7 @@ from typing import Any
 
 from django import template
 
-from registry.exporting.options import candidates
+from registry.exports.options import candidates
 from registry.models import Export, ModelVersion
 
 register = template.Library()

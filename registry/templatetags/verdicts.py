@@ -6,7 +6,7 @@ from django import template
 
 from registry.models import ModelVersion
 from registry.scanning import verdicts
-from registry.scanning.words import CONTAINS_CODE, DANGEROUS, NOT_SCANNED
+from registry.scanning.verdict_names import CONTAINS_CODE, DANGEROUS, NOT_SCANNED
 
 register = template.Library()
 

@@ -10,7 +10,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from registry import changing, deleting
+from registry import deletion, model_metadata
 from registry.aliases import delete_alias, set_alias
 from registry.errors import RegistryError
 from registry.lookup import models_of
@@ -61,7 +61,7 @@ def alias(request: WorkspaceRequest, name: str) -> HttpResponse:
 def describe(request: WorkspaceRequest, name: str) -> HttpResponse:
     found = found_model(request, name)
     try:
-        changing.describe(found, request.POST.get("description", ""))
+        model_metadata.describe(found, request.POST.get("description", ""))
     except RegistryError as error:
         messages.error(request, sentence(error))
     return redirect("model", name)
@@ -73,7 +73,7 @@ def protect(request: WorkspaceRequest, name: str) -> HttpResponse:
     """The whole list, separated by commas or spaces."""
     found = found_model(request, name)
     try:
-        changing.protect(found, re.split(r"[,\s]+", request.POST.get("protected", "")), request.principal.user)
+        model_metadata.protect(found, re.split(r"[,\s]+", request.POST.get("protected", "")), request.principal.user)
     except RegistryError as error:
         messages.error(request, f"Nothing was changed: {error.message}.")
     return redirect("model", name)
@@ -82,7 +82,7 @@ def protect(request: WorkspaceRequest, name: str) -> HttpResponse:
 @require_POST
 @needs(Role.OWNER)
 def delete(request: WorkspaceRequest, name: str) -> HttpResponse:
-    deleting.delete_model(found_model(request, name), request.principal.user)
+    deletion.delete_model(found_model(request, name), request.principal.user)
     messages.success(request, f"Deleted {name} with all its versions.")
     return redirect("models")
 

@@ -10,15 +10,15 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from registry import changing, deleting, stages
+from registry import deletion, model_metadata, stages
 from registry.certificates import facts
-from registry.certificates.issuing import manifest_of, origin_of
+from registry.certificates.issuance import manifest_of, origin_of
 from registry.errors import RegistryError
 from registry.lineage import drawn
 from registry.lookup import versions_of
 from registry.models import ModelVersion
+from registry.scanning.verdict_names import CLEAN, CONTAINS_CODE, DANGEROUS, NOT_SCANNED, ORDER
 from registry.scanning.verdicts import entry, verdict
-from registry.scanning.words import CLEAN, CONTAINS_CODE, DANGEROUS, NOT_SCANNED, ORDER
 from registry.views.models import sentence
 from tracking import notes
 from workspaces.access import WorkspaceRequest, needs
@@ -43,7 +43,7 @@ def version(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
         "manifest": manifest, "lineage": drawn(manifest["origin"] if manifest else facts.plain(origin_of(found))),
         "verdict": verdict(found), "files": _files(found), "file_count": found.files.count(), "flagged": _flagged(found),
         "description": notes.render(found.description),
-        "tags": sorted((key, value) for key, value in found.tags.items() if not key.startswith(changing.OURS)),
+        "tags": sorted((key, value) for key, value in found.tags.items() if not key.startswith(model_metadata.OURS)),
         "stages": list(stages.STAGES.values()), "derived": found.derived.select_related("model").order_by("-pk"),
         "may_write": request.principal.may(Role.CONTRIBUTOR), "may_delete": request.principal.may(Role.OWNER),
         "address": request.build_absolute_uri("/").rstrip("/"),
@@ -58,13 +58,13 @@ def change(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
     found, told = _version(request, name, number), request.POST
     try:
         if "description" in told:
-            changing.describe(found, told["description"])
+            model_metadata.describe(found, told["description"])
         if "stage" in told:
             stages.move(found, told["stage"], request.principal.user, is_owner=request.principal.may(Role.OWNER))
         if "tag" in told:
-            changing.set_tag(found, *_tag(told["tag"]))
+            model_metadata.set_tag(found, *_tag(told["tag"]))
         if "remove_tag" in told:
-            changing.delete_tag(found, told["remove_tag"])
+            model_metadata.delete_tag(found, told["remove_tag"])
     except RegistryError as error:
         messages.error(request, f"Nothing was changed: {sentence(error)}")
     except PermissionDenied as error:
@@ -75,7 +75,7 @@ def change(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
 @require_POST
 @needs(Role.OWNER)
 def delete(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
-    deleting.delete_version(_version(request, name, number), request.principal.user)
+    deletion.delete_version(_version(request, name, number), request.principal.user)
     messages.success(request, f"Deleted {name} version {number}.")
     return redirect("model", name)
 

@@ -13,12 +13,12 @@ import pytest
 from django.conf import settings
 from django.core.management import call_command
 
-from clusters.enrolment import enrol, node_of_token
-from clusters.joining import join
+from clusters.enrolment.join import join
+from clusters.enrolment.node_tokens import enrol, node_of_token
 from clusters.models import Node
-from jobs import launching
-from jobs.following import Follower
+from jobs.logs.log_follower import Follower
 from jobs.models import Run
+from jobs.scheduling import run_actions
 from tests.hub import PROJECT
 from tests.jobs import builders
 from tests.jobs.builders import Played, alive, ended
@@ -129,7 +129,7 @@ class Stage:
 
 
 def start(played: Played, run: Run) -> None:
-    launching.launch(run.pk)
+    run_actions.launch(run.pk)
     played.claim(run)
 
 
@@ -163,7 +163,7 @@ class TestFollow:
 
     def test_ends_with_a_canceled_run(self, who: Principal, node: Node) -> None:
         run = builders.queued(who)
-        stage = Stage(node, run, Queued=lambda _, run: launching.cancel(run, who.user))
+        stage = Stage(node, run, Queued=lambda _, run: run_actions.cancel(run, who.user))
         assert (stage.ended.state, stage.out.getvalue()) == ("Canceled", "")
 
 

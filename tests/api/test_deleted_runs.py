@@ -6,8 +6,9 @@ import pytest
 from django.test import Client
 
 from clusters.models import Node
-from jobs import causes, launching
+from jobs import causes
 from jobs.models import Run
+from jobs.scheduling import run_actions
 from tests.api.asking import RUNS
 from tests.jobs import builders
 from tests.jobs.builders import Played, ended
@@ -29,7 +30,7 @@ def failed_run(who: Principal, node: Node) -> Run:
 
 
 def test_a_failed_run_is_listed_with_its_cause(api: Client, who: Principal, failed_run: Run) -> None:
-    launching.delete(failed_run, who.user)
+    run_actions.delete(failed_run, who.user)
     answer = api.get(f"{RUNS}deleted/")
     assert answer.status_code == 200
     [row] = answer.json()["results"]

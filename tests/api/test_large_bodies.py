@@ -8,7 +8,7 @@ from asgiref.testing import ApplicationCommunicator
 from channels.db import database_sync_to_async
 
 from tests.people import make_contributor, token_of
-from trainhub.large_bodies import ANYBODYS_BYTES, LargeBodies
+from trainhub.body_limit import ANYBODYS_BYTES, LargeBodies
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MEBIBYTE = b"x" * 2**20

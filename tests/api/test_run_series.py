@@ -9,9 +9,11 @@ from django.test import Client
 from django.utils import timezone
 
 from clusters.models import Cluster, KeptSeries, Node, TelemetryChunk, TelemetrySlice
-from clusters.telemetry.packing import bucket_of
-from jobs import curves, launching, purging
+from clusters.telemetry.slice_codec import bucket_of
+from jobs import run_curves
 from jobs.models import Attempt, AttemptNode, Run
+from jobs.retention import run_purge
+from jobs.scheduling import run_actions
 from tests.api.asking import refused
 from tests.clusters.telemetry.builders import block, host_block, stored
 from tests.jobs import builders
@@ -121,7 +123,7 @@ class TestKept:
     def test_its_curves_outlive_what_nodes_tell(self, api: Client, run: Run, node: Node) -> None:
         before = told(api, run, all_gpus=1)["nodes"][0]
         finish(run, node)
-        assert curves.keep_ended() == 1
+        assert run_curves.keep_ended() == 1
         TelemetrySlice.objects.all().delete()
         TelemetryChunk.objects.all().delete()
         after = told(api, run, all_gpus=1)["nodes"][0]
@@ -132,41 +134,41 @@ class TestKept:
 
     def test_they_are_kept_once(self, run: Run, node: Node) -> None:
         finish(run, node)
-        assert [curves.keep_ended(), curves.keep_ended()] == [1, 0]
+        assert [run_curves.keep_ended(), run_curves.keep_ended()] == [1, 0]
         assert KeptSeries.objects.filter(holder=run.pk).count() == 4
 
     def test_also_where_nothing_was_measured(self, run: Run, node: Node, api: Client) -> None:
         TelemetrySlice.objects.all().delete()
         finish(run, node)
-        assert [curves.keep_ended(), curves.keep_ended()] == [1, 0]
+        assert [run_curves.keep_ended(), run_curves.keep_ended()] == [1, 0]
         assert told(api, run)["nodes"][0]["host"] == {}
 
     def test_the_last_buckets_are_waited_for(self, run: Run, node: Node) -> None:
         finish(run, node)
         AttemptNode.objects.update(settled_at=timezone.now() - timedelta(seconds=20))
-        assert curves.keep_ended() == 0
+        assert run_curves.keep_ended() == 0
 
     def test_of_a_node_that_never_came_back_what_it_told_is_kept(self, run: Run) -> None:
         AttemptNode.objects.update(settled_at=None)
         Attempt.objects.update(ended_at=timezone.now() - timedelta(hours=1))
-        assert curves.keep_ended() == 0
+        assert run_curves.keep_ended() == 0
         Attempt.objects.update(ended_at=timezone.now() - timedelta(hours=3), created_at=timezone.now() - timedelta(hours=4))
-        assert curves.keep_ended() == 1
+        assert run_curves.keep_ended() == 1
 
     def test_what_lasts_is_kept_with_few_points(self, run: Run, node: Node) -> None:
         Attempt.objects.update(created_at=timezone.now() - timedelta(hours=30))
         finish(run, node)
-        curves.keep_ended()
+        run_curves.keep_ended()
         assert KeptSeries.objects.filter(subject="").get().step_s == 120
 
     def test_they_stay_with_a_deleted_run_and_go_when_it_is_purged(self, run: Run, node: Node) -> None:
         finish(run, node)
-        curves.keep_ended()
+        run_curves.keep_ended()
         run.refresh_from_db()
-        launching.delete(run, make_owner())
+        run_actions.delete(run, make_owner())
         assert KeptSeries.objects.exists()
-        purging.purge_now(run, make_owner())
-        assert purging.purge_due(lambda purged: purged) == 1
+        run_purge.purge_now(run, make_owner())
+        assert run_purge.purge_due(lambda purged: purged) == 1
         assert not KeptSeries.objects.exists()
 
 

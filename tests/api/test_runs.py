@@ -7,8 +7,9 @@ import pytest
 from django.test import Client
 
 from clusters.models import Node
-from jobs import launching, logstore
+from jobs.logs import log_store
 from jobs.models import Artifact, Run
+from jobs.scheduling import run_actions
 from tests.api.asking import RUNS, post
 from tests.jobs import builders
 from tests.jobs.builders import Played, alive, ended
@@ -43,7 +44,7 @@ class TestList:
         first = builders.queued(who, display_name="baseline", experiment="digits")
         second = builders.queued(who, display_name="wide", experiment="digits")
         third = builders.queued(who, display_name="deep", experiment="faces")
-        launching.cancel(second, who.user)
+        run_actions.cancel(second, who.user)
         return [first, second, third]
 
     @pytest.mark.parametrize(
@@ -188,7 +189,7 @@ class TestDelete:
         run = finished(who, node)
         assert api.delete(f"{RUNS}{run.pk}/").status_code == 204
         assert api.get(f"{RUNS}{run.pk}/").status_code == 404
-        assert logstore.folder(run.pk).exists()
+        assert log_store.folder(run.pk).exists()
 
     def test_of_a_living_run_is_a_conflict(self, api: Client, who: Principal) -> None:
         answer = api.delete(f"{RUNS}{builders.queued(who).pk}/")

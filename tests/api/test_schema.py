@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from openapi_spec_validator import validate
 
 from jobs.api.schema import RUN_SPEC
-from jobs.snapshots import examples
+from jobs.sources.snapshots import examples
 from tests.api import contract
 from trainhub_launch.spec import RunSpec
 

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from clusters.models import Cluster, Gpu, Node
-from clusters.telemetry import folding
+from clusters.telemetry import compaction
 from tests.api.asking import refused
 from tests.clusters.builders import ready_node
 from tests.clusters.telemetry.builders import block, gpu_block, host_block, stored
@@ -29,7 +29,7 @@ def box(db: None) -> Node:
         node, block(BEGUN, both * 180), host_block(BEGUN, [12.5] * 540), gpu_block(BEGUN + 1800, "GPU-a", [50.0] * 180),
         block(BEGUN + 3600, both * 180),
     )
-    folding.fold(node.pk, NOW - 1800)
+    compaction.fold(node.pk, NOW - 1800)
     return node
 
 

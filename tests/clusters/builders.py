@@ -5,9 +5,9 @@ from typing import Any
 
 from django.utils import timezone
 
-from clusters import heartbeat
-from clusters.enrolment import enrol
+from clusters.enrolment.node_tokens import enrol
 from clusters.models import Cluster, Node
+from clusters.node_reports import heartbeat
 from trainhub_launch.machine import GpuFact, Heartbeat, Interpreter
 from trainhub_launch.placement import Demand, Placement
 from workspaces.models import Workspace

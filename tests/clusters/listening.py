@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from clusters import waking
+from clusters import wakeups
 from clusters.brokers import line_of
 from clusters.models import Node
 from tests.hub import PROJECT, eventually
@@ -17,8 +17,8 @@ from tests.hub import PROJECT, eventually
 READY = "0" * 32
 LISTENER = """
 import json, sys
-from trainhub_node.app import Worker
-from trainhub_node.broker.link import from_config
+from trainhub_node.link.wakeups import Worker
+from trainhub_node.broker.broker_link import from_config
 worker = Worker(from_config(json.loads(sys.argv[1])), lambda run, attempt: print("woken", run, attempt, flush=True), lambda: None)
 worker.run()
 """
@@ -56,7 +56,7 @@ def listening(nodes: Sequence[Node], folder: Path) -> Iterator[list[Ear]]:
     with ExitStack() as stack:
         ears = [stack.enter_context(_listener(node, folder / f"{node.name}.heard")) for node in nodes]
         for ear in ears:
-            eventually(lambda ear=ear: waking.wake(ear.node, READY, 1) and ear.is_ready, 90, ear.said)  # type: ignore[misc]
+            eventually(lambda ear=ear: wakeups.wake(ear.node, READY, 1) and ear.is_ready, 90, ear.said)  # type: ignore[misc]
         yield ears
 
 
@@ -64,7 +64,7 @@ def listening(nodes: Sequence[Node], folder: Path) -> Iterator[list[Ear]]:
 def _listener(node: Node, file: Path) -> Iterator[Ear]:
     line = line_of(node, "127.0.0.1")
     assert line.url, "the node has no way to the broker"
-    told = {"broker_url": line.url, "queue": waking.queue_of(node), "broker_ca": line.ca}
+    told = {"broker_url": line.url, "queue": wakeups.queue_of(node), "broker_ca": line.ca}
     with file.open("w") as out:
         command = [sys.executable, "-c", LISTENER, json.dumps(told)]
         process = subprocess.Popen(command, cwd=PROJECT, stdout=out, stderr=subprocess.STDOUT)

@@ -15,9 +15,9 @@ from redis.exceptions import NoPermissionError
 
 from clusters import brokers
 from clusters.brokers.errors import BrokerAway
-from clusters.enrolment import enrol, revoke
+from clusters.enrolment.node_tokens import enrol, revoke
 from clusters.models import Node
-from clusters.waking import wake
+from clusters.wakeups import wake
 from tests.clusters.listening import listening, run_id
 from tests.hub import eventually
 from workspaces.tokens import digest

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from clusters import clocks
 from clusters.models import Node
+from clusters.node_reports import clocks
 
 NOW = datetime(2099, 1, 1, tzinfo=UTC)
 

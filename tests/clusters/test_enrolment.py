@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from clusters.enrolment import EnrolmentError, enrol, node_of_token, revoke
+from clusters.enrolment.node_tokens import EnrolmentError, enrol, node_of_token, revoke
 from clusters.leases import acquire, release
 from clusters.models import Node
 from tests.clusters.builders import cluster, ready_node, slots_wanted, workspace

@@ -12,10 +12,11 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from clusters import heartbeat, journal
-from clusters.enrolment import enrol
+from clusters import journal
+from clusters.enrolment.node_tokens import enrol
 from clusters.leases import acquire, release
 from clusters.models import Lease, Node
+from clusters.node_reports import heartbeat
 from tests.clusters.builders import GIB, beat, cluster, gpu, gpus_wanted, ready_node
 from tests.clusters.test_pages import text_of
 from tests.people import client_of, make_stranger, make_viewer, make_workspace

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from clusters import hearing, heartbeat
-from clusters.enrolment import enrol, revoke
-from clusters.hearing import GAP, PULSE_S, listening, pulse
+from clusters.enrolment.node_tokens import enrol, revoke
 from clusters.models import Gpu, Hearing, Node
+from clusters.node_reports import heartbeat, hub_uptime
+from clusters.node_reports.hub_uptime import GAP, PULSE_S, listening, pulse
 from tests.clusters.builders import GIB, beat, gpu, ready_node
 from trainhub_launch.errors import WireError
 
@@ -167,6 +167,6 @@ class TestPulse:
 
     def test_a_report_waits_from_its_arrival_to_its_answer(self) -> None:
         node, _ = enrol("local", "talking")
-        with hearing.talking(node), hearing.talking(node):
-            assert node.pk in hearing._talking
-        assert node.pk not in hearing._talking
+        with hub_uptime.talking(node), hub_uptime.talking(node):
+            assert node.pk in hub_uptime._talking
+        assert node.pk not in hub_uptime._talking

@@ -11,8 +11,8 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from clusters.enrolment import EnrolmentError, enrol, node_of_token, revoke
-from clusters.joining import LIVES, NameTaken, TokenSpent, TokenUnknown, invite, join
+from clusters.enrolment.join import LIVES, NameTaken, TokenSpent, TokenUnknown, invite, join
+from clusters.enrolment.node_tokens import EnrolmentError, enrol, node_of_token, revoke
 from clusters.models import Cluster, Hearing, JoinToken, Node, NodeEvent
 from tests.clusters.builders import ready_node
 from tests.people import make_owner

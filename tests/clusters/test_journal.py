@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
-from clusters import heartbeat, silence
-from clusters.enrolment import enrol, revoke
-from clusters.hearing import heard
+from clusters.enrolment.node_tokens import enrol, revoke
 from clusters.journal import note, recent_events
 from clusters.models import Hearing, Node
+from clusters.node_reports import heartbeat, silence
+from clusters.node_reports.hub_uptime import heard
 from tests.clusters.builders import GIB, beat, ready_node
 
 pytestmark = pytest.mark.django_db

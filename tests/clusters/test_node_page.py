@@ -7,10 +7,10 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from clusters import heartbeat, notices
-from clusters.enrolment import enrol, revoke
+from clusters.enrolment.node_tokens import enrol, revoke
 from clusters.leases import acquire
 from clusters.models import Hearing, Node
+from clusters.node_reports import heartbeat, notices
 from tests.clusters.builders import GIB, beat, cluster, gpu, ready_node, slots_wanted
 from tests.clusters.test_pages import text_of
 from tests.people import client_of, make_operator, make_viewer, make_workspace

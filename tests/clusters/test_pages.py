@@ -12,10 +12,10 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
-from clusters import heartbeat
-from clusters.joining import join
+from clusters.enrolment.join import join
 from clusters.leases import acquire
 from clusters.models import JoinToken, Lease
+from clusters.node_reports import heartbeat
 from tests.clusters.builders import GIB, beat, cluster, gpu, gpus_wanted, ready_node
 from tests.people import (
     api_client,

@@ -15,9 +15,9 @@ from kombu.exceptions import OperationalError
 from pytest_django import Settings
 
 from clusters import brokers
-from clusters.enrolment import enrol, revoke
+from clusters.enrolment.node_tokens import enrol, revoke
 from clusters.models import Node
-from clusters.waking import wake
+from clusters.wakeups import wake
 from tests.clusters.listening import listening, run_id
 from tests.clusters.rabbitmq import Rabbit, rabbit
 from tests.hub import eventually

@@ -6,8 +6,9 @@ import pytest
 from channels.db import database_sync_to_async
 from django.utils import timezone
 
-from clusters import consumers, heartbeat
+from clusters import consumers
 from clusters.models import Node
+from clusters.node_reports import heartbeat
 from live.middleware import stack
 from tests.clusters.builders import beat, cluster, ready_node
 from tests.live.sockets import Watcher, with_token

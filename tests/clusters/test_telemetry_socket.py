@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from clusters import consumers
 from clusters.models import Node
-from clusters.telemetry import intake, showing
+from clusters.telemetry import intake, live_samples
 from live.middleware import stack
 from tests.clusters.builders import ready_node
 from tests.live.sockets import Watcher, with_token
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 @pytest.fixture
 def alpha() -> Node:
-    showing.restart()
+    live_samples.restart()
     return ready_node("alpha", "GPU-a")
 
 
@@ -53,14 +53,14 @@ class TestTelemetrySocket:
         await socket.closes()
 
     async def test_tells_the_node_that_somebody_looks_and_for_a_moment_after(self, alpha: Node) -> None:
-        assert not showing.is_wanted(alpha.pk)
+        assert not live_samples.is_wanted(alpha.pk)
         socket = await watching("alpha")
         assert await socket.opens()
-        assert showing.is_wanted(alpha.pk)
+        assert live_samples.is_wanted(alpha.pk)
         await socket.closes()
-        assert showing.is_wanted(alpha.pk)
-        showing.restart()
-        assert not showing.is_wanted(alpha.pk)
+        assert live_samples.is_wanted(alpha.pk)
+        live_samples.restart()
+        assert not live_samples.is_wanted(alpha.pk)
 
     @pytest.mark.parametrize("names", ["", ",", "nobody", "alpha,nobody", ",".join(f"n{number}" for number in range(65))])
     async def test_for_nodes_that_are_not_there_is_refused(self, names: str, alpha: Node) -> None:

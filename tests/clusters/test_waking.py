@@ -7,7 +7,7 @@ import celery
 import pytest
 
 from clusters.models import Node
-from clusters.waking import wake
+from clusters.wakeups import wake
 
 NODE = Node(name="alpha")
 

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from tensorboard.compat.proto import event_pb2, summary_pb2
 from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 
-from jobs import logscan, zips
-from jobs.entries import SnapshotError
-from jobs.ignoring import Rules
-from jobs.logpattern import compiled
+from jobs.logs import log_scan
+from jobs.logs.log_pattern import compiled
+from jobs.sources import zips
+from jobs.sources.ignore_rules import Rules
+from jobs.sources.source_files import SnapshotError
 from tests.fuzz.conftest import PROFILE
 from tests.fuzz.limits import answer_of
 from tests.fuzz.strategies import JSON_VALUES, damaged
@@ -25,7 +26,7 @@ from tracking import notes
 from tracking.artifacts.previews import documents, tables
 from tracking.events import records, summaries
 from tracking.search import FilterError
-from tracking.search.parsing import parse, parse_order
+from tracking.search.parser import parse, parse_order
 from tracking.search.patterns import matches
 from trainhub_launch.errors import SpecError
 
@@ -109,13 +110,13 @@ def test_log_patterns(tmp_path_factory: pytest.TempPathFactory, text: str, log: 
         pattern = compiled(text, regex=True, case=False)
         with file.open("rb") as opened:
             size = file.stat().st_size
-            scan = logscan.Scan(
-                opened.fileno(), size, logscan.Place(0), size, pattern=pattern, buffer=bytearray(logscan.window_bytes(pattern))
+            scan = log_scan.Scan(
+                opened.fileno(), size, log_scan.Place(0), size, pattern=pattern, buffer=bytearray(log_scan.window_bytes(pattern))
             )
             count = 0
             while (found := scan.window(1000)) is not None:
                 count += len(found)
-                assert all(len(item.text) <= 2 * logscan.SHOWN_BYTES for item in found)
+                assert all(len(item.text) <= 2 * log_scan.SHOWN_BYTES for item in found)
             return count
 
     answer_of(search, SpecError)

@@ -11,7 +11,7 @@ from asgiref.sync import async_to_sync
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.bytes import decoding
+from jobs.node_api import report_decoder
 from tests.fuzz.conftest import PROFILE
 from tests.fuzz.limits import answer_of
 from tests.fuzz.strategies import REPORT, VALUES, changed, damaged
@@ -37,7 +37,7 @@ CLAIM = {"run": "0" * 32, "attempt": 1, "nonce": "a" * 32, "ports": [1]}
 
 
 def read(data: bytes) -> Report:
-    return Report.from_wire(decoding.decoded(data))
+    return Report.from_wire(report_decoder.decoded(data))
 
 
 @PROFILE
@@ -47,12 +47,12 @@ def test_a_report_is_read_or_refused(data: bytes) -> None:
 
 
 @PROFILE
-@given(damaged(msgpack.packb({**FULL, "logs": [{"data": b"x" * decoding.MEASURED_FROM_BYTES}]})) | st.binary(max_size=100))
+@given(damaged(msgpack.packb({**FULL, "logs": [{"data": b"x" * report_decoder.MEASURED_FROM_BYTES}]})) | st.binary(max_size=100))
 def test_what_is_measured_is_what_is_decoded(data: bytes) -> None:
     """The measurement and the decoder must agree on where each value ends."""
-    body = data + b"\xc4\x00" if len(data) < decoding.MEASURED_FROM_BYTES else data
+    body = data + b"\xc4\x00" if len(data) < report_decoder.MEASURED_FROM_BYTES else data
     try:
-        decoding.measure(body)
+        report_decoder.measure(body)
     except WireError:
         return
     answer_of(lambda: msgpack.unpackb(body), ValueError)

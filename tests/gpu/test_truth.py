@@ -17,7 +17,7 @@ from bench import gpu_truth
 from simulator import environment
 from tests.hub import eventually
 from tests.simulator.worlds import one_gpu
-from trainhub_node.gpu import Gpus
+from trainhub_node.gpu.nvml import Gpus
 
 VALUES = {
     "utilization_pct": 37, "memory_bandwidth_pct": 21, "memory_used_bytes": 2**30, "power_w": 310.5, "power_limit_w": 650,

@@ -11,11 +11,14 @@ from typing import Any
 
 from django.utils import timezone
 
-from clusters import enrolment, heartbeat
+from clusters.enrolment import node_tokens
 from clusters.models import Cluster, Node
-from jobs import claims, launching, reports, snapshots
+from clusters.node_reports import heartbeat
 from jobs.models import Run, Snapshot
+from jobs.node_api import claims, reports
 from jobs.node_outputs import senders
+from jobs.scheduling import run_actions
+from jobs.sources import snapshots
 from trainhub_launch.machine import GpuFact, Heartbeat, Interpreter
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.report import Ack, AttemptFact, LogChunk, MemberFact, OutputFile, Report
@@ -37,7 +40,7 @@ def beat(*, slots: int = 8, gpus: int = 0, name: str = "alpha") -> Heartbeat:
 
 
 def node(name: str = "alpha", *, cluster: str = "local", slots: int = 8, gpus: int = 0) -> Node:
-    made, _ = enrolment.enrol(cluster, name)
+    made, _ = node_tokens.enrol(cluster, name)
     heartbeat.apply(made, beat(slots=slots, gpus=gpus, name=name), timezone.now())
     return made
 
@@ -66,13 +69,13 @@ def processes(count: int) -> dict[str, Any]:
 
 def queued(who: Principal, **changes: Any) -> Run:
     Cluster.objects.get_or_create(name="local")
-    return launching.submit(spec(who, **changes), who)
+    return run_actions.submit(spec(who, **changes), who)
 
 
 def launched(who: Principal, **changes: Any) -> Run:
     """A run that waits for its node to claim it."""
     run = queued(who, **changes)
-    launching.launch(run.pk)
+    run_actions.launch(run.pk)
     run.refresh_from_db()
     return run
 

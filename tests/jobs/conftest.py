@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from clusters import clocks
-from jobs import holdings, reports
+from clusters.node_reports import clocks
+from jobs.node_api import node_assignments, reports
 from tests.jobs.raw import opened
 from tests.people import make_contributor, principal_of
 from workspaces.access import Principal
@@ -22,7 +22,7 @@ def who(db: None) -> Principal:
 def _fresh_process() -> None:
     """A new test is a new hub: what the last one's process remembered must not meet the new rows."""
     clocks.restart()
-    holdings.restart()
+    node_assignments.restart()
     reports.restart()
 
 

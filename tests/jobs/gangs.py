@@ -9,14 +9,15 @@ from typing import Any
 
 from django.utils import timezone
 
-from clusters import hearing, waking
+from clusters import wakeups
 from clusters.models import Hearing, Lease, Node
+from clusters.node_reports import hub_uptime
 from jobs.models import Member, Run
 
 
 def woken(callbacks: Iterable[Callable[..., Any]]) -> list[str]:
     """The nodes that these callbacks of a transaction would wake."""
-    return sorted(item.args[0].name for item in callbacks if isinstance(item, partial) and item.func is waking.wake)
+    return sorted(item.args[0].name for item in callbacks if isinstance(item, partial) and item.func is wakeups.wake)
 
 
 def state_of(run: Run) -> tuple[str, str]:
@@ -40,7 +41,7 @@ def held() -> list[tuple[str, int]]:
 def later(seconds: float) -> datetime:
     """A moment up to which the hub has listened all the time."""
     now = timezone.now()
-    hearing.pulse(now - timedelta(days=1))
+    hub_uptime.pulse(now - timedelta(days=1))
     then = now + timedelta(seconds=seconds)
     Hearing.objects.update(since=now - timedelta(days=1), until=then)
     return then

@@ -9,7 +9,7 @@ import msgpack
 from asgiref.sync import sync_to_async
 from starlette.applications import Starlette
 
-from clusters import enrolment
+from clusters.enrolment import node_tokens
 from clusters.models import Node
 from jobs.byte_routes import routes
 from jobs.models import Run
@@ -31,7 +31,7 @@ def opened() -> httpx.AsyncClient:
 def enrolled(name: str = "alpha") -> tuple[Node, Headers]:
     """A node with its token as headers."""
     made = node(name)
-    _, token = enrolment.enrol("local", name)
+    _, token = node_tokens.enrol("local", name)
     return Node.objects.select_related("cluster").get(pk=made.pk), bearing(token)
 
 

@@ -11,14 +11,16 @@ import pytest
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from clusters import familiar, gpu_rows, hearing, journal, rounds, signs
-from clusters.enrolment import enrol, revoke
+from clusters import journal
+from clusters.enrolment.node_tokens import enrol, revoke
 from clusters.models import Gpu, Hearing, Node
-from jobs import answering, holdings, reports
+from clusters.node_reports import gpu_sync, heartbeat_writer, hub_uptime, node_auth_cache
+from jobs.node_api import fast_ack, node_assignments, reports
 from tests.jobs.builders import Played, alive, beat, ended, node, running
 from trainhub_launch.machine import Heartbeat
 from trainhub_launch.report import Ack, AttemptFact, LogChunk, Report
 from trainhub_launch.telemetry import GpuEvent
+from workspaces import background_loop
 from workspaces.access import Principal
 
 pytestmark = pytest.mark.django_db
@@ -28,25 +30,25 @@ SOON = timedelta(seconds=2)
 @pytest.fixture(autouse=True)
 def _going() -> Iterator[None]:
     restart()
-    with rounds.going():
+    with background_loop.going():
         yield
     restart()
 
 
 def restart() -> None:
-    for part in (signs, familiar, gpu_rows):
+    for part in (heartbeat_writer, node_auth_cache, gpu_sync):
         part.restart()
 
 
 def look() -> None:
     """What the rounds see, now."""
-    for part in (signs, holdings, hearing, familiar, gpu_rows):
-        (part.write if part is signs else part.look)()
+    for part in (heartbeat_writer, node_assignments, hub_uptime, node_auth_cache, gpu_sync):
+        (part.write if part is heartbeat_writer else part.look)()
 
 
 @pytest.fixture
 def alpha(monkeypatch: pytest.MonkeyPatch) -> Node:
-    monkeypatch.setattr(gpu_rows, "LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(gpu_sync, "LOOK_EVERY_S", 0.0)
     made = node(gpus=2)
     look()
     return made
@@ -71,7 +73,7 @@ class TestNumbers:
 
     def test_are_in_the_rows_after_the_next_round(self, alpha: Node) -> None:
         answer(alpha, numbers(replace(beat(gpus=2), cpu_pct=77.0)))
-        signs.write()
+        heartbeat_writer.write()
         row = Node.objects.get()
         assert row.vitals["cpu_pct"] == 77.0
         assert row.last_report_at is not None
@@ -82,18 +84,18 @@ class TestNumbers:
         answer(alpha, numbers())
         latest = timezone.now() + timedelta(seconds=60)
         Node.objects.update(last_report_at=latest)
-        signs.write()
+        heartbeat_writer.write()
         assert Node.objects.get().last_report_at == latest
 
     def test_of_many_nodes_are_written_in_turn(self, alpha: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(signs, "MOST_VITALS", 1)
+        monkeypatch.setattr(heartbeat_writer, "MOST_VITALS", 1)
         beta = node("beta")
         look()
         answer(alpha, numbers(replace(beat(gpus=2), cpu_pct=11.0)))
         answer(beta, numbers(replace(beat(name="beta"), cpu_pct=22.0)))
         told = []
         for _ in range(2):
-            signs.write()
+            heartbeat_writer.write()
             told.append(sorted(row.vitals["cpu_pct"] for row in Node.objects.all()))
         assert told == [[3.0, 11.0], [11.0, 22.0]]
 
@@ -151,12 +153,12 @@ class TestMoreThanNumbers:
         first = numbers()
         ack = answer(alpha, first)
         assert ack is not None
-        answering.expect(alpha, first, ack)
+        fast_ack.expect(alpha, first, ack)
         assert answer(alpha, replace(first, sent_at=first.sent_at + 3)) is None
         assert answer(alpha, replace(first, sent_at=first.sent_at + 5), timedelta(seconds=5)) is not None
 
     def test_what_was_read_before_a_settlement_is_not_believed_after_it(self, alpha: Node) -> None:
-        holdings.forget(alpha.pk)
+        node_assignments.forget(alpha.pk)
         assert answer(alpha, numbers()) is None
 
     def test_a_clock_that_has_moved_is_journaled_on_the_long_way(self, alpha: Node) -> None:
@@ -171,39 +173,39 @@ class TestReturns:
     def test_of_an_idle_node_are_journaled_with_the_round(
         self, alpha: Node, django_assert_num_queries: DjangoAssertNumQueries
     ) -> None:
-        hearing.pulse(timezone.now() - timedelta(seconds=100))
+        hub_uptime.pulse(timezone.now() - timedelta(seconds=100))
         silent = timezone.now() - timedelta(seconds=40)
         type(alpha).objects.update(last_report_at=silent)
         alpha.last_report_at = silent
         Hearing.objects.update(until=timezone.now())
-        hearing.look()
+        hub_uptime.look()
         with django_assert_num_queries(0):
             assert answer(alpha, numbers(), timedelta(0)) is not None
-        signs.write()
+        heartbeat_writer.write()
         assert journal.recent_events(alpha)[0].message == "Reports again, after 40 s of silence."
 
 
 class TestFamiliar:
     def test_all_nodes_are_known_from_the_first_round_on(self, django_assert_num_queries: DjangoAssertNumQueries) -> None:
         tokens = [enrol("local", name)[1] for name in ("one", "two", "three")]
-        familiar.look()
+        node_auth_cache.look()
         with django_assert_num_queries(0):
-            assert [found.name for token in tokens if (found := familiar.recall(token))] == ["one", "two", "three"]
+            assert [found.name for token in tokens if (found := node_auth_cache.recall(token))] == ["one", "two", "three"]
 
     def test_a_revoked_or_replaced_token_is_forgotten_with_the_next(self) -> None:
         made, first = enrol("local", "one")
-        familiar.look()
+        node_auth_cache.look()
         _, second = enrol("local", "one")
-        familiar.look()
-        assert (familiar.recall(first), familiar.recall(second)) == (None, made)
+        node_auth_cache.look()
+        assert (node_auth_cache.recall(first), node_auth_cache.recall(second)) == (None, made)
         revoke(made)
-        familiar.look()
-        assert familiar.recall(second) is None
+        node_auth_cache.look()
+        assert node_auth_cache.recall(second) is None
 
     def test_a_row_that_is_a_second_behind_does_not_make_the_node_silent(self, alpha: Node) -> None:
         _, token = enrol("local", "alpha")
         answer(alpha, numbers())
-        found = familiar.look_up(token)
+        found = node_auth_cache.look_up(token)
         assert found is not None
         assert found.last_report_at == alpha.last_report_at
 

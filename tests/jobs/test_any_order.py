@@ -9,9 +9,10 @@ from django.db import transaction
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from clusters import clocks
-from jobs import claims, holdings, losing, reaper, reports
+from clusters.node_reports import clocks
 from jobs.models import AttemptNode, Member, Run
+from jobs.node_api import claims, node_assignments, reports
+from jobs.recovery import node_loss, reaper
 from jobs.states import MemberState, RunState
 from tests.jobs.builders import Played, alive, ended, launched, node, processes
 from tests.jobs.gangs import held, state_of, told
@@ -38,10 +39,10 @@ class Simulated(Played):
         elif act == "step":
             self.step(run)
         elif act == "forget":
-            holdings.restart()
+            node_assignments.restart()
             reports.restart()
         elif act == "tick":
-            losing.watch()
+            node_loss.watch()
             reaper.tick()
         elif self.phase:
             now = self.facts.get((run.pk, 1))
@@ -95,7 +96,7 @@ class Simulated(Played):
 
 def played_out(who: Principal, acts: list[tuple[int, str]], codes: tuple[int, int]) -> Run:
     """The run after these acts, and after whatever was left to do."""
-    for module in (clocks, holdings, reports):
+    for module in (clocks, node_assignments, reports):
         module.restart()
     nodes = [
         Simulated(node(name), nonce=nonce * 32, rank=rank, code=code)

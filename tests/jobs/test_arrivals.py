@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from jobs import arrivals, logstore
-from jobs.arrivals import EVERY_MS, MOST_RECORDS, RECORD_BYTES, Arrival, Gap, thinned
+from jobs.logs import log_store, log_timestamps
+from jobs.logs.log_timestamps import EVERY_MS, MOST_RECORDS, RECORD_BYTES, Arrival, Gap, thinned
 
 NAME = "70_driver_log.txt"
 T0 = 1_800_000_000_000
@@ -19,17 +19,17 @@ class Log:
     def __init__(self) -> None:
         self.key = (uuid.uuid4().hex, 1, NAME)
         self.size = 0
-        self.path = logstore.folder(self.key[0], 1) / "arrivals" / NAME
+        self.path = log_store.folder(self.key[0], 1) / "arrivals" / NAME
 
     def grow(self, at_ms: int, count: int = 10, *, late: bool = False) -> None:
         begin, self.size = self.size, self.size + count
-        logstore.append(*self.key, begin, b"x" * count)
-        arrivals.note(self.key, begin, self.size, T0 + at_ms, late=late)
+        log_store.append(*self.key, begin, b"x" * count)
+        log_timestamps.note(self.key, begin, self.size, T0 + at_ms, late=late)
 
     @property
-    def times(self) -> arrivals.Timeline:
-        os.utime(logstore.path(*self.key), ns=(0, (T0 + 10_000_000) * 1_000_000))
-        return arrivals.Timeline.of(*self.key)
+    def times(self) -> log_timestamps.Timeline:
+        os.utime(log_store.path(*self.key), ns=(0, (T0 + 10_000_000) * 1_000_000))
+        return log_timestamps.Timeline.of(*self.key)
 
     def came(self, offset: int) -> tuple[int, int, bool]:
         found = self.times.at(offset)
@@ -42,7 +42,7 @@ class Log:
 
 @pytest.fixture
 def log() -> Log:
-    arrivals.restart()
+    log_timestamps.restart()
     return Log()
 
 
@@ -94,7 +94,7 @@ class TestNoting:
     def test_the_end_of_an_attempt_writes_what_was_collected(self, log: Log) -> None:
         log.grow(0)
         log.grow(100)
-        arrivals.forget(log.key[0], 1)
+        log_timestamps.forget(log.key[0], 1)
         assert log.came(10) == (100, 100, False)
 
 
@@ -103,7 +103,7 @@ class TestCrash:
         log.grow(0)
         with log.path.open("ab") as file:
             file.write(b"torn")
-        arrivals.restart()
+        log_timestamps.restart()
         log.grow(5_000)
         assert log.came(10) == (5_000, 5_000, False)
         assert log.path.stat().st_size == 2 * RECORD_BYTES
@@ -111,7 +111,7 @@ class TestCrash:
     def test_what_an_ended_process_had_only_collected_came_soon_after_its_last_record(self, log: Log) -> None:
         log.grow(0)
         log.grow(100)
-        arrivals.restart()
+        log_timestamps.restart()
         log.grow(60_000)
         assert log.came(10) == (0, 2 * EVERY_MS, False)
         assert log.came(20) == (60_000, 60_000, False)
@@ -119,15 +119,15 @@ class TestCrash:
     def test_records_of_bytes_that_the_log_has_lost_count_for_nothing(self, log: Log) -> None:
         log.grow(0)
         log.grow(1_000)
-        os.truncate(logstore.path(*log.key), 10)
-        arrivals.restart()
+        os.truncate(log_store.path(*log.key), 10)
+        log_timestamps.restart()
         log.size = 10
         log.grow(9_000, 5)
         assert log.came(9) == (0, 0, False)
         assert log.came(12) == (9_000, 9_000, False)
 
     def test_a_log_older_than_its_record_is_known_to_have_come_by_its_last_change(self, log: Log) -> None:
-        logstore.append(*log.key, 0, b"old\n")
+        log_store.append(*log.key, 0, b"old\n")
         assert log.came(0) == (10_000_000, 10_000_000, True)
 
 
@@ -150,7 +150,7 @@ class TestBound:
         assert all(left.end < right.end and left.last_ms <= right.last_ms for left, right in pairwise(few))
 
     def test_a_process_keeps_only_so_many_logs_in_mind(self, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(arrivals, "MOST_REMEMBERED", 4)
+        monkeypatch.setattr(log_timestamps, "MOST_REMEMBERED", 4)
         log.grow(0)
         log.grow(100)
         for _ in range(6):
@@ -192,7 +192,7 @@ class TestMoments:
 
 def test_goes_with_the_run(log: Log) -> None:
     log.grow(0)
-    logstore.remove(log.key[0])
+    log_store.remove(log.key[0])
     assert not log.path.exists()
-    arrivals.forget(log.key[0], 1)
-    assert not logstore.folder(log.key[0]).exists()
+    log_timestamps.forget(log.key[0], 1)
+    assert not log_store.folder(log.key[0]).exists()

@@ -12,7 +12,7 @@ import msgpack
 import pytest
 
 from clusters.models import Gpu, Node, TelemetrySlice
-from clusters.telemetry.packing import slice_parts
+from clusters.telemetry.slice_codec import slice_parts
 from tests.jobs.builders import beat
 from tests.jobs.raw import Headers, enrolled
 from trainhub_launch.machine import GpuFact, Heartbeat

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from asgiref.sync import sync_to_async
 
-from jobs import logstore
+from jobs.logs import log_store
 from jobs.models import AttemptNode
 from tests.jobs.builders import ended
 from tests.jobs.raw import LOG, Upload, bearing, claimed, contributor, enrolled, other_token, packed, stranger_token
@@ -23,11 +23,11 @@ class TestLogs:
         alpha, _ = await enrolled()
         who, headers = await contributor()
         run = await claimed(who, alpha)
-        logstore.append(run.pk, 1, LOG, 0, b"\xff\x00one\ntwo\n")
+        log_store.append(run.pk, 1, LOG, 0, b"\xff\x00one\ntwo\n")
         answer = await client.get(f"/api/v1/runs/{run.pk}/logs/{LOG}?offset=2&limit=4", headers=headers)
         assert answer.content == b"one\n"
         assert (answer.headers["x-log-size"], answer.headers["x-log-complete"]) == ("10", "false")
-        logstore.seal(run.pk, 1, {LOG: 10})
+        log_store.seal(run.pk, 1, {LOG: 10})
         answer = await client.get(f"/api/v1/runs/{run.pk}/logs/{LOG}?offset=10", headers=headers)
         assert (answer.content, answer.headers["x-log-complete"]) == (b"", "true")
 
@@ -35,7 +35,7 @@ class TestLogs:
         alpha, _ = await enrolled()
         who, headers = await contributor()
         run = await claimed(who, alpha)
-        logstore.append(run.pk, 1, "logs/deep/x.html", 0, b"<script>")
+        log_store.append(run.pk, 1, "logs/deep/x.html", 0, b"<script>")
         answer = await client.get(f"/api/v1/runs/{run.pk}/logs/logs/deep/x.html?download=1", headers=headers)
         assert answer.headers["content-disposition"] == 'attachment; filename="x.html"'
         assert answer.headers["x-content-type-options"] == "nosniff"
@@ -54,7 +54,7 @@ class TestLogs:
         alpha, _ = await enrolled()
         who, _ = await contributor()
         run = await claimed(who, alpha)
-        logstore.append(run.pk, 1, LOG, 0, b"secret")
+        log_store.append(run.pk, 1, LOG, 0, b"secret")
         for make in (other_token, stranger_token):
             headers = bearing(await sync_to_async(make)())
             answer = await client.get(f"/api/v1/runs/{run.pk}/logs/{LOG}", headers=headers)
@@ -65,7 +65,7 @@ class TestLogs:
         alpha, _ = await enrolled()
         who, _ = await contributor()
         run = await claimed(who, alpha)
-        logstore.append(run.pk, 1, LOG, 0, b"hello")
+        log_store.append(run.pk, 1, LOG, 0, b"hello")
         token = await sync_to_async(lambda: token_of(make_viewer()))()
         answer = await client.get(f"/api/v1/runs/{run.pk}/logs/{LOG}", headers=bearing(token))
         assert answer.content == b"hello"

@@ -10,9 +10,9 @@ import pytest
 from asgiref.sync import sync_to_async
 from pytest_django import Settings
 
-from clusters import joining
+from clusters.enrolment import join
+from clusters.enrolment.node_wheel import digest_of_sources
 from clusters.models import Node
-from clusters.wheel import digest_of_sources
 from tests.jobs.raw import bearing, enrolled, opened
 from trainhub import certificates
 from workspaces.authentication import login_throttle
@@ -29,7 +29,7 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
 
 @sync_to_async
 def invited(name: str = "") -> str:
-    return joining.invite("gang", name, None)[1]
+    return join.invite("gang", name, None)[1]
 
 
 class TestEnrol:

@@ -8,8 +8,8 @@ import pytest
 from asgiref.sync import sync_to_async
 from pytest_django import Settings
 
-from clusters import enrolment
-from jobs.bytes.node import unhurried
+from clusters.enrolment import node_tokens
+from jobs.node_api.node_routes import unhurried
 from tests.jobs.builders import alive
 from tests.jobs.raw import LOG, claimed, contributor, enrolled, packed, placed
 from trainhub_launch.report import Ack, AttemptFact, LogChunk
@@ -55,7 +55,7 @@ class TestDoors:
 
     async def test_a_revoked_node_is_nobody(self, client: httpx.AsyncClient) -> None:
         alpha, headers = await enrolled()
-        await sync_to_async(enrolment.revoke)(alpha)
+        await sync_to_async(node_tokens.revoke)(alpha)
         assert (await client.get("/api/v1/node/config/", headers=headers)).status_code == 401
 
     async def test_a_person_is_no_node(self, client: httpx.AsyncClient) -> None:

@@ -9,9 +9,10 @@ from signal import SIGKILL, SIGSEGV
 import pytest
 from django.utils import timezone
 
-from jobs import causes, logstore
-from jobs.causes import Cause, finding
-from jobs.causes.choosing import grouped
+from jobs import causes
+from jobs.causes import Cause, attempt_cause
+from jobs.causes.cause_selection import grouped
+from jobs.logs import log_store
 from jobs.models import Attempt, Run
 from jobs.states import Reason, RunState
 from jobs.tokens import token_of
@@ -107,7 +108,7 @@ class TestChoice:
         found = cause(failed(who, {1: text}, ended(0, 0), ended(1, 1)))
         assert found.exception == "ValueError: shard 2 is empty"
         assert found.offset == len(RAISED) + 4000 * 100
-        assert len(text) > finding.TAIL_BYTES
+        assert len(text) > attempt_cause.TAIL_BYTES
 
 
 class TestWithoutARank:
@@ -195,7 +196,7 @@ class TestKeeping:
 
     def test_a_missing_log_is_no_trouble(self, who: Principal) -> None:
         run = failed(who, {}, ended(0, 0), ended(1, 2))
-        logstore.remove(run.pk)
+        log_store.remove(run.pk)
         assert cause(run).quote == ""
 
 

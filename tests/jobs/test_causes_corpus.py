@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.causes.choosing import Choice, choose, why
+from jobs.causes.cause_selection import Choice, choose, why
 from jobs.causes.evidence import Evidence, Rank, weigh
 from jobs.causes.known import KNOWN
-from jobs.causes.sayings import said
+from jobs.causes.log_diagnosis import said
 from jobs.states import MemberState
 from tests.jobs.corpus.capture import CASES, LOGS
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from jobs.causes.lines import LONGEST_LINE, MOST_LINES, last_line, lines
-from jobs.causes.sayings import LONGEST_QUOTE, NEAR, said
+from jobs.causes.log_diagnosis import LONGEST_QUOTE, NEAR, said
+from jobs.causes.log_lines import LONGEST_LINE, MOST_LINES, last_line, lines
 
 PLAIN = b"""Traceback (most recent call last):
   File "train.py", line 3, in <module>

@@ -5,8 +5,10 @@ import json
 import pytest
 
 from clusters.models import Lease
-from jobs import claims, launching, lifecycle
+from jobs import lifecycle
 from jobs.models import Attempt, Member
+from jobs.node_api import claims
+from jobs.scheduling import run_actions
 from jobs.states import Reason, RunState
 from tests.jobs.builders import Played, launched, node, processes, queued, two_nodes
 from trainhub_launch.order import NodeOrder
@@ -74,7 +76,7 @@ class TestRefused:
     def test_a_canceled_run(self, who: Principal) -> None:
         alpha = Played(node())
         run = launched(who)
-        launching.cancel(run, who.user)
+        run_actions.cancel(run, who.user)
         with pytest.raises(claims.Refused, match="over"):
             alpha.claim(run)
 
@@ -82,7 +84,7 @@ class TestRefused:
         alpha = Played(node())
         run = launched(who)
         lifecycle.advance(run.pk, RunState.QUEUED, Reason.NEVER_STARTED, facts={"node": "alpha", "seconds": 1})
-        launching.launch(run.pk)
+        run_actions.launch(run.pk)
         with pytest.raises(claims.Refused, match="over"):
             alpha.claim(run)
         assert alpha.claim(run, attempt=2).attempt == 2

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
-from jobs import launching
 from jobs.consumers import routes
 from jobs.models import Run
+from jobs.scheduling import run_actions
 from live.middleware import stack
 from live.publish import flush
 from tests.jobs.builders import queued
@@ -28,7 +28,7 @@ def a_run() -> Run:
 
 @sync_to_async
 def canceled(run: Run) -> None:
-    launching.cancel(run, make_contributor())
+    run_actions.cancel(run, make_contributor())
 
 
 def socket(path: str, token: str | None) -> Watcher:

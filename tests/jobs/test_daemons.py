@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
-from jobs import launching, reports
 from jobs.models import AttemptNode, Run
+from jobs.node_api import reports
+from jobs.scheduling import run_actions
 from tests.jobs.builders import Played, alive, both_running, ended, two_nodes
 from tests.jobs.gangs import woken
 from trainhub_launch.report import AttemptFact, DaemonCall
@@ -110,7 +111,7 @@ def test_nor_one_that_comes_late(late: str, who: Principal) -> None:
     elif late == "it has failed":
         beta.tell(run, "done", error="No orted here.", error_kind="launch")
     else:
-        launching.cancel(run, who.user)
+        run_actions.cancel(run, who.user)
     call(alpha, run, DaemonCall(BETA, ARGV))
     assert daemon_of("beta") == []
 

@@ -9,8 +9,8 @@ from django.test import Client
 from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
-from clusters import heartbeat
 from clusters.models import Alert, Gpu, Hearing, Node
+from clusters.node_reports import heartbeat
 from tests.hub import PROJECT
 from tests.jobs import builders
 from tests.people import (

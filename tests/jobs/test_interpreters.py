@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.interpreters import interpreters
+from jobs.scheduling.interpreters import interpreters
 from tests.launch.builders import make_node, make_spec, pytorch
 from trainhub_launch.findings import Finding
 from trainhub_launch.machine import Interpreter

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 from django.utils import timezone
 
-from jobs import arrivals
+from jobs.logs import log_timestamps
 from jobs.models import Run
 from tests.jobs.builders import Played, running
 from trainhub_launch.report import Ack, LogChunk
@@ -23,7 +23,7 @@ def sends(alpha: Played, run: Run, data: bytes, offset: int, *, held: int, at: d
 
 
 def late(run: Run, offset: int) -> bool:
-    return arrivals.Timeline.of(run.pk, 1, NAME).at(offset).late
+    return log_timestamps.Timeline.of(run.pk, 1, NAME).at(offset).late
 
 
 @pytest.fixture
@@ -56,8 +56,8 @@ class TestAfterAnOutage:
     def test_a_hub_that_was_down_knows_it_from_the_node_s_last_report(self, who: Principal, start: datetime) -> None:
         alpha, run = running(who)
         sends(alpha, run, b"one\n", 0, held=4, at=start)
-        arrivals.restart()
+        log_timestamps.restart()
         alpha.node.refresh_from_db()
         sends(alpha, run, b"two\n", 4, held=8, at=start + timedelta(seconds=30))
         assert late(run, 4)
-        assert arrivals.Timeline.of(run.pk, 1, NAME).gaps(10_000)[0].unheard
+        assert log_timestamps.Timeline.of(run.pk, 1, NAME).gaps(10_000)[0].unheard

@@ -6,8 +6,8 @@ import pytest
 
 from clusters import leases
 from clusters.models import Cluster, Lease
-from jobs import launching
 from jobs.models import Attempt, Member, Run
+from jobs.scheduling import run_actions
 from jobs.states import RunState
 from tests.jobs.builders import Played, ended, launched, node, processes, queued
 from tests.people import make_person, make_workspace, principal_of
@@ -35,8 +35,8 @@ class TestLaunch:
     def test_twice_is_once(self, who: Principal) -> None:
         node()
         run = launched(who)
-        launching.launch(run.pk)
-        launching.launch_queued()
+        run_actions.launch(run.pk)
+        run_actions.launch_queued()
         assert Attempt.objects.count() == Lease.objects.count() == 1
 
     def test_gpus_are_given_by_uuid(self, who: Principal) -> None:
@@ -61,7 +61,7 @@ class TestLaunch:
         second = launched(who, distribution=processes(2))
         alpha.claim(first)
         alpha.finish(first, *(ended(rank) for rank in range(4)))
-        launching.launch_queued()
+        run_actions.launch_queued()
         assert state_of(second) == (RunState.PROVISIONING, "")
 
     def test_nobody_overtakes(self, who: Principal) -> None:
@@ -82,7 +82,7 @@ class TestLaunch:
         run = queued(who, distribution=processes(4))
         alpha.slots = 2
         alpha.save()
-        launching.launch(run.pk)
+        run_actions.launch(run.pk)
         state, sentence = state_of(run)
         assert state == RunState.FAILED
         assert "alpha comes nearest with 2 process slots" in sentence
@@ -91,13 +91,13 @@ class TestLaunch:
         run = launched(who)
         assert state_of(run) == (RunState.QUEUED, "The cluster has no node that is ready.")
         node()
-        launching.launch_queued()
+        run_actions.launch_queued()
         assert state_of(run)[0] == RunState.PROVISIONING
 
     def test_a_cluster_that_is_gone_fails_the_run(self, who: Principal) -> None:
         run = queued(who)
         Cluster.objects.all().delete()
-        launching.launch(run.pk)
+        run_actions.launch(run.pk)
         assert state_of(run) == (RunState.FAILED, "There is no cluster 'local' any more.")
 
 
@@ -105,7 +105,7 @@ class TestLaunch:
         node()
         broken, fine = queued(who), queued(who)
         Run.objects.filter(pk=broken.pk).update(spec={**broken.spec, "distribution": {"type": "unheard of"}})
-        launching.launch_queued()
+        run_actions.launch_queued()
         state, sentence = state_of(broken)
         assert state == RunState.FAILED
         assert sentence.startswith("TrainHub itself failed")
@@ -115,14 +115,14 @@ class TestLaunch:
 class TestCancel:
     def test_a_queued_run_ends_at_once(self, who: Principal) -> None:
         run = queued(who)
-        assert launching.cancel(run, who.user)
+        assert run_actions.cancel(run, who.user)
         assert state_of(run) == (RunState.CANCELED, "Canceled by carl.")
         assert AuditEvent.objects.filter(verb="run.cancel", actor="carl").exists()
 
     def test_so_does_one_that_no_node_has_claimed(self, who: Principal) -> None:
         node()
         run = launched(who)
-        launching.cancel(run, who.user)
+        run_actions.cancel(run, who.user)
         assert state_of(run)[0] == RunState.CANCELED
         assert not Lease.objects.filter(released_at=None).exists()
 
@@ -131,7 +131,7 @@ class TestCancel:
         run = launched(who)
         alpha.claim(run)
         alpha.tell(run, "running")
-        assert launching.cancel(run, who.user)
+        assert run_actions.cancel(run, who.user)
         assert state_of(run)[0] == RunState.CANCEL_REQUESTED
         (order,) = alpha.report().stop
         assert (order.run, order.why, order.grace_s) == (run.pk, "canceled", 10)
@@ -140,13 +140,13 @@ class TestCancel:
 
     def test_twice_is_once(self, who: Principal) -> None:
         run = queued(who)
-        assert [launching.cancel(run, who.user), launching.cancel(run, who.user)] == [True, False]
+        assert [run_actions.cancel(run, who.user), run_actions.cancel(run, who.user)] == [True, False]
 
     def test_is_no_failure_to_try_again_after(self, who: Principal) -> None:
         alpha = Played(node())
         run = launched(who, limits={"retries": 3})
         alpha.claim(run)
-        launching.cancel(run, who.user)
+        run_actions.cancel(run, who.user)
         alpha.tell(run, "done", ended(0, 1))
         assert state_of(run)[0] == RunState.CANCELED
 
@@ -162,7 +162,7 @@ class TestRetry:
         event = run.events.last()
         assert event is not None
         assert event.message == "Attempt 1 failed: Rank 0 exited with code 3 on alpha. Trying again, with no further after that."
-        launching.launch(run.pk)
+        run_actions.launch(run.pk)
         alpha.claim(run, attempt=2)
         alpha.finish(run, attempt=2)
         assert state_of(run)[0] == RunState.COMPLETED
@@ -174,7 +174,7 @@ class TestRetry:
         for attempt in (1, 2):
             alpha.claim(run, attempt=attempt)
             alpha.finish(run, ended(0, 3), attempt=attempt)
-            launching.launch_queued()
+            run_actions.launch_queued()
         assert state_of(run) == (RunState.FAILED, "Rank 0 exited with code 3 on alpha.")
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs import loglines, logscan
-from jobs.logpattern import compiled
-from jobs.logscan import WINDOW_BYTES, Found, Place, Scan
+from jobs.logs import line_index, log_scan
+from jobs.logs.log_pattern import compiled
+from jobs.logs.log_scan import WINDOW_BYTES, Found, Place, Scan
 from trainhub_launch.errors import SpecError
 
 
@@ -139,21 +139,21 @@ class TestWindows:
 
 
 def test_lines_are_numbered_as_they_stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loglines, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(line_index, "BLOCK_BYTES", 1000)
     data = b"".join(b"%d\n" % number for number in range(1, 2001))
     (tmp_path / "log").write_bytes(data)
     descriptor = os.open(tmp_path / "log", os.O_RDONLY)
     for wanted in (1, 2, 1999, 500, 1200):
         offset = data.index(b"\n%d\n" % wanted) + 1 if wanted > 1 else 0
-        assert loglines.number(("a" * 32, 1, str(tmp_path)), descriptor, offset) == wanted
+        assert line_index.number(("a" * 32, 1, str(tmp_path)), descriptor, offset) == wanted
     os.close(descriptor)
 
 
 class TestWithoutEscapes:
     def test_many_different_ones_and_torn_ones(self) -> None:
         colors = b"".join(b"\x1b[38;5;%dm%d " % (number, number) for number in range(40))
-        assert logscan.without_escapes(colors + b"\x1b[") == b"".join(b"%d " % number for number in range(40)) + b"\x1b["
-        assert logscan.without_escapes(b"a\x1b[\x1b[0mb\x1b(Bc\x1bMd") == b"a\x1b[bcd"
+        assert log_scan.without_escapes(colors + b"\x1b[") == b"".join(b"%d " % number for number in range(40)) + b"\x1b["
+        assert log_scan.without_escapes(b"a\x1b[\x1b[0mb\x1b(Bc\x1bMd") == b"a\x1b[bcd"
 
     def test_in_linear_time(self) -> None:
-        assert logscan.without_escapes(b"\x1b]" * 200_000)[:4] == b"\x1b]\x1b]"
+        assert log_scan.without_escapes(b"\x1b]" * 200_000)[:4] == b"\x1b]\x1b]"

@@ -6,9 +6,9 @@ import uuid
 
 import pytest
 
-from jobs import arrivals, logsearch, logstore
-from jobs.logpattern import compiled
-from jobs.logsearch import Cursor, Hit, Search, Searched
+from jobs.logs import log_search, log_store, log_timestamps
+from jobs.logs.log_pattern import compiled
+from jobs.logs.log_search import Cursor, Hit, Search, Searched
 
 T0 = 1_800_000_000_000
 RANKS = {f"70_driver_log_{rank}.txt": rank for rank in range(3)}
@@ -22,14 +22,14 @@ class Attempt:
 
     def say(self, rank: int, at: float, text: str) -> None:
         name, data = f"70_driver_log_{rank}.txt", text.encode()
-        begin = logstore.size(self.run, 1, name)
-        logstore.append(self.run, 1, name, begin, data)
+        begin = log_store.size(self.run, 1, name)
+        log_store.append(self.run, 1, name, begin, data)
         moment = T0 + int(at * 1000)
-        arrivals.note((self.run, 1, name), begin, begin + len(data), moment)
-        os.utime(logstore.path(self.run, 1, name), ns=(0, moment * 1_000_000))
+        log_timestamps.note((self.run, 1, name), begin, begin + len(data), moment)
+        os.utime(log_store.path(self.run, 1, name), ns=(0, moment * 1_000_000))
 
     def logs(self) -> list[Searched]:
-        found = [logsearch.searched(self.run, 1, name, rank) for name, rank in RANKS.items()]
+        found = [log_search.searched(self.run, 1, name, rank) for name, rank in RANKS.items()]
         return [log for log in found if log is not None]
 
     def hits(self, q: str, *, limit: int = 1000, order: str = "time") -> list[Hit]:
@@ -51,7 +51,7 @@ class Attempt:
 
 @pytest.fixture
 def attempt() -> Attempt:
-    arrivals.restart()
+    log_timestamps.restart()
     made = Attempt()
     for at, rank, text in (
         (0, 0, "start\nx a\n"), (1, 1, "x b\n"), (1, 0, "x c\n"), (5, 2, "x d\nno\nx e\n"), (6, 0, "x f\n"), (6.1, 1, "x g\n"),
@@ -96,18 +96,18 @@ class TestPages:
         assert len(rest.hits) == 7
 
     def test_while_others_search_one_waits_for_a_turn_and_is_told_to_come_again(self, attempt: Attempt) -> None:
-        for _ in range(logsearch.AT_ONCE):
-            assert logsearch._turns.acquire(timeout=1)
+        for _ in range(log_search.AT_ONCE):
+            assert log_search._turns.acquire(timeout=1)
         try:
             page = Search(attempt.logs(), compiled("x ", regex=False, case=False), 10, seconds=0.01).by_time(None)
         finally:
-            logsearch._turns.release(logsearch.AT_ONCE)
+            log_search._turns.release(log_search.AT_ONCE)
         assert (page.hits, page.next) == ([], Cursor(0))
 
     def test_a_large_log_without_times_is_searched_in_pages_too(self, attempt: Attempt) -> None:
         name = next(iter(RANKS))
         data = b"".join(b"filler %d\n" % number for number in range(200_000)) + b"x end\n"
-        logstore.append(attempt.run, 1, name, logstore.size(attempt.run, 1, name), data)
+        log_store.append(attempt.run, 1, name, log_store.size(attempt.run, 1, name), data)
         told = attempt.told("x ", limit=3)
         assert len(told) == 8
         assert "0:200005 x end" in told
@@ -120,7 +120,7 @@ class TestPages:
 @pytest.mark.slow
 def test_a_gigabyte_is_searched_in_a_few_megabytes_of_memory(attempt: Attempt) -> None:
     name = next(iter(RANKS))
-    path = logstore.path(attempt.run, 1, name)
+    path = log_store.path(attempt.run, 1, name)
     with path.open("r+b") as file:
         file.truncate(2**30)  # a hole in the file costs no disk and reads as one endless line
         file.seek(2**30)

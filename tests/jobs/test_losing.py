@@ -6,9 +6,12 @@ from datetime import timedelta
 import pytest
 from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
 
-from clusters import enrolment
-from jobs import claims, launching, logstore, losing
+from clusters.enrolment import node_tokens
+from jobs.logs import log_store
 from jobs.models import Run
+from jobs.node_api import claims
+from jobs.recovery import node_loss
+from jobs.scheduling import run_actions
 from jobs.states import MemberState, Reason, RunState
 from tests.jobs.builders import Played, alive, both_running, ended, node, running
 from tests.jobs.gangs import heard_at, held, later, members, state_of, told, woken
@@ -22,7 +25,7 @@ def cut_off(seconds: float) -> None:
     """Beta has been silent that long, alpha reports."""
     then = later(seconds)
     heard_at(then, "alpha")
-    losing.watch(then)
+    node_loss.watch(then)
 
 
 class TestSilence:
@@ -45,7 +48,7 @@ class TestSilence:
     ) -> None:
         both_running(who)
         with django_assert_num_queries(3):
-            losing.watch()
+            node_loss.watch()
 
 
 class TestLoss:
@@ -89,10 +92,10 @@ class TestLoss:
         beta.log(run, "55_preparation_log.txt", 0, b"ready\n")
         cut_off(61)
         names = (RANK_0, RANK_1, "node_1/55_preparation_log.txt")
-        assert [logstore.complete(run.pk, 1, name) for name in names] == [False, True, True]
+        assert [log_store.complete(run.pk, 1, name) for name in names] == [False, True, True]
         assert alpha.log(run, RANK_0, 4, b"last\n") == 9
         alpha.tell(run, "done", ended(0, None, signal=15, ended_by_us=True), stopping="orphan", logs={RANK_0: 9})
-        assert logstore.complete(run.pk, 1, RANK_0)
+        assert log_store.complete(run.pk, 1, RANK_0)
 
     def test_of_one_that_still_prepares_ends_the_attempt_too(self, who: Principal) -> None:
         alpha, run = running(who)
@@ -126,9 +129,9 @@ class TestRevoked:
         self, who: Principal, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
     ) -> None:
         alpha, beta, run = both_running(who)
-        enrolment.revoke(beta.node)
+        node_tokens.revoke(beta.node)
         with django_capture_on_commit_callbacks() as callbacks:
-            losing.watch(later(1))
+            node_loss.watch(later(1))
         assert state_of(run) == (RunState.FAILED, "Node beta was cut off: its token has been revoked.")
         assert "alpha" in woken(callbacks)
         assert members(run) == [MemberState.STOPPED, MemberState.LOST]
@@ -145,7 +148,7 @@ class TestRetry:
         assert state_of(run)[0] == RunState.QUEUED
         heard_at(later(0) - timedelta(seconds=61), "beta")
         gamma = Played(node("gamma"), nonce="c" * 32)
-        launching.launch_queued()
+        run_actions.launch_queued()
         return alpha, beta, gamma, run
 
     def test_does_not_wait_for_the_lost_node(self, who: Principal) -> None:
@@ -161,7 +164,7 @@ class TestRetry:
 
     def test_keeps_what_the_first_attempt_has_left(self, who: Principal) -> None:
         *_, run = self.again(who)
-        assert logstore.read(run.pk, 1, RANK_1, 0, 99) == b"first\n"
+        assert log_store.read(run.pk, 1, RANK_1, 0, 99) == b"first\n"
         assert members(run, 1) == [MemberState.STOPPED, MemberState.LOST]
         assert members(run, 2) == [MemberState.WAITING] * 2
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from jobs.masking import SHOWN, mask
+from jobs.redaction import SHOWN, mask
 
 
 def test_a_value_is_gone_wherever_it_stands() -> None:

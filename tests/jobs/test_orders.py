@@ -7,8 +7,10 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from clusters.models import Lease
-from jobs import launching, lifecycle, logstore
+from jobs import lifecycle
+from jobs.logs import log_store
 from jobs.models import AttemptNode, Run
+from jobs.scheduling import run_actions
 from jobs.states import Reason, RunState
 from tests.jobs.builders import Played, ended, launched, node, running, two_nodes
 from workspaces.access import Principal
@@ -22,13 +24,13 @@ class TestSettle:
         alpha, run = running(who)
         alpha.log(run, LOG, 0, b"12")
         assert not alpha.tell(run, "done", ended(0), logs={LOG: 4}).settled
-        assert not logstore.complete(run.pk, 1, LOG)
+        assert not log_store.complete(run.pk, 1, LOG)
         run.refresh_from_db()
         assert run.state == RunState.FINALIZING
         alpha.log(run, LOG, 2, b"34")
         run.refresh_from_db()
         assert run.state == RunState.COMPLETED
-        assert logstore.complete(run.pk, 1, LOG)
+        assert log_store.complete(run.pk, 1, LOG)
         assert AttemptNode.objects.get().settled_at is not None
 
     def test_is_told_again_to_a_node_that_missed_it(self, who: Principal) -> None:
@@ -95,7 +97,7 @@ class TestOrders:
 
     def test_a_lost_run_that_was_being_canceled_is_canceled(self, who: Principal) -> None:
         alpha, run = running(who)
-        launching.cancel(run, who.user)
+        run_actions.cancel(run, who.user)
         alpha.facts.clear()
         alpha.report(living=(), now=timezone.now() + timedelta(seconds=30))
         run.refresh_from_db()
@@ -112,7 +114,7 @@ class TestHalfStarted:
 
     def test_a_cancel_does_not_wait_for_the_node_that_never_asked(self, who: Principal) -> None:
         beta, run = self.half_started(who)
-        launching.cancel(run, who.user)
+        run_actions.cancel(run, who.user)
         beta.tell(run, "done", ended(1, None, signal=15, ended_by_us=True), stopping="canceled")
         run.refresh_from_db()
         assert run.state == RunState.CANCELED
@@ -130,4 +132,4 @@ def test_a_log_that_its_run_has_removed_again_is_complete_with_the_run(who: Prin
     alpha, run = running(who)
     alpha.log(run, "logs/temporary.txt", 0, b"x")
     alpha.tell(run, "done", ended(0))
-    assert logstore.complete(run.pk, 1, "logs/temporary.txt")
+    assert log_store.complete(run.pk, 1, "logs/temporary.txt")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jobs.outcomes import Part, Verdict, derive, member_state
+from jobs.attempts.outcomes import Part, Verdict, derive, member_state
 from jobs.states import MemberState, Reason, RunState
 from trainhub_launch.report import AttemptFact, MemberFact
 

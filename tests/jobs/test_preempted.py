@@ -8,9 +8,10 @@ import pytest
 from django.utils import timezone
 
 from clusters.models import Cluster, Node
-from jobs import launching, losing
-from jobs.ending import MOST_PREEMPTIONS
+from jobs.attempts.attempt_end import MOST_PREEMPTIONS
 from jobs.models import Run, RunEvent
+from jobs.recovery import node_loss
+from jobs.scheduling import run_actions
 from jobs.states import Reason, RunState
 from tests.jobs.builders import Played, alive, node, queued, running, spec
 from tests.jobs.gangs import heard_at, later, told
@@ -23,7 +24,7 @@ def vanish(*others: str) -> None:
     """Alpha falls silent until it counts as lost; the others go on."""
     then = later(61)
     heard_at(then, *others)
-    losing.watch(then)
+    node_loss.watch(then)
 
 
 class TestPreempted:
@@ -49,11 +50,11 @@ class TestPreempted:
         vanish()
         Node.objects.update(last_report_at=timezone.now() - timedelta(hours=1))
         beta = Played(node("beta"), nonce="b" * 32)
-        launching.launch_queued()
+        run_actions.launch_queued()
         beta.claim(run, attempt=2)
         beta.tell(run, "running", alive(0), attempt=2)
         then = later(61)
-        losing.watch(then)
+        node_loss.watch(then)
         run.refresh_from_db()
         assert (run.state, run.reason) == (RunState.QUEUED, Reason.NODE_LOST)
 
@@ -79,10 +80,10 @@ class TestPreview:
     def test_says_what_low_priority_means(self, who: Principal) -> None:
         node()
         Cluster.objects.update(low_priority=True)
-        (found,) = [item for item in launching.preview(spec(who), who).findings if "low-priority" in item.message]
+        (found,) = [item for item in run_actions.preview(spec(who), who).findings if "low-priority" in item.message]
         assert (found.level, found.field) == ("hint", "resources.cluster")
         assert "without using up a retry" in found.message
 
     def test_says_nothing_of_others(self, who: Principal) -> None:
         queued(who)
-        assert not [item for item in launching.preview(spec(who), who).findings if "low-priority" in item.message]
+        assert not [item for item in run_actions.preview(spec(who), who).findings if "low-priority" in item.message]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import celery
 import pytest
 
-from clusters import waking
+from clusters import wakeups
 from clusters.models import Node
 from tests.jobs.builders import both_running, ended
 from tests.people import make_contributor, principal_of
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def messages(node: Node, *, wait_s: float = 0.0) -> int:
     """How many wake-ups lie in the node's queue; they are taken out of it."""
     count = 0
-    with celery.current_app.connection_for_read() as connection, connection.SimpleQueue(waking.queue_of(node)) as queue:
+    with celery.current_app.connection_for_read() as connection, connection.SimpleQueue(wakeups.queue_of(node)) as queue:
         while True:
             try:
                 queue.get(timeout=wait_s if not count else 0.05).ack()

@@ -12,9 +12,10 @@ from django.db.models import F
 from django.utils import timezone
 
 from clusters.models import Hearing, Lease, Node
-from jobs import launching, lifecycle, placing
-from jobs.launching import SubmitRefused
+from jobs import lifecycle
 from jobs.models import Attempt, Run
+from jobs.scheduling import queue_placement, run_actions
+from jobs.scheduling.run_actions import SubmitRefused
 from jobs.states import Reason, RunState
 from tests.jobs.builders import Played, launched, node, queued, spec
 from tests.people import make_person, make_workspace, principal_of
@@ -47,7 +48,7 @@ class TestPriority:
         low, first, second = queued(who, priority=-5, **gpus(1)), queued(who, **gpus(1)), queued(who, **gpus(1))
         urgent = queued(owner, priority=5, **gpus(1))
         assert [run.number for run in Run.objects.queued()] == [urgent.number, first.number, second.number, low.number]
-        launching.launch_queued()
+        run_actions.launch_queued()
         assert told(urgent).startswith("Waiting for 1 node with 1 GPU: alpha has 0 of 1 GPU free")
         assert told(first) == f"Waiting behind run {urgent.number} (priority 5)."
         assert told(second) == f"Waiting behind run {first.number}."
@@ -56,7 +57,7 @@ class TestPriority:
     def test_above_zero_is_for_owners_and_operators(self, who: Principal, owner: Principal) -> None:
         node()
         with pytest.raises(SubmitRefused, match="only an owner of the workspace may go above 0") as refused:
-            launching.submit(spec(who, priority=1), who)
+            run_actions.submit(spec(who, priority=1), who)
         assert refused.value.field == "priority"
         assert queued(who, priority=-10).priority == -10
         assert queued(owner, priority=10).priority == 10
@@ -95,8 +96,8 @@ class TestGangs:
             f"{small.number}."
         )
         assert Lease.objects.count() == 1
-        launching.cancel(small, who.user)
-        launching.launch_queued()
+        run_actions.cancel(small, who.user)
+        run_actions.launch_queued()
         assert told(gang) == RunState.PROVISIONING
         assert {lease.node.name: lease.gpus for lease in Lease.objects.filter(holder=gang.pk)} == {
             "alpha": ["GPU-alpha-0", "GPU-alpha-1"], "beta": ["GPU-beta-0", "GPU-beta-1"],
@@ -106,10 +107,10 @@ class TestGangs:
         node("alpha", gpus=4)
         node("beta", gpus=4)
         with pytest.raises(SubmitRefused, match="the cluster has 2 nodes; ask for at most 2 nodes") as refused:
-            launching.submit(spec(who, **gpus(4, nodes=10)), who)
+            run_actions.submit(spec(who, **gpus(4, nodes=10)), who)
         assert refused.value.field == "distribution.node_count"
         with pytest.raises(SubmitRefused, match="ask for at most 4 GPUs per node") as refused:
-            launching.submit(spec(who, **gpus(8, nodes=2)), who)
+            run_actions.submit(spec(who, **gpus(8, nodes=2)), who)
         assert refused.value.field == "resources.gpus_per_node"
 
     def test_gpus_of_a_node_that_has_not_proved_the_end_are_named(self, who: Principal) -> None:
@@ -128,9 +129,9 @@ class TestSentences:
         node(gpus=1)
         for _ in range(12):
             queued(who, **gpus(1))
-        launching.launch_queued()
+        run_actions.launch_queued()
         with django_assert_max_num_queries(16):
-            launching.launch_queued()
+            run_actions.launch_queued()
 
     def test_of_another_workspace_give_nothing_away(self, who: Principal) -> None:
         other = principal_of(make_person("otto", Role.CONTRIBUTOR, make_workspace("other")))
@@ -138,8 +139,8 @@ class TestSentences:
         launched(other, **gpus(1))
         first, second = launched(other, **gpus(1)), launched(who, **gpus(1))
         assert told(second) == "Waiting behind a run of another workspace."
-        launching.cancel(first, other.user)
-        launching.launch_queued()
+        run_actions.cancel(first, other.user)
+        run_actions.launch_queued()
         assert told(second).endswith("it is held by another workspace.")
 
 
@@ -155,7 +156,7 @@ class TestAtTheSameTime:
         def work() -> None:
             try:
                 barrier.wait(10)
-                placing.walk()
+                queue_placement.walk()
             except Exception as error:
                 failures.append(error)
             finally:

@@ -5,7 +5,7 @@ from django.test import Client
 from django.utils.html import escape
 
 from clusters.models import Cluster
-from jobs import launching
+from jobs.scheduling import run_actions
 from tests.jobs import builders
 from tests.people import client_of, make_contributor, make_person, make_viewer, make_workspace, principal_of
 from workspaces.states import Role
@@ -26,7 +26,7 @@ class TestQueue:
         builders.launched(who, distribution=builders.processes(2))
         first = builders.queued(who, distribution=builders.processes(2))
         second = builders.queued(who)
-        launching.launch_queued()
+        run_actions.launch_queued()
         page = queue_of(client_of(make_viewer()))
         assert "2 runs wait, in this order" in page
         assert "2 process slots" in page

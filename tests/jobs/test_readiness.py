@@ -7,8 +7,11 @@ import pytest
 from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
-from jobs import launching, readiness, reaper, reports
+from jobs.attempts import readiness
 from jobs.models import Attempt, AttemptNode
+from jobs.node_api import reports
+from jobs.recovery import reaper
+from jobs.scheduling import run_actions
 from jobs.states import MemberState, Reason, RunState
 from tests.jobs.builders import Played, alive, two_nodes
 from tests.jobs.gangs import heard_at, held, later, members, state_of, told, woken
@@ -110,7 +113,7 @@ class TestStart:
         alpha, beta, run = two_nodes(who)
         alpha.ready(run)
         beta.ready(run)
-        launching.cancel(run, who.user)
+        run_actions.cancel(run, who.user)
         ack = alpha.report()
         assert (ack.start, [order.why for order in ack.stop]) == ((), ["canceled"])
 

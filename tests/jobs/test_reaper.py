@@ -8,10 +8,12 @@ import pytest
 from django.conf import settings
 from django.utils import timezone
 
-from clusters import hearing
 from clusters.models import Hearing, Lease, Node
-from jobs import launching, logstore, losing, reaper
+from clusters.node_reports import hub_uptime
+from jobs.logs import log_store
 from jobs.models import Draft, Run
+from jobs.recovery import node_loss, reaper
+from jobs.scheduling import run_actions
 from jobs.states import RunState
 from tests.jobs.builders import launched, node, queued, running
 from workspaces.access import Principal
@@ -22,7 +24,7 @@ pytestmark = pytest.mark.django_db
 def later(seconds: float) -> datetime:
     """A moment in which the hub has listened all the time."""
     now = timezone.now()
-    hearing.pulse(now - timedelta(days=1))
+    hub_uptime.pulse(now - timedelta(days=1))
     then = now + timedelta(seconds=seconds)
     Hearing.objects.update(since=now - timedelta(days=1), until=then)
     return then
@@ -55,26 +57,26 @@ class TestSilence:
     def test_is_shown_first_and_only_once(self, who: Principal) -> None:
         _, run = running(who)
         for seconds in (15, 20, 25):
-            losing.watch(later(seconds))
+            node_loss.watch(later(seconds))
         assert state_of(run)[0] == RunState.RUNNING
         assert run.events.filter(message__startswith="Node alpha does not report").count() == 1
 
     def test_then_fails_the_run_and_keeps_its_gpus_reserved(self, who: Principal) -> None:
         _, run = running(who)
-        losing.watch(later(61))
+        node_loss.watch(later(61))
         state, sentence = state_of(run)
         assert state == RunState.FAILED
         assert sentence.startswith("Node alpha has not reported for 61 s")
         assert Lease.objects.filter(released_at=None).exists()
-        assert logstore.complete(run.pk, 1, "70_driver_log.txt")
+        assert log_store.complete(run.pk, 1, "70_driver_log.txt")
 
     def test_a_run_with_retries_goes_on_elsewhere(self, who: Principal) -> None:
         _, run = running(who, limits={"retries": 1})
-        losing.watch(later(61))
+        node_loss.watch(later(61))
         assert state_of(run)[0] == RunState.QUEUED
         Node.objects.update(slots=1)
         node("beta")
-        launching.launch_queued()
+        run_actions.launch_queued()
         run.refresh_from_db()
         assert (run.state, run.attempt) == (RunState.PROVISIONING, 2)
         assert Lease.objects.filter(node__name="beta", released_at=None).exists()
@@ -83,15 +85,15 @@ class TestSilence:
         _, run = running(who)
         Node.objects.update(last_report_at=timezone.now() - timedelta(hours=1))
         Hearing.objects.all().delete()
-        hearing.pulse(timezone.now())
-        losing.watch()
+        hub_uptime.pulse(timezone.now())
+        node_loss.watch()
         assert state_of(run)[0] == RunState.RUNNING
 
 
 class TestCancel:
     def test_does_not_wait_for_ever_for_a_node_that_is_away(self, who: Principal) -> None:
         _, run = running(who)
-        launching.cancel(run, who.user)
+        run_actions.cancel(run, who.user)
         reaper.tick(later(39))
         assert state_of(run)[0] == RunState.CANCEL_REQUESTED
         reaper.tick(later(41))
@@ -100,7 +102,7 @@ class TestCancel:
 
     def test_waits_for_a_node_that_answers(self, who: Principal) -> None:
         _, run = running(who)
-        launching.cancel(run, who.user)
+        run_actions.cancel(run, who.user)
         then = later(41)
         Node.objects.update(last_report_at=then)
         reaper.tick(then)

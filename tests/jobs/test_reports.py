@@ -11,8 +11,10 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from clusters.models import Lease
-from jobs import logstore, outputs, reports
+from jobs import outputs
+from jobs.logs import log_store
 from jobs.models import Artifact, Attempt, AttemptNode, Member
+from jobs.node_api import reports
 from jobs.states import MemberState, RunState
 from jobs.tokens import token_of
 from tests.jobs.builders import Played, alive, both_running, ended, launched, node, processes, running, two_nodes
@@ -34,12 +36,12 @@ class TestLogs:
         alpha, run = running(who)
         data = bytes(range(256))
         assert alpha.log(run, LOG, 0, data) == 256
-        assert logstore.read(run.pk, 1, LOG, 0, 999) == data
+        assert log_store.read(run.pk, 1, LOG, 0, 999) == data
 
     def test_a_repeated_chunk_changes_nothing(self, who: Principal) -> None:
         alpha, run = running(who)
         assert [alpha.log(run, LOG, 0, b"one\n"), alpha.log(run, LOG, 0, b"one\n")] == [4, 4]
-        assert logstore.size(run.pk, 1, LOG) == 4
+        assert log_store.size(run.pk, 1, LOG) == 4
 
     def test_a_hole_is_refused_and_the_ack_names_the_offset(self, who: Principal) -> None:
         alpha, run = running(who)
@@ -55,37 +57,37 @@ class TestLogs:
         _, run = running(who)
         stranger = Played(node("beta"))
         stranger.log(run, LOG, 0, b"forged\n")
-        assert logstore.names(run.pk, 1) == {}
+        assert log_store.names(run.pk, 1) == {}
 
     def test_nor_the_log_of_a_rank_on_another_node(self, who: Principal) -> None:
         alpha, run = running(who)
         alpha.log(run, "70_driver_log_7.txt", 0, b"forged\n")
-        assert logstore.names(run.pk, 1) == {}
+        assert log_store.names(run.pk, 1) == {}
 
     def test_a_name_that_leads_elsewhere_is_dropped_and_does_not_come_again(self, who: Principal) -> None:
         alpha, run = running(who)
         assert alpha.log(run, "logs/../../../x", 0, b"evil") == 4
-        assert logstore.names(run.pk, 1) == {}
+        assert log_store.names(run.pk, 1) == {}
 
     def test_before_the_claim_nothing_is_taken(self, who: Principal) -> None:
         alpha = Played(node())
         run = launched(who)
         alpha.log(run, LOG, 0, b"early")
-        assert logstore.names(run.pk, 1) == {}
+        assert log_store.names(run.pk, 1) == {}
 
     def test_beyond_the_limit_bytes_are_acknowledged_and_dropped(self, who: Principal, settings: Settings) -> None:
         alpha, run = running(who)
         settings.MAX_LOG_BYTES = 10
         alpha.log(run, LOG, 0, b"0123456789")
         assert alpha.log(run, LOG, 10, b"more") == 14
-        assert logstore.size(run.pk, 1, LOG) == 10
+        assert log_store.size(run.pk, 1, LOG) == 10
 
     def test_of_two_nodes_each_has_a_build_log_of_its_own(self, who: Principal) -> None:
         alpha, beta, run = two_nodes(who)
         for played in (beta, alpha):
             played.claim(run)
             played.log(run, "55_preparation_log.txt", 0, played.node.name.encode())
-        assert logstore.names(run.pk, 1) == {"55_preparation_log.txt": 5, "node_1/55_preparation_log.txt": 4}
+        assert log_store.names(run.pk, 1) == {"55_preparation_log.txt": 5, "node_1/55_preparation_log.txt": 4}
 
     def test_a_flood_of_them_does_not_touch_the_database(
         self, who: Principal, django_assert_num_queries: DjangoAssertNumQueries

@@ -10,12 +10,13 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from clusters.joining import join
-from clusters.life import nodes
+from clusters.enrolment.join import join
 from clusters.models import Cluster, ClusterEvent, Lease, Node, ProvidedMachine
-from jobs import launching, losing, reaper, scaling
-from jobs.launching import SubmitRefused
+from clusters.provisioning import node_admin
 from jobs.models import Run
+from jobs.recovery import node_loss, reaper
+from jobs.scheduling import cluster_scaling, run_actions
+from jobs.scheduling.run_actions import SubmitRefused
 from jobs.states import RunState
 from tests.clusters.life.builders import FAILS, LATER, Provider, growing, report, tend
 from tests.jobs.builders import queued, spec
@@ -43,7 +44,7 @@ def three_nodes(gpus: int = 1, count: int = 3) -> dict[str, Any]:
 
 
 def waits(run: Run) -> str:
-    launching.launch_queued()
+    run_actions.launch_queued()
     run.refresh_from_db()
     return run.sentence if run.state == RunState.QUEUED else f"{run.state}: {run.sentence}"
 
@@ -70,10 +71,10 @@ def boot(provider: Provider, *chosen: ProvidedMachine) -> list[Node]:
 
 def all_up(provider: Provider, who: Principal) -> tuple[Run, list[Node]]:
     run = queued(who, **three_nodes())
-    launching.launch_queued()
+    run_actions.launch_queued()
     tend(machines()[0])
     up = boot(provider, *machines())
-    launching.launch_queued()
+    run_actions.launch_queued()
     run.refresh_from_db()
     assert run.state == RunState.PROVISIONING
     return run, up
@@ -96,7 +97,7 @@ class TestGrowing:
         assert len(machines()) == 3
 
     def test_the_preview_shows_the_plan_and_says_what_comes(self, cluster: Cluster, who: Principal) -> None:
-        found = launching.preview(spec(who, **three_nodes()), who)
+        found = run_actions.preview(spec(who, **three_nodes()), who)
         assert found.errors == ()
         assert found.plan is not None
         assert len(found.plan.commands) == 3
@@ -104,7 +105,7 @@ class TestGrowing:
 
     def test_more_nodes_than_it_grows_to_are_refused_when_submitted(self, cluster: Cluster, who: Principal) -> None:
         with pytest.raises(SubmitRefused, match="grows to 3 nodes; ask for at most 3 nodes"):
-            launching.submit(spec(who, **three_nodes(count=4)), who)
+            run_actions.submit(spec(who, **three_nodes(count=4)), who)
 
     def test_and_in_the_queue_where_it_shrank_since(self, cluster: Cluster, who: Principal) -> None:
         run = queued(who, **three_nodes())
@@ -114,18 +115,18 @@ class TestGrowing:
 
     def test_larger_nodes_than_can_be_made_are_refused(self, cluster: Cluster, who: Principal) -> None:
         with pytest.raises(SubmitRefused, match="comes nearest with 1 GPU"):
-            launching.submit(spec(who, **three_nodes(gpus=8, count=1)), who)
+            run_actions.submit(spec(who, **three_nodes(gpus=8, count=1)), who)
 
     def test_a_drained_cluster_grows_for_nobody(self, cluster: Cluster, who: Principal) -> None:
         queued(who, **three_nodes())
         Cluster.objects.update(drained_at=timezone.now())
-        launching.launch_queued()
+        run_actions.launch_queued()
         assert machines() == []
 
     def test_the_least_number_is_made_without_any_run(self, cluster: Cluster) -> None:
         Cluster.objects.update(min_nodes=2)
-        scaling.tick()
-        scaling.tick()
+        cluster_scaling.tick()
+        cluster_scaling.tick()
         assert states() == ["wanted"] * 2
 
     def test_a_provider_that_fails_is_named_to_the_run(self, provider: Provider, cluster: Cluster, who: Principal) -> None:
@@ -143,7 +144,7 @@ class TestGrowing:
         assert told.startswith("Scaling up has failed and is tried again in")
         assert "no quota left" in told
         assert len(machines()) == 1
-        scaling.tick(timezone.now() + LATER)
+        cluster_scaling.tick(timezone.now() + LATER)
         assert len(machines()) == 2
 
 
@@ -152,11 +153,11 @@ class TestShrinking:
         self, provider: Provider, cluster: Cluster, who: Principal
     ) -> None:
         run, up = all_up(provider, who)
-        launching.cancel(run, who.user)
+        run_actions.cancel(run, who.user)
         assert not Lease.objects.filter(released_at=None).exists()
-        scaling.tick(timezone.now() + timedelta(seconds=50))
+        cluster_scaling.tick(timezone.now() + timedelta(seconds=50))
         assert states() == ["up"] * 3
-        scaling.tick(timezone.now() + timedelta(seconds=61))
+        cluster_scaling.tick(timezone.now() + timedelta(seconds=61))
         assert states() == ["releasing"] * 3
         tend(machines()[0])
         tend(machines()[0], later=SOON)
@@ -167,15 +168,15 @@ class TestShrinking:
 
     def test_a_node_that_is_held_stays(self, provider: Provider, cluster: Cluster, who: Principal) -> None:
         all_up(provider, who)
-        scaling.tick(timezone.now() + LATER)
+        cluster_scaling.tick(timezone.now() + LATER)
         assert states() == ["up"] * 3
 
     def test_a_node_that_leaves_takes_no_run_any_more(self, provider: Provider, cluster: Cluster, who: Principal) -> None:
         run, _ = all_up(provider, who)
-        launching.cancel(run, who.user)
-        scaling.tick(timezone.now() + timedelta(seconds=61))
+        run_actions.cancel(run, who.user)
+        cluster_scaling.tick(timezone.now() + timedelta(seconds=61))
         next_run = queued(who, **three_nodes(count=1))
-        launching.launch_queued()
+        run_actions.launch_queued()
         next_run.refresh_from_db()
         assert next_run.state == RunState.QUEUED
 
@@ -183,15 +184,15 @@ class TestShrinking:
         self, provider: Provider, cluster: Cluster, who: Principal
     ) -> None:
         run, up = all_up(provider, who)
-        launching.cancel(run, who.user)
-        nodes.drain(up[0], make_operator())
-        scaling.tick(timezone.now() + LATER)
+        run_actions.cancel(run, who.user)
+        node_admin.drain(up[0], make_operator())
+        cluster_scaling.tick(timezone.now() + LATER)
         assert sorted(states()) == ["releasing", "releasing", "up"]
 
     def test_both_are_in_the_journal_of_the_cluster(self, provider: Provider, cluster: Cluster, who: Principal) -> None:
         run, _ = all_up(provider, who)
-        launching.cancel(run, who.user)
-        scaling.tick(timezone.now() + LATER)
+        run_actions.cancel(run, who.user)
+        cluster_scaling.tick(timezone.now() + LATER)
         kinds = list(ClusterEvent.objects.values_list("kind", flat=True))
         assert kinds == ["grows", "grown", "grown", "grown", "shrinks", "shrinks", "shrinks"]
 
@@ -202,8 +203,8 @@ class TestRemoved:
         run, up = all_up(provider, who)
         run.attempts.get().parts.update(claimed_at=timezone.now())
         Run.objects.update(state=RunState.RUNNING)
-        nodes.remove(up[0], make_operator(), force=True)
-        losing.watch()
+        node_admin.remove(up[0], make_operator(), force=True)
+        node_loss.watch()
         reaper.tick()
         run.refresh_from_db()
         assert run.state == RunState.FAILED
@@ -211,8 +212,8 @@ class TestRemoved:
 
     def test_its_machine_is_released(self, provider: Provider, cluster: Cluster, who: Principal) -> None:
         run, up = all_up(provider, who)
-        launching.cancel(run, who.user)
-        nodes.remove(up[0], make_operator())
+        run_actions.cancel(run, who.user)
+        node_admin.remove(up[0], make_operator())
         tend(machines()[0])
         assert len(provider.asked("release")) == 1
 

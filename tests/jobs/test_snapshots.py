@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from jobs import snapshots
-from jobs.snapshots import SnapshotError
+from jobs.sources import snapshots
+from jobs.sources.snapshots import SnapshotError
 from tests.jobs.builders import snapshot, zipped
 from workspaces import blobs
 from workspaces.access import Principal

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from clusters.models import Lease, TelemetrySlice
-from clusters.telemetry.packing import slice_bytes
+from clusters.telemetry.slice_codec import slice_bytes
 from jobs.views.sparklines import HEIGHT, sparklines
 from tests.jobs import builders
 from tests.people import make_contributor, principal_of

@@ -6,9 +6,9 @@ import pytest
 from django.core.exceptions import PermissionDenied
 from django.db import connection
 
-from jobs import launching
-from jobs.launching import SubmitRefused
 from jobs.models import Experiment, Run
+from jobs.scheduling import run_actions
+from jobs.scheduling.run_actions import SubmitRefused
 from tests.jobs.builders import node, processes, queued, spec
 from tests.people import make_contributor, make_person, make_viewer, make_workspace, principal_of
 from trainhub_launch.errors import SpecError
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 def refused(who: Principal, **changes: object) -> SubmitRefused:
     with pytest.raises(SubmitRefused) as error:
-        launching.submit(spec(who, **changes), who)
+        run_actions.submit(spec(who, **changes), who)
     return error.value
 
 
@@ -54,7 +54,7 @@ class TestSubmit:
     def test_needs_more_than_a_viewers_role(self, who: Principal) -> None:
         viewer = principal_of(make_viewer())
         with pytest.raises(PermissionDenied, match="contributor"):
-            launching.submit(spec(who), viewer)
+            run_actions.submit(spec(who), viewer)
 
 
 class TestRefused:
@@ -86,28 +86,28 @@ class TestRefused:
         other = principal_of(make_person("otto", Role.CONTRIBUTOR, make_workspace("other")))
         node()
         with pytest.raises(SubmitRefused, match="no such snapshot"):
-            launching.submit(spec(other), who)
+            run_actions.submit(spec(other), who)
 
 
 class TestIdempotency:
     def test_the_same_key_is_the_same_run(self, who: Principal) -> None:
         node()
         wanted = spec(who)
-        first = launching.submit(wanted, who, idempotency_key="k")
-        assert launching.submit(wanted, who, idempotency_key="k").pk == first.pk
+        first = run_actions.submit(wanted, who, idempotency_key="k")
+        assert run_actions.submit(wanted, who, idempotency_key="k").pk == first.pk
         assert Run.objects.count() == 1
 
     def test_the_same_key_for_something_else_is_refused(self, who: Principal) -> None:
         node()
-        launching.submit(spec(who), who, idempotency_key="k")
+        run_actions.submit(spec(who), who, idempotency_key="k")
         with pytest.raises(SpecError, match="used before, for run 1"):
-            launching.submit(spec(who, arguments=["--other"]), who, idempotency_key="k")
+            run_actions.submit(spec(who, arguments=["--other"]), who, idempotency_key="k")
 
     def test_keys_of_two_workspaces_do_not_meet(self, who: Principal) -> None:
         node()
         other = principal_of(make_person("otto", Role.CONTRIBUTOR, make_workspace("other")))
-        first = launching.submit(spec(who), who, idempotency_key="k")
-        assert launching.submit(spec(other), other, idempotency_key="k").pk != first.pk
+        first = run_actions.submit(spec(who), who, idempotency_key="k")
+        assert run_actions.submit(spec(other), other, idempotency_key="k").pk != first.pk
 
 
 @pytest.mark.django_db(transaction=True)
@@ -123,7 +123,7 @@ def test_many_at_once_get_numbers_of_their_own_or_with_one_key_one_run(valkey: s
 
 def _submitted(wanted: RunSpec, who: Principal, key: str | None) -> Run:
     try:
-        return launching.submit(wanted, who, idempotency_key=key)
+        return run_actions.submit(wanted, who, idempotency_key=key)
     finally:
         connection.close()
 
@@ -131,33 +131,33 @@ def _submitted(wanted: RunSpec, who: Principal, key: str | None) -> Run:
 class TestClone:
     def test_is_the_same_run_to_start_from(self, who: Principal) -> None:
         run = queued(who, arguments=["--epochs", 3], display_name="mine")
-        assert launching.clone_spec(run) == RunSpec.from_json(run.spec)
+        assert run_actions.clone_spec(run) == RunSpec.from_json(run.spec)
 
     def test_gets_a_new_name_where_we_gave_the_old_one(self, who: Principal) -> None:
-        again = launching.submit(launching.clone_spec(queued(who)), who)
+        again = run_actions.submit(run_actions.clone_spec(queued(who)), who)
         assert again.display_name == "train 2"
 
 
 class TestPreview:
     def test_is_on_the_real_nodes(self, who: Principal) -> None:
         node(gpus=2)
-        shown = launching.preview(spec(who, distribution=processes(2), resources={"gpus_per_node": 2}), who)
+        shown = run_actions.preview(spec(who, distribution=processes(2), resources={"gpus_per_node": 2}), who)
         assert shown.plan is not None
         assert [process.gpus for process in shown.plan.processes] == [("<GPU 0 of alpha>",), ("<GPU 1 of alpha>",)]
         assert not shown.errors
 
     def test_changes_nothing(self, who: Principal) -> None:
         node()
-        launching.preview(spec(who, experiment="new"), who)
+        run_actions.preview(spec(who, experiment="new"), who)
         assert not Run.objects.exists()
         assert not Experiment.objects.exists()
 
     def test_shows_a_plan_even_while_no_node_is_ready(self, who: Principal) -> None:
         queued(who)
-        shown = launching.preview(spec(who), who)
+        shown = run_actions.preview(spec(who), who)
         assert shown.plan is not None
         assert [finding.level for finding in shown.findings] == ["warning"]
 
     def test_never_raises_for_what_a_person_wrote(self, who: Principal) -> None:
         wanted = RunSpec(source=SnapshotSource(id="../../etc"), script="x.py")
-        assert {finding.field for finding in launching.preview(wanted, who).errors} == {"source.id", "resources.cluster"}
+        assert {finding.field for finding in run_actions.preview(wanted, who).errors} == {"source.id", "resources.cluster"}

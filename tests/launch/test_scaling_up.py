@@ -5,9 +5,9 @@ import pytest
 from tests.hub import PROJECT
 from tests.launch.builders import make_node, mpi, pytorch
 from tests.launch.findings_of import script
-from trainhub_launch.catalogue import CATALOGUE, model_of
 from trainhub_launch.findings.finding import Finding
 from trainhub_launch.findings.scaling_up import Clusters, scaling_up
+from trainhub_launch.gpus.catalogue import CATALOGUE, model_of
 from trainhub_launch.spec import RunSpec
 
 OLD = tuple(make_node(f"old-{n}", gpus=4) for n in (1, 2))

@@ -12,7 +12,7 @@ from tests.mlflow.clients import run_client
 from tests.mlflow.raw import Caller, contributor_token, opened
 from tracking import callers
 from tracking.metrics import limits
-from tracking.mlflow import known
+from tracking.mlflow import run_cache
 
 Client = Callable[..., dict[str, Any]]
 
@@ -41,7 +41,7 @@ def client(mlflow_python: str, hub: Hub, tmp_path_factory: pytest.TempPathFactor
 async def me(transactional_db: None, valkey: str) -> AsyncIterator[Caller]:
     """A contributor."""
     callers.restart()
-    known.forget()
+    run_cache.forget()
     limits.restart()
     async with opened() as client:
         yield Caller(client, await contributor_token())

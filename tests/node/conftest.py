@@ -9,8 +9,9 @@ import pytest
 
 from tests.node.builders import settings
 from tests.node.hub import FakeHub
-from trainhub_node import burying, records
+from trainhub_node import records
 from trainhub_node.agent import Agent
+from trainhub_node.attempts import crash_cleanup
 from trainhub_node.rundir import RunDir
 from trainhub_node.settings import NodeSettings
 
@@ -46,4 +47,4 @@ def agent(start_agent: Callable[..., Agent]) -> Agent:
 def end_children(folder: Path) -> None:
     """Children outlive their agent, and those that wait for a final order would wait for ever."""
     for record in folder.rglob("child.json"):
-        burying.end_all(RunDir.at(str(record.parent)), records.read(str(record))["pid"])
+        crash_cleanup.end_all(RunDir.at(str(record.parent)), records.read(str(record))["pid"])

@@ -13,14 +13,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.node.hub import Key
-from trainhub_node import stopping
+from trainhub_node.attempts import termination
 
 NO_SESSION = -1
 
 
 def left(key: Key) -> set[int]:
     """Living processes that carry the attempt's mark, and their descendants."""
-    return stopping.belonging(*key, session=NO_SESSION, roots=frozenset())
+    return termination.belonging(*key, session=NO_SESSION, roots=frozenset())
 
 
 def child_pid(attempts: Path, key: Key) -> int:

@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from trainhub_launch.telemetry import BUCKET_S, HOST, Block, check, unpack
-from trainhub_node.buckets import KEPT_BUCKETS, MOST_BLOCKS, Bucket, Recorder, joined
+from trainhub_node.telemetry.buckets import KEPT_BUCKETS, MOST_BLOCKS, Bucket, Recorder, joined
 
 START = 1_800_000_000
 A, B = "GPU-a", "GPU-b"

@@ -8,11 +8,11 @@ import pytest
 
 from tests.node.builders import order, process, script, settings, snapshot
 from tests.node.hub import FakeHub
-from trainhub_node import cache
 from trainhub_node.agent import Agent, prepare_folders
-from trainhub_node.building.pip import _without_password
-from trainhub_node.cache import Snapshots
-from trainhub_node.hub import Hub
+from trainhub_node.environments.pip import _without_password
+from trainhub_node.launch import cache
+from trainhub_node.launch.cache import Snapshots
+from trainhub_node.link.hub_client import Hub
 from trainhub_node.settings import NodeSettings
 from trainhub_node.untrusted import removal
 

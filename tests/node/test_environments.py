@@ -12,8 +12,9 @@ from tests.node.hub import FakeHub
 from tests.node.processes import agent_process, left
 from trainhub_launch.order import EnvironmentSpec
 from trainhub_launch.report import StopOrder
-from trainhub_node import cache, environments
 from trainhub_node.agent import Agent
+from trainhub_node.environments import interpreter
+from trainhub_node.launch import cache
 from trainhub_node.rundir import ENVIRONMENT_LOG, PREPARATION_LOG
 
 pytestmark = pytest.mark.slow
@@ -109,7 +110,7 @@ class TestCache:
         tight = type(settings)(**{**vars(settings), "cache_bytes": 1})
 
         assert folder not in cache.trim(tight)
-        assert (folder / environments.MARKER).exists()
+        assert (folder / interpreter.MARKER).exists()
 
         hub.stops[key] = StopOrder(*key, grace_s=1, why="canceled")
         hub.wait_done(key)

@@ -8,9 +8,9 @@ import pytest
 
 from tests.node.builders import script
 from tests.node.hub import FakeHub
-from trainhub_node import logtail
 from trainhub_node.agent import Agent
-from trainhub_node.logtail import LogTail
+from trainhub_node.attempts import log_tail
+from trainhub_node.attempts.log_tail import LogTail
 from trainhub_node.rundir import RunDir
 
 NAME = "events.out.tfevents.1700000000.host.7.0"
@@ -62,8 +62,8 @@ class TestBelowOutputs:
 
 class TestMany:
     def test_do_not_crowd_out_logs(self, rundir: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(logtail, "MOST_USER_LOGS", 1)
-        monkeypatch.setattr(logtail, "MOST_EVENT_FILES", 2)
+        monkeypatch.setattr(log_tail, "MOST_USER_LOGS", 1)
+        monkeypatch.setattr(log_tail, "MOST_EVENT_FILES", 2)
         for name in ("logs/z.txt", *(f"logs/{index}.tfevents" for index in range(3))):
             write(rundir, name)
         tail = LogTail(rundir)

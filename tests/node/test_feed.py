@@ -12,9 +12,9 @@ from tests.node.hub import FakeHub
 from trainhub_launch.machine import Heartbeat
 from trainhub_launch.report import Ack, Report
 from trainhub_launch.telemetry import GpuEvent
-from trainhub_node.buckets import Recorder
-from trainhub_node.feed import MOST_BUCKETS, MOST_EVENTS, Feed
-from trainhub_node.gpu_events import EventBook
+from trainhub_node.gpu.gpu_events import EventBook
+from trainhub_node.telemetry.buckets import Recorder
+from trainhub_node.telemetry.telemetry_queue import MOST_BUCKETS, MOST_EVENTS, Feed
 
 BEAT = Heartbeat(
     agent_version="1", hostname="a", address="10.0.0.1", interface="eth0", cores=1, slots=1, memory_bytes=1,

@@ -12,7 +12,7 @@ from simulator.models import h100
 from tests.node.gpu_world import World
 from tests.simulator.worlds import eight_h100, one_gpu
 from trainhub_launch.metrics import COUNTERS, GPU_KEYS
-from trainhub_node.gpu_errors import ARGUMENT_VERSION, FUNCTION_NOT_FOUND, NOT_SUPPORTED
+from trainhub_node.gpu.nvml_errors import ARGUMENT_VERSION, FUNCTION_NOT_FOUND, NOT_SUPPORTED
 
 
 class TestNumbers:

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.hub import eventually
-from trainhub_node import gpu_events
-from trainhub_node.gpu_errors import GPU_IS_LOST, TIMEOUT, UNKNOWN, sorted_out
-from trainhub_node.gpu_events import MOST_KEPT, EventBook, Listener, Occurrence
+from trainhub_node.gpu import gpu_events
+from trainhub_node.gpu.gpu_events import MOST_KEPT, EventBook, Listener, Occurrence
+from trainhub_node.gpu.nvml_errors import GPU_IS_LOST, TIMEOUT, UNKNOWN, sorted_out
 
 
 class TestBook:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.hub import eventually
 from trainhub_node import proc, records
-from trainhub_node.gpu_processes import Owner, Owners, Processes, nobodys
+from trainhub_node.gpu.gpu_processes import Owner, Owners, Processes, nobodys
 from trainhub_node.rundir import RunDir
 
 RUN = "a" * 32

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tests.hub import eventually
-from trainhub_node.gpu_errors import NOT_SUPPORTED, UNKNOWN, Unanswered, sorted_out
-from trainhub_node.gpu_library import Field, Found, Plain
-from trainhub_node.gpu_reader import ALL_LINKS, LINK_COUNT, PCIE_RECEIVED, PCIE_SENT, Reader
-from trainhub_node.gpu_slow import SlowReader
+from trainhub_node.gpu.background_reader import SlowReader
+from trainhub_node.gpu.library import Field, Found, Plain
+from trainhub_node.gpu.nvml_errors import NOT_SUPPORTED, UNKNOWN, Unanswered, sorted_out
+from trainhub_node.gpu.reader import ALL_LINKS, LINK_COUNT, PCIE_RECEIVED, PCIE_SENT, Reader
 
 KIB, MIB = 2**10, 2**20
 SENT, RECEIVED = 138, 139

@@ -9,8 +9,10 @@ import pynvml
 import pytest
 
 from trainhub_launch.metrics import COUNTERS, GPU_KEYS
-from trainhub_node import gpu, gpu_reader
-from trainhub_node.gpu_errors import (
+from trainhub_node.gpu import nvml, reader
+from trainhub_node.gpu.background_reader import SlowReader
+from trainhub_node.gpu.library import Found
+from trainhub_node.gpu.nvml_errors import (
     DRIVER_NOT_LOADED,
     GPU_IS_LOST,
     NO_PERMISSION,
@@ -21,9 +23,7 @@ from trainhub_node.gpu_errors import (
     Unanswered,
     sorted_out,
 )
-from trainhub_node.gpu_library import Found
-from trainhub_node.gpu_reading import Rates, Reading, Readings, throttled
-from trainhub_node.gpu_slow import SlowReader
+from trainhub_node.gpu.readings import Rates, Reading, Readings, throttled
 
 
 class Device:
@@ -207,7 +207,7 @@ class TestThrottling:
 class TestTable:
     def table(self, **changes: str) -> list[Reading]:
         found = Found(uuid="GPU-1", index=0, name="GPU", handle=None, handle_id=1, **changes)  # type: ignore[arg-type]
-        return gpu_reader.Reader(found, gpu.Nvml(), SlowReader(5)).table()
+        return reader.Reader(found, nvml.Nvml(), SlowReader(5)).table()
 
     def test_every_metric_and_counter_is_read_exactly_once(self) -> None:
         read = [key for reading in self.table() for key in reading.keys]
@@ -222,17 +222,17 @@ class TestTable:
         assert [reading.name for reading in self.table(parent="GPU-0")] == ["memory_used_bytes", "engine_active_pct"]
 
     def test_numbers_of_nvml_are_those_of_its_header(self) -> None:
-        sent, received, _ = gpu_reader.NVLINK_DATA
+        sent, received, _ = reader.NVLINK_DATA
         newer = (pynvml.NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES, pynvml.NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES)
 
         assert (sent, received) == (pynvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, pynvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX)
-        assert gpu_reader.NVLINK_COUNT[:2] == newer
-        assert gpu_reader.LINK_COUNT[0] == pynvml.NVML_FI_DEV_NVLINK_LINK_COUNT
-        assert gpu_reader.PCIE_SENT[0] == pynvml.NVML_FI_DEV_PCIE_COUNT_TX_BYTES
-        assert gpu_reader.PCIE_RECEIVED[0] == pynvml.NVML_FI_DEV_PCIE_COUNT_RX_BYTES
-        assert gpu_reader.GPM_PCIE_SENT == pynvml.NVML_GPM_METRIC_PCIE_TX_PER_SEC
-        assert gpu_reader.GPM_PCIE_RECEIVED == pynvml.NVML_GPM_METRIC_PCIE_RX_PER_SEC
-        assert gpu_reader.GPM == {
+        assert reader.NVLINK_COUNT[:2] == newer
+        assert reader.LINK_COUNT[0] == pynvml.NVML_FI_DEV_NVLINK_LINK_COUNT
+        assert reader.PCIE_SENT[0] == pynvml.NVML_FI_DEV_PCIE_COUNT_TX_BYTES
+        assert reader.PCIE_RECEIVED[0] == pynvml.NVML_FI_DEV_PCIE_COUNT_RX_BYTES
+        assert reader.GPM_PCIE_SENT == pynvml.NVML_GPM_METRIC_PCIE_TX_PER_SEC
+        assert reader.GPM_PCIE_RECEIVED == pynvml.NVML_GPM_METRIC_PCIE_RX_PER_SEC
+        assert reader.GPM == {
             pynvml.NVML_GPM_METRIC_GRAPHICS_UTIL: "engine_active_pct", pynvml.NVML_GPM_METRIC_SM_UTIL: "sm_active_pct",
             pynvml.NVML_GPM_METRIC_SM_OCCUPANCY: "sm_occupancy_pct",
             pynvml.NVML_GPM_METRIC_ANY_TENSOR_UTIL: "tensor_active_pct", pynvml.NVML_GPM_METRIC_DRAM_BW_UTIL: "dram_active_pct",

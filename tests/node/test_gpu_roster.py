@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from trainhub_node import gpu_events, gpu_roster
-from trainhub_node.gpu_errors import DRIVER_NOT_LOADED, GPU_IS_LOST, NOT_SUPPORTED, TIMEOUT, sorted_out
-from trainhub_node.gpu_events import Occurrence
-from trainhub_node.gpu_library import Field, Found, Plain
-from trainhub_node.gpu_processes import nobodys
-from trainhub_node.gpu_roster import Roster
+from trainhub_node.gpu import gpu_events, gpu_inventory
+from trainhub_node.gpu.gpu_events import Occurrence
+from trainhub_node.gpu.gpu_inventory import Roster
+from trainhub_node.gpu.gpu_processes import nobodys
+from trainhub_node.gpu.library import Field, Found, Plain
+from trainhub_node.gpu.nvml_errors import DRIVER_NOT_LOADED, GPU_IS_LOST, NOT_SUPPORTED, TIMEOUT, sorted_out
 
 
 class Driver:
@@ -147,7 +147,7 @@ class TestReopening:
 
 class TestClosing:
     def test_does_not_wait_for_ever_for_a_reading_that_hangs(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(gpu_roster, "PATIENCE_S", 0.05)
+        monkeypatch.setattr(gpu_inventory, "PATIENCE_S", 0.05)
         driver = Driver("GPU-1")
         driver.hold = threading.Event()
         roster = roster_of(driver)

@@ -12,8 +12,10 @@ import pytest
 from tests.node.builders import settings as made
 from tests.node.hub import FakeHub
 from trainhub_launch.machine import GpuFact, Heartbeat, NetworkPort
-from trainhub_node import addresses, clock, heartbeat
+from trainhub_node import clock
+from trainhub_node.machine import addresses
 from trainhub_node.settings import NodeSettings
+from trainhub_node.telemetry import heartbeat
 
 NOWHERE = "http://no-such-host.invalid:8000"
 OF_DOCUMENTS = "192.0.2.77"

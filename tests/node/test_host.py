@@ -9,9 +9,9 @@ import psutil
 import pytest
 
 from trainhub_launch.metrics import HOST_KEYS
-from trainhub_node import host
-from trainhub_node.host import Host
-from trainhub_node.rates import Rates
+from trainhub_node.machine import host
+from trainhub_node.machine.host import Host
+from trainhub_node.telemetry.rates import Rates
 
 SECTOR = 512
 GIB = 1024**3

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from trainhub_launch.machine import NetworkPort
-from trainhub_node import infiniband
-from trainhub_node.infiniband import Ports
+from trainhub_node.machine import infiniband
+from trainhub_node.machine.infiniband import Ports
 
 
 class Adapter:

@@ -13,9 +13,9 @@ from tests.node.processes import left
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.plan import RANK_WRAPPER, RSH_AGENT
 from trainhub_launch.report import StopOrder
-from trainhub_node import launcher
 from trainhub_node.agent import Agent
 from trainhub_node.rundir import LAUNCHER_LOG
+from trainhub_node.supervisor import mpi_launcher
 
 DUMP = "import json, os, sys\nprint(json.dumps([dict(os.environ), sys.argv[1:]]))\n"
 FOREVER = "import time\nprint('up', flush=True)\ntime.sleep(600)\n"
@@ -95,4 +95,4 @@ def test_without_mpirun_the_package_to_install_is_named(hub: FakeHub, agent: Age
 
 
 def test_the_markers_are_the_plans() -> None:
-    assert (launcher.RANK_WRAPPER, launcher.RSH_AGENT) == (RANK_WRAPPER, RSH_AGENT)
+    assert (mpi_launcher.RANK_WRAPPER, mpi_launcher.RSH_AGENT) == (RANK_WRAPPER, RSH_AGENT)

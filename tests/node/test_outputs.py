@@ -8,7 +8,7 @@ import pytest
 from tests.node.builders import order, process, script
 from tests.node.hub import FakeHub
 from trainhub_node.agent import Agent
-from trainhub_node.hub import UPLOAD_CHUNK_BYTES
+from trainhub_node.link.hub_client import UPLOAD_CHUNK_BYTES
 from trainhub_node.rundir import RunDir
 
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
-from trainhub_node import ports
-from trainhub_node.portlocks import PortLocks
+from trainhub_node.machine import ports
+from trainhub_node.machine.port_locks import PortLocks
 
 
 class TestFree:

@@ -12,7 +12,7 @@ from tests.node.builders import order, process, script
 from tests.node.hub import FakeHub
 from trainhub_launch.plan import BASE_ENVIRONMENT, Reference
 from trainhub_node.agent import Agent
-from trainhub_node.variables import BASE
+from trainhub_node.supervisor.variables import BASE
 
 DUMP = "import json, os, sys\nprint(json.dumps([dict(os.environ), sys.argv[1:], os.getcwd(), sys.executable]))\n"
 

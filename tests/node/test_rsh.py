@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from trainhub_node import openmpi, rsh
-from trainhub_node.gang import Refused
 from trainhub_node.rundir import RunDir
+from trainhub_node.supervisor import openmpi, rsh
+from trainhub_node.supervisor.gang import Refused
 
 GOLDEN = Path(__file__).parent / "golden"
 CALLS = ("open_mpi_4", "open_mpi_4_prefix", "open_mpi_4_profile", "open_mpi_5", "open_mpi_5_profile")
-BARE = Path(rsh.__file__).with_name("bare.py")
+BARE = Path(rsh.__file__).parents[1] / "bootstrap.py"
 
 
 def words(name: str) -> list[str]:

@@ -15,9 +15,9 @@ from tests.node.builders import settings
 from tests.node.hub import FakeHub
 from trainhub_launch.machine import GpuFact
 from trainhub_launch.telemetry import HOST, GpuProcess
-from trainhub_node import sampler
-from trainhub_node.buckets import Recorder
-from trainhub_node.sampler import Sampler, following
+from trainhub_node.telemetry import sampler
+from trainhub_node.telemetry.buckets import Recorder
+from trainhub_node.telemetry.sampler import Sampler, following
 
 
 class Device:

@@ -12,8 +12,9 @@ from tests.node.builders import environ, script, settings
 from tests.node.hub import FakeHub, Key
 from tests.node.processes import agent_process, child_pid, left, wait_gone, wait_pid
 from trainhub_launch.report import StopOrder
-from trainhub_node import proc, records, stopping
+from trainhub_node import proc, records
 from trainhub_node.agent import Agent
+from trainhub_node.attempts import termination
 
 # Writes numbered lines until told to end, so that nothing lost or doubled goes unseen.
 COUNTING = """
@@ -212,7 +213,7 @@ class TestChild:
         child = json.loads((folder / "child.json").read_text())
         records.write(str(folder / "child.json"), {**child, "identity": f"another-boot/{child['identity']}"})
         pids = left(key)
-        stopping.send(pids, signal.SIGKILL)
+        termination.send(pids, signal.SIGKILL)
         for pid in pids:
             wait_pid(pid)
 

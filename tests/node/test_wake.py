@@ -17,9 +17,9 @@ from tests.hub import eventually
 from tests.node.builders import environ, script
 from tests.node.hub import FakeHub, Key
 from tests.node.processes import agent_process
-from trainhub.places import broker_of
-from trainhub_node import app
-from trainhub_node.hub import Unwelcome
+from trainhub.installation import broker_of
+from trainhub_node.link import wakeups
+from trainhub_node.link.hub_client import Unwelcome
 
 ONE, TWO = "1" * 32, "2" * 32
 SENDER = """
@@ -46,8 +46,8 @@ def woken(hub: FakeHub, broker: str, key: Key) -> bool:
 
 
 @contextmanager
-def listening(config: Callable[[], dict[str, Any]], heard: Callable[[str, int], None]) -> Iterator[app.Listener]:
-    listener = app.Listener(config, heard)
+def listening(config: Callable[[], dict[str, Any]], heard: Callable[[str, int], None]) -> Iterator[wakeups.Listener]:
+    listener = wakeups.Listener(config, heard)
     listener.start()
     try:
         yield listener
@@ -59,7 +59,7 @@ def listening(config: Callable[[], dict[str, Any]], heard: Callable[[str, int], 
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """The hub is asked again at once."""
-    monkeypatch.setattr(app, "ASK_AGAIN_S", 0.1)
+    monkeypatch.setattr(wakeups, "ASK_AGAIN_S", 0.1)
 
 
 def test_a_wake_up_through_the_broker_starts_the_attempt(hub: FakeHub, valkey: str, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs import holdings, reports
+from jobs.node_api import node_assignments, reports
 from tests.people import make_contributor, principal_of
 from workspaces.access import Principal
 
@@ -16,5 +16,5 @@ def who(db: None) -> Principal:
 @pytest.fixture(autouse=True)
 def _fresh_process() -> None:
     """What the last test's process remembered must not meet the new rows."""
-    holdings.restart()
+    node_assignments.restart()
     reports.restart()

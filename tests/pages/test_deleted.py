@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from django.test import Client
 
-from jobs import deleting
 from jobs.models import Run
+from jobs.retention import deletion
 from tests.api.asking import post
 from tests.pages.builders import completed, text_of
 from tests.people import api_client, client_of, make_contributor, make_owner, make_stranger, make_viewer, principal_of
@@ -59,7 +59,7 @@ class TestDeletedIsNowhere:
             return response.status_code == 200 and "first try" in response.content.decode()
 
         before = shows()
-        deleting.delete(run, who.user)
+        deletion.delete(run, who.user)
         assert not shows()
         assert before
 
@@ -74,15 +74,15 @@ class TestDeletedIsNowhere:
 
 class TestDeletedPage:
     def test_shows_when_each_goes_and_how_many_bytes_with_it(self, who: Principal, run: Run) -> None:
-        deleting.delete(run, who.user)
+        deletion.delete(run, who.user)
         run.refresh_from_db()
         shown = text_of(client_of(make_viewer()), "/runs/deleted/")
         assert "first try" in shown
-        assert deleting.GONE.strftime("%Y") not in shown
+        assert deletion.GONE.strftime("%Y") not in shown
         assert "Restore" not in shown
 
     def test_lets_owners_alone_delete_for_good(self, carl: Client, who: Principal, run: Run) -> None:
-        deleting.delete(run, who.user)
+        deletion.delete(run, who.user)
         assert "for good?" not in text_of(carl, "/runs/deleted/")
         assert carl.post(f"/runs/{run.number}/purge/").status_code == 403
         olivia = client_of(make_owner())
@@ -101,7 +101,7 @@ class TestDeletedPage:
         assert "Nothing is deleted" in text_of(carl, "/runs/deleted/")
 
     def test_of_another_workspace_nothing_can_be_done(self, who: Principal, run: Run) -> None:
-        deleting.delete(run, who.user)
+        deletion.delete(run, who.user)
         stranger = client_of(make_stranger())
         for verb in ("restore", "purge"):
             assert stranger.post(f"/runs/{run.number}/{verb}/").status_code == 404

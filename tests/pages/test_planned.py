@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jobs.views.planned import Difference, differences
+from jobs.views.plan_comparison import Difference, differences
 from trainhub_launch.placement import PlacedNode, Placement
 from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.planner import plan

@@ -5,8 +5,8 @@ from signal import Signals
 
 import pytest
 
-from jobs import launching
 from jobs.models import Attempt, Member, Run
+from jobs.scheduling import run_actions
 from jobs.states import MemberState, RunState
 from jobs.views.cause import first_failed
 from tests.jobs.builders import alive, ended, launched, node, processes, queued
@@ -89,7 +89,7 @@ class TestCause:
     def test_a_run_that_never_fitted_says_why_without_a_log(self, who: Principal) -> None:
         run = queued(who, distribution=processes(500))
         node("alpha")
-        launching.launch(run.pk)
+        run_actions.launch(run.pk)
         text = page(run.number)
         assert "no node has that many" in text
         assert "Ask for fewer" in text

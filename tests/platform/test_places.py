@@ -8,52 +8,52 @@ from pathlib import Path
 
 import pytest
 
-from trainhub import addresses, env, places
+from trainhub import addresses, env, installation
 
 
 class TestBind:
     @pytest.mark.parametrize(("text", "url"), [("127.0.0.1:8000", "http://127.0.0.1:8000"), ("[::1]:80", "http://[::1]:80")])
     def test_is_an_address_and_a_port(self, monkeypatch: pytest.MonkeyPatch, text: str, url: str) -> None:
         monkeypatch.setenv("BIND", text)
-        assert places.bind().local_url == url
+        assert installation.bind().local_url == url
 
     def test_on_every_address_is_reached_by_loopback(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("BIND", "0.0.0.0:9000")
-        assert places.bind().local_url == "http://127.0.0.1:9000"
+        assert installation.bind().local_url == "http://127.0.0.1:9000"
 
     @pytest.mark.parametrize("text", ["8000", "host:", "host:0", "host:65536", "host:http"])
     def test_refuses_anything_else_by_name(self, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
         monkeypatch.setenv("BIND", text)
         with pytest.raises(env.EnvError, match="BIND="):
-            places.bind()
+            installation.bind()
 
 
 class TestHosts:
     def test_localhost_and_the_public_name_always_count(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("PUBLIC_URL", "https://hub.example.org/")
-        assert {"localhost", "127.0.0.1", "[::1]", "hub.example.org"} <= set(places.own_hosts())
-        assert "*" not in places.own_hosts()
+        assert {"localhost", "127.0.0.1", "[::1]", "hub.example.org"} <= set(installation.own_hosts())
+        assert "*" not in installation.own_hosts()
 
     def test_a_command_given_nothing_asks_the_trainhub_that_runs(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         monkeypatch.delenv("PUBLIC_URL", raising=False)
         monkeypatch.delenv("BIND", raising=False)
-        monkeypatch.setattr(places, "SERVICES_FILE", tmp_path / "services.json")
-        assert places.known_public_url() == "http://trainhub.localhost:8000"
-        assert places.known_api_url() == "http://127.0.0.1:8000"
+        monkeypatch.setattr(installation, "SERVICES_FILE", tmp_path / "services.json")
+        assert installation.known_public_url() == "http://trainhub.localhost:8000"
+        assert installation.known_api_url() == "http://127.0.0.1:8000"
         told = {"public_url": "http://trainhub.localhost:8790", "api_url": "http://127.0.0.1:8790"}
-        places.SERVICES_FILE.write_text(json.dumps(told))
-        assert (places.known_public_url(), places.known_api_url()) == (told["public_url"], told["api_url"])
+        installation.SERVICES_FILE.write_text(json.dumps(told))
+        assert (installation.known_public_url(), installation.known_api_url()) == (told["public_url"], told["api_url"])
         monkeypatch.setenv("BIND", "127.0.0.1:9000")
-        assert places.known_public_url() == "http://trainhub.localhost:9000"
-        assert places.known_api_url() == "http://127.0.0.1:9000"
+        assert installation.known_public_url() == "http://trainhub.localhost:9000"
+        assert installation.known_api_url() == "http://127.0.0.1:9000"
 
     @pytest.mark.parametrize("text", ["hub.example.org", "ftp://hub", "https://hub/path"])
     def test_a_public_url_that_is_none_is_refused(self, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
         monkeypatch.setenv("PUBLIC_URL", text)
         with pytest.raises(env.EnvError, match="PUBLIC_URL="):
-            places.public_url()
+            installation.public_url()
 
 
 class TestAddressForPrograms:
@@ -70,7 +70,7 @@ class TestAddressForPrograms:
         self, monkeypatch: pytest.MonkeyPatch, bind: str, public: str, api: str
     ) -> None:
         monkeypatch.setenv("BIND", bind)
-        assert (places.public_url(), places.api_url()) == (public, api)
+        assert (installation.public_url(), installation.api_url()) == (public, api)
 
     @pytest.mark.parametrize(("given", "api"), [
         ({"PUBLIC_URL": "https://hub.example.org"}, "https://hub.example.org"),
@@ -83,16 +83,16 @@ class TestAddressForPrograms:
     ) -> None:
         for name, value in given.items():
             monkeypatch.setenv(name, value)
-        assert places.api_url() == api
+        assert installation.api_url() == api
 
     def test_is_never_a_name_below_localhost(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("API_URL", "http://trainhub.localhost:8000")
         with pytest.raises(env.EnvError, match=r"API_URL=.* use http://127\.0\.0\.1:8000"):
-            places.api_url()
+            installation.api_url()
 
     def test_both_are_answered_to(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("API_URL", "http://api.example.org")
-        assert {"trainhub.localhost", "api.example.org", "127.0.0.1"} <= set(places.own_hosts())
+        assert {"trainhub.localhost", "api.example.org", "127.0.0.1"} <= set(installation.own_hosts())
 
 
 class TestOpen:
@@ -101,68 +101,68 @@ class TestOpen:
         monkeypatch.setenv("OPEN", "1")
 
     def test_one_switch_is_enough(self) -> None:
-        assert places.bind() == ("0.0.0.0", 8000)  # noqa: S104
-        assert places.broker_bind() == ("0.0.0.0", 8001)  # noqa: S104
-        assert places.public_url().startswith("https://")
-        assert "127.0.0.1" not in places.public_url()
-        assert places.agent_url() == "https://127.0.0.1:8000"
+        assert installation.bind() == ("0.0.0.0", 8000)  # noqa: S104
+        assert installation.broker_bind() == ("0.0.0.0", 8001)  # noqa: S104
+        assert installation.public_url().startswith("https://")
+        assert "127.0.0.1" not in installation.public_url()
+        assert installation.agent_url() == "https://127.0.0.1:8000"
 
     def test_the_certificate_names_whatever_leads_here(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("PUBLIC_URL", "https://hub.example.org")
         monkeypatch.setenv("ALLOWED_HOSTS", "hub,.example.org,*")
-        named = set(places.certificate_hosts())
+        named = set(installation.certificate_hosts())
         assert {"localhost", "127.0.0.1", "::1", "hub.example.org", "hub", socket.gethostname(), *addresses.local()} <= named
         assert not named & {"*", ".example.org"}
 
     def test_the_brokers_port_can_be_chosen(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("BROKER_BIND", "10.0.0.1:7000")
-        assert places.broker_bind() == ("10.0.0.1", 7000)
+        assert installation.broker_bind() == ("10.0.0.1", 7000)
         monkeypatch.setenv("BROKER_BIND", "7000")
         with pytest.raises(env.EnvError, match="BROKER_BIND="):
-            places.broker_bind()
+            installation.broker_bind()
 
     def test_behind_a_proxy_it_speaks_plain_http_and_needs_the_proxys_address(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("TLS", "0")
         with pytest.raises(env.EnvError, match="PUBLIC_URL"):
-            places.certificate()
+            installation.certificate()
         monkeypatch.setenv("PUBLIC_URL", "https://hub.example.org")
-        assert places.certificate() is None
-        assert places.bind().local_url == "http://127.0.0.1:8000"
+        assert installation.certificate() is None
+        assert installation.bind().local_url == "http://127.0.0.1:8000"
 
     def test_a_certificate_of_ones_own_is_not_vouched_for_by_the_hub(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("TLS_CERT_FILE", "/etc/hub.pem")
         with pytest.raises(env.EnvError, match="belong together"):
-            places.certificate()
+            installation.certificate()
         monkeypatch.setenv("TLS_KEY_FILE", "/etc/hub-key.pem")
         monkeypatch.setenv("PUBLIC_URL", "https://hub.example.org")
-        assert places.certificate() == (Path("/etc/hub.pem"), Path("/etc/hub-key.pem"), None)
-        assert places.agent_url() == "https://hub.example.org"
+        assert installation.certificate() == (Path("/etc/hub.pem"), Path("/etc/hub-key.pem"), None)
+        assert installation.agent_url() == "https://hub.example.org"
 
     def test_closed_everything_stays_on_this_machine(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OPEN", "0")
-        assert (places.bind(), places.broker_bind(), places.certificate()) == (("127.0.0.1", 8000), None, None)
+        assert (installation.bind(), installation.broker_bind(), installation.certificate()) == (("127.0.0.1", 8000), None, None)
         monkeypatch.setenv("TLS_CERT_FILE", "/etc/hub.pem")
         monkeypatch.setenv("TLS_KEY_FILE", "/etc/hub-key.pem")
         with pytest.raises(env.EnvError, match="OPEN=1"):
-            places.certificate()
+            installation.certificate()
 
 
 class TestBroker:
     def test_a_socket_of_redis_is_said_in_celerys_way(self) -> None:
-        assert places.broker_of("unix://:p%40ss@/tmp/x/valkey.sock") == "redis+socket://:p%40ss@/tmp/x/valkey.sock"
+        assert installation.broker_of("unix://:p%40ss@/tmp/x/valkey.sock") == "redis+socket://:p%40ss@/tmp/x/valkey.sock"
 
     def test_the_number_of_a_database_is_kept(self) -> None:
-        assert places.broker_of("unix:///tmp/x.sock?db=3") == "redis+socket:///tmp/x.sock?virtual_host=3"
+        assert installation.broker_of("unix:///tmp/x.sock?db=3") == "redis+socket:///tmp/x.sock?virtual_host=3"
 
     def test_other_addresses_stay(self) -> None:
-        assert places.broker_of("rediss://host:6380/1") == "rediss://host:6380/1"
+        assert installation.broker_of("rediss://host:6380/1") == "rediss://host:6380/1"
 
 
     @pytest.mark.parametrize("name", ["REDIS_URL", "BROKER_URL"])
     def test_an_unknown_kind_is_refused_without_telling_the_password(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         monkeypatch.setenv(name, "memcached://:hidden@host")
         with pytest.raises(env.EnvError, match=name) as error:
-            places.broker_url()
+            installation.broker_url()
         assert "hidden" not in str(error.value)
 
 
@@ -170,16 +170,16 @@ class TestServices:
     def test_a_running_up_is_found(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         file = tmp_path / "services.json"
         file.write_text(json.dumps({"redis_url": "unix:///somewhere"}))
-        monkeypatch.setattr(places, "SERVICES_FILE", file)
+        monkeypatch.setattr(installation, "SERVICES_FILE", file)
         monkeypatch.delenv("REDIS_URL")
-        assert places.redis_url() == "unix:///somewhere"
+        assert installation.redis_url() == "unix:///somewhere"
 
     def test_a_damaged_file_says_what_to_do(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         file = tmp_path / "services.json"
         file.write_text("{")
-        monkeypatch.setattr(places, "SERVICES_FILE", file)
+        monkeypatch.setattr(installation, "SERVICES_FILE", file)
         with pytest.raises(env.EnvError, match="start it again"):
-            places.services()
+            installation.services()
 
 
 class TestReaders:

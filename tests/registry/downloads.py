@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from registry.certificates import issuing, keys
+from registry.certificates import issuance, keys
 from registry.models import ModelVersion
 from registry.verifying.trainhub_verify import Report, verify
 from workspaces import blobs, zipstream
@@ -15,14 +15,14 @@ def folder_of(version: ModelVersion, folder: Path) -> Path:
         path = folder / file.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(blobs.path(file.sha256).read_bytes())
-    for name, data in issuing.documents(version).items():
+    for name, data in issuance.documents(version).items():
         (folder / name).write_bytes(data)
     return folder
 
 
 def zip_of(version: ModelVersion, path: Path) -> Path:
     entries = [zipstream.Entry(f"digits-1/{file.path}", blobs.path(file.sha256)) for file in version.files.all()]
-    entries += [zipstream.Entry(f"digits-1/{name}", data) for name, data in issuing.documents(version).items()]
+    entries += [zipstream.Entry(f"digits-1/{name}", data) for name, data in issuance.documents(version).items()]
     path.write_bytes(b"".join(zipstream.Archive(entries).pieces()))
     return path
 

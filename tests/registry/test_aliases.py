@@ -5,7 +5,7 @@ import pytest
 from registry.aliases import delete_alias, set_alias
 from registry.errors import RegistryError
 from registry.models import RegisteredModel
-from registry.registering import register
+from registry.registration import register
 from tests.people import make_contributor, make_workspace
 from tests.registry.builders import run_with
 

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from registry.models import ModelVersion
-from registry.registering import register
+from registry.registration import register
 from tests.people import api_client, make_contributor, make_stranger, make_viewer, make_workspace
 from tests.registry.builders import run_with
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from registry import changing
+from registry import model_metadata
 from registry.models import ModelVersion, RegisteredModel
-from registry.registering import register
+from registry.registration import register
 from tests.people import make_contributor, make_workspace
 from tests.registry.builders import run_with
 
@@ -40,6 +40,6 @@ class TestAtOnce:
 
     def test_of_tags_set_at_once_none_is_lost(self) -> None:
         version = register(make_workspace(), "digits", run_with("model.pt"), "model.pt", make_contributor())
-        at_once(lambda number: changing.set_tag(ModelVersion.objects.get(pk=version.pk), f"tag {number}", "x"))
+        at_once(lambda number: model_metadata.set_tag(ModelVersion.objects.get(pk=version.pk), f"tag {number}", "x"))
         version.refresh_from_db()
         assert len(version.tags) == TIMES

@@ -14,17 +14,17 @@ from django.core.management import call_command
 
 from jobs import outputs
 from jobs.models import Run, RunTag
-from registry.certificates import issuing, keys
+from registry.certificates import issuance, keys
 from registry.certificates.facts import plain
 from registry.errors import RegistryError
 from registry.models import ModelVersion, RegisteredModel
-from registry.registering import register
+from registry.registration import register
 from registry.verifying import trainhub_verify
 from registry.verifying.trainhub_verify import CERTIFICATE, SIGNATURE, UNPROVEN, Unreadable, canonical, verify
 from tests.people import make_contributor, make_workspace
 from tests.registry.builders import blob, run_with
 from tests.registry.downloads import folder_of, verified, zip_of
-from tracking.metrics.appending import Point, append
+from tracking.metrics.point_writer import Point, append
 from tracking.models import Param, RunInput
 
 pytestmark = pytest.mark.django_db
@@ -48,7 +48,7 @@ def findings(path: Path) -> list[tuple[str, str]]:
 class TestManifest:
     def test_names_the_version_its_files_and_who_made_it(self) -> None:
         version = registered()
-        told = issuing.manifest_of(version)
+        told = issuance.manifest_of(version)
         assert (told["model"]["name"], told["model"]["number"], told["model"]["registered_by"]) == ("digits", 1, "carl")
         assert [(item["path"], item["size_bytes"]) for item in told["files"]] == [("deep/c.json", 17), ("w.pt", 10)]
         assert told["files"][1]["sha256"] == blob(b"saved/w.pt")
@@ -60,7 +60,7 @@ class TestManifest:
         RunTag.objects.create(run=run, experiment=run.experiment, key="mlflow.source.git.commit", value="abc")
         RunInput.objects.create(run=run, name="train", digest="d1", source_type="http", source="https://example.org")
         append(run.pk, run.experiment_id, [Point("loss", 0.1 + 0.2, 3, 1)])
-        told = issuing.manifest_of(registered(run=run))["origin"]["run"]
+        told = issuance.manifest_of(registered(run=run))["origin"]["run"]
         assert (told["number"], told["params"], told["git"]) == (41, {"lr": "0.1"}, {"commit": "abc"})
         assert told["metrics"] == {"loss": {"value": "0.30000000000000004", "step": 3}}
         assert told["inputs"][0]["digest"] == "d1"
@@ -71,14 +71,14 @@ class TestManifest:
         run.save()
         version = registered(run=run)
         assert "very secret" not in version.certificate
-        assert issuing.manifest_of(version)["origin"]["run"]["spec"] == {"environment_variables": ["API_KEY"]}
+        assert issuance.manifest_of(version)["origin"]["run"]["spec"] == {"environment_variables": ["API_KEY"]}
 
     @pytest.mark.parametrize("login", ["ghp_secret", "carl:secret", "x-access-token:secret@x"])
     def test_a_repositorys_password_stays_on_the_hub(self, login: str) -> None:
         run = run_with("saved/model.pt")
         for key, value in (("commit", "abc"), ("repoURL", f"https://{login}@git.example/a/b.git")):
             RunTag.objects.create(run=run, experiment=run.experiment, key=f"mlflow.source.git.{key}", value=value)
-        told = issuing.manifest_of(registered(run))
+        told = issuance.manifest_of(registered(run))
         assert told is not None
         assert told["origin"]["run"]["git"]["repository"] == "https://git.example/a/b.git"
         assert "secret" not in str(told)
@@ -91,7 +91,7 @@ class TestManifest:
     def test_is_never_written_anew(self) -> None:
         version = registered()
         before = version.certificate
-        issuing.issue(version, list(version.files.all()), {})
+        issuance.issue(version, list(version.files.all()), {})
         assert version.certificate == before
 
 
@@ -140,7 +140,7 @@ class TestVerifying:
     def test_the_signature_of_another_version(self, tmp_path: Path) -> None:
         first, second = registered(), registered()
         folder = folder_of(first, tmp_path / "got")
-        (folder / SIGNATURE).write_bytes(issuing.documents(second)[SIGNATURE])
+        (folder / SIGNATURE).write_bytes(issuance.documents(second)[SIGNATURE])
         assert findings(folder) == [("certificate", CERTIFICATE)]
 
     def test_a_changed_signature(self, tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ class TestIssuedLater:
         ModelVersion.objects.update(certificate="", signature="")
         call_command("model", "certify")
         version.refresh_from_db()
-        assert issuing.manifest_of(version)["issued_later"] is True
+        assert issuance.manifest_of(version)["issued_later"] is True
         assert verified(folder_of(version, tmp_path / "got")).status == 0
 
     def test_or_when_they_are_downloaded(self, tmp_path: Path) -> None:

@@ -8,11 +8,11 @@ import pytest
 from django.core.exceptions import PermissionDenied
 from django.test import Client
 
-from registry import changing, stages
+from registry import model_metadata, stages
 from registry.aliases import delete_alias, set_alias
 from registry.errors import RegistryError
 from registry.models import ModelAlias, ModelFile, ModelVersion, RegisteredModel
-from registry.registering import register
+from registry.registration import register
 from tests.people import api_client, client_of, make_contributor, make_owner, make_workspace
 from tests.registry.builders import run_with
 from workspaces.models import AuditEvent
@@ -36,7 +36,7 @@ def patch(client: Client, address: str, body: dict[str, Any]) -> Any:
 class TestProtected:
     def test_only_owners_move_such_an_alias_or_take_it_away(self) -> None:
         model = made()
-        changing.protect(model, ["Production"], make_owner())
+        model_metadata.protect(model, ["Production"], make_owner())
         with pytest.raises(PermissionDenied, match="protected"):
             set_alias(model, "production", 1, make_contributor())
         set_alias(model, "production", 1, make_owner(), is_owner=True)
@@ -46,7 +46,7 @@ class TestProtected:
 
     def test_a_stage_of_that_name_too_into_and_out_of(self) -> None:
         model = made()
-        changing.protect(model, ["production"], make_owner())
+        model_metadata.protect(model, ["production"], make_owner())
         version = model.versions.get()
         with pytest.raises(PermissionDenied):
             stages.move(version, "Production", make_contributor())
@@ -65,7 +65,7 @@ class TestProtected:
 
     def test_on_the_page_too(self) -> None:
         model = made()
-        changing.protect(model, ["production"], make_owner())
+        model_metadata.protect(model, ["production"], make_owner())
         answer = client_of(make_contributor()).post("/models/digits/alias/", {"alias": "production", "version": "1"})
         assert answer.status_code == 403
         assert "ask an owner" in answer.content.decode()
@@ -93,7 +93,7 @@ class TestTags:
         version = made().versions.get()
         ModelVersion.objects.update(tags={str(number): "" for number in range(1000)})
         with pytest.raises(RegistryError, match="1000"):
-            changing.set_tag(version, "one more", "")
+            model_metadata.set_tag(version, "one more", "")
 
 
 class TestNames:
@@ -105,7 +105,7 @@ class TestNames:
 
     def test_a_name_that_is_taken_is_refused(self) -> None:
         made()
-        changing.create_model(make_workspace(), "numbers", make_owner())
+        model_metadata.create_model(make_workspace(), "numbers", make_owner())
         assert patch(api_client(make_owner()), MODEL, {"name": "numbers"}).json()["errors"][0]["field"] == "new_name"
 
     @pytest.mark.parametrize("key", ["\ud800", "a\n", "", "k" * 251])

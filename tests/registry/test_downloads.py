@@ -10,7 +10,7 @@ from httpx import ASGITransport, AsyncClient, Response
 
 from registry.aliases import set_alias
 from registry.models import ModelVersion
-from registry.registering import register
+from registry.registration import register
 from registry.scanning import versions
 from tests.people import make_contributor, make_person, make_viewer, make_workspace, token_of
 from tests.registry.builders import add_output, run_with

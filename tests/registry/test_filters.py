@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from registry.mlflow.searching import VERSIONS
-from tracking.mlflow.errors import MlflowError
+from registry.mlflow.model_search import VERSIONS
+from tracking.mlflow.protocol.errors import MlflowError
 
 
 @pytest.mark.parametrize("number", ["'+-5'", "'²'", "'٣'", "1.5", "'1' + 1", f"'{'9' * 18}'", "''"])

@@ -5,7 +5,7 @@ from django.test import Client
 
 from registry.aliases import set_alias
 from registry.models import ModelAlias, ModelVersion, RegisteredModel
-from registry.registering import register
+from registry.registration import register
 from registry.views import versions
 from tests.people import client_of, make_contributor, make_person, make_stranger, make_viewer, make_workspace
 from tests.registry.builders import run_with

@@ -12,7 +12,7 @@ from jobs.models import Attempt, Run
 from jobs.tokens import token_of as job_token
 from registry.aliases import set_alias
 from registry.models import ModelVersion, RegisteredModel
-from registry.registering import register
+from registry.registration import register
 from tests.people import make_contributor, make_owner, make_person, make_viewer, make_workspace, token_of
 from tests.registry.builders import run_with
 from trainhub.asgi import application

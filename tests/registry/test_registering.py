@@ -8,7 +8,7 @@ from django.db import connection
 from jobs.models import Artifact, Run
 from registry.errors import RegistryError
 from registry.models import ModelVersion, RegisteredModel
-from registry.registering import choices_of, outputs_of, register
+from registry.registration import choices_of, outputs_of, register
 from tests.people import make_contributor, make_workspace
 from tests.registry.builders import add_output, run_with
 from workspaces.models import AuditEvent

@@ -16,11 +16,11 @@ from django.db import connection
 from django.utils import timezone
 
 from registry.models import ModelVersion
-from registry.registering import register
+from registry.registration import register
 from registry.scanning import versions
-from registry.scanning.reading import verdict_of
+from registry.scanning.file_scan import verdict_of
+from registry.scanning.verdict_names import CLEAN, CONTAINS_CODE, DANGEROUS, NOT_SCANNED, PENDING, RULES, Verdict, combine, worst
 from registry.scanning.verdicts import entry, verdict
-from registry.scanning.words import CLEAN, CONTAINS_CODE, DANGEROUS, NOT_SCANNED, PENDING, RULES, Verdict, combine, worst
 from tests.attacks.scan.builders import Calls, evil, plain, torch_zip
 from tests.people import make_contributor, make_workspace
 from tests.registry.builders import add_output, run_with

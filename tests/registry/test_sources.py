@@ -7,7 +7,7 @@ from django.core.exceptions import PermissionDenied
 
 from jobs.models import Run
 from registry.errors import RegistryError
-from registry.registering import Origin, add_version
+from registry.registration import Origin, add_version
 from registry.sources import Asked, resolve
 from tests.people import make_contributor, make_workspace
 from tests.registry.builders import blob, run_with

@@ -14,7 +14,7 @@ from simulator.demo.fleet import FLEET, LOST_AFTER_S, Machine, Moment
 from simulator.demo.visitor import FIRST, KINDS
 from tests.hub import Hub, eventually
 from tests.simulator.worlds import ask
-from trainhub import places
+from trainhub import installation
 from trainhub.up.demo_folder import turn_to
 from trainhub_launch.spec import RunSpec
 
@@ -108,7 +108,7 @@ class TestFolder:
     def test_it_lies_beside_the_real_one_unless_said_otherwise(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(os, "environ", {})
         turn_to()
-        assert os.environ == {"DATA_DIR": str(places.BASE_DIR / "data-demo")}
+        assert os.environ == {"DATA_DIR": str(installation.BASE_DIR / "data-demo")}
 
 
 @pytest.mark.parametrize("machine", FLEET, ids=lambda machine: machine.name)

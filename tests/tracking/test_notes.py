@@ -9,7 +9,7 @@ from jobs.models import RunTag
 from tests.people import client_of, make_contributor, make_stranger, make_viewer
 from tests.tracking.builders import logged_run
 from tracking.notes import TAG, TAGS, render
-from tracking.noting import note_of
+from tracking.notes_tab import note_of
 
 DANGEROUS = [
     "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "[a](javascript:alert(1))", "[a](data:text/html,<script>)",

@@ -15,21 +15,23 @@ from django.db import models
 from django.utils import timezone
 
 from clusters.models import KeptSeries, Lease
-from jobs import deleting, launching, logstore, occupied, purging
-from jobs.belongings import BELONGINGS
 from jobs.errors import Conflict
+from jobs.logs import log_store
 from jobs.models import Artifact, Experiment, Run, RunTag, Snapshot
+from jobs.retention import deletion, reclaimable_bytes, run_purge
+from jobs.retention.purge_registry import BELONGINGS
+from jobs.scheduling import run_actions
 from jobs.wizard import drafts
 from registry.models import ModelFile, ModelVersion, RegisteredModel
 from tests.jobs.builders import Played, launched, node
 from tests.jobs.test_deleting import logged
 from tests.people import make_contributor, principal_of
-from tracking.metrics.appending import Point, append
+from tracking.logged_model_purge import purge_logged_models
+from tracking.metrics.point_writer import Point, append
 from tracking.models import LoggedModel, LoggedModelFile, Metric, MetricBlock, MetricSlice, Param, UsageEntry
-from tracking.purging import purge_logged_models
 from tracking.usage import accounting
 from trainhub_launch.errors import SpecError
-from workspaces import blobs, sweeping
+from workspaces import blob_gc, blobs
 from workspaces.access import Principal
 
 pytestmark = pytest.mark.usefixtures("valkey")
@@ -68,25 +70,25 @@ def rich(who: Principal, content: bytes = b"weights") -> Run:
 
 
 def purge(now: Any = LATER) -> int:
-    return purging.purge_due(accounting.settle, now=now)
+    return run_purge.purge_due(accounting.settle, now=now)
 
 
 class TestPurge:
     def test_takes_all_of_a_run_that_was_deleted_long_enough_ago(self, who: Principal) -> None:
         run = rich(who)
         stored = set(Artifact.objects.values_list("sha256", flat=True)) | {run.spec["source"]["id"]}
-        deleting.delete(run, who.user)
+        deletion.delete(run, who.user)
         assert purge(timezone.now() + timedelta(days=29)) == 0
         assert purge() == 1
         tables: set[type[models.Model]] = {*_of_runs(), Run, KeptSeries, Snapshot}
         assert {model for model in tables if model._default_manager.exists()} == {UsageEntry}
-        assert not logstore.folder(run.pk).exists()
+        assert not log_store.folder(run.pk).exists()
         assert not any(blobs.exists(sha256) for sha256 in stored)
         assert purge() == 0
 
     def test_leaves_the_account_of_what_was_used(self, who: Principal) -> None:
         run = rich(who)
-        deleting.delete(run, who.user)
+        deletion.delete(run, who.user)
         purge()
         entry = UsageEntry.objects.get()
         assert (entry.run, entry.run_number, entry.is_final) == (None, run.number, True)
@@ -97,7 +99,7 @@ class TestPurge:
         version = ModelVersion.objects.create(model=model, number=1, run=run, source_path="model.pt")
         sha256 = Artifact.objects.get().sha256
         ModelFile.objects.create(version=version, path="model.pt", size_bytes=7, sha256=sha256)
-        deleting.delete(run, who.user)
+        deletion.delete(run, who.user)
         purge()
         version.refresh_from_db()
         assert version.run is None
@@ -105,7 +107,7 @@ class TestPurge:
 
     def test_leaves_files_and_sources_that_another_run_names(self, who: Principal) -> None:
         run, other = rich(who), rich(who)
-        deleting.delete(run, who.user)
+        deletion.delete(run, who.user)
         purge()
         assert blobs.exists(Artifact.objects.get(run=other).sha256)
         assert blobs.exists(other.spec["source"]["id"])
@@ -113,13 +115,13 @@ class TestPurge:
     def test_takes_what_is_part_of_it_first(self, who: Principal) -> None:
         run = rich(who)
         logged(who, logged(who, run))
-        deleting.delete(run, who.user)
+        deletion.delete(run, who.user)
         assert purge() == 3
         assert not Run.objects.exists()
 
     def test_waits_while_it_holds_a_gpu(self, who: Principal) -> None:
         run = rich(who)
-        deleting.delete(run, who.user)
+        deletion.delete(run, who.user)
         Lease.objects.update(released_at=None)
         assert purge() == 0
         assert Artifact.objects.exists()
@@ -128,7 +130,7 @@ class TestPurge:
         run = rich(who)
         alone = LoggedModel.objects.create(experiment=run.experiment, name="alone")
         LoggedModelFile.objects.create(model=alone, path="a", size_bytes=5, sha256=(sha256 := kept_file(b"alone")))
-        deleting.delete_experiment(run.experiment, who.user)
+        deletion.delete_experiment(run.experiment, who.user)
         assert purge() == 1
         assert not Experiment.objects.exists()
         assert not blobs.exists(sha256)
@@ -136,7 +138,7 @@ class TestPurge:
     @pytest.mark.parametrize("after", range(4))
     def test_goes_on_where_it_was_broken_off(self, who: Principal, after: int, monkeypatch: pytest.MonkeyPatch) -> None:
         run = rich(who)
-        deleting.delete(run, who.user)
+        deletion.delete(run, who.user)
         removed: list[type[models.Model]] = []
 
         def broken(self: models.QuerySet[Any], original: Any = models.QuerySet.delete) -> Any:
@@ -150,7 +152,7 @@ class TestPurge:
             with pytest.raises(KeyboardInterrupt):
                 purge()
         with pytest.raises(Conflict, match="for good"):
-            deleting.restore(run, who.user)
+            deletion.restore(run, who.user)
         assert purge() == 1
         assert not any(model._default_manager.exists() for model in _of_runs() - {UsageEntry})
 
@@ -174,9 +176,9 @@ class TestNow:
         run = rich(who)
         sha256 = Artifact.objects.get().sha256
         with pytest.raises(Conflict, match="delete it first"):
-            purging.purge_now(run, who.user)
-        deleting.delete(run, who.user)
-        purging.purge_now(run, who.user)
+            run_purge.purge_now(run, who.user)
+        deletion.delete(run, who.user)
+        run_purge.purge_now(run, who.user)
         assert purge(timezone.now()) == 1
         assert not Run.objects.exists()
         assert not blobs.exists(sha256)
@@ -188,17 +190,17 @@ class TestFreeing:
         Artifact.objects.create(run=run, attempt=1, path="shared", size_bytes=500, sha256=kept_file(b"y" * 500))
         logs = len(b"some log")
         # Both logged the same model file of 3 bytes, which therefore stays when one of them goes.
-        freed = occupied.bytes_of({1: {run.pk}, 2: {other.pk}})
+        freed = reclaimable_bytes.bytes_of({1: {run.pk}, 2: {other.pk}})
         assert freed == {1: 1000 + _stored(run), 2: _stored(other)}
         assert _stored(run) >= logs
-        assert occupied.bytes_of({1: {run.pk, other.pk}}) == {1: 1000 + 500 + 3 + _stored(run) + _stored(other)}
+        assert reclaimable_bytes.bytes_of({1: {run.pk, other.pk}}) == {1: 1000 + 500 + 3 + _stored(run) + _stored(other)}
 
     def test_spares_what_somebody_uploads_at_the_moment_and_takes_it_within_hours(self, db: None) -> None:
         sha256 = kept_file(b"uploaded again")
         named_at = time.time() - 600
-        assert sweeping.free({sha256: named_at}) == 0
-        assert sweeping.sweep(time.time() + 1800) == 0
-        assert sweeping.sweep(time.time() + 7200) == 1
+        assert blob_gc.free({sha256: named_at}) == 0
+        assert blob_gc.sweep(time.time() + 1800) == 0
+        assert blob_gc.sweep(time.time() + 7200) == 1
 
     def test_a_file_that_is_held_in_the_last_moment_stays(self, db: None) -> None:
         sha256 = kept_file(b"held")
@@ -217,11 +219,11 @@ class TestTables:
         naming = {
             model for model in apps.get_models() if any(field.name == "sha256" for field in model._meta.fields)
         }
-        assert naming == set(sweeping.TABLES)
+        assert naming == set(blob_gc.TABLES)
 
 
 def _stored(run: Run) -> int:
-    return sum(file.stat().st_size for file in Path(logstore.folder(run.pk)).rglob("*") if file.is_file())
+    return sum(file.stat().st_size for file in Path(log_store.folder(run.pk)).rglob("*") if file.is_file())
 
 
 def _of_runs() -> set[type[models.Model]]:
@@ -241,16 +243,16 @@ def _cascading(model: type[models.Model]) -> set[type[models.Model]]:
 class TestSources:
     def test_that_a_draft_names_stay(self, who: Principal) -> None:
         run = rich(who)
-        draft = drafts.start(who, launching.clone_spec(run))
-        deleting.delete(run, who.user)
+        draft = drafts.start(who, run_actions.clone_spec(run))
+        deletion.delete(run, who.user)
         purge()
         assert blobs.exists(run.spec["source"]["id"])
         draft.delete()
 
     def test_that_went_with_a_run_are_refused_at_the_next_submission(self, who: Principal) -> None:
         run = rich(who)
-        spec = launching.clone_spec(run)
-        deleting.delete(run, who.user)
+        spec = run_actions.clone_spec(run)
+        deletion.delete(run, who.user)
         purge()
         with pytest.raises(SpecError, match="upload"):
-            launching.submit(spec, who)
+            run_actions.submit(spec, who)

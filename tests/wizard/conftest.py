@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from clusters.models import Node
-from jobs import holdings, reports
+from jobs.node_api import node_assignments, reports
 from tests.jobs.builders import node
 from tests.people import client_of, make_contributor, principal_of
 from workspaces.access import Principal
@@ -28,5 +28,5 @@ def ready(db: None) -> Node:
 
 @pytest.fixture(autouse=True)
 def _fresh_process() -> None:
-    holdings.restart()
+    node_assignments.restart()
     reports.restart()

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from jobs.examples import examples
+from jobs.sources.examples import examples
 from jobs.wizard import steps
 from jobs.wizard.assemble import assemble, take_apart
 from jobs.wizard.distribution_form import KINDS

@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 
 from clusters.models import Node
-from jobs.examples import examples
 from jobs.models import Draft
+from jobs.sources.examples import examples
 from jobs.wizard import drafts
 from tests.jobs.builders import queued
 from tests.wizard.builders import FILES, address, preview, under, upload, with_code

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.wizard.typed import join_arguments, read_span, split_arguments, write_span
+from jobs.wizard.text_values import join_arguments, read_span, split_arguments, write_span
 
 TEXT = st.text(st.characters(exclude_characters="\x00\r", exclude_categories=["Cs"]))
 

@@ -11,10 +11,10 @@ from clusters.api.telemetry_schema import TEXT, WHOLE, list_of, object_of
 from jobs.api.base import JobsView
 from jobs.models import Run
 from tracking.api.curves import LINE, NUMBERS, RUN_METRICS, check_count
-from tracking.curves.asked import SERIES, asked_of, only
-from tracking.curves.choosing import MOST_RUNS, chosen, missing, names_of
+from tracking.curves.curve_list import listing
+from tracking.curves.curve_query import SERIES, asked_of, only
 from tracking.curves.lines import lines
-from tracking.curves.listing import listing
+from tracking.curves.run_selection import MOST_RUNS, chosen, missing, names_of
 from tracking.curves.spread import bands, groups_of
 
 RUNS = OpenApiParameter("runs", str, required=True, description=f"Numbers or ids, comma-separated; at most {MOST_RUNS}.")

@@ -7,12 +7,12 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
 from clusters.api.telemetry_answers import json_response
-from clusters.api.telemetry_asked import flag
+from clusters.api.telemetry_query import flag
 from clusters.api.telemetry_schema import TEXT, WHOLE, list_of, object_of
 from jobs.api.base import JobsView
-from tracking.curves.asked import SERIES, asked_of, only
+from tracking.curves.curve_list import children_of, listing
+from tracking.curves.curve_query import SERIES, asked_of, only
 from tracking.curves.lines import MOST_LINES, lines
-from tracking.curves.listing import children_of, listing
 from trainhub_launch.errors import SpecError
 
 NUMBER = {"type": "number"}

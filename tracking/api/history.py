@@ -12,9 +12,9 @@ from rest_framework.response import Response
 
 from jobs import tags
 from jobs.api.base import JobsView
-from tracking.history import bulk, known, marking
-from tracking.history.completing import complete
-from tracking.search.words import ATTRIBUTES, OPERATORS
+from tracking.history import bulk, key_catalog, stars_and_pins
+from tracking.history.completion import complete
+from tracking.search.vocabulary import ATTRIBUTES, OPERATORS
 from trainhub_launch.errors import SpecError
 from workspaces.api.permissions import AtLeast
 from workspaces.api.problems import ApiProblem
@@ -69,7 +69,7 @@ class RunKeys(JobsView):
     @extend_schema(responses=KeysSerializer)
     def get(self, request: Request) -> Response:
         """What runs of the workspace can be filtered and ordered by."""
-        there = known.keys(self.principal(request).workspace)
+        there = key_catalog.keys(self.principal(request).workspace)
         attributes = [{"name": name, "type": type_.value, "operators": OPERATORS[type_]} for name, type_ in ATTRIBUTES.items()]
         return Response({"metrics": there.metrics, "params": there.params, "tags": there.tags, "attributes": attributes})
 
@@ -97,13 +97,13 @@ class RunStar(JobsView):
     @extend_schema(request=None, responses={204: None})
     def put(self, request: Request, run: str) -> Response:
         """Your own star, to find the run again by `starred`."""
-        marking.star(self.run(request, run), self.principal(request).user)
+        stars_and_pins.star(self.run(request, run), self.principal(request).user)
         return Response(status=204)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, run: str) -> Response:
         """Take it away."""
-        marking.unstar(self.run(request, run), self.principal(request).user)
+        stars_and_pins.unstar(self.run(request, run), self.principal(request).user)
         return Response(status=204)
 
 
@@ -111,13 +111,13 @@ class RunPin(JobsView):
     @extend_schema(request=None, responses={204: None})
     def put(self, request: Request, run: str) -> Response:
         """Have every comparison of the workspace show this run."""
-        marking.pin(self.run(request, run), self.principal(request).user)
+        stars_and_pins.pin(self.run(request, run), self.principal(request).user)
         return Response(status=204)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, run: str) -> Response:
         """No longer."""
-        marking.unpin(self.run(request, run), self.principal(request).user)
+        stars_and_pins.unpin(self.run(request, run), self.principal(request).user)
         return Response(status=204)
 
 

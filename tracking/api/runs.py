@@ -21,9 +21,9 @@ from jobs.api.serializers import RunSerializer
 from jobs.models import Run
 from tracking.history.rows import logged_by
 from tracking.search import Asked, FilterError, asked, find_ids
-from tracking.search.parsing import parse_key
+from tracking.search.parser import parse_key
 from tracking.search.tree import Key
-from tracking.search.words import Kind
+from tracking.search.vocabulary import Kind
 from trainhub_launch.errors import SpecError
 from workspaces.api.problems import ApiProblem
 

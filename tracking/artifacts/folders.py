@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models import Count, Max, QuerySet, Sum, Value
 from django.db.models.functions import Left, StrIndex, Substr
 
-from tracking.artifacts.places import Row, below
+from tracking.artifacts.file_owners import Row, below
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from tracking.artifacts import paths, places, receiving, uploads
-from tracking.artifacts.receiving import guarded
+from tracking.artifacts import body_writer, file_owners, paths, uploads
+from tracking.artifacts.body_writer import guarded
 from tracking.callers import Caller
-from tracking.mlflow.doors import Asked, answer, body, call, caller, door
-from tracking.mlflow.errors import INVALID, MISSING, MlflowError
+from tracking.mlflow.protocol.errors import INVALID, MISSING, MlflowError
+from tracking.mlflow.protocol.http import Asked, answer, body, call, caller, door
 from workspaces.http.requests import hub_url
 from workspaces.http.threads import in_thread
 from workspaces.states import Role
@@ -53,10 +53,10 @@ async def part(request: Request) -> Response:
     secret = request.headers.get(HEADER, "")
     upload = await anyio.to_thread.run_sync(uploads.opened, parameters["upload"], parameters["number"], secret)
     most = await anyio.to_thread.run_sync(uploads.room, upload, parameters["number"])
-    receiving.check_size(request, most)
+    body_writer.check_size(request, most)
     writer = await anyio.to_thread.run_sync(guarded, lambda: uploads.PartWriter(upload, parameters["number"]))
     try:
-        await receiving.pour(request, writer.write, most)
+        await body_writer.pour(request, writer.write, most)
         etag = await anyio.to_thread.run_sync(guarded, writer.finish)
     finally:
         await anyio.to_thread.run_sync(writer.close)
@@ -75,13 +75,13 @@ async def complete(request: Request) -> Response:
 def abort(who: Caller, asked: Asked) -> None:
     """POST mpu/abort/<folder> {path, upload_id}."""
     address = _target(asked)
-    place = places.writable(who, address)
+    place = file_owners.writable(who, address)
     uploads.abort(uploads.find(_text(asked, "upload_id"), f"{place.root}/{address.path}"))
 
 
 def _complete(who: Caller, asked: Asked) -> None:
     address = _target(asked)
-    place = places.writable(who, address)
+    place = file_owners.writable(who, address)
     upload = uploads.find(_text(asked, "upload_id"), f"{place.root}/{address.path}")
     if uploads.is_done(upload):
         return
@@ -94,13 +94,13 @@ def _complete(who: Caller, asked: Asked) -> None:
         if isinstance(error, MlflowError):
             raise
         raise MlflowError(MISSING, "upload_id: this upload was aborted meanwhile; begin it again.") from error
-    places.put(place, address.path, received.sha256, received.size_bytes)
+    file_owners.put(place, address.path, received.sha256, received.size_bytes)
     uploads.settle(upload)
 
 
 def _begun(who: Caller, asked: Asked) -> uploads.Begun:
     address = _target(asked)
-    place = places.writable(who, address)
+    place = file_owners.writable(who, address)
     count = asked.get("num_parts", 1)
     if not isinstance(count, int | str) or not str(count).isdecimal() or len(str(count)) > 9:
         raise MlflowError(INVALID, "num_parts: must be a whole number.")

@@ -17,10 +17,10 @@ from jobs.models import Artifact, Run
 from jobs.states import FINAL
 from jobs.views.tabs import Tab
 from tracking.artifacts import paths
+from tracking.artifacts.file_owners import ModelFiles, Place, Row, RunFiles
 from tracking.artifacts.folders import Folder, listing
-from tracking.artifacts.places import ModelFiles, Place, Row, RunFiles
-from tracking.artifacts.previews.previewing import Preview, preview
-from tracking.mlflow.errors import MlflowError
+from tracking.artifacts.previews.file_preview import Preview, preview
+from tracking.mlflow.protocol.errors import MlflowError
 from tracking.models import LoggedModel
 
 AT_ONCE = 500

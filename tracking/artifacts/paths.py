@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from starlette.convertors import PathConvertor, register_url_convertor
 
-from tracking.mlflow.errors import INVALID, MlflowError
+from tracking.mlflow.protocol.errors import INVALID, MlflowError
 from workspaces.stored_files import paths as stored_paths
 
 EXPERIMENT = re.compile(r"\d{1,18}\Z")

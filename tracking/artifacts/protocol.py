@@ -9,13 +9,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from tracking.artifacts import paths, places, receiving
+from tracking.artifacts import body_writer, file_owners, paths
+from tracking.artifacts.file_owners import Place
+from tracking.artifacts.file_responses import download, mlflow_type
 from tracking.artifacts.folders import listing
-from tracking.artifacts.places import Place
-from tracking.artifacts.sending import download, mlflow_type
 from tracking.callers import Caller
-from tracking.mlflow.doors import Asked, answer, call, caller, door
-from tracking.mlflow.errors import INVALID, MISSING, MlflowError
+from tracking.mlflow.protocol.errors import INVALID, MISSING, MlflowError
+from tracking.mlflow.protocol.http import Asked, answer, call, caller, door
 from workspaces.http.threads import in_thread
 from workspaces.states import Role
 
@@ -23,27 +23,27 @@ from workspaces.states import Role
 def listed(who: Caller, asked: Asked) -> dict[str, Any]:
     """GET …/mlflow-artifacts/artifacts?path=: names relative to the listed folder."""
     address = paths.address(_text(asked, "path"), is_folder=True)
-    place = places.find(who, address)
+    place = file_owners.find(who, address)
     return {"files": _files(place, address.path, under="")}
 
 
 def listed_of_run(who: Caller, asked: Asked) -> dict[str, Any]:
     """GET …/mlflow/artifacts/list?run_id=&path=: paths relative to the run's artifacts."""
-    place = places.of_run(who, _text(asked, "run_id") or _text(asked, "run_uuid"))
+    place = file_owners.of_run(who, _text(asked, "run_id") or _text(asked, "run_uuid"))
     return _listed_below(place, paths.folder(_text(asked, "path")))
 
 
 def listed_of_model(who: Caller, asked: Asked) -> dict[str, Any]:
     """GET …/mlflow/logged-models/<id>/artifacts/directories?artifact_directory_path=."""
-    place = places.of_model(who, _text(asked, "model_id"))
+    place = file_owners.of_model(who, _text(asked, "model_id"))
     return _listed_below(place, paths.folder(_text(asked, "artifact_directory_path")))
 
 
 def deleted(who: Caller, asked: Asked) -> None:
     """DELETE …/mlflow-artifacts/artifacts/<path>: a file, or a folder with all that is in it."""
     address = paths.address(_text(asked, "path"), is_folder=True)
-    place = places.writable(who, address)
-    if not places.remove(place, address.path) and address.path:
+    place = file_owners.writable(who, address)
+    if not file_owners.remove(place, address.path) and address.path:
         raise MlflowError(MISSING, f"No such artifact: '{address.path}'")
 
 
@@ -71,7 +71,7 @@ async def store(request: Request) -> Response:
     """PUT …/mlflow-artifacts/artifacts/<path>: who, where and how much is known before a byte of the body is read."""
     who = await caller(request, Role.CONTRIBUTOR)
     address = paths.address(request.path_params["path"])
-    place = await in_thread(places.writable, who, address)
+    place = await in_thread(file_owners.writable, who, address)
     return await _stored(request, place, address.path)
 
 
@@ -81,13 +81,13 @@ async def store_of_run(request: Request) -> Response:
     who = await caller(request, Role.CONTRIBUTOR)
     asked = request.query_params
     path = paths.checked(asked.get("path", ""))
-    place = await in_thread(places.writable_run, who, asked.get("run_uuid") or asked.get("run_id") or "")
+    place = await in_thread(file_owners.writable_run, who, asked.get("run_uuid") or asked.get("run_id") or "")
     return await _stored(request, place, path)
 
 
 async def _stored(request: Request, place: Place, path: str) -> Response:
-    received = await receiving.into_blob(request)
-    await in_thread(places.put, place, path, received.sha256, received.size_bytes)
+    received = await body_writer.into_blob(request)
+    await in_thread(file_owners.put, place, path, received.sha256, received.size_bytes)
     return answer(None)
 
 
@@ -104,12 +104,12 @@ def _listed_below(place: Place, path: str) -> dict[str, Any]:
     return {"root_uri": f"mlflow-artifacts:/{place.root}", "files": _files(place, path, under=f"{path}/" if path else "")}
 
 
-def _found(who: Caller, address: paths.Address) -> places.Row:
-    return places.row_at(places.find(who, address), address.path)
+def _found(who: Caller, address: paths.Address) -> file_owners.Row:
+    return file_owners.row_at(file_owners.find(who, address), address.path)
 
 
-def _found_of_run(who: Caller, run_id: str, path: str) -> places.Row:
-    return places.row_at(places.of_run(who, run_id), path)
+def _found_of_run(who: Caller, run_id: str, path: str) -> file_owners.Row:
+    return file_owners.row_at(file_owners.of_run(who, run_id), path)
 
 
 def _text(asked: Asked, name: str) -> str:

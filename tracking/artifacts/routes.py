@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.routing import BaseRoute, Route
 
-from tracking.artifacts import browsing, multipart, protocol
+from tracking.artifacts import file_views, multipart, protocol
 
 _API, _PAGES_API = "/api/2.0/", "/ajax-api/2.0/"
 
@@ -19,4 +19,4 @@ def _also_for_pages(routes: list[BaseRoute]) -> list[BaseRoute]:
 
 
 _protocol: list[BaseRoute] = [*protocol.routes, *multipart.routes]
-routes = [*_protocol, *_also_for_pages(_protocol), *browsing.routes]
+routes = [*_protocol, *_also_for_pages(_protocol), *file_views.routes]

@@ -19,8 +19,8 @@ from typing import Any
 
 from django.conf import settings
 
-from tracking.artifacts.receiving import Received, guarded
-from tracking.mlflow.errors import INVALID, MISSING, MlflowError
+from tracking.artifacts.body_writer import Received, guarded
+from tracking.mlflow.protocol.errors import INVALID, MISSING, MlflowError
 from workspaces import tokens
 from workspaces.blobs import BlobWriter
 

@@ -14,9 +14,9 @@ from starlette.routing import Route
 
 from clusters.api.telemetry_answers import file_name
 from jobs.models import Run
-from tracking.curves.asked import keys_of, only
-from tracking.curves.choosing import is_number
-from tracking.metrics import reading
+from tracking.curves.curve_query import keys_of, only
+from tracking.curves.run_selection import is_number
+from tracking.metrics import curve_reader
 from tracking.metrics.points import Points
 from tracking.models import Metric
 from trainhub_launch.errors import SpecError
@@ -61,7 +61,7 @@ def _found(who: Principal, name: str, wanted: tuple[str, ...]) -> tuple[Run, lis
 async def _pieces(run_id: str, counted: list[tuple[str, int]]) -> AsyncIterator[bytes]:
     yield HEAD.encode()
     for keys in _together(counted):
-        for key, points in (await in_thread(reading.histories, run_id, keys)).items():
+        for key, points in (await in_thread(curve_reader.histories, run_id, keys)).items():
             for start in range(0, len(points), ROWS_AT_ONCE):
                 yield await in_thread(_rows, key, points[start : start + ROWS_AT_ONCE])
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from jobs.models import Run
-from tracking.curves.asked import Asked, Axis
+from tracking.curves.curve_query import Asked, Axis
 from tracking.curves.smoothing import smoothed
-from tracking.metrics import reading
+from tracking.metrics import curve_reader
+from tracking.metrics.curve_reader import Curve
 from tracking.metrics.points import Points, Real
-from tracking.metrics.reading import Curve
 from tracking.models import Metric
 
 MOST_LINES = 1000
@@ -108,15 +108,15 @@ def _known(value: float | None) -> float | str | None:
 
 def _line(run: Run, metric: Metric, asked: Asked, origin: int) -> Line:
     start, end = span_of(asked, origin)
-    axis = reading.STEP if asked.axis is Axis.STEP else reading.MS
-    curve = reading.curve(run.pk, metric.key, pixels=asked.pixels, axis=axis, start=start, end=end)
+    axis = curve_reader.STEP if asked.axis is Axis.STEP else curve_reader.MS
+    curve = curve_reader.curve(run.pk, metric.key, pixels=asked.pixels, axis=axis, start=start, end=end)
     smooth = _smooth(run, metric, asked, curve) if asked.smoothing else None
     return Line(run, metric, curve, smooth, asked.axis, origin)
 
 
 def _smooth(run: Run, metric: Metric, asked: Asked, curve: Curve) -> Real:
     """At the places that are drawn; from the curve's very beginning on, so that it does not depend on the span."""
-    x, y = ordered(reading.history(run.pk, metric.key), asked.axis)
+    x, y = ordered(curve_reader.history(run.pk, metric.key), asked.axis)
     if not len(x):
         return np.empty(0)
     places = np.searchsorted(x, curve.x, "right") - 1

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from jobs.models import Run, RunTag
-from tracking.curves.asked import Asked, Axis
+from tracking.curves.curve_query import Asked, Axis
 from tracking.curves.lines import began_ms, metrics_of, ordered, span_of
-from tracking.metrics import reading
+from tracking.metrics import curve_reader
 from tracking.metrics.points import Real
 from tracking.models import Param
 from trainhub_launch.errors import SpecError
@@ -89,7 +89,7 @@ def _band(group: str, runs: tuple[Run, ...], key: str, asked: Asked) -> Band | N
 def _curve(run: Run, key: str, asked: Asked) -> tuple[Real, Real]:
     """In the units of the axis, within the span."""
     origin = began_ms(run) if asked.axis is Axis.RELATIVE else 0
-    x, y = ordered(reading.history(run.pk, key), asked.axis)
+    x, y = ordered(curve_reader.history(run.pk, key), asked.axis)
     start, end = span_of(asked, origin)
     first = 0 if start is None else int(np.searchsorted(x, start, "left"))
     last = len(x) if end is None else int(np.searchsorted(x, end, "right"))

@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from jobs import launching, tags
+from jobs import tags
 from jobs.errors import Conflict
 from jobs.models import Run
-from tracking.history import marking
+from jobs.scheduling import run_actions
+from tracking.history import stars_and_pins
 from trainhub_launch.errors import SpecError
 from workspaces import audit
 from workspaces.access import Principal, lacking
@@ -128,13 +129,13 @@ def _nothing(_: Run, __: User) -> bool:
 VERBS: dict[str, Verb] = {
     "tag": Verb(_nothing, "{are} tagged", ""),
     "untag": Verb(_nothing, "no longer bear the tag", "does not bear that tag."),
-    "archive": Verb(launching.archive, "{are} archived", "is archived already."),
-    "unarchive": Verb(launching.unarchive, "{are} in the list again", "is in the list already."),
-    "delete": Verb(launching.delete, "{are} deleted, and can be restored for some days", "is deleted already."),
-    "restore": Verb(launching.restore, "{are} restored", "is not deleted."),
-    "cancel": Verb(launching.cancel, "{are} asked to end", "is over or being canceled already."),
-    "pin": Verb(marking.pin, "{are} pinned", "is pinned already."),
-    "unpin": Verb(marking.unpin, "{are} no longer pinned", "is not pinned."),
-    "star": Verb(marking.star, "{are} starred", "has your star already.", Role.VIEWER),
-    "unstar": Verb(marking.unstar, "{are} without your star", "has no star of yours.", Role.VIEWER),
+    "archive": Verb(run_actions.archive, "{are} archived", "is archived already."),
+    "unarchive": Verb(run_actions.unarchive, "{are} in the list again", "is in the list already."),
+    "delete": Verb(run_actions.delete, "{are} deleted, and can be restored for some days", "is deleted already."),
+    "restore": Verb(run_actions.restore, "{are} restored", "is not deleted."),
+    "cancel": Verb(run_actions.cancel, "{are} asked to end", "is over or being canceled already."),
+    "pin": Verb(stars_and_pins.pin, "{are} pinned", "is pinned already."),
+    "unpin": Verb(stars_and_pins.unpin, "{are} no longer pinned", "is not pinned."),
+    "star": Verb(stars_and_pins.star, "{are} starred", "has your star already.", Role.VIEWER),
+    "unstar": Verb(stars_and_pins.unstar, "{are} without your star", "has no star of yours.", Role.VIEWER),
 }

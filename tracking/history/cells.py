@@ -10,9 +10,9 @@ from typing import Any
 
 from jobs.models import Run
 from jobs.templatetags.runs import framework
-from tracking.history.writing import figure
+from tracking.history.number_format import figure
 from tracking.search.tree import Comparison, Key, Value
-from tracking.search.words import Kind
+from tracking.search.vocabulary import Kind
 
 LONGEST_SHOWN = 80
 SPEC = {"framework", "cluster", "environment"}

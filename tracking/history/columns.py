@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tracking.history.question import Question
+from tracking.history.table_query import Question
 from tracking.models import Metric
 from tracking.search import FilterError
-from tracking.search.parsing import parse_key, parse_order
+from tracking.search.parser import parse_key, parse_order
 from tracking.search.tree import Key, OrderBy
-from tracking.search.words import Kind
+from tracking.search.vocabulary import Kind
 
 ATTRIBUTES: dict[str, str] = {
     "number": "Run", "experiment": "Experiment", "framework": "Framework", "cluster": "Cluster", "environment": "Environment",

@@ -11,16 +11,16 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from jobs.models import Experiment, Run
-from jobs.views.finding import run_numbered
 from jobs.views.partials import render_part, wants_part
-from tracking.history import columns, known, saving
-from tracking.history.completing import complete
-from tracking.history.grouping import grouped
-from tracking.history.narrowing import narrowing
-from tracking.history.question import GROUPS, VIEWS, Question
+from jobs.views.run_lookup import run_numbered
+from tracking.history import columns, key_catalog, saved_views
+from tracking.history.cell_filters import narrowing
+from tracking.history.completion import complete
+from tracking.history.groups import grouped
 from tracking.history.rows import rows
+from tracking.history.table_query import GROUPS, VIEWS, Question
 from tracking.search import FilterError, count, find_ids
-from tracking.search.parsing import parse
+from tracking.search.parser import parse
 from workspaces.access import Principal, WorkspaceRequest, needs
 from workspaces.states import Role
 
@@ -112,9 +112,9 @@ def menu(request: WorkspaceRequest, name: str) -> HttpResponse:
     question = Question.read(_query_of(request))
     context: dict[str, Any] = {"question": question, "kept": _kept(question, without=name)}
     if name == "views":
-        context |= saving.listed(request.principal, question)
+        context |= saved_views.listed(request.principal, question)
     else:
-        context |= {"known": known.keys(request.principal.workspace), "attributes": columns.ATTRIBUTES}
+        context |= {"known": key_catalog.keys(request.principal.workspace), "attributes": columns.ATTRIBUTES}
         context["picked"] = set(question.groups if name == "groups" else _columns_of(request, question))
     return render(request, f"tracking/history/_menu_{name}.html", context)
 

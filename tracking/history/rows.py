@@ -9,13 +9,14 @@ from typing import Any
 
 from django.db.models import Count, Sum
 
-from jobs import causes, purging
+from jobs import causes
 from jobs.models import Run, RunTag
+from jobs.retention import run_purge
 from tracking.history.cells import SPEC, Cell, Logged, cell
 from tracking.history.columns import Column
 from tracking.models import Metric, Param, Star, UsageEntry
 from tracking.search.tree import Key
-from tracking.search.words import Kind
+from tracking.search.vocabulary import Kind
 from workspaces.models import User
 
 
@@ -50,7 +51,7 @@ def rows(ids: Sequence[str], columns: Sequence[Column], who: User, narrow: Any) 
     return [
         Row(
             run, [_shown(run, column, logged, narrow) for column in columns], run.pk in starred, parts.get(run.pk, 0),
-            run.parent.number if run.parent else None, purging.due_at(run.deleted_at) if run.deleted_at else None,
+            run.parent.number if run.parent else None, run_purge.due_at(run.deleted_at) if run.deleted_at else None,
         )
         for run in _runs(ids, keys)
     ]

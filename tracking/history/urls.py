@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from tracking.history import acting, marking, page, saving
+from tracking.history import page, saved_views, selection_form, stars_and_pins
 
 urlpatterns = [
     path("runs/", page.runs, name="runs"),
@@ -10,8 +10,8 @@ urlpatterns = [
     path("runs/group/", page.of_group, name="runs-of-group"),
     path("runs/menu/<slug:name>/", page.menu, name="runs-menu"),
     path("runs/parts/<int:number>/", page.parts, name="run-parts"),
-    path("runs/bulk/", acting.act, name="runs-bulk"),
-    path("runs/star/<int:number>/", marking.star_run, name="run-star"),
-    path("runs/views/", saving.save, name="view-save"),
-    path("runs/views/<int:pk>/delete/", saving.delete, name="view-delete"),
+    path("runs/bulk/", selection_form.act, name="runs-bulk"),
+    path("runs/star/<int:number>/", stars_and_pins.star_run, name="run-star"),
+    path("runs/views/", saved_views.save, name="view-save"),
+    path("runs/views/<int:pk>/delete/", saved_views.delete, name="view-delete"),
 ]

@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from jobs.bytes import methods
-from tracking.mlflow.doors import answer, caller, door
-from tracking.mlflow.errors import NO_ENDPOINT, MlflowError
+from jobs.transfer import methods
+from tracking.mlflow.protocol.errors import NO_ENDPOINT, MlflowError
+from tracking.mlflow.protocol.http import answer, caller, door
 
 VERSION = "3.17.2"
 """Of MLflow, whose protocol is spoken."""

@@ -7,26 +7,27 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from jobs import deleting
 from jobs.errors import Conflict
 from jobs.models import Experiment
+from jobs.retention import deletion
 from tracking.callers import Caller
-from tracking.mlflow import fields, keys, known, lookup, spelling
-from tracking.mlflow.doors import Asked
-from tracking.mlflow.errors import DENIED, EXISTS, INVALID, MISSING, MlflowError
-from tracking.mlflow.taking import pairs
+from tracking.mlflow import lookup, run_cache
+from tracking.mlflow.logging_calls import pairs
+from tracking.mlflow.protocol import fields, key_rules, row_json
+from tracking.mlflow.protocol.errors import DENIED, EXISTS, INVALID, MISSING, MlflowError
+from tracking.mlflow.protocol.http import Asked
 from workspaces.models import User
 
 MOST_TAGS = 1000
 
 
 def create(caller: Caller, asked: Asked) -> dict[str, str]:
-    name = keys.experiment_name(fields.text(asked, "name"))
+    name = key_rules.experiment_name(fields.text(asked, "name"))
     if fields.text(asked, "artifact_location"):
         sentence = "artifact_location: TrainHub keeps the files of its runs itself; leave the location out."
         raise MlflowError(INVALID, sentence)
-    tags = pairs(fields.objects(asked, "tags"), keys.LONGEST_EXPERIMENT_TAG)
-    tags |= keys.full_name(str(asked["name"]), keys.LONGEST_EXPERIMENT_TAG)
+    tags = pairs(fields.objects(asked, "tags"), key_rules.LONGEST_EXPERIMENT_TAG)
+    tags |= key_rules.full_name(str(asked["name"]), key_rules.LONGEST_EXPERIMENT_TAG)
     if name.lower() == lookup.DEFAULT_NAME:
         raise MlflowError(EXISTS, f"Experiment(name={name}) already exists.")
     try:
@@ -38,21 +39,21 @@ def create(caller: Caller, asked: Asked) -> dict[str, str]:
 
 
 def get(caller: Caller, asked: Asked) -> dict[str, Any]:
-    return {"experiment": spelling.experiment(lookup.experiment(caller, fields.words(asked, "experiment_id")))}
+    return {"experiment": row_json.experiment(lookup.experiment(caller, fields.words(asked, "experiment_id")))}
 
 
 def get_by_name(caller: Caller, asked: Asked) -> dict[str, Any]:
-    return {"experiment": spelling.experiment(lookup.experiment_named(caller, fields.words(asked, "experiment_name")))}
+    return {"experiment": row_json.experiment(lookup.experiment_named(caller, fields.words(asked, "experiment_name")))}
 
 
 def update(caller: Caller, asked: Asked) -> None:
     found = _whole(caller, asked)
-    name = keys.experiment_name(fields.words(asked, "new_name"))
+    name = key_rules.experiment_name(fields.words(asked, "new_name"))
     if found.deleted_at is not None:
         raise MlflowError(INVALID, "Cannot rename a non-active experiment.")
     try:
         with transaction.atomic():
-            tags = found.tags | keys.full_name(str(asked["new_name"]), keys.LONGEST_EXPERIMENT_TAG)
+            tags = found.tags | key_rules.full_name(str(asked["new_name"]), key_rules.LONGEST_EXPERIMENT_TAG)
             Experiment.objects.filter(pk=found.pk).update(name=name, tags=tags, updated_at=timezone.now())
     except IntegrityError as error:
         raise MlflowError(EXISTS, f"Experiment(name={name}) already exists.") from error
@@ -61,29 +62,29 @@ def update(caller: Caller, asked: Asked) -> None:
 def delete(caller: Caller, asked: Asked) -> None:
     found = _whole(caller, asked)
     try:
-        if not deleting.delete_experiment(found, person(caller)):
+        if not deletion.delete_experiment(found, person(caller)):
             raise MlflowError(MISSING, f"No Experiment with id={found.pk} exists")
     except Conflict as error:
         raise MlflowError(INVALID, str(error)) from error
     finally:
-        known.forget()
+        run_cache.forget()
 
 
 def restore(caller: Caller, asked: Asked) -> None:
     found = _whole(caller, asked)
     try:
-        if not deleting.restore_experiment(found, person(caller)):
+        if not deletion.restore_experiment(found, person(caller)):
             raise MlflowError(MISSING, f"No Experiment with id={found.pk} exists")
     except Conflict as error:
         raise MlflowError(INVALID, str(error)) from error
     finally:
-        known.forget()
+        run_cache.forget()
 
 
 def set_tag(caller: Caller, asked: Asked) -> None:
     found = _own(caller, asked)
-    key = keys.key(asked)
-    value = keys.at_most(fields.text(asked, "value") or "", keys.LONGEST_EXPERIMENT_TAG, "value")
+    key = key_rules.key(asked)
+    value = key_rules.at_most(fields.text(asked, "value") or "", key_rules.LONGEST_EXPERIMENT_TAG, "value")
     with transaction.atomic():
         current = _active(found)
         if key not in current.tags and len(current.tags) >= MOST_TAGS:

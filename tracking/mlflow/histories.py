@@ -9,12 +9,13 @@ import numpy.typing as npt
 
 from jobs.models import Run
 from tracking.callers import Caller
-from tracking.metrics import reading
+from tracking.metrics import curve_reader
 from tracking.metrics.points import Points
-from tracking.mlflow import fields, keys, lookup, paging, spelling
-from tracking.mlflow.doors import Asked
-from tracking.mlflow.errors import INVALID, MlflowError
-from tracking.mlflow.spelling import number
+from tracking.mlflow import lookup
+from tracking.mlflow.protocol import fields, key_rules, page_tokens, row_json
+from tracking.mlflow.protocol.errors import INVALID, MlflowError
+from tracking.mlflow.protocol.http import Asked
+from tracking.mlflow.protocol.row_json import number
 
 MOST_OF_PAGE = 1_000_000
 MOST_IN_BULK = 25_000
@@ -26,23 +27,23 @@ Told = dict[str, Any]
 def get(caller: Caller, asked: Asked) -> Told:
     """All points of a run's metric by time, or as many as are asked for at once."""
     found = lookup.run(caller, fields.run_id(asked))
-    key = keys.shortened(fields.words(asked, "metric_key"), keys.LONGEST_KEY)
-    skip, most = paging.start(asked), None
+    key = key_rules.shortened(fields.words(asked, "metric_key"), key_rules.LONGEST_KEY)
+    skip, most = page_tokens.start(asked), None
     if asked.get("max_results") is not None:
         most = fields.most(asked, MOST_OF_PAGE, 2**31 - 1)
-    points = _by_time(reading.history(found.pk, key))
+    points = _by_time(curve_reader.history(found.pk, key))
     end = len(points) if most is None else min(len(points), skip + most)
     told: Told = {"metrics": _spelled(key, points[skip:end])}
-    return spelling.full(told | ({"next_page_token": paging.token(end)} if end < len(points) else {}))
+    return row_json.full(told | ({"next_page_token": page_tokens.token(end)} if end < len(points) else {}))
 
 
 def bulk(caller: Caller, asked: Asked) -> Told:
     """Of several runs, whole until there are too many."""
-    run_ids, key = _runs(caller, asked, "run_id"), keys.shortened(fields.words(asked, "metric_key"), keys.LONGEST_KEY)
+    run_ids, key = _runs(caller, asked, "run_id"), key_rules.shortened(fields.words(asked, "metric_key"), key_rules.LONGEST_KEY)
     most = min(fields.most(asked, MOST_IN_BULK, 2**31 - 1), MOST_IN_BULK)
     found: list[Told] = []
     for run_id in sorted(run_ids):
-        found += _spelled(key, _by_time(reading.history(run_id, key))[: most - len(found)], run_id)
+        found += _spelled(key, _by_time(curve_reader.history(run_id, key))[: most - len(found)], run_id)
         if len(found) >= most:
             break
     return {"metrics": found}
@@ -60,11 +61,11 @@ def bulk_interval(caller: Caller, asked: Asked) -> Told:
         raise MlflowError(INVALID, sentence)
     found: list[Told] = []
     for run_id in run_ids:
-        points = _by_step(reading.history(run_id, key))
+        points = _by_step(curve_reader.history(run_id, key))
         if start is not None and end is not None:
             points = points[(points.step >= start) & (points.step <= end)]
         found += _spelled(key, points[_even(len(points), most)], run_id)
-    return spelling.full({"metrics": found})
+    return row_json.full({"metrics": found})
 
 
 def _runs(caller: Caller, asked: Asked, name: str) -> list[str]:

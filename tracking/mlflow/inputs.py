@@ -10,10 +10,12 @@ from django.db import transaction
 from jobs import tags
 from jobs.models import Run, RunTag
 from tracking.callers import Caller
-from tracking.mlflow import fields, keys, logged_models, lookup, spelling
-from tracking.mlflow.doors import Asked
-from tracking.mlflow.errors import INVALID, MlflowError
-from tracking.mlflow.run_spelling import MODEL
+from tracking.mlflow import lookup
+from tracking.mlflow.logged_models import logged_model_calls
+from tracking.mlflow.protocol import fields, key_rules, row_json
+from tracking.mlflow.protocol.errors import INVALID, MlflowError
+from tracking.mlflow.protocol.http import Asked
+from tracking.mlflow.run_json import MODEL
 from tracking.mlflow.runs import experiment_ids
 from tracking.models import RunInput, RunOutput
 
@@ -32,7 +34,7 @@ def log_inputs(caller: Caller, asked: Asked) -> None:
     found = lookup.writable_run(caller, fields.words(asked, "run_id"))
     rows = [_data(found, item, path) for path, item in fields.objects(asked, "datasets")]
     for path, item in fields.objects(asked, "models"):
-        model = logged_models.found(caller, fields.words(item, "model_id", f"{path}.model_id"))
+        model = logged_model_calls.found(caller, fields.words(item, "model_id", f"{path}.model_id"))
         rows.append(RunInput(run=found, name=model.pk, digest="", source_type=MODEL, source=f"models:/{model.pk}"))
     with transaction.atomic():
         _check_room(found, len(rows))
@@ -43,7 +45,7 @@ def log_outputs(caller: Caller, asked: Asked) -> None:
     found = lookup.writable_run(caller, fields.words(asked, "run_id"))
     rows = []
     for path, item in fields.objects(asked, "models"):
-        model = logged_models.found(caller, fields.words(item, "model_id", f"{path}.model_id"))
+        model = logged_model_calls.found(caller, fields.words(item, "model_id", f"{path}.model_id"))
         rows.append(RunOutput(run=found, model=model, step=fields.whole(item, "step", f"{path}.step") or 0))
     RunOutput.objects.bulk_create(rows, update_conflicts=True, unique_fields=["run", "model"], update_fields=["step"])
 
@@ -63,7 +65,7 @@ def log_model(caller: Caller, asked: Asked) -> None:
         Run.objects.select_for_update().filter(pk=found.pk).first()
         before = RunTag.objects.filter(run=found, key=HISTORY).values_list("value", flat=True).first()
         kept = json.dumps([*_history(before or ""), told])
-        tags.put(found, {HISTORY: keys.at_most(kept, LONGEST_HISTORY, "model_json")})
+        tags.put(found, {HISTORY: key_rules.at_most(kept, LONGEST_HISTORY, "model_json")})
 
 
 def search_datasets(caller: Caller, asked: Asked) -> dict[str, Any]:
@@ -82,10 +84,10 @@ def search_datasets(caller: Caller, asked: Asked) -> dict[str, Any]:
     for experiment_id, name, digest, told in rows.values_list("run__experiment_id", "name", "digest", "tags").iterator():
         public = lookup.public_id(experiment_id, default)
         summary = {"experiment_id": public, "name": name, "digest": digest, "context": told.get(CONTEXT)}
-        found.setdefault((str(experiment_id), name, digest, told.get(CONTEXT, "")), spelling.full(summary))
+        found.setdefault((str(experiment_id), name, digest, told.get(CONTEXT, "")), row_json.full(summary))
         if len(found) >= MOST_SUMMARIES:
             break
-    return spelling.full({"dataset_summaries": list(found.values())})
+    return row_json.full({"dataset_summaries": list(found.values())})
 
 
 def _history(text: str) -> list[Any]:
@@ -103,14 +105,14 @@ def _data(run: Run, item: Asked, path: str) -> RunInput:
         raise fields.missing(f"{path}.dataset")
     inner = f"{path}.dataset."
     given = {name: fields.text(told, name, inner + name) or "" for name in LONGEST}
-    values = {name: keys.at_most(given[name], most, inner + name) for name, most in LONGEST.items()}
+    values = {name: key_rules.at_most(given[name], most, inner + name) for name, most in LONGEST.items()}
     for name in ("name", "digest", "source_type", "source"):
         if not values[name]:
             raise fields.missing(inner + name)
     found: dict[str, str] = {}
     for tag_path, tag in ((f"{path}.{at}", tag) for at, tag in fields.objects(item, "tags")):
-        key = keys.at_most(fields.words(tag, "key", f"{tag_path}.key"), LONGEST_TAG_KEY, f"{tag_path}.key")
-        found[key] = keys.at_most(fields.text(tag, "value", f"{tag_path}.value") or "", LONGEST_TAG, f"{tag_path}.value")
+        key = key_rules.at_most(fields.words(tag, "key", f"{tag_path}.key"), LONGEST_TAG_KEY, f"{tag_path}.key")
+        found[key] = key_rules.at_most(fields.text(tag, "value", f"{tag_path}.value") or "", LONGEST_TAG, f"{tag_path}.value")
     return RunInput(run=run, tags=found, **values)
 
 

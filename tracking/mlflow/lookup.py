@@ -7,8 +7,8 @@ from django.db import transaction
 from jobs import lifecycle, tags
 from jobs.models import Experiment, Run
 from tracking.callers import Caller
-from tracking.mlflow import keys
-from tracking.mlflow.errors import DENIED, INVALID, MISSING, MlflowError
+from tracking.mlflow.protocol import key_rules
+from tracking.mlflow.protocol.errors import DENIED, INVALID, MISSING, MlflowError
 from trainhub_launch.spec import RunSpec
 from workspaces.states import Role
 
@@ -46,7 +46,7 @@ def stored_experiment(caller: Caller, key: str | None) -> Experiment:
 
 def experiment_named(caller: Caller, name: str) -> Experiment:
     """A job gets its own for a name that is not there: its script may set whichever experiment it likes."""
-    name = keys.experiment_name(name)
+    name = key_rules.experiment_name(name)
     found = Experiment.objects.filter(workspace=caller.workspace, name=name).first()
     if caller.job is not None:
         _note_asked(caller.job, "" if found is not None and found.pk == caller.job.experiment_id else name)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from tracking.metrics.appending import Point
-from tracking.mlflow import fields, keys
-from tracking.mlflow.errors import MlflowError
-from tracking.mlflow.fields import LEAST, MOST, Asked
+from tracking.metrics.point_writer import Point
+from tracking.mlflow.protocol import fields, key_rules
+from tracking.mlflow.protocol.errors import MlflowError
+from tracking.mlflow.protocol.fields import LEAST, MOST, Asked
 
 BIG = float(2**53)
 
@@ -28,7 +28,7 @@ class ModelPoint:
 def one(asked: Asked) -> tuple[Point, dict[str, str]]:
     """Return the metric of log-metric, and the tags that tell its whole name where that is too long."""
     point = _plain(asked)
-    return (point, {}) if point else (_checked(asked, ""), keys.full_keys([asked.get("key")]))
+    return (point, {}) if point else (_checked(asked, ""), key_rules.full_keys([asked.get("key")]))
 
 
 def of_batch(items: Sequence[Any]) -> tuple[list[Point], dict[str, str]]:
@@ -42,7 +42,7 @@ def of_batch(items: Sequence[Any]) -> tuple[list[Point], dict[str, str]]:
         point = _plain(item)
         if point is None:
             point = _checked(item, f"{path}.")
-            told |= keys.full_keys([item.get("key")])
+            told |= key_rules.full_keys([item.get("key")])
         found.append(point)
     return found, told
 
@@ -66,7 +66,7 @@ def _plain(item: Asked) -> Point | None:
 
 
 def _checked(item: Asked, path: str) -> Point:
-    key = keys.key(item, "key", f"{path}key")
+    key = key_rules.key(item, "key", f"{path}key")
     value = fields.real(item, "value", f"{path}value")
     ms = fields.whole(item, "timestamp", f"{path}timestamp")
     if ms is None:
@@ -79,7 +79,7 @@ def _checked(item: Asked, path: str) -> Point:
 @lru_cache(4096)
 def _is_good(key: str) -> bool:
     try:
-        return keys.key({"key": key}) == key
+        return key_rules.key({"key": key}) == key
     except MlflowError:
         return False
 

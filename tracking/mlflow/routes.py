@@ -4,18 +4,9 @@ from __future__ import annotations
 
 from starlette.routing import BaseRoute, Mount, Route, Router
 
-from tracking.mlflow import (
-    about,
-    experiment_search,
-    experiments,
-    histories,
-    inputs,
-    logged_model_search,
-    logged_models,
-    runs,
-    taking,
-)
-from tracking.mlflow.doors import Handler, call
+from tracking.mlflow import about, experiment_search, experiments, histories, inputs, logging_calls, runs
+from tracking.mlflow.logged_models import logged_model_calls, logged_model_search
+from tracking.mlflow.protocol.http import Handler, call
 from workspaces.states import Role
 
 ROOTS = ("/api/2.0/mlflow", "/api/3.0/mlflow", "/ajax-api/2.0/mlflow", "/ajax-api/3.0/mlflow")
@@ -23,10 +14,10 @@ APIS = ("/api", "/ajax-api")
 WRITER = Role.CONTRIBUTOR
 
 _CALLS: list[tuple[str, str, Handler]] = [
-    ("POST", "runs/log-metric", taking.log_metric),
-    ("POST", "runs/log-batch", taking.log_batch),
-    ("POST", "runs/log-parameter", taking.log_parameter),
-    ("POST", "runs/set-tag", taking.set_tag),
+    ("POST", "runs/log-metric", logging_calls.log_metric),
+    ("POST", "runs/log-batch", logging_calls.log_batch),
+    ("POST", "runs/log-parameter", logging_calls.log_parameter),
+    ("POST", "runs/set-tag", logging_calls.set_tag),
     ("POST", "runs/delete-tag", call(runs.delete_tag, role=WRITER)),
     ("POST", "runs/create", call(runs.create, role=WRITER)),
     ("GET", "runs/get", call(runs.get)),
@@ -52,14 +43,14 @@ _CALLS: list[tuple[str, str, Handler]] = [
     ("GET", "metrics/get-history", call(histories.get)),
     ("GET", "metrics/get-history-bulk", call(histories.bulk)),
     ("GET", "metrics/get-history-bulk-interval", call(histories.bulk_interval)),
-    ("POST", "logged-models", call(logged_models.create, role=WRITER)),
+    ("POST", "logged-models", call(logged_model_calls.create, role=WRITER)),
     ("POST", "logged-models/search", call(logged_model_search.search)),
-    ("GET", "logged-models/{model_id}", call(logged_models.get)),
-    ("PATCH", "logged-models/{model_id}", call(logged_models.finalize, role=WRITER)),
-    ("DELETE", "logged-models/{model_id}", call(logged_models.delete, role=WRITER)),
-    ("PATCH", "logged-models/{model_id}/tags", call(logged_models.set_tags, role=WRITER)),
-    ("DELETE", "logged-models/{model_id}/tags/{key:path}", call(logged_models.delete_tag, role=WRITER)),
-    ("POST", "logged-models/{model_id}/params", call(logged_models.log_params, role=WRITER)),
+    ("GET", "logged-models/{model_id}", call(logged_model_calls.get)),
+    ("PATCH", "logged-models/{model_id}", call(logged_model_calls.finalize, role=WRITER)),
+    ("DELETE", "logged-models/{model_id}", call(logged_model_calls.delete, role=WRITER)),
+    ("PATCH", "logged-models/{model_id}/tags", call(logged_model_calls.set_tags, role=WRITER)),
+    ("DELETE", "logged-models/{model_id}/tags/{key:path}", call(logged_model_calls.delete_tag, role=WRITER)),
+    ("POST", "logged-models/{model_id}/params", call(logged_model_calls.log_params, role=WRITER)),
     ("GET", "server-info", about.server_info),
 ]
 

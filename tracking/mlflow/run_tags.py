@@ -8,8 +8,9 @@ from itertools import islice
 from jobs import external, tags
 from jobs.models import Run, RunTag
 from tracking.callers import Caller
-from tracking.mlflow import keys, known
-from tracking.mlflow.errors import INVALID, MISSING, MlflowError
+from tracking.mlflow import run_cache
+from tracking.mlflow.protocol import key_rules
+from tracking.mlflow.protocol.errors import INVALID, MISSING, MlflowError
 from tracking.models import LoggedModel
 from workspaces.models import Workspace
 
@@ -32,17 +33,17 @@ def put(caller: Caller, run: Run, told: Mapping[str, str]) -> None:
 def drop(run: Run, key: str) -> None:
     if key == NAME:
         raise MlflowError(INVALID, f"The tag {NAME} is the run's name, which it cannot be without; set it to another one.")
-    if not tags.drop(run, [keys.shortened(key, keys.LONGEST_KEY)]):
+    if not tags.drop(run, [key_rules.shortened(key, key_rules.LONGEST_KEY)]):
         raise MlflowError(MISSING, f"No tag with name: {key[:100]} in run with id {run.pk}")
     if key == PARENT and run.kind == external.KIND:
         Run.objects.filter(pk=run.pk).exclude(parent__kind="job").update(parent=None)
-        known.forget(run.pk)
+        run_cache.forget(run.pk)
 
 
 def rename(run: Run, name: str) -> None:
     """A name that is too long is cut off, and kept whole as a tag."""
-    Run.objects.filter(pk=run.pk).update(display_name=keys.shortened(name, keys.LONGEST_NAME))
-    tags.put(run, keys.full_name(name))
+    Run.objects.filter(pk=run.pk).update(display_name=key_rules.shortened(name, key_rules.LONGEST_NAME))
+    tags.put(run, key_rules.full_name(name))
 
 
 def parent_of(caller: Caller, told: Mapping[str, str]) -> Run | None:
@@ -60,7 +61,7 @@ def link_waiting(run: Run) -> None:
     waiting = RunTag.objects.filter(experiment__workspace=run.workspace_id, key=PARENT, short=run.pk)
     children = Run.objects.filter(pk__in=waiting.values("run"), kind=external.KIND, parent=None).exclude(pk=run.pk)
     if children.update(parent=run):
-        known.forget()
+        run_cache.forget()
     models = LoggedModel.objects.filter(experiment__workspace=run.workspace_id, run=None, source_run_id=run.pk)
     models.update(run=run, source_run_id="")
 
@@ -73,7 +74,7 @@ def _nest(caller: Caller, run: Run, parent_id: str) -> None:
     parent = _named(caller, parent_id)
     if parent is None:
         Run.objects.filter(pk=run.pk).exclude(parent__kind="job").update(parent=None)
-        known.forget(run.pk)
+        run_cache.forget(run.pk)
         return
     above = [parent, *_above(parent)]
     if any(item.pk == run.pk for item in above):
@@ -81,7 +82,7 @@ def _nest(caller: Caller, run: Run, parent_id: str) -> None:
     if len(above) > DEEPEST:
         raise MlflowError(INVALID, f"{PARENT}: run {parent_id} is {DEEPEST} runs deep already; name one further up.")
     Run.objects.filter(pk=run.pk).exclude(parent__kind="job").update(parent=parent)
-    known.forget(run.pk)
+    run_cache.forget(run.pk)
 
 
 def _named(caller: Caller, run_id: str) -> Run | None:

@@ -7,16 +7,18 @@ from typing import Any
 
 from django.db import transaction
 
-from jobs import deleting, external, tags
+from jobs import external, tags
 from jobs.errors import Conflict
 from jobs.models import Run
+from jobs.retention import deletion
 from jobs.states import RunState
 from tracking.callers import Caller
-from tracking.mlflow import experiments, fields, keys, known, lookup, paging, run_spelling, run_tags, spelling
-from tracking.mlflow.doors import Asked
-from tracking.mlflow.errors import INVALID, MlflowError
-from tracking.mlflow.given_names import given_name
-from tracking.mlflow.taking import pairs
+from tracking.mlflow import experiments, lookup, run_cache, run_json, run_tags
+from tracking.mlflow.default_names import given_name
+from tracking.mlflow.logging_calls import pairs
+from tracking.mlflow.protocol import fields, key_rules, page_tokens, row_json
+from tracking.mlflow.protocol.errors import INVALID, MlflowError
+from tracking.mlflow.protocol.http import Asked
 from tracking.search import FilterError, find
 
 STATUSES = ("RUNNING", "SCHEDULED", "FINISHED", "FAILED", "KILLED")
@@ -45,19 +47,19 @@ def create(caller: Caller, asked: Asked) -> dict[str, Any]:
         )
         raise MlflowError(INVALID, sentence)
     name = name or tagged or given_name()
-    told |= keys.full_name(name)
+    told |= key_rules.full_name(name)
     parent = run_tags.parent_of(caller, told)
     if parent is not None:
         told.setdefault(run_tags.PARENT, parent.pk)
-    begun = external.Begun(keys.shortened(name, keys.LONGEST_NAME), told, parent, _moment(asked, "start_time"))
+    begun = external.Begun(key_rules.shortened(name, key_rules.LONGEST_NAME), told, parent, _moment(asked, "start_time"))
     with transaction.atomic():
         made = external.begin(experiment, caller.user, begun)
         run_tags.link_waiting(made)
-    return {"run": run_spelling.runs(caller, [made])[0]}
+    return {"run": run_json.runs(caller, [made])[0]}
 
 
 def get(caller: Caller, asked: Asked) -> dict[str, Any]:
-    return {"run": run_spelling.runs(caller, [lookup.run(caller, fields.run_id(asked))])[0]}
+    return {"run": run_json.runs(caller, [lookup.run(caller, fields.run_id(asked))])[0]}
 
 
 def update(caller: Caller, asked: Asked) -> dict[str, Any]:
@@ -74,27 +76,27 @@ def update(caller: Caller, asked: Asked) -> dict[str, Any]:
         elif ended_at is not None:
             external.move(found, RunState(found.state), caller.user, at=ended_at)
     found.refresh_from_db(fields=["display_name", "state", "finished_at", "started_at"])
-    return {"run_info": run_spelling.info(caller, found)}
+    return {"run_info": run_json.info(caller, found)}
 
 
 def delete(caller: Caller, asked: Asked) -> None:
     found = lookup.run(caller, fields.run_id(asked))
     try:
-        deleting.delete(_as_writable(caller, found), experiments.person(caller))
+        deletion.delete(_as_writable(caller, found), experiments.person(caller))
     except Conflict as error:
         raise MlflowError(INVALID, str(error)) from error
     finally:
-        known.forget()
+        run_cache.forget()
 
 
 def restore(caller: Caller, asked: Asked) -> None:
     found = lookup.run(caller, fields.run_id(asked))
     try:
-        deleting.restore(_as_writable(caller, found), experiments.person(caller))
+        deletion.restore(_as_writable(caller, found), experiments.person(caller))
     except Conflict as error:
         raise MlflowError(INVALID, str(error)) from error
     finally:
-        known.forget()
+        run_cache.forget()
 
 
 def delete_tag(caller: Caller, asked: Asked) -> None:
@@ -104,7 +106,7 @@ def delete_tag(caller: Caller, asked: Asked) -> None:
 
 def search(caller: Caller, asked: Asked) -> dict[str, Any]:
     view = fields.choice(asked, "run_view_type", VIEWS) or VIEWS[0]
-    most, skip = fields.most(asked, 1000, MOST_AT_ONCE), paging.start(asked)
+    most, skip = fields.most(asked, 1000, MOST_AT_ONCE), page_tokens.start(asked)
     try:
         found = find(
             caller.workspace, experiments=experiment_ids(caller, fields.texts(asked, "experiment_ids")),
@@ -112,8 +114,8 @@ def search(caller: Caller, asked: Asked) -> dict[str, Any]:
         )
     except FilterError as error:
         raise MlflowError(INVALID, f"Invalid {error.field}: {error}") from error
-    told: dict[str, Any] = {"runs": run_spelling.runs(caller, found.runs)}
-    return spelling.full(told | ({"next_page_token": paging.token(skip + most)} if found.more else {}))
+    told: dict[str, Any] = {"runs": run_json.runs(caller, found.runs)}
+    return row_json.full(told | ({"next_page_token": page_tokens.token(skip + most)} if found.more else {}))
 
 
 def experiment_ids(caller: Caller, asked: list[str]) -> list[int]:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from tracking.search.errors import FilterError
-from tracking.search.finding import Asked, Found, asked, count, find, find_ids, loaded
-from tracking.search.parsing import parse, parse_order
+from tracking.search.parser import parse, parse_order
+from tracking.search.run_search import Asked, Found, asked, count, find, find_ids, loaded
 
 __all__ = ["Asked", "FilterError", "Found", "asked", "count", "find", "find_ids", "loaded", "parse", "parse_order"]

@@ -16,9 +16,9 @@ from jobs.models import RunTag
 from jobs.querysets import RunQuerySet
 from tracking.models import Metric, Param
 from tracking.search import attributes
-from tracking.search.compiling import Scope, rows_of
+from tracking.search.compiler import Scope, rows_of
 from tracking.search.tree import Key, OrderBy
-from tracking.search.words import Kind, Type
+from tracking.search.vocabulary import Kind, Type
 
 NEWEST = ("-created_at", "-number")
 SORTED_NEWEST = (Coalesce("created_at", "created_at").desc(), "-number")

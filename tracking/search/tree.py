@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass, field
 
-from tracking.search.words import ATTRIBUTES, Kind, Type
+from tracking.search.vocabulary import ATTRIBUTES, Kind, Type
 
 Scalar = str | int | float | bool
 Value = Scalar | tuple[str, ...] | tuple[float, ...] | None

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from tracking.search.moments import moment_ms
+from tracking.search.time_values import moment_ms
 from tracking.search.tokens import Token
 from tracking.search.tree import Key, Scalar, Value
-from tracking.search.words import ORDER, Kind, Type
+from tracking.search.vocabulary import ORDER, Kind, Type
 
 NUMBERS = {"nan": math.nan, "inf": math.inf, "+inf": math.inf, "-inf": -math.inf, "infinity": math.inf, "-infinity": -math.inf}
 LARGEST = 2**63 - 1

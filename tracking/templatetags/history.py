@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from django import template
 
-from tracking.history.question import Question
+from tracking.history.table_query import Question
 from tracking.search.tree import Key
-from tracking.search.words import Kind
+from tracking.search.vocabulary import Kind
 
 register = template.Library()
 

@@ -17,10 +17,10 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
 from clusters.models import KeptSeries, Lease
-from clusters.telemetry.keeping import MOST_POINTS
+from clusters.telemetry.attempt_curves import MOST_POINTS
 from clusters.telemetry.series import Curve, NodeSeries
-from jobs.curves import NOT_WAITED_FOR, Curves, Wanted
 from jobs.models import Attempt, Run
+from jobs.run_curves import NOT_WAITED_FOR, Curves, Wanted
 from tracking.models import UsageEntry
 from tracking.usage.months import month_of, split
 

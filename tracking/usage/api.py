@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from jobs.api.base import JobsView
-from tracking.usage import reading
+from tracking.usage import usage_report
 from tracking.usage.months import spelled
 from tracking.usage.table import csv_text
 from trainhub_launch.errors import SpecError
@@ -21,7 +21,7 @@ from trainhub_launch.errors import SpecError
 PARAMETERS = [
     OpenApiParameter("from", str, description="The first month (UTC), such as 2026-01; all there is unless named."),
     OpenApiParameter("to", str, description="The last month, included."),
-    OpenApiParameter("by", str, description="What to add up by; user unless named.", enum=list(reading.BY)),
+    OpenApiParameter("by", str, description="What to add up by; user unless named.", enum=list(usage_report.BY)),
     OpenApiParameter("as", str, description="csv: a file for spreadsheets.", enum=["json", "csv"]),
 ]
 
@@ -53,14 +53,14 @@ class Usage(JobsView):
         for name in asked:
             if name not in (known := [parameter.name for parameter in PARAMETERS]):
                 raise SpecError(name, f"is not a known parameter; known here: {', '.join(known)}")
-        by = _one_of(asked.get("by", "user"), "by", list(reading.BY))
+        by = _one_of(asked.get("by", "user"), "by", list(usage_report.BY))
         kind = _one_of(asked.get("as", "json"), "as", ["json", "csv"])
-        found = reading.entries(self.principal(request).workspace, _month(request, "from"), _month(request, "to"))
-        lines = reading.lines(found, by)
+        found = usage_report.entries(self.principal(request).workspace, _month(request, "from"), _month(request, "to"))
+        lines = usage_report.lines(found, by)
         if kind == "csv":
             headers = {"Content-Disposition": f'attachment; filename="usage-{by}.csv"'}
             return HttpResponse(csv_text(by, lines), content_type="text/csv; charset=utf-8", headers=headers)
-        return Response(UsageSerializer({"by": by, "results": lines, "total": reading.total(found)}).data)
+        return Response(UsageSerializer({"by": by, "results": lines, "total": usage_report.total(found)}).data)
 
 
 def _month(request: Request, name: str) -> date | None:

@@ -10,7 +10,7 @@ from django.http import Http404, HttpResponse
 
 from jobs.views.partials import render_part
 from tracking.models import UsageEntry
-from tracking.usage import reading
+from tracking.usage import usage_report
 from tracking.usage.months import after, month_of, spelled
 from tracking.usage.table import csv_text
 from workspaces.access import WorkspaceRequest, needs
@@ -46,7 +46,7 @@ class Chart:
 class Table:
     by: str
     word: str
-    lines: tuple[reading.Line, ...]
+    lines: tuple[usage_report.Line, ...]
     more: int
 
 
@@ -55,12 +55,12 @@ def usage(request: WorkspaceRequest) -> HttpResponse:
     workspace = request.principal.workspace
     now = month_of(datetime.now(UTC))
     asked, found = _asked(request, now)
-    used = reading.entries(workspace).values_list("month", flat=True).distinct()
+    used = usage_report.entries(workspace).values_list("month", flat=True).distinct()
     months = sorted({now, *used}, reverse=True)
     context = {
         "chosen": asked,
         "months": [(f"{month:%Y-%m}", f"{month:%B %Y}") for month in months],
-        "total": reading.total(found),
+        "total": usage_report.total(found),
         "chart": chart(workspace, now, asked),
         "tables": [_table(found, by) for by in SHOWN],
     }
@@ -70,18 +70,18 @@ def usage(request: WorkspaceRequest) -> HttpResponse:
 @needs(Role.VIEWER)
 def download(request: WorkspaceRequest) -> HttpResponse:
     by = request.GET.get("by", "user")
-    if by not in reading.BY:
+    if by not in usage_report.BY:
         raise Http404
     asked, found = _asked(request, month_of(datetime.now(UTC)))
     name = f"usage-{by}-{asked}.csv"
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
-    return HttpResponse(csv_text(by, reading.lines(found, by)), content_type="text/csv; charset=utf-8", headers=headers)
+    return HttpResponse(csv_text(by, usage_report.lines(found, by)), content_type="text/csv; charset=utf-8", headers=headers)
 
 
 def chart(workspace: Workspace, now: date, chosen: str) -> Chart:
     """The last twelve months."""
     first = after(now, 1 - BARS)
-    by_month = {line.name: line for line in reading.lines(reading.entries(workspace, first, now), "month")}
+    by_month = {line.name: line for line in usage_report.lines(usage_report.entries(workspace, first, now), "month")}
     names = [f"{after(first, place):%Y-%m}" for place in range(BARS)]
     hours = [by_month[name].gpu_hours if name in by_month else 0.0 for name in names]
     has_gpus = any(hours)
@@ -98,11 +98,11 @@ def _asked(request: WorkspaceRequest, now: date) -> tuple[str, QuerySet[UsageEnt
     """`?month=2026-07`, or `all`; this month unless another one is named."""
     text = request.GET.get("month", "")
     if text == ALL:
-        return ALL, reading.entries(request.principal.workspace)
+        return ALL, usage_report.entries(request.principal.workspace)
     month = spelled(text) or now
-    return f"{month:%Y-%m}", reading.entries(request.principal.workspace, month, month)
+    return f"{month:%Y-%m}", usage_report.entries(request.principal.workspace, month, month)
 
 
 def _table(found: QuerySet[UsageEntry], by: str) -> Table:
-    lines = reading.lines(found, by)
-    return Table(by, reading.BY[by][0], tuple(lines[:MOST_LINES]), max(0, len(lines) - MOST_LINES))
+    lines = usage_report.lines(found, by)
+    return Table(by, usage_report.BY[by][0], tuple(lines[:MOST_LINES]), max(0, len(lines) - MOST_LINES))

@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Sequence
 
-from tracking.usage.reading import Line
+from tracking.usage.usage_report import Line
 from workspaces.spreadsheets import plain_text
 
 NUMBERS = ("gpu_hours", "node_hours", "energy_wh", "measured_gpu_hours", "runs")

@@ -10,7 +10,7 @@ from django.urls import reverse
 from jobs.models import Run
 from jobs.states import FINAL
 from jobs.views.tabs import Tab
-from tracking.curves.listing import children_of, listing
+from tracking.curves.curve_list import children_of, listing
 from tracking.models import Metric
 
 

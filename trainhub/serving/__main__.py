@@ -10,7 +10,7 @@ from typing import Any
 import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 
-from trainhub import places
+from trainhub import installation
 from trainhub.serving.limits import ConnectionLimits, max_open_connections, raise_file_limit
 from trainhub.serving.protocol import CountedWebSocket, GuardedHttp
 from trainhub.serving.proxies import TrustedProxies, trusted_proxies
@@ -49,8 +49,8 @@ def run(server: uvicorn.Server, limits: ConnectionLimits, proxies: TrustedProxie
 
 def main() -> int:
     raise_file_limit()
-    host, port = places.bind()
-    shown = places.certificate()
+    host, port = installation.bind()
+    shown = installation.certificate()
     given = {} if shown is None else {"ssl_certfile": shown.chain, "ssl_keyfile": shown.key}
     limits, proxies = ConnectionLimits(max_open_connections()), trusted_proxies()
     app = "trainhub.asgi:application"

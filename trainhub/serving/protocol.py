@@ -11,7 +11,7 @@ from typing import Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from trainhub.one_write import OneWrite
+from trainhub.coalesced_writes import OneWrite
 from trainhub.serving.limits import ConnectionLimits, address_key
 from trainhub.serving.proxies import TrustedProxies
 

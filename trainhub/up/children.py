@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from trainhub import places
+from trainhub import installation
 from trainhub.files import write_secret
 from trainhub.logs import rotation
 
@@ -43,11 +43,11 @@ class Child:
 
     @property
     def log(self) -> Path:
-        return places.LOGS / f"{self.name}.log"
+        return installation.LOGS / f"{self.name}.log"
 
     @property
     def pid_file(self) -> Path:
-        return places.DATA_DIR / "run" / f"{self.name}.pid"
+        return installation.DATA_DIR / "run" / f"{self.name}.pid"
 
     @property
     def alive(self) -> bool:
@@ -62,7 +62,7 @@ class Child:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                cwd=places.BASE_DIR,
+                cwd=installation.BASE_DIR,
                 env={**os.environ, **LEAN, **self.env},
                 start_new_session=True,
                 pass_fds=self.pass_fds,

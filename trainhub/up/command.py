@@ -10,7 +10,7 @@ import subprocess
 import time
 from collections.abc import Sequence
 
-from trainhub import env, places
+from trainhub import env, installation
 from trainhub.files import write_secret
 from trainhub.up import demo, preflight, stack, valkey
 from trainhub.up.children import python
@@ -51,8 +51,8 @@ def _run(started: float, as_demo: bool, agents_pipe: int | None) -> None:
     """`agents_pipe`: where root has started this process for the hub alone, the descriptor that root's agent waits at."""
     if as_demo:
         demo.check()
-    if ownership.is_separate(places.DATA_DIR):
-        raise Stop(f"The hub on {places.DATA_DIR} has an account of its own. Start it as root, with RUN_AS set as before.")
+    if ownership.is_separate(installation.DATA_DIR):
+        raise Stop(f"The hub on {installation.DATA_DIR} has an account of its own. Start it as root, with RUN_AS set as before.")
     preflight.prepare_folders()
     lock = preflight.lock()
     preflight.check_ports()
@@ -69,14 +69,14 @@ def _run(started: float, as_demo: bool, agents_pipe: int | None) -> None:
         supervisor.stop()
         if as_demo:
             demo.end_leftovers()
-        places.SERVICES_FILE.unlink(missing_ok=True)
+        installation.SERVICES_FILE.unlink(missing_ok=True)
     say("TrainHub has stopped.")
 
 
 def _start(
     supervisor: Supervisor, lock: int, notice: str, started: float, as_demo: bool, *, agents_pipe: int | None
 ) -> None:
-    own = None if places.given_redis_url() else valkey.configured(places.DATA_DIR)
+    own = None if installation.given_redis_url() else valkey.configured(installation.DATA_DIR)
     _publish_services(own)
     if own is not None:
         supervisor.start(stack.valkey_child(own, lock))
@@ -96,41 +96,41 @@ def _start(
         command.tell_agent(agents_pipe, prepared["node"])
     if not _first_answer(supervisor):
         return
-    say(f"TrainHub is ready after {time.monotonic() - started:.1f} s: {places.public_url()}")
-    if places.is_for_browsers_only(places.public_url()):
-        say(f"Programs reach it at {places.api_url()}.")
+    say(f"TrainHub is ready after {time.monotonic() - started:.1f} s: {installation.public_url()}")
+    if installation.is_for_browsers_only(installation.public_url()):
+        say(f"Programs reach it at {installation.api_url()}.")
     if notice:
         say(notice.strip())
     if as_demo:
         say(demo.notice())
         return
-    if places.is_open():
-        say(f"Add a machine: {places.public_url()}/clusters/add/ or `manage.py node token NAME` tell the command to run there.")
-    say(f"Data and logs are in {places.DATA_DIR}. Ctrl-C stops TrainHub and leaves training running.")
+    if installation.is_open():
+        say(f"Add a machine: {installation.public_url()}/clusters/add/ or `manage.py node token NAME` tell the command to run there.")
+    say(f"Data and logs are in {installation.DATA_DIR}. Ctrl-C stops TrainHub and leaves training running.")
 
 
 def _start_gateway(supervisor: Supervisor, own: valkey.Valkey, lock: int) -> None:
     """Let nodes on other machines in, where the hub is open to them and its own Valkey is the broker."""
-    bind, shown = places.broker_bind(), places.broker_certificate()
-    if bind is not None and shown is not None and not places.given_broker_url():
+    bind, shown = installation.broker_bind(), installation.broker_certificate()
+    if bind is not None and shown is not None and not installation.given_broker_url():
         supervisor.start(stack.gateway_child(own, bind, shown, lock))
 
 
 def _publish_services(own: valkey.Valkey | None) -> None:
     """Tell the children, and other manage.py commands, where the services are."""
-    redis = own.url if own else places.redis_url()
-    broker = places.given_broker_url() or places.broker_of(redis)
-    facts = {"redis_url": redis, "broker_url": broker, "hub_url": places.bind().local_url}
-    facts |= {"public_url": places.public_url(), "api_url": places.api_url()}
-    tcp, shown = places.broker_bind(), places.certificate()
-    if own is not None and tcp is not None and not places.given_broker_url():
-        facts["node_broker_url"] = f"rediss://{places.bracketed(tcp.host or '0.0.0.0')}:{tcp.port}/0"  # noqa: S104
-        of_broker = places.broker_certificate()
+    redis = own.url if own else installation.redis_url()
+    broker = installation.given_broker_url() or installation.broker_of(redis)
+    facts = {"redis_url": redis, "broker_url": broker, "hub_url": installation.bind().local_url}
+    facts |= {"public_url": installation.public_url(), "api_url": installation.api_url()}
+    tcp, shown = installation.broker_bind(), installation.certificate()
+    if own is not None and tcp is not None and not installation.given_broker_url():
+        facts["node_broker_url"] = f"rediss://{installation.bracketed(tcp.host or '0.0.0.0')}:{tcp.port}/0"  # noqa: S104
+        of_broker = installation.broker_certificate()
         if of_broker is not None and of_broker.ca is not None:
             facts["broker_ca"] = str(of_broker.ca)
     if shown is not None and shown.ca is not None:
         facts["hub_ca"] = str(shown.ca)
-    write_secret(places.SERVICES_FILE, json.dumps(facts))
+    write_secret(installation.SERVICES_FILE, json.dumps(facts))
 
 
 def _prepare(*options: str) -> dict[str, str]:
@@ -138,7 +138,7 @@ def _prepare(*options: str) -> dict[str, str]:
     of this machine's node."""
     process = subprocess.Popen(
         python("manage.py", "prepare", *options),
-        cwd=places.BASE_DIR,
+        cwd=installation.BASE_DIR,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -149,8 +149,8 @@ def _prepare(*options: str) -> dict[str, str]:
     out, err = process.communicate()
     if process.returncode:
         last = err.strip().splitlines()[-1:] or [out.strip()]
-        write_secret(places.LOGS / "prepare.log", err)
-        raise Stop(f"What TrainHub keeps could not be made ready: {last[0]} (see {places.LOGS / 'prepare.log'}).")
+        write_secret(installation.LOGS / "prepare.log", err)
+        raise Stop(f"What TrainHub keeps could not be made ready: {last[0]} (see {installation.LOGS / 'prepare.log'}).")
     prepared = json.loads(out.strip().splitlines()[-1])
     if prepared["password"] and not options:  # a demo tells it each time
         say(f"The first account is admin with the password {prepared['password']} (shown this one time).")
@@ -169,7 +169,7 @@ def _first_answer(supervisor: Supervisor) -> bool:
                 return True
         except OSError:
             if time.monotonic() > deadline:
-                raise Stop(f"The web server did not answer within {FIRST_ANSWER_S} s; see {places.LOGS / 'web.log'}.") from None
+                raise Stop(f"The web server did not answer within {FIRST_ANSWER_S} s; see {installation.LOGS / 'web.log'}.") from None
         finally:
             line.close()
         supervisor.sleep(0.05)
@@ -178,7 +178,7 @@ def _first_answer(supervisor: Supervisor) -> bool:
 
 def _line() -> http.client.HTTPConnection:
     """To our own web server, which has to show the certificate that it was given."""
-    bind, shown = places.bind(), places.certificate()
+    bind, shown = installation.bind(), installation.certificate()
     host = bind.local_host.strip("[]")
     if shown is None:
         return http.client.HTTPConnection(host, bind.port, timeout=2)

@@ -12,7 +12,7 @@ from pathlib import Path
 import simulator
 from simulator import NoCompiler
 from simulator.demo.fleet import FLEET, Machine, Moment
-from trainhub import places
+from trainhub import installation
 from trainhub.files import write_secret
 from trainhub.up.children import Child, python
 from trainhub.up.console import Stop
@@ -20,19 +20,19 @@ from trainhub.up.stack import WORKING_STAGE
 
 VISITOR_STAGE = WORKING_STAGE + 1
 """The visitor leaves first: its runs are canceled while there are still agents to end them."""
-MACHINES = places.DATA_DIR / "machines"
-SCENARIOS = places.DATA_DIR / "scenarios"
-LIBRARY = places.DATA_DIR / "simulator"
-FACTS = places.DATA_DIR / "demo.json"
+MACHINES = installation.DATA_DIR / "machines"
+SCENARIOS = installation.DATA_DIR / "scenarios"
+LIBRARY = installation.DATA_DIR / "simulator"
+FACTS = installation.DATA_DIR / "demo.json"
 """Also the mark of a demo's folder."""
-PASSWORD = places.DATA_DIR / "demo-password"
+PASSWORD = installation.DATA_DIR / "demo-password"
 TRAINING = Path(simulator.__file__).parent / "demo" / "training"
 
 
 def check() -> None:
     """Its data must be the demo's own, and the library be there; raises Stop otherwise."""
-    if places.SECRET_KEY_FILE.exists() and not FACTS.exists():
-        raise Stop(f"{places.DATA_DIR} holds a TrainHub that is no demo. Set DEMO_DIR to another folder.")
+    if installation.SECRET_KEY_FILE.exists() and not FACTS.exists():
+        raise Stop(f"{installation.DATA_DIR} holds a TrainHub that is no demo. Set DEMO_DIR to another folder.")
     if not sys.platform.startswith("linux"):
         raise Stop("The demo simulates GPUs of Linux machines, and runs on Linux only.")
     try:
@@ -55,7 +55,7 @@ def children(prepared: dict[str, str]) -> list[Child]:
         write_secret(PASSWORD, prepared["password"])
     began = time.time()
     facts = {
-        "url": places.bind().local_url, "token": prepared["token"], "snapshot": prepared["snapshot"],
+        "url": installation.bind().local_url, "token": prepared["token"], "snapshot": prepared["snapshot"],
         "scenarios": str(SCENARIOS), "began": began,
     }
     write_secret(FACTS, json.dumps(facts))
@@ -70,7 +70,7 @@ def notice() -> str:
     return (
         f"This is a demo: its {len(FLEET)} machines and {gpus} GPUs are simulated, and small trainings start by themselves.\n"
         f"Sign in as admin{_password()}\n"
-        f"Its data is apart, in {places.DATA_DIR}; remove that folder to begin anew.\n"
+        f"Its data is apart, in {installation.DATA_DIR}; remove that folder to begin anew.\n"
         "Ctrl-C stops the demo and ends all that it started."
     )
 
@@ -93,7 +93,7 @@ def _password() -> str:
 def _agent(machine: Machine) -> Child:
     given = {
         **simulator.environment(SCENARIOS / machine.name, LIBRARY),
-        "TRAINHUB_HUB_URL": places.bind().local_url,
+        "TRAINHUB_HUB_URL": installation.bind().local_url,
         "TRAINHUB_HUB_CA": "",
         "TRAINHUB_NODE_NAME": machine.name,
         "TRAINHUB_NODE_TOKEN_FILE": str(_token_file(machine)),

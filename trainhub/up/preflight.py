@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from trainhub import places
+from trainhub import installation
 from trainhub.files import write_secret
 from trainhub.serving import proxies
 from trainhub.up.console import Stop
@@ -25,13 +25,13 @@ TAKEOVER_S = 15
 def prepare_folders() -> None:
     """Make the data folder, private to this account; with RUN_AS others may pass through but not look inside."""
     os.umask(0o077)
-    data = places.DATA_DIR
+    data = installation.DATA_DIR
     try:
-        for folder in (data, data / "run", data / "tmp", data / "valkey", places.LOGS, places.NODE_DIR, places.TLS_DIR):
+        for folder in (data, data / "run", data / "tmp", data / "valkey", installation.LOGS, installation.NODE_DIR, installation.TLS_DIR):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        data.chmod(0o711 if places.RUN_AS else 0o700)
+        data.chmod(0o711 if installation.RUN_AS else 0o700)
         for path in data.iterdir():
-            if path != places.NODE_DIR and not path.is_symlink():
+            if path != installation.NODE_DIR and not path.is_symlink():
                 path.chmod(0o700 if path.is_dir() else 0o600)
         probe = data / "run" / ".writable"
         probe.write_text("")
@@ -43,16 +43,16 @@ def prepare_folders() -> None:
 
 def lock() -> int:
     """Hold the data folder for this `up` and the children that inherit the returned descriptor."""
-    path = places.DATA_DIR / "run" / "up.lock"
+    path = installation.DATA_DIR / "run" / "up.lock"
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     deadline = time.monotonic() + TAKEOVER_S
     while not _locked(descriptor):
         holder = os.pread(descriptor, 32, 0).decode().strip()
         if holder.isdigit() and _lives(int(holder)):
             remedy = "Stop that one, or set DATA_DIR to another folder."
-            raise Stop(f"TrainHub already runs on {places.DATA_DIR} (process {holder}). {remedy}")
+            raise Stop(f"TrainHub already runs on {installation.DATA_DIR} (process {holder}). {remedy}")
         if time.monotonic() > deadline:
-            raise Stop(f"Services of an earlier TrainHub on {places.DATA_DIR} have not ended yet. Try again in a moment.")
+            raise Stop(f"Services of an earlier TrainHub on {installation.DATA_DIR} have not ended yet. Try again in a moment.")
         time.sleep(0.1)
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, str(os.getpid()).encode(), 0)
@@ -61,15 +61,15 @@ def lock() -> int:
 
 def check_ports() -> None:
     """Both may be used; the broker's only where TrainHub brings the broker itself."""
-    check_port("BIND", places.bind())
-    broker = places.broker_bind()
-    if broker is not None and not places.given_redis_url():
+    check_port("BIND", installation.bind())
+    broker = installation.broker_bind()
+    if broker is not None and not installation.given_redis_url():
         check_port("BROKER_BIND", broker)
 
 
-def check_port(name: str, bind: places.Bind) -> None:
+def check_port(name: str, bind: installation.Bind) -> None:
     host, port = bind
-    shown = f"{places.bracketed(host)}:{port}"
+    shown = f"{installation.bracketed(host)}:{port}"
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -77,7 +77,7 @@ def check_port(name: str, bind: places.Bind) -> None:
             probe.bind((host, port))
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
-                remedy = f"Stop what listens there, or set {name}, for example {name}={places.bracketed(host)}:{port + 2}."
+                remedy = f"Stop what listens there, or set {name}, for example {name}={installation.bracketed(host)}:{port + 2}."
                 raise Stop(f"Port {port} on {host} is in use. {remedy}") from error
             remedy = f" Only root may use ports below 1024: set {name} to another port." if error.errno == errno.EACCES else ""
             raise Stop(f"{name}={shown} cannot be used: {error.strerror}.{remedy}") from error
@@ -85,7 +85,7 @@ def check_port(name: str, bind: places.Bind) -> None:
 
 def check_certificate() -> None:
     """A certificate of the operator's own must be usable; the hub's own is made by `manage.py prepare`."""
-    shown = places.certificate()
+    shown = installation.certificate()
     if shown is None or shown.ca is not None:
         return
     try:
@@ -96,34 +96,34 @@ def check_certificate() -> None:
 
 
 def make_secret_key() -> None:
-    if not places.SECRET_KEY_FILE.exists():
-        write_secret(places.SECRET_KEY_FILE, secrets.token_urlsafe(48))
+    if not installation.SECRET_KEY_FILE.exists():
+        write_secret(installation.SECRET_KEY_FILE, secrets.token_urlsafe(48))
 
 
 def account_notice() -> str:
     """What to say about the account under which runs execute; raises Stop where RUN_AS cannot work."""
     root = os.geteuid() == 0
-    if not places.RUN_AS:
+    if not installation.RUN_AS:
         who = "root" if root else pwd.getpwuid(os.geteuid()).pw_name
         remedy = "set RUN_AS to an account without rights" if root else "start TrainHub as root with RUN_AS set to separate them"
         return f"Runs execute as {who}: whoever may submit is trusted with this account ({remedy}; see THREAT_MODEL.md)."
     if not root:
-        raise Stop(f"RUN_AS={places.RUN_AS} needs TrainHub to be started as root. Start it as root, or unset RUN_AS.")
+        raise Stop(f"RUN_AS={installation.RUN_AS} needs TrainHub to be started as root. Start it as root, or unset RUN_AS.")
     try:
-        account = pwd.getpwnam(places.RUN_AS)
+        account = pwd.getpwnam(installation.RUN_AS)
     except KeyError as error:
-        raise Stop(f"RUN_AS={places.RUN_AS} is no account of this machine. Create it, or name another.") from error
-    for folder in (places.BASE_DIR, Path(sys.base_prefix), places.NODE_DIR):
+        raise Stop(f"RUN_AS={installation.RUN_AS} is no account of this machine. Create it, or name another.") from error
+    for folder in (installation.BASE_DIR, Path(sys.base_prefix), installation.NODE_DIR):
         blocked = not_passable(folder, account)
         if blocked:
             remedy = f"Move {folder} elsewhere, or open {blocked} to that account."
-            raise Stop(f"RUN_AS={places.RUN_AS} cannot pass through {blocked}, which runs must. {remedy}")
-    return f"Runs execute as {places.RUN_AS}."
+            raise Stop(f"RUN_AS={installation.RUN_AS} cannot pass through {blocked}, which runs must. {remedy}")
+    return f"Runs execute as {installation.RUN_AS}."
 
 
 def proxy_notice() -> str:
     """A hint for who leaves TLS to a proxy without naming it; raises EnvError where TRUSTED_PROXIES cannot be used."""
-    if proxies.trusted_proxies() or not places.is_open() or places.certificate() is not None:
+    if proxies.trusted_proxies() or not installation.is_open() or installation.certificate() is not None:
         return ""
     return "\nNo proxy is named in TRUSTED_PROXIES, so everybody behind yours counts as one address (docs/configuration.md)."
 
@@ -132,7 +132,7 @@ def not_passable(folder: Path, account: pwd.struct_passwd) -> Path | None:
     """The first folder on the way to `folder`, itself included, that the account may not pass through."""
     groups = os.getgrouplist(account.pw_name, account.pw_gid)
     for step in [*reversed(folder.parents), folder]:
-        if step in (places.NODE_DIR, places.DATA_DIR):
+        if step in (installation.NODE_DIR, installation.DATA_DIR):
             continue  # `up` and the agent open these themselves
         facts = step.stat()
         bit = 0o100 if facts.st_uid == account.pw_uid else 0o010 if facts.st_gid in groups else 0o001

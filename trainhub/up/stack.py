@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from trainhub import places
+from trainhub import installation
 from trainhub.up.children import Child, python
 from trainhub.up.valkey import Valkey
 
@@ -18,7 +18,7 @@ def valkey_child(valkey: Valkey, lock: int) -> Child:
     return Child("valkey", "embedded Valkey", valkey.argv, VALKEY_STAGE, pass_fds=(lock,))
 
 
-def gateway_child(valkey: Valkey, bind: places.Bind, shown: places.Certificate, lock: int) -> Child:
+def gateway_child(valkey: Valkey, bind: installation.Bind, shown: installation.Certificate, lock: int) -> Child:
     """Valkey's way out to other machines, by TLS."""
     where = (bind.host, str(bind.port), str(valkey.socket), str(shown.chain), str(shown.key))
     return Child("gateway", "broker gateway", python("-m", "trainhub.gateway", *where), WEB_STAGE, pass_fds=(lock,))
@@ -26,8 +26,8 @@ def gateway_child(valkey: Valkey, bind: places.Bind, shown: places.Certificate, 
 
 def children(node: str, lock: int) -> list[Child]:
     """The hub's processes and this machine's agent, in the order in which they are started."""
-    shown = places.certificate()
-    return [*services(lock), agent(node, shown.ca if shown is not None else None, places.NODE_TOKEN_FILE)]
+    shown = installation.certificate()
+    return [*services(lock), agent(node, shown.ca if shown is not None else None, installation.NODE_TOKEN_FILE)]
 
 
 def services(lock: int) -> list[Child]:
@@ -41,7 +41,7 @@ def _web(lock: int) -> Child:
 
 def _worker() -> Child:
     argv = python("-m", "celery", "--app", "trainhub.celery", "--quiet", "worker", "--pool", "threads", "--clock")
-    argv += ("--concurrency", str(WORKER_THREADS), "--queues", "hub", "--hostname", "hub@%h", "--loglevel", places.LOG_LEVEL)
+    argv += ("--concurrency", str(WORKER_THREADS), "--queues", "hub", "--hostname", "hub@%h", "--loglevel", installation.LOG_LEVEL)
     argv += ("--without-gossip", "--without-mingle", "--without-heartbeat")
     # The checks load every page's code, which the web server has done already.
     return Child("worker", "worker", argv, WORKING_STAGE, env={"CELERY_SKIP_CHECKS": "1"})
@@ -50,14 +50,14 @@ def _worker() -> Child:
 def agent(node: str, authority: Path | None, token_file: Path) -> Child:
     """This machine's agent. `authority`: the certificate that the hub's must come from, None for those of this machine."""
     given = {
-        "TRAINHUB_HUB_URL": places.agent_url(),
+        "TRAINHUB_HUB_URL": installation.agent_url(),
         "TRAINHUB_HUB_CA": "" if authority is None else str(authority),
         "TRAINHUB_NODE_NAME": node,
         "TRAINHUB_NODE_TOKEN_FILE": str(token_file),
-        "TRAINHUB_NODE_DIR": str(places.NODE_DIR),
-        "TRAINHUB_NODE_RUN_AS": places.RUN_AS,
+        "TRAINHUB_NODE_DIR": str(installation.NODE_DIR),
+        "TRAINHUB_NODE_RUN_AS": installation.RUN_AS,
     }
-    if places.is_open():
+    if installation.is_open():
         # Other nodes have to reach this one too: not at the loopback, by which it reaches the hub.
-        given["TRAINHUB_NODE_ADDRESS"] = os.environ.get("TRAINHUB_NODE_ADDRESS") or places.outer_address()
+        given["TRAINHUB_NODE_ADDRESS"] = os.environ.get("TRAINHUB_NODE_ADDRESS") or installation.outer_address()
     return Child("agent", "node agent", python("-m", "trainhub_node", "run"), WORKING_STAGE, env=given)

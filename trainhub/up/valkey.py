@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from trainhub import places
+from trainhub import installation
 from trainhub.files import write_secret
 from trainhub.up.console import Stop
 
@@ -73,7 +73,7 @@ class Valkey:
         deadline = time.monotonic() + seconds
         while not self.answers():
             if time.monotonic() > deadline:
-                raise Stop(f"Valkey did not answer within {seconds:g} s; see {places.LOGS / 'valkey.log'}.")
+                raise Stop(f"Valkey did not answer within {seconds:g} s; see {installation.LOGS / 'valkey.log'}.")
             time.sleep(0.02)
 
 

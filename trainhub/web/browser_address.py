@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from live.origins import header
-from trainhub import places
+from trainhub import installation
 
 
 class BrowserAddress:
@@ -27,7 +27,7 @@ class BrowserAddress:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
         self._host = urlsplit(settings.PUBLIC_URL).hostname or ""
-        self._is_needed = places.is_for_browsers_only(settings.PUBLIC_URL)
+        self._is_needed = installation.is_for_browsers_only(settings.PUBLIC_URL)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         address = ""
@@ -38,7 +38,7 @@ class BrowserAddress:
     def _other_address(self, scope: Scope) -> str:
         """Where this request's browser finds the same page under our host name; "" where it is to stay."""
         asked = _asked_address(scope)
-        if asked is None or asked.hostname not in places.LOOPBACK or not _finds_names_below_localhost(scope):
+        if asked is None or asked.hostname not in installation.LOOPBACK or not _finds_names_below_localhost(scope):
             return ""
         port = f":{asked.port}" if asked.port else ""
         query = f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else ""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from trainhub_launch.catalogue import GpuModel, model_of
 from trainhub_launch.findings.finding import Finding
+from trainhub_launch.gpus.catalogue import GpuModel, model_of
 from trainhub_launch.offers import Demand, FreeNode, counted
 from trainhub_launch.placement import demand
 from trainhub_launch.spec import RunSpec

@@ -17,7 +17,7 @@ from workspaces.access import Principal, lacking
 from workspaces.models import Channel, Delivery
 from workspaces.notifications import outbox, outcomes
 from workspaces.notifications.events import CHOICES, TEST
-from workspaces.notifications.reaching import UrlError, checked
+from workspaces.notifications.url_policy import UrlError, checked
 from workspaces.states import Role
 
 WEBHOOK, MAIL = "webhook", "mail"

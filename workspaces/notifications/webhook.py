@@ -19,7 +19,7 @@ import httpx
 from django.conf import settings
 
 from workspaces.notifications.errors import NotSent
-from workspaces.notifications.reaching import UrlError, Way, checked, way
+from workspaces.notifications.url_policy import UrlError, Way, checked, way
 
 log = logging.getLogger(__name__)
 WITHIN_S = 5.0

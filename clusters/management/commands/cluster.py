@@ -5,11 +5,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from clusters.life import editing
-from clusters.life.editing import DEFAULTS, ClusterExists, ClusterInUse
-from clusters.life.states import COMING
 from clusters.models import Cluster, ProvidedMachine
 from clusters.overview import ClusterCard, cluster_card
+from clusters.provisioning import cluster_admin
+from clusters.provisioning.cluster_admin import DEFAULTS, ClusterExists, ClusterInUse
+from clusters.provisioning.states import COMING
 from clusters.states import NodeStatus
 from trainhub_launch.errors import SpecError
 from workspaces.models import User
@@ -63,7 +63,7 @@ class Command(BaseCommand):
     def _create(self, options: dict[str, Any]) -> None:
         name = options["name"]
         try:
-            editing.create(name, {setting: options[setting] for setting in DEFAULTS}, _operator(options["user"]))
+            cluster_admin.create(name, {setting: options[setting] for setting in DEFAULTS}, _operator(options["user"]))
         except ClusterExists:
             self.stdout.write(f"Found existing cluster {name}; nothing is changed.")
         else:
@@ -93,7 +93,7 @@ class Command(BaseCommand):
     def _change(self, options: dict[str, Any]) -> None:
         cluster, who = _cluster(options["name"]), _operator(options["user"])
         done = {"drain": "is drained", "resume": "takes runs", "delete": "is deleted"}[options["verb"]]
-        {"drain": editing.drain, "resume": editing.resume, "delete": editing.delete}[options["verb"]](cluster, who)
+        {"drain": cluster_admin.drain, "resume": cluster_admin.resume, "delete": cluster_admin.delete}[options["verb"]](cluster, who)
         self.stdout.write(f"{options['name']} {done}.")
 
 

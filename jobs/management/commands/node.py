@@ -5,11 +5,11 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
-from clusters.enrolment import revoke
-from clusters.heartbeat import status
-from clusters.instructions import instructions, reaches_only_this_machine
-from clusters.joining import invite
+from clusters.enrolment.join import invite
+from clusters.enrolment.join_instructions import instructions, reaches_only_this_machine
+from clusters.enrolment.node_tokens import revoke
 from clusters.models import Node
+from clusters.node_reports.heartbeat import status
 from trainhub_launch.errors import SpecError
 
 REFUSED = 2

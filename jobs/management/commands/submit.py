@@ -9,11 +9,13 @@ from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.core.management.base import BaseCommand, CommandParser
 
-from jobs import causes, launching, snapshots
+from jobs import causes
 from jobs.causes import Cause
-from jobs.causes.choosing import grouped
-from jobs.following import Follower
+from jobs.causes.cause_selection import grouped
+from jobs.logs.log_follower import Follower
 from jobs.models import Run
+from jobs.scheduling import run_actions
+from jobs.sources import snapshots
 from jobs.states import RunState
 from trainhub_launch.errors import SpecError
 from trainhub_launch.fields import check_text
@@ -42,7 +44,7 @@ class Command(BaseCommand):
         try:
             run = self._submit(options["spec"], _person(options["user"]))
         except SpecError as error:
-            for finding in error.findings if isinstance(error, launching.SubmitRefused) else ():
+            for finding in error.findings if isinstance(error, run_actions.SubmitRefused) else ():
                 if (finding.field, finding.message) != (error.field, error.message):
                     self._tell(finding.level, finding.field, finding.message)
             self.stderr.write(f"{error.field}: {error.message}")
@@ -60,10 +62,10 @@ class Command(BaseCommand):
         if isinstance(source, Mapping) and source.get("type") == "local":
             data["source"] = {"type": "snapshot", "id": _freeze(source, path.parent, who)}
         spec = RunSpec.from_json(data)
-        for finding in launching.preview(spec, who).findings:
+        for finding in run_actions.preview(spec, who).findings:
             if finding.level == "warning":
                 self._tell(finding.level, finding.field, finding.message)
-        return launching.submit(spec, who)
+        return run_actions.submit(spec, who)
 
     def _follow(self, run: Run) -> int:
         follower = Follower(run.pk, out=self._print, note=self.stderr.write)

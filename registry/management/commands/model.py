@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from registry.certificates import issuing, keys
+from registry.certificates import issuance, keys
 from registry.errors import RegistryError
 from registry.models import ModelVersion
 from registry.verifying.trainhub_verify import UNREADABLE, Unreadable, fingerprint_of, told, verify
@@ -59,6 +59,6 @@ class Command(BaseCommand):
         waiting = ModelVersion.objects.select_related("model__workspace", "run", "parent__model", "logged_model", "created_by")
         count = 0
         for version in waiting.filter(certificate="").iterator():
-            issuing.issue_later(version)
+            issuance.issue_later(version)
             count += 1
         self.stdout.write(f"{count} certificate{'' if count == 1 else 's'} issued.")

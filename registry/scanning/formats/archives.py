@@ -13,7 +13,7 @@ from typing import IO
 
 from registry.scanning.formats import keras, skops
 from registry.scanning.formats.source import Source, Unreadable
-from registry.scanning.words import CLEAN, DANGEROUS, NOT_SCANNED, Verdict, combine
+from registry.scanning.verdict_names import CLEAN, DANGEROUS, NOT_SCANNED, Verdict, combine
 
 Judge = Callable[[Source], Verdict]
 ZIP = b"PK\x03\x04"

@@ -14,7 +14,7 @@ from registry.scanning.formats.imports import judge
 from registry.scanning.formats.keras import walk
 from registry.scanning.formats.source import Source, Unreadable
 from registry.scanning.formats.templates import scan_template
-from registry.scanning.words import CLEAN, CONTAINS_CODE, DANGEROUS, Verdict, combine
+from registry.scanning.verdict_names import CLEAN, CONTAINS_CODE, DANGEROUS, Verdict, combine
 
 MAX_JSON_BYTES = 64 * 2**20
 MAX_YAML_BYTES = 8 * 2**20

@@ -8,7 +8,7 @@ from typing import IO
 
 from registry.scanning.formats.protobuf import Field, fields, text
 from registry.scanning.formats.source import Source, Unreadable, length_of
-from registry.scanning.words import CLEAN, CONTAINS_CODE, DANGEROUS, NOT_SCANNED, Verdict, combine
+from registry.scanning.verdict_names import CLEAN, CONTAINS_CODE, DANGEROUS, NOT_SCANNED, Verdict, combine
 
 _STANDARD = frozenset({
     "", "ai.onnx", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview", "ai.onnx.preview.training", "com.microsoft",

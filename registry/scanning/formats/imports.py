@@ -11,7 +11,7 @@ from functools import lru_cache
 from picklescan import scanner
 from picklescan.scanner import SafetyLevel
 
-from registry.scanning.words import CLEAN, CONTAINS_CODE, DANGEROUS, ORDER, Verdict
+from registry.scanning.verdict_names import CLEAN, CONTAINS_CODE, DANGEROUS, ORDER, Verdict
 
 logging.getLogger("picklescan").setLevel(logging.CRITICAL)
 

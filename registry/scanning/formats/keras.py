@@ -9,7 +9,7 @@ from typing import Any
 
 from registry.scanning.formats.imports import Name, judge
 from registry.scanning.formats.source import Source
-from registry.scanning.words import CLEAN, CONTAINS_CODE, DANGEROUS, NOT_SCANNED, Verdict, combine
+from registry.scanning.verdict_names import CLEAN, CONTAINS_CODE, DANGEROUS, NOT_SCANNED, Verdict, combine
 
 MAX_CONFIG_BYTES = 64 * 2**20
 LAMBDA = "keras Lambda layer"

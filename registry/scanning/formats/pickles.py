@@ -8,7 +8,7 @@ from registry.scanning.formats.imports import Name, judge, level_of
 from registry.scanning.formats.pickle_machine import BrokenPickle, Pickle, follow
 from registry.scanning.formats.source import Source
 from registry.scanning.streams import Skimmed
-from registry.scanning.words import DANGEROUS, NOT_SCANNED, Verdict
+from registry.scanning.verdict_names import DANGEROUS, NOT_SCANNED, Verdict
 
 NAMES = (".pkl", ".pickle", ".joblib", ".dill", ".cloudpickle", ".sav", ".p", ".pck", ".pcl")
 TORCH_MAGIC = 0x1950A86A20F9469CFC6C

@@ -7,7 +7,7 @@ import json
 from registry.scanning.formats.imports import judge
 from registry.scanning.formats.keras import MAX_CONFIG_BYTES, walk
 from registry.scanning.formats.source import Source
-from registry.scanning.words import CLEAN, CONTAINS_CODE, DANGEROUS, Verdict
+from registry.scanning.verdict_names import CLEAN, CONTAINS_CODE, DANGEROUS, Verdict
 
 _OWN = ("sklearn", "numpy", "scipy")
 

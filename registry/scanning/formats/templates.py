@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from registry.scanning.words import CLEAN, DANGEROUS, Verdict
+from registry.scanning.verdict_names import CLEAN, DANGEROUS, Verdict
 
 _ESCAPES = re.compile(r"__\w+__|\battr\s*\(|\bmro\b|\bgi_frame\b|\bf_globals\b|\bimport\s+os\b|\\x5f|\\u005f|\bformat_map\b")
 ESCAPES = "A chat template in it reaches for Python's internals, as attempts to break out of its sandbox do."

@@ -12,7 +12,7 @@ import numpy as np
 from registry.scanning.formats.pickles import scan_pickles
 from registry.scanning.formats.source import Source, Unreadable, length_of, read_fully
 from registry.scanning.formats.templates import scan_template
-from registry.scanning.words import CLEAN, Verdict, combine
+from registry.scanning.verdict_names import CLEAN, Verdict, combine
 
 NUMPY = b"\x93NUMPY"
 GGUF = b"GGUF"

@@ -1,4 +1,4 @@
-// Draws the one figure of a frame that has no origin (tracking/artifacts/browsing.py): nothing is fetched, nothing is reached.
+// Draws the one figure of a frame that has no origin (tracking/artifacts/file_views.py): nothing is fetched, nothing is reached.
 
 (() => {
   const told = JSON.parse(document.getElementById("told").textContent);

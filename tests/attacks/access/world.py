@@ -9,14 +9,14 @@ from typing import Any
 
 from django.utils import timezone
 
-from clusters import enrolment
+from clusters.enrolment import node_tokens
 from clusters.models import Gpu, JoinToken
 from jobs.models import Artifact, Experiment, Run, RunTag
 from jobs.tokens import token_of as job_token
 from jobs.wizard import drafts
 from registry.aliases import set_alias
-from registry.changing import set_tag
-from registry.registering import register
+from registry.model_metadata import set_tag
+from registry.registration import register
 from tests.jobs.builders import running
 from tests.people import make_contributor, make_person, make_stranger, make_viewer, make_workspace, principal_of, token_of
 from tests.registry.builders import run_with
@@ -88,7 +88,7 @@ def _tokens(people: dict[str, User], run: Run, node: str) -> dict[str, str]:
     """Of everybody who asks the API, also of programs that are no people."""
     other = make_workspace("other")
     tokens = {name: token_of(user, other if name == "outsider" else None) for name, user in people.items()}
-    return {**tokens, "job": job_token(run.pk, 1), "node": enrolment.enrol("local", node)[1], "wrong": "tht_" + "x" * 43}
+    return {**tokens, "job": job_token(run.pk, 1), "node": node_tokens.enrol("local", node)[1], "wrong": "tht_" + "x" * 43}
 
 
 def _runs(who: Principal, spec: Values) -> tuple[Run, Run, Experiment]:

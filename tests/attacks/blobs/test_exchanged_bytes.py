@@ -16,7 +16,7 @@ from django.conf import settings
 from starlette.applications import Starlette
 
 from jobs.byte_routes import routes
-from registry.bytes.forms import FilesForm
+from registry.transfer.forms import FilesForm
 from tests.attacks.blobs.served import HeldRequest, served
 from tests.jobs.raw import bearing, other_token
 from tests.people import make_contributor, token_of

@@ -8,8 +8,8 @@ import httpx
 import pytest
 from asgiref.sync import sync_to_async
 
-from jobs import logstore
-from registry.registering import register
+from jobs.logs import log_store
+from registry.registration import register
 from tests.jobs.builders import snapshot
 from tests.people import make_contributor, make_person, make_viewer, make_workspace, principal_of, token_of
 from tests.registry.builders import add_output, run_with
@@ -40,7 +40,7 @@ def prepared() -> Files:
     add_output(run, "saved/page.html", content=PAGE)
     add_output(run, "saved/chart.svg", content=b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>")
     register(run.workspace, "digits", run, "saved", make_contributor())
-    logstore.append(run.pk, 1, "70_driver_log.txt", 0, b"a line\n")
+    log_store.append(run.pk, 1, "70_driver_log.txt", 0, b"a line\n")
     frozen = snapshot(principal_of(make_contributor()))
     root = f"{run.experiment_id}/{run.pk}/artifacts"
     other = make_person("otto", Role.CONTRIBUTOR, make_workspace("other"))

@@ -11,8 +11,9 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from clusters.models import Node
-from jobs import outputs, reports
+from jobs import outputs
 from jobs.models import Artifact, AttemptNode, Run
+from jobs.node_api import reports
 from tests.jobs.builders import ended
 from tests.jobs.raw import Headers, Upload, bearing, claimed, contributor, enrolled, opened, other_principal, other_token, packed
 from trainhub_launch.report import AttemptFact, OutputFile

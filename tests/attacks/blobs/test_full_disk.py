@@ -14,8 +14,8 @@ import httpx
 import pytest
 from asgiref.sync import sync_to_async
 
-from jobs import snapshots
-from jobs.entries import SnapshotError
+from jobs.sources import snapshots
+from jobs.sources.source_files import SnapshotError
 from tests.jobs.builders import zipped
 from tests.people import make_contributor, principal_of, token_of
 from tests.tracking.builders import logged_run

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs import logstore
+from jobs.logs import log_store
 from jobs.models import Artifact, Attempt
 from tests.jobs.builders import both_running, running
 from tests.people import make_contributor, principal_of
@@ -77,4 +77,4 @@ def test_nor_write_a_log_of_another_node(who: Principal) -> None:
     alpha, beta, run = both_running(who)
     beta.log(run, "55_preparation_log.txt", 0, b"of beta")
     assert alpha.log(run, "node_1/55_preparation_log.txt", 0, b"forged, and longer") == 18
-    assert logstore.names(run.pk, 1) == {"node_1/55_preparation_log.txt": 7}
+    assert log_store.names(run.pk, 1) == {"node_1/55_preparation_log.txt": 7}

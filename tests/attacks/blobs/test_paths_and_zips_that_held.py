@@ -14,10 +14,10 @@ import httpx
 import pytest
 from asgiref.sync import sync_to_async
 
-from jobs import snapshots
-from jobs.entries import SnapshotError
+from jobs.sources import snapshots
+from jobs.sources.source_files import SnapshotError
 from registry.errors import RegistryError
-from registry.registering import register
+from registry.registration import register
 from registry.sources import Asked, resolve
 from tests.jobs.builders import snapshot, zipped
 from tests.jobs.raw import other_token

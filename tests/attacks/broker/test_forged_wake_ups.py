@@ -24,7 +24,7 @@ import pytest
 from tests.node.builders import environ, order, process, script
 from tests.node.hub import FakeHub, Key
 from tests.node.processes import agent_process
-from trainhub.places import broker_of
+from trainhub.installation import broker_of
 from trainhub_node.settings import Account, may_run
 
 QUEUE = "node.here.wake"

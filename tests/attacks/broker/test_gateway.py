@@ -23,14 +23,14 @@ from tests.attacks.broker.gateways import Gateway, gateway
 from tests.hub import PROJECT, eventually
 from trainhub import certificates
 from trainhub.gateway import admission, relay
-from trainhub.places import broker_of
+from trainhub.installation import broker_of
 
 OF_TESTS = "of-tests-only"
 LISTENER = """
 import json, sys
 from pathlib import Path
-from trainhub_node.app import Worker
-from trainhub_node.broker.link import from_config
+from trainhub_node.link.wakeups import Worker
+from trainhub_node.broker.broker_link import from_config
 link = from_config(json.loads(sys.argv[1]), Path(sys.argv[2]))
 Worker(link, lambda run, attempt: print("woken", run, attempt, flush=True), lambda: None).run()
 """

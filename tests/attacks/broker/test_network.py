@@ -18,7 +18,7 @@ from tests.attacks.broker.gateways import PASSWORD, gateway
 from tests.attacks.broker.test_gateway import LISTENER
 from tests.hosts.wiring import Bridge
 from tests.hub import PROJECT, eventually
-from trainhub.places import broker_of
+from trainhub.installation import broker_of
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow]
 ALL_PROTOCOLS = 0x0003

@@ -19,7 +19,7 @@ from redis.exceptions import NoPermissionError
 
 from clusters import brokers
 from clusters.brokers.valkey import COMMANDS
-from clusters.enrolment import enrol
+from clusters.enrolment.node_tokens import enrol
 from clusters.models import Node
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]

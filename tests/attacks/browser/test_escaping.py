@@ -24,7 +24,7 @@ UNSAFE_IN_SCRIPTS = re.compile(
 )
 REVIEWED_PYTHON = {
     ("tracking/notes.py", "mark_safe"): "Markdown, cleaned by nh3 on the line before it is marked; tests/tracking/test_notes.py.",
-    ("tracking/artifacts/browsing.py", "HTMLResponse"): "The frame of a figure: its own sandbox, and JSON with < > & escaped.",
+    ("tracking/artifacts/file_views.py", "HTMLResponse"): "The frame of a figure: its own sandbox, and JSON with < > & escaped.",
 }
 REVIEWED_SCRIPTS = {
     ("static/js/log/rows.js", "innerHTML ="): "A constant, to measure one line of a log.",

@@ -22,9 +22,9 @@ from tests.node.conftest import end_children
 from tests.node.hub import FakeHub
 from trainhub_launch.order import EnvironmentSpec
 from trainhub_launch.report import AttemptFact
-from trainhub_node import cache, environments
 from trainhub_node.agent import Agent, prepare_folders
-from trainhub_node.building import account
+from trainhub_node.environments import builder_account, interpreter
+from trainhub_node.launch import cache
 from trainhub_node.rundir import ENVIRONMENT_LOG
 from trainhub_node.settings import NodeSettings
 
@@ -38,7 +38,7 @@ site = next(path for path in sys.path if path.endswith('site-packages'))
 node = os.path.dirname(os.path.dirname(os.path.dirname(folder)))
 places = [site + '/poison.pth', site + '/tinylib.py', folder + '/bin/python', folder + '/bin/new', folder + '/pyvenv.cfg',
           folder + '/trainhub-complete', folder + '.lock', os.path.dirname(folder) + '/other', node + '/sites/sitecustomize.py',
-          node + '/sites/new.py', node + '/wrapper/trainhub_node/bare.py', node + '/wrapper/new', node + '/cache/snapshots/new']
+          node + '/sites/new.py', node + '/wrapper/trainhub_node/bootstrap.py', node + '/wrapper/new', node + '/cache/snapshots/new']
 for place in places:
     for attempt in (lambda: open(place, 'a'), lambda: os.chmod(place, 0o777), lambda: os.rename(place, place + 'x')):
         try:
@@ -135,7 +135,7 @@ def test_no_run_changes_what_later_runs_use(
     before = compiled[0].stat().st_mtime_ns
     assert run(USE, spec)[0] == f"1.0 {folder}\n".encode()
     assert compiled[0].stat().st_mtime_ns == before
-    assert sorted(path.name for path in node.environments.iterdir()) == [account.LOCKS, spec.digest, f"{spec.digest}.lock"]
+    assert sorted(path.name for path in node.environments.iterdir()) == [builder_account.LOCKS, spec.digest, f"{spec.digest}.lock"]
 
 
 def test_code_of_a_package_has_no_hold_on_the_environment_after_the_build(
@@ -169,8 +169,8 @@ def test_code_of_a_package_has_no_hold_on_the_environment_after_the_build(
     assert said == f"hostile {folder}\n".encode(), (said, fact)
     numbers = {number for number, _ in held}
     assert numbers
-    assert numbers <= set(account.NUMBERS)
-    assert [pid for number in numbers for pid in account.processes_of(number)] == []
+    assert numbers <= set(builder_account.NUMBERS)
+    assert [pid for number in numbers for pid in builder_account.processes_of(number)] == []
     for _, fd in held:
         os.write(fd, b"import poison")
         os.close(fd)
@@ -195,21 +195,21 @@ def collect(server: socket.socket, held: list[tuple[int, int]]) -> None:
 def test_what_a_build_left_running_is_ended_though_its_supervisor_was_killed(node: NodeSettings) -> None:
     """Processes of a builder carry no mark of the run and leave its session: only their account tells whose they are."""
     prepare_folders(node)
-    locks = node.environments / account.LOCKS
+    locks = node.environments / builder_account.LOCKS
     locks.mkdir()
-    abandoned, in_use = account.NUMBERS[-1], account.NUMBERS[-2]
+    abandoned, in_use = builder_account.NUMBERS[-1], builder_account.NUMBERS[-2]
     pids = [sleeper(number) for number in (abandoned, in_use)]
     for number in (abandoned, in_use):
         (locks / str(number)).touch()
-    held = environments.hold_alone(str(locks / str(in_use)))
+    held = interpreter.hold_alone(str(locks / str(in_use)))
     assert held is not None
 
-    account.end_abandoned(str(node.environments))
+    builder_account.end_abandoned(str(node.environments))
 
     assert os.waitstatus_to_exitcode(os.waitpid(pids[0], 0)[1]) == -signal.SIGKILL
-    assert account.processes_of(in_use) == [pids[1]]
+    assert builder_account.processes_of(in_use) == [pids[1]]
     assert [path.name for path in locks.iterdir()] == [str(in_use)]
-    account.end_processes(in_use)
+    builder_account.end_processes(in_use)
     os.waitpid(pids[1], 0)
     os.close(held)
 
@@ -218,12 +218,12 @@ def sleeper(number: int) -> int:
     pid = os.fork()
     if pid == 0:
         try:
-            account.become(number)
+            builder_account.become(number)
             os.setsid()
             signal.pause()
         finally:
             os._exit(1)
-    while not account.processes_of(number):
+    while not builder_account.processes_of(number):
         time.sleep(0.01)
     return pid
 
@@ -237,11 +237,11 @@ class TestUpgrade:
         for folder in (old, used, ours):
             (folder / "bin").mkdir(parents=True)
             shutil.copy("/bin/true", folder / "bin" / "python")
-            (folder / environments.MARKER).touch()
+            (folder / interpreter.MARKER).touch()
         for path in (old, *old.rglob("*"), used, *used.rglob("*")):
             os.chown(path, nobody().uid, nobody().gid)
         (node.environments / "half.fresh").mkdir()
-        lock = environments.hold_alone(f"{used}.lock")
+        lock = interpreter.hold_alone(f"{used}.lock")
         assert lock is not None
 
         with caplog.at_level(logging.WARNING):
@@ -254,9 +254,9 @@ class TestUpgrade:
         assert len(list(node.environments.glob(f"*{cache.SET_ASIDE}"))) == 2
         cache.remove_set_aside(node)
         assert not list(node.environments.glob(f"*{cache.SET_ASIDE}"))
-        assert environments.is_whole(str(ours))
+        assert interpreter.is_whole(str(ours))
         assert used.exists()
-        assert not environments.is_whole(str(used))
+        assert not interpreter.is_whole(str(used))
         assert f"Discarded the environment {old}: it belonged to another account" in caplog.text
         assert "is in use: it stays until the agent starts after that run is over" in caplog.text
 
@@ -264,8 +264,8 @@ class TestUpgrade:
         prepare_folders(node)
         folder = node.environments / "built-now"
         folder.mkdir()
-        (folder / environments.MARKER).symlink_to("/dev/zero")
-        os.chown(folder, account.NUMBERS[0], account.NUMBERS[0])
+        (folder / interpreter.MARKER).symlink_to("/dev/zero")
+        os.chown(folder, builder_account.NUMBERS[0], builder_account.NUMBERS[0])
 
         assert cache.trim(type(node)(**{**vars(node), "cache_bytes": 1})) == []
         assert folder.exists()

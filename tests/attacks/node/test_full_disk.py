@@ -17,10 +17,10 @@ from tests.node.builders import order, process, script, settings
 from tests.node.conftest import end_children
 from tests.node.hub import FakeHub
 from trainhub_launch.order import EnvironmentSpec
-from trainhub_node import unpacking
 from trainhub_node.agent import Agent, prepare_folders
-from trainhub_node.cache import Snapshots
-from trainhub_node.hub import Hub
+from trainhub_node.launch import unpack
+from trainhub_node.launch.cache import Snapshots
+from trainhub_node.link.hub_client import Hub
 
 pytestmark = needs_root
 SMALL = 4 * 1024 * 1024
@@ -49,7 +49,7 @@ def test_a_source_that_does_not_fit_leaves_nothing(small_disk: Path, tmp_path: P
             zipped.writestr(f"d{number}/file", os.urandom(SMALL // 4))
 
     with pytest.raises(OSError, match="No space left"):
-        unpacking.unpack(archive, small_disk / "work", account)  # type: ignore[arg-type]
+        unpack.unpack(archive, small_disk / "work", account)  # type: ignore[arg-type]
 
     assert list(small_disk.iterdir()) == []
 

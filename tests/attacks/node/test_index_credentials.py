@@ -18,7 +18,7 @@ from tests.node.hub import FakeHub
 from trainhub_launch.order import EnvironmentSpec
 from trainhub_node import proc
 from trainhub_node.agent import Agent
-from trainhub_node.building.pip import _index_variables
+from trainhub_node.environments.pip import _index_variables
 from trainhub_node.rundir import ENVIRONMENT_LOG
 
 PASSWORD = "pw-of-the-index"

@@ -13,9 +13,9 @@ from tests.attacks.node.runner import as_account, needs_root, nobody
 from tests.node.builders import settings
 from tests.node.hub import FakeHub
 from trainhub_node.agent import prepare_folders
-from trainhub_node.portlocks import PortLocks
+from trainhub_node.attempts.watch import Watch
+from trainhub_node.machine.port_locks import PortLocks
 from trainhub_node.settings import SettingsError
-from trainhub_node.watch import Watch
 
 pytestmark = needs_root
 

@@ -18,7 +18,7 @@ from trainhub_launch.plan import RANK_WRAPPER
 from trainhub_launch.report import AttemptFact
 from trainhub_node import records
 from trainhub_node.agent import Agent
-from trainhub_node.facts import Folder
+from trainhub_node.attempts.attempt_state import Folder
 from trainhub_node.rundir import RunDir
 
 pytestmark = [needs_root, pytest.mark.mpi]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.node.runner import hostile_process, needs_root, nobody, owners
-from trainhub_node import unpacking
+from trainhub_node.launch import unpack
 
 pytestmark = needs_root
 FOLDERS, FILES, TRIES = 30, 8, 10
@@ -50,8 +50,8 @@ def test_no_file_outside_is_given_away_while_a_source_is_unpacked(victim: Path, 
         for number in range(TRIES):
             work = open_folder / "work"
             try:
-                unpacking.unpack(archive, work, nobody())
-            except (OSError, unpacking.BadSnapshot):
+                unpack.unpack(archive, work, nobody())
+            except (OSError, unpack.BadSnapshot):
                 continue
             finally:
                 for left in (work, part):
@@ -64,7 +64,7 @@ def test_the_unpacked_folder_belongs_to_the_account_in_full(victim: Path, open_f
     archive = source_with_names_of(victim, open_folder)
     work = open_folder / "work"
 
-    assert unpacking.unpack(archive, work, nobody()) == FOLDERS * FILES
+    assert unpack.unpack(archive, work, nobody()) == FOLDERS * FILES
 
     assert owners(work) | {work.stat().st_uid} == {nobody().uid}
     assert {oct(path.stat().st_mode & 0o777) for path in work.rglob("*")} == {"0o600", "0o700"}

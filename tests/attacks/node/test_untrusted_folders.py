@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.node.runner import as_account, hostile_process, needs_root, nobody, owners
-from trainhub_node.inside import Outside, open_inside
-from trainhub_node.outputs import found
+from trainhub_node.launch.outputs import found
 from trainhub_node.rundir import RunDir
-from trainhub_node.untrusted import opening, removal
+from trainhub_node.untrusted import beneath, removal
+from trainhub_node.untrusted.run_files import Outside, open_inside
 
-OPENERS = [opening.by_kernel, opening.by_steps]
+OPENERS = [beneath.by_kernel, beneath.by_steps]
 OUTWARD = ("../secret", "in/../../secret", "absolute", "in/up", "root/etc/passwd", "loop", "/etc/passwd")
 DEPTH, ROUNDS = 3000, 150
 
@@ -38,7 +38,7 @@ def work(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def root(work: Path) -> Iterator[int]:
-    fd = opening.open_root(str(work))
+    fd = beneath.open_root(str(work))
     yield fd
     os.close(fd)
 

@@ -13,8 +13,8 @@ from tests.attacks.node.runner import needs_root, nobody
 from tests.node.builders import order, process, script, settings
 from tests.node.conftest import end_children
 from tests.node.hub import FakeHub
-from trainhub_node import unpacking
 from trainhub_node.agent import Agent
+from trainhub_node.launch import unpack
 from trainhub_node.rundir import RunDir
 from trainhub_node.settings import NodeSettings
 
@@ -92,8 +92,8 @@ def test_a_hostile_source_is_refused_and_leaves_nothing(open_folder: Path, made:
         zipped.writestr("train.py", "x")
         zipped.writestr(made, "/etc/shadow")
 
-    with pytest.raises(unpacking.BadSnapshot):
-        unpacking.unpack(archive, open_folder / "work", nobody())
+    with pytest.raises(unpack.BadSnapshot):
+        unpack.unpack(archive, open_folder / "work", nobody())
 
     assert [path.name for path in open_folder.iterdir()] == ["source.zip"]
 
@@ -103,6 +103,6 @@ def test_a_source_brings_no_setuid_bit(open_folder: Path) -> None:
     with zipfile.ZipFile(archive, "w") as zipped:
         zipped.writestr(entry("tool", stat.S_IFREG | 0o6755), "x")
 
-    unpacking.unpack(archive, open_folder / "work", nobody())
+    unpack.unpack(archive, open_folder / "work", nobody())
 
     assert oct((open_folder / "work" / "tool").stat().st_mode & 0o7777) == "0o700"

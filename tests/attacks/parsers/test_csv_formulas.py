@@ -17,8 +17,8 @@ from clusters.telemetry.series import NodeSeries
 from tests.test_architecture import FLOORS, modules
 from tracking.curves.download import _rows
 from tracking.metrics.points import Points
-from tracking.usage.reading import Line
 from tracking.usage.table import csv_text
+from tracking.usage.usage_report import Line
 from workspaces.spreadsheets import plain_text
 
 FORMULAS = [

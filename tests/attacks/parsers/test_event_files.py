@@ -9,11 +9,11 @@ from tensorboard.compat.proto import event_pb2, summary_pb2, tensor_pb2
 from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 from tensorboard.plugins.hparams import plugin_data_pb2
 
-from jobs import logstore
+from jobs.logs import log_store
 from jobs.models import Attempt
 from tests.attacks.parsers.bounds import bounded
 from tests.tracking.builders import logged_run
-from tracking.events import reading, records, summaries
+from tracking.events import event_reader, records, summaries
 from tracking.models import EventFile, Metric, Param
 from tracking.params import MOST_OF_A_RUN
 
@@ -92,8 +92,8 @@ def test_a_hostile_file_is_given_up_once_and_not_tried_for_ever(name: str, error
     run = logged_run()
     attempt = Attempt.objects.create(run=run, number=1, placement={})
     file = "logs/events.out.tfevents.1.host.1.0"
-    logstore.append(run.pk, 1, file, 0, HOSTILE[name])
-    assert reading.read(attempt, is_over=True)
+    log_store.append(run.pk, 1, file, 0, HOSTILE[name])
+    assert event_reader.read(attempt, is_over=True)
     row = EventFile.objects.get(run=run)
     assert error in row.error
     assert row.is_whole or row.error

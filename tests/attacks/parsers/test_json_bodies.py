@@ -11,7 +11,7 @@ from rest_framework.exceptions import APIException
 
 from tests.attacks.parsers.bounds import bounded
 from tests.people import client_of, make_contributor
-from workspaces.api.parsing import MAX_VALUES, BoundedJSONParser
+from workspaces.api.json_body import MAX_VALUES, BoundedJSONParser
 
 HOSTILE = {
     "small objects": b"[" + b'{"":0},' * 1_000_000 + b"0]",

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from jobs import arrivals, logsearch, logstore
-from jobs.logpattern import MAX_EXPRESSION_INSTRUCTIONS, compiled, program_size
-from jobs.logscan import window_bytes
-from jobs.logsearch import Page, Search, Searched
+from jobs.logs import log_search, log_store, log_timestamps
+from jobs.logs.log_pattern import MAX_EXPRESSION_INSTRUCTIONS, compiled, program_size
+from jobs.logs.log_scan import window_bytes
+from jobs.logs.log_search import Page, Search, Searched
 from trainhub_launch.errors import SpecError
 
 MAX_CPU_S = 2.0
@@ -27,22 +27,22 @@ HOSTILE_TEXTS = {
 
 @pytest.fixture(autouse=True)
 def _forget_arrivals() -> Iterator[None]:
-    arrivals.restart()
+    log_timestamps.restart()
     yield
-    arrivals.restart()
+    log_timestamps.restart()
 
 
 def stored_log(data: bytes, *, run: str = "", name: str = NAME, moment_ms: int = 1_800_000_000_000) -> Searched:
     run = run or uuid.uuid4().hex
-    begin = logstore.size(run, 1, name)
-    logstore.append(run, 1, name, begin, data)
-    arrivals.note((run, 1, name), begin, begin + len(data), moment_ms)
-    found = logsearch.searched(run, 1, name, 0)
+    begin = log_store.size(run, 1, name)
+    log_store.append(run, 1, name, begin, data)
+    log_timestamps.note((run, 1, name), begin, begin + len(data), moment_ms)
+    found = log_search.searched(run, 1, name, 0)
     assert found is not None
     return found
 
 
-def page_within_limit(logs: list[Searched], expression: str, *, order: str, cursor: logsearch.Cursor | None = None) -> Page:
+def page_within_limit(logs: list[Searched], expression: str, *, order: str, cursor: log_search.Cursor | None = None) -> Page:
     pattern = compiled(expression, regex=True, case=True)
     begun = time.process_time()
     search = Search(logs, pattern, 100)

@@ -12,8 +12,8 @@ from tests.attacks.parsers.bounds import bounded
 from tests.registry.builders import blob
 from tests.tracking.builders import logged_run
 from tracking import notes
-from tracking.artifacts.previews import documents, isolation, previewing, tables
-from tracking.artifacts.previews.previewing import Preview
+from tracking.artifacts.previews import documents, file_preview, isolation, tables
+from tracking.artifacts.previews.file_preview import Preview
 
 MIB = 2**20
 
@@ -66,7 +66,7 @@ HOSTILE_TEXT = {
 
 def seen(name: str, data: bytes) -> Preview:
     row = outputs.put(logged_run(), 0, name, blob(data), len(data))
-    return bounded(lambda: previewing.preview(row))
+    return bounded(lambda: file_preview.preview(row))
 
 
 @pytest.mark.django_db
@@ -131,6 +131,6 @@ def test_a_file_that_cannot_be_parsed_within_the_limits_is_shown_as_text(monkeyp
     monkeypatch.setattr(isolation, "MAX_MEMORY_BYTES", 60 * MIB)
     data = repeated(b'{"":0},', 2_000_000)
     row = outputs.put(logged_run(), 0, "a.json", blob(data), len(data))
-    shown = previewing.preview(row)
+    shown = file_preview.preview(row)
     assert (shown.kind, shown.is_cut) == ("text", True)
     assert shown.text == data[: documents.MAX_TEXT].decode()

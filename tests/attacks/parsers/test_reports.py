@@ -10,7 +10,7 @@ import httpx
 import msgpack
 import pytest
 
-from jobs.bytes import decoding, node
+from jobs.node_api import node_routes, report_decoder
 from tests.attacks.parsers.bounds import bounded
 from tests.jobs.raw import enrolled, opened, packed
 from trainhub_launch.errors import WireError
@@ -43,16 +43,16 @@ def outputs(count: int) -> bytes:
 HOSTILE = {
     "empty lists, 8 MiB": array(b"\x90", 8 * 2**20),
     "empty lists, 32 MiB": array(b"\x90", MAX_REPORT_BYTES),
-    "empty lists below the measured size": array(b"\x90", decoding.MEASURED_FROM_BYTES - 8),
-    "small maps below the measured size": array(b"\x81\xa0\x90", decoding.MEASURED_FROM_BYTES - 8),
+    "empty lists below the measured size": array(b"\x90", report_decoder.MEASURED_FROM_BYTES - 8),
+    "small maps below the measured size": array(b"\x81\xa0\x90", report_decoder.MEASURED_FROM_BYTES - 8),
     "small maps": array(b"\x81\xa0\x90", 8 * 2**20),
     "as many lists as pass": array(b"\x90", 999_000),
     "small numbers": array(b"\x00", MAX_REPORT_BYTES),
     "short texts": array(b"\xa2ab", MAX_REPORT_BYTES),
     "one long text of wide letters": b"\xdb" + (2**24).to_bytes(4, "big") + "𝐀".encode() * 2**22,
     "long texts of wide letters": array(b"\xda\xff\xfc" + "𝐀".encode() * 0x3FFF, MAX_REPORT_BYTES),
-    "lists that say more than is there": b"\xdd\x01\xff\xff\xff" * 1000 + b"\x00" * decoding.MEASURED_FROM_BYTES,
-    "a map that says more than is there": b"\xdf\xff\xff\xff\xff" + b"\x00" * decoding.MEASURED_FROM_BYTES,
+    "lists that say more than is there": b"\xdd\x01\xff\xff\xff" * 1000 + b"\x00" * report_decoder.MEASURED_FROM_BYTES,
+    "a map that says more than is there": b"\xdf\xff\xff\xff\xff" + b"\x00" * report_decoder.MEASURED_FROM_BYTES,
     "nested without end": b"\x91" * 8 * 2**20,
     "nested as deeply as the decoder goes": with_field(agent=[]).replace(b"agent\x90", b"agent" + b"\x91" * 500 + b"\x90"),
     "extension types": array(b"\xd4\x00\x00", 2**20),
@@ -73,7 +73,7 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
 
 def refused(data: bytes) -> bool:
     try:
-        Report.from_wire(decoding.decoded(data))
+        Report.from_wire(report_decoder.decoded(data))
     except WireError as error:
         return len(str(error)) < 500
     return False
@@ -94,12 +94,12 @@ def test_what_a_report_takes_in_memory_is_estimated_well() -> None:
         taken = tracemalloc.get_traced_memory()[0]
         tracemalloc.stop()
         assert held
-        assert taken < 1.3 * decoding.measure(data) < 4 * taken
+        assert taken < 1.3 * report_decoder.measure(data) < 4 * taken
 
 
 @pytest.mark.parametrize("files", [1, 1000, 80_000])
 def test_the_outputs_of_an_honest_run_are_taken(files: int) -> None:
-    report = Report.from_wire(decoding.decoded(outputs(files)))
+    report = Report.from_wire(report_decoder.decoded(outputs(files)))
     assert len(report.attempts[0].outputs) == files
 
 
@@ -110,20 +110,20 @@ def test_the_logs_of_an_honest_node_are_taken_and_are_decoded_as_before() -> Non
     ]
     data = with_field(logs=chunks, living=[["0" * 32, 1]])
     assert len(data) > 15 * 2**20
-    assert decoding.decoded(data) == msgpack.unpackb(data)
-    assert bounded(lambda: len(Report.from_wire(decoding.decoded(data)).logs), max_cpu_s=0.5) == 250
+    assert report_decoder.decoded(data) == msgpack.unpackb(data)
+    assert bounded(lambda: len(Report.from_wire(report_decoder.decoded(data)).logs), max_cpu_s=0.5) == 250
 
 
 def test_decoding_by_pieces_gives_the_same_as_decoding_at_once() -> None:
     data = outputs(40_000)
-    assert decoding.measure(data) > decoding.DECODED_AT_ONCE_BYTES
-    assert decoding.decoded(data) == msgpack.unpackb(data)
+    assert report_decoder.measure(data) > report_decoder.DECODED_AT_ONCE_BYTES
+    assert report_decoder.decoded(data) == msgpack.unpackb(data)
 
 
 @pytest.mark.parametrize("rest", [b"\x00", b"\x90" * 200_000])
 def test_bytes_after_the_report_are_refused(rest: bytes) -> None:
     with pytest.raises(WireError, match="not msgpack"):
-        decoding.decoded(with_field(logs=[b"\0" * 200_000]) + rest)
+        report_decoder.decoded(with_field(logs=[b"\0" * 200_000]) + rest)
 
 
 def test_a_refusal_does_not_repeat_what_was_sent() -> None:
@@ -148,19 +148,19 @@ async def test_a_node_can_have_the_hub_hold_only_a_few_reports_at_once(client: h
     async def send() -> httpx.Response:
         return await client.post("/api/v1/node/report/", headers=headers, content=held_back())
 
-    held = [asyncio.create_task(send()) for _ in range(node.MAX_REPORTS_AT_ONCE)]
-    while sum(node._under_way.values()) < node.MAX_REPORTS_AT_ONCE:
+    held = [asyncio.create_task(send()) for _ in range(node_routes.MAX_REPORTS_AT_ONCE)]
+    while sum(node_routes._under_way.values()) < node_routes.MAX_REPORTS_AT_ONCE:
         await asyncio.sleep(0.01)
     late = await client.post("/api/v1/node/report/", headers=headers, content=packed())
     assert (late.status_code, late.headers["retry-after"]) == (503, "1")
     release.set()
-    assert [answer.status_code for answer in await asyncio.gather(*held)] == [200] * node.MAX_REPORTS_AT_ONCE
+    assert [answer.status_code for answer in await asyncio.gather(*held)] == [200] * node_routes.MAX_REPORTS_AT_ONCE
     assert (await client.post("/api/v1/node/report/", headers=headers, content=packed())).status_code == 200
-    assert not node._under_way
+    assert not node_routes._under_way
 
 
 @pytest.fixture(autouse=True)
 def _nothing_under_way() -> Iterator[None]:
-    node._under_way.clear()
+    node_routes._under_way.clear()
     yield
-    node._under_way.clear()
+    node_routes._under_way.clear()

@@ -9,9 +9,9 @@ from jobs.models import RunTag
 from tests.attacks.parsers.bounds import bounded, cpu_s
 from tests.tracking.builders import logged_run
 from tracking.search import FilterError, count, find_ids, query_time
-from tracking.search.finding import asked
-from tracking.search.parsing import MOST_COMPARISONS, MOST_ORDERS, parse, parse_orders
+from tracking.search.parser import MOST_COMPARISONS, MOST_ORDERS, parse, parse_orders
 from tracking.search.patterns import matches
+from tracking.search.run_search import asked
 from tracking.search.tokens import MOST_CHARACTERS
 from tracking.search.values import LONGEST_PATTERN
 

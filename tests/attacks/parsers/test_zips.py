@@ -8,8 +8,8 @@ import zipfile
 
 import pytest
 
-from jobs import zips
-from jobs.entries import SnapshotError
+from jobs.sources import zips
+from jobs.sources.source_files import SnapshotError
 from tests.attacks.parsers.bounds import bounded
 
 ENTRY = struct.Struct("<4s6H3L5H2L")

@@ -11,10 +11,10 @@ from pytest_django import Settings
 from tests.people import make_workspace
 from tests.workspaces.notifications.receiver import Receiver, close, status
 from workspaces.models import Channel
-from workspaces.notifications import outbox, sending
+from workspaces.notifications import delivery, outbox
 from workspaces.notifications.addresses import may_reach
 from workspaces.notifications.events import Event
-from workspaces.notifications.reaching import UrlError, checked
+from workspaces.notifications.url_policy import UrlError, checked
 
 METADATA = "169.254.169.254"
 NEVER = [
@@ -85,7 +85,7 @@ class TestDelivery:
         channel = Channel.objects.create(workspace=workspace, kind="webhook", name="x", target=target, events=["run.failed"])
         body = {"event": "run.failed", "text": "t", "url": "http://hub/"}
         outbox.post(Event("run.failed", "run:1", timezone.now(), ("run.failed",), (workspace.pk,), lambda _: body))
-        sending.tick(timezone.now())
+        delivery.tick(timezone.now())
         channel.refresh_from_db()
         return channel
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy
 
-from registry.scanning.words import CLEAN, CONTAINS_CODE, DANGEROUS, NOT_SCANNED
+from registry.scanning.verdict_names import CLEAN, CONTAINS_CODE, DANGEROUS, NOT_SCANNED
 from tests.attacks.scan import builders as make
 from tests.attacks.scan.builders import evil, plain
 

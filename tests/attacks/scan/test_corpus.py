@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from registry.scanning.reading import verdict_of
-from registry.scanning.words import CLEAN, DANGEROUS, ORDER
+from registry.scanning.file_scan import verdict_of
+from registry.scanning.verdict_names import CLEAN, DANGEROUS, ORDER
 from tests.attacks.scan.builders import zipped
 from tests.attacks.scan.corpus import CASES, Case
 

@@ -15,10 +15,10 @@ from typing import Any
 import numpy
 import pytest
 
+from registry.scanning.file_scan import verdict_of
 from registry.scanning.formats import source
-from registry.scanning.reading import verdict_of
+from registry.scanning.verdict_names import CLEAN, NOT_SCANNED
 from registry.scanning.versions import BARE
-from registry.scanning.words import CLEAN, NOT_SCANNED
 from tests.attacks.scan.builders import npy, zipped
 from tests.hub import PROJECT
 

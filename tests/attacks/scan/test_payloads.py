@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy
 import pytest
 
-from registry.scanning.reading import verdict_of
-from registry.scanning.words import CLEAN, DANGEROUS
+from registry.scanning.file_scan import verdict_of
+from registry.scanning.verdict_names import CLEAN, DANGEROUS
 from tests.attacks.scan import builders as make
 
 LOADERS = {

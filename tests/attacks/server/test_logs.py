@@ -11,7 +11,7 @@ import pytest
 
 from tests.hub import PROJECT
 from trainhub.logs import rotation
-from trainhub.logs.formatting import MAX_MESSAGE, LineFormatter
+from trainhub.logs.line_format import MAX_MESSAGE, LineFormatter
 
 WRITER = """
 import os, sys, time

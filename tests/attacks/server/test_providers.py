@@ -9,10 +9,10 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from clusters.enrolment import EnrolmentError
-from clusters.joining import TokenSpent, join
-from clusters.life import tending
+from clusters.enrolment.join import TokenSpent, join
+from clusters.enrolment.node_tokens import EnrolmentError
 from clusters.models import ClusterEvent, ProvidedMachine
+from clusters.provisioning import reconciler
 from tests.attacks.parsers.bounds import bounded
 from tests.clusters.life.builders import Provider, at_once, growing, tend, up, wanted
 from tests.pages.builders import text_of
@@ -58,7 +58,7 @@ def test_one_hostile_provider_does_not_keep_another_from_making_machines(provide
     honest.folder.rename(provider.folder.parent / "honest")
     provider.script("provision", "os.kill(os.getpid(), 9)")
     bad, good = wanted(), wanted(growing("steady", provider="honest"))
-    tending.tend(timezone.now(), at_once)
+    reconciler.tend(timezone.now(), at_once)
     assert {row.name: row.state for row in ProvidedMachine.objects.all()} == {bad.name: "wanted", good.name: "joining"}
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.server.separated import HUB_ACCOUNT, RUNS_ACCOUNT, SeparatedHub, needs_root, public_folder, uid_of
-from trainhub import places
+from trainhub import installation
 from trainhub.up.console import Stop
 from trainhub.up.separation import ownership
 from trainhub.up.separation.command import AgentFacts
@@ -67,7 +67,7 @@ def give_away(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Pat
     (data / "secret-key").write_text("secret")
     (data / "node" / "attempts").mkdir(parents=True)
     for name, value in (("DATA_DIR", data), ("NODE_DIR", data / "node")):
-        monkeypatch.setattr(places, name, value)
+        monkeypatch.setattr(installation, name, value)
 
     def prepare() -> Path:
         ownership.prepare(pwd.getpwnam(HUB_ACCOUNT))

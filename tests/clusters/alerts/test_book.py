@@ -11,8 +11,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
-from clusters.alerts import book, gathering
-from clusters.alerts.judging import judge
+from clusters.alerts import alert_store, fact_loader
+from clusters.alerts.evaluation import judge
 from clusters.alerts.limits import Limits
 from clusters.models import Alert, Gpu, Node
 from tests.clusters.alerts.world import World, alerts, kinds, states
@@ -233,9 +233,9 @@ class TestWorkers:
     def test_two_that_look_at_once_open_and_fire_one_alert(self, world: World) -> None:
         world.lose("GPU-a")
         world.report()
-        judged = judge(gathering.nodes(world.now), Limits())
+        judged = judge(fact_loader.nodes(world.now), Limits())
         for _ in range(2):
-            book.settle(judged, world.now)
+            alert_store.settle(judged, world.now)
         assert states() == ["firing"]
 
     def test_a_rule_that_is_switched_off_clears_what_it_had_told(self, world: World, settings: Settings) -> None:
@@ -250,25 +250,25 @@ class TestWorkers:
         world.tick()
         world.lose("GPU-a", "ok")
         world.minutes(1)
-        book.forget(world.now + timedelta(days=settings.ALERT_KEEP_DAYS - 1))
+        alert_store.forget(world.now + timedelta(days=settings.ALERT_KEEP_DAYS - 1))
         assert states() == ["cleared"]
-        book.forget(world.now + timedelta(days=settings.ALERT_KEEP_DAYS + 1))
+        alert_store.forget(world.now + timedelta(days=settings.ALERT_KEEP_DAYS + 1))
         assert states() == []
 
     def test_many_nodes_take_no_more_queries_than_few(self) -> None:
         first = World("GPU-0", name="n0")
         first.report()
-        gathering.nodes(first.now)
+        fact_loader.nodes(first.now)
         few = queries(first)
         for index in range(1, 12):
             World(f"GPU-{index}", name=f"n{index}").report()
-        gathering.nodes(first.now)
+        fact_loader.nodes(first.now)
         assert queries(first) <= few
 
 
 def queries(world: World) -> int:
     with CaptureQueriesContext(connection) as found:
-        gathering.nodes(world.now)
+        fact_loader.nodes(world.now)
     return len(found)
 
 
@@ -278,4 +278,4 @@ class TestOpen:
         world.tick()
         world.vitals["counters"] = {"GPU-a": {"ecc_uncorrected": 3, "retired_pages_pending": 1}}
         world.tick()
-        assert kinds(book.open_alerts([world.node])) == ["node_disk", "gpu_pages"]
+        assert kinds(alert_store.open_alerts([world.node])) == ["node_disk", "gpu_pages"]

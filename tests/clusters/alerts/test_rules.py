@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from clusters.alerts.evaluation import Judged, judge
 from clusters.alerts.facts import GpuFacts, Growth, Happening, NodeFacts
-from clusters.alerts.judging import Judged, judge
 from clusters.alerts.limits import Limits
 from tests.clusters.alerts.facts import GIB, HELD, gpu, node
 

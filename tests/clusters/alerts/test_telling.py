@@ -13,7 +13,7 @@ from tests.clusters.builders import GIB, cluster
 from tests.people import make_contributor, make_workspace
 from tests.workspaces.notifications.receiver import Receiver
 from workspaces.models import Channel, Delivery
-from workspaces.notifications import sending
+from workspaces.notifications import delivery
 
 pytestmark = pytest.mark.django_db
 
@@ -55,7 +55,7 @@ class TestToAReceiver:
         channel(target=receiver.url)
         lose_and_find(world)
         for _ in range(3):
-            sending.tick(max(timezone.now(), world.now))
+            delivery.tick(max(timezone.now(), world.now))
         fired, cleared = (got.body for got in receiver.got)
         assert [fired["event"], cleared["event"]] == ["alert.fired", "alert.cleared"]
         assert fired.keys() == cleared.keys() == {"event", "at", "text", "url", "alert", "node", "gpu", "run"}

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from clusters.alerts import book
+from clusters.alerts import alert_store
 from clusters.models import Alert, Gpu, Hearing, Lease, Node, NodeEvent
 from tests.clusters.builders import GIB, ready_node
 from workspaces.models import Workspace
@@ -45,7 +45,7 @@ class World:
         for _ in range(times):
             self.now += timedelta(seconds=seconds)
             self.report()
-            book.evaluate(self.now)
+            alert_store.evaluate(self.now)
 
     def minutes(self, count: float) -> None:
         """At least as many; in larger steps where they are many, because each is a whole look at everything."""

@@ -11,10 +11,10 @@ from typing import Any
 
 from django.utils import timezone
 
-from clusters import heartbeat
-from clusters.joining import join
-from clusters.life import machines, tending
+from clusters.enrolment.join import join
 from clusters.models import Cluster, Node, ProvidedMachine
+from clusters.node_reports import heartbeat
+from clusters.provisioning import machines, reconciler
 from tests.clusters.builders import beat, gpu
 
 KEEP = """
@@ -74,7 +74,7 @@ def at_once(name: str, work: Callable[[], None]) -> bool:
 
 def tend(machine: ProvidedMachine, *, later: timedelta = timedelta(0), at: datetime | None = None) -> str:
     """One look at all machines, so much later; the state of this one."""
-    tending.tend((at or timezone.now()) + later, at_once)
+    reconciler.tend((at or timezone.now()) + later, at_once)
     machine.refresh_from_db()
     return machine.state
 

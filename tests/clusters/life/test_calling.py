@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from clusters.life import providers
-from clusters.life.calling import MOST_ANSWER_BYTES, ask
-from clusters.life.providers import ProviderError
+from clusters.provisioning import providers
+from clusters.provisioning.provider_process import MOST_ANSWER_BYTES, ask
+from clusters.provisioning.providers import ProviderError
 from tests.clusters.life.builders import Provider
 from tests.hub import eventually
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 from pytest_django import Settings
 
-from clusters.life import calls
+from clusters.provisioning import provider_pool
 from tests.hub import eventually
 
 WAIT_S = 20
@@ -23,15 +23,15 @@ class TestStart:
             done.release()
 
         try:
-            assert calls.start("a", hang)
-            assert calls.start("b", hang)
-            assert not calls.start("c", hang), "as many as may be"
-            assert not calls.start("a", hang), "one of that name runs"
+            assert provider_pool.start("a", hang)
+            assert provider_pool.start("b", hang)
+            assert not provider_pool.start("c", hang), "as many as may be"
+            assert not provider_pool.start("a", hang), "one of that name runs"
         finally:
             go.set()
         assert done.acquire(timeout=WAIT_S)
         assert done.acquire(timeout=WAIT_S)
-        eventually(lambda: calls.start("c", done.release), WAIT_S, "there is room again")
+        eventually(lambda: provider_pool.start("c", done.release), WAIT_S, "there is room again")
 
     def test_one_that_breaks_gives_its_place_back(self, settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
         settings.PROVIDER_CALLS = 1
@@ -39,6 +39,6 @@ class TestStart:
         def breaks() -> None:
             raise RuntimeError("of ours")
 
-        assert eventually(lambda: calls.start("a", breaks), WAIT_S)
-        assert eventually(lambda: calls.start("a", lambda: None), WAIT_S)
+        assert eventually(lambda: provider_pool.start("a", breaks), WAIT_S)
+        assert eventually(lambda: provider_pool.start("a", lambda: None), WAIT_S)
         assert "could not be carried through" in caplog.text

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from clusters.life import machines, nodes
 from clusters.models import Cluster, ClusterEvent, Node
+from clusters.provisioning import machines, node_admin
 from tests.clusters.builders import ready_node
 from tests.clusters.life.builders import Provider, growing, up, wanted
 from tests.people import api_client, client_of, make_contributor, make_operator, make_owner, make_workspace
@@ -118,7 +118,7 @@ class TestDelete:
 
     def test_what_ran_on_its_removed_nodes_keeps_its_history(self) -> None:
         node, who = ready_node("alpha"), make_operator()
-        nodes.remove(node, who)
+        node_admin.remove(node, who)
         assert api_client(who).delete("/api/v1/clusters/local/").status_code == 204
         assert Node.objects.filter(pk=node.pk).exists()
         assert api_client(who).get("/api/v1/clusters/").json() == []

@@ -8,9 +8,9 @@ from itertools import product
 import pytest
 from django.utils import timezone
 
-from clusters.life import machines
-from clusters.life.states import TRANSITIONS, MachineState
 from clusters.models import Lease, ProvidedMachine
+from clusters.provisioning import machines
+from clusters.provisioning.states import TRANSITIONS, MachineState
 from tests.clusters.builders import workspace
 from tests.clusters.life.builders import LATER, Provider, tend, up, wanted
 

@@ -9,10 +9,10 @@ from datetime import datetime, timedelta
 import pytest
 from django.utils import timezone
 
-from clusters.enrolment import EnrolmentError
-from clusters.life import machines, tending
-from clusters.life.states import OVER, MachineState
+from clusters.enrolment.node_tokens import EnrolmentError
 from clusters.models import ProvidedMachine
+from clusters.provisioning import machines, reconciler
+from clusters.provisioning.states import OVER, MachineState
 from tests.clusters.life.builders import Provider, at_once, come, growing, report
 
 pytestmark = pytest.mark.django_db
@@ -51,13 +51,13 @@ def test_nothing_is_forgotten(provider: Provider, seed: int) -> None:
     for _ in range(16):
         now += STEP
         _something(dice, provider, now)
-        tending.tend(now, at_once)
+        reconciler.tend(now, at_once)
     mood.write_text(json.dumps({"seed": seed, "good": True}))
     for machine in machines.living(cluster):
         machines.let_go(machine, "the test ends", now)
     for _ in range(14):
         now += STEP * 3
-        tending.tend(now, at_once)
+        reconciler.tend(now, at_once)
         for machine in machines.living(cluster):
             machines.let_go(machine, "the test ends", now)
     assert [(item.state, item.error) for item in machines.living(cluster)] == []

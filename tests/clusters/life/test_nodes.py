@@ -8,11 +8,11 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from clusters.enrolment import enrol, node_of_token
+from clusters.enrolment.node_tokens import enrol, node_of_token
 from clusters.leases import acquire, nodes_of
-from clusters.life import nodes
-from clusters.life.nodes import NodeBusy
 from clusters.models import Gpu, Lease, Node
+from clusters.provisioning import node_admin
+from clusters.provisioning.node_admin import NodeBusy
 from tests.clusters.builders import cluster, gpus_wanted, ready_node, workspace
 from tests.people import api_client, client_of, make_contributor, make_operator, make_owner
 from workspaces.models import AuditEvent
@@ -33,9 +33,9 @@ def journal(node: Node) -> list[tuple[str, str]]:
 class TestDrain:
     def test_takes_no_new_runs_until_it_is_resumed(self) -> None:
         node, who = ready_node("alpha", "GPU-a"), make_operator()
-        nodes.drain(node, who)
+        node_admin.drain(node, who)
         assert nodes_of(cluster(), workspace())[0].closed == "is drained"
-        nodes.resume(node, who)
+        node_admin.resume(node, who)
         assert nodes_of(cluster(), workspace())[0].closed == ""
         assert journal(node) == [
             ("drained", f"Drained by {who}: it takes no new runs."), ("resumed", f"Resumed by {who}: it takes runs again.")
@@ -43,14 +43,14 @@ class TestDrain:
 
     def test_twice_is_once(self) -> None:
         node, who = ready_node("alpha"), make_operator()
-        nodes.drain(node, who)
-        nodes.drain(node, who)
+        node_admin.drain(node, who)
+        node_admin.drain(node, who)
         assert len(journal(node)) == 1
 
     def test_the_page_says_when_nothing_runs_there_any_more(self) -> None:
         node, who = ready_node("alpha", "GPU-a"), make_operator()
         lease = hold(node)
-        nodes.drain(node, who)
+        node_admin.drain(node, who)
         page = client_of(who).get("/nodes/alpha/").content.decode()
         assert "Draining since" in page
         lease.delete()
@@ -61,7 +61,7 @@ class TestRemove:
     def test_leaves_the_lists_and_is_refused_and_its_history_stays(self) -> None:
         _, token = enrol("local", "alpha")
         node, who = ready_node("beta", "GPU-a"), make_operator()
-        nodes.remove(node, who)
+        node_admin.remove(node, who)
         node.refresh_from_db()
         assert node.revoked_at is not None
         assert node.removed_at is not None
@@ -77,28 +77,28 @@ class TestRemove:
         node = ready_node("alpha", "GPU-a")
         hold(node)
         with pytest.raises(NodeBusy, match="is held by 1 run; drain it and wait, or remove it by force"):
-            nodes.remove(node, make_operator())
+            node_admin.remove(node, make_operator())
         assert Node.objects.get().removed_at is None
 
     def test_by_force_it_goes_all_the_same(self) -> None:
         node, who = ready_node("alpha", "GPU-a"), make_operator()
         hold(node)
-        nodes.remove(node, who, force=True)
+        node_admin.remove(node, who, force=True)
         assert journal(node)[-1] == ("removed", f"Removed by {who}, with 1 run on it.")
 
     def test_its_name_may_join_again(self) -> None:
         node, who = ready_node("alpha", "GPU-a"), make_operator()
-        nodes.drain(node, who)
-        nodes.remove(node, who)
+        node_admin.drain(node, who)
+        node_admin.remove(node, who)
         again = ready_node("alpha", "GPU-a", at=timezone.now() + timedelta(seconds=5))
         assert (again.pk, again.removed_at, again.drained_at) == (node.pk, None, None)
         assert nodes_of(cluster(), workspace())[0].gpus == ("GPU-a",)
 
     def test_a_removed_one_is_left_alone(self) -> None:
         node, who = ready_node("alpha"), make_operator()
-        nodes.remove(node, who)
+        node_admin.remove(node, who)
         with pytest.raises(NodeBusy, match="is removed"):
-            nodes.drain(node, who)
+            node_admin.drain(node, who)
 
 
 class TestApi:

@@ -6,8 +6,8 @@ import pytest
 from django.utils import timezone
 
 from clusters.leases import acquire, nodes_of
-from clusters.life import nodes
 from clusters.models import Cluster, Gpu, Lease, Node, ProvidedMachine
+from clusters.provisioning import node_admin
 from tests.clusters.builders import cluster, gpus_wanted, ready_node, taken, workspace
 from tests.people import make_operator
 from trainhub_launch.machine import GPU_LOST
@@ -54,7 +54,7 @@ class TestDrained:
         """Draining and placing lock the same row, so one of them is first."""
         node = ready_node("alpha", "GPU-a")
         seen = nodes_of(cluster(), workspace())
-        nodes.drain(node, make_operator())
+        node_admin.drain(node, make_operator())
         answer = acquire(
             cluster(), gpus_wanted(1), holder="one", attempt=1, label="run 1", workspace=workspace(), seen=seen
         )

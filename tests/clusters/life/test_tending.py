@@ -8,10 +8,10 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from clusters.enrolment import EnrolmentError, revoke
-from clusters.joining import join
-from clusters.life import machines
+from clusters.enrolment.join import join
+from clusters.enrolment.node_tokens import EnrolmentError, revoke
 from clusters.models import ClusterEvent, Node, ProvidedMachine
+from clusters.provisioning import machines
 from tests.clusters.life.builders import FAILS, LATER, Provider, come, growing, report, tend, up, wanted
 
 pytestmark = pytest.mark.django_db

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from clusters.models import Node, TelemetrySlice
-from clusters.telemetry.packing import slice_bytes
+from clusters.telemetry.slice_codec import slice_bytes
 from trainhub_launch.telemetry import BUCKET_S, HOST, Block, pack
 
 Bucket = Mapping[str, Mapping[str, tuple[float, float]]]

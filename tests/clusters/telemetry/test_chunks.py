@@ -14,7 +14,7 @@ from clusters.telemetry.chunks import (
     read_chunk,
     span_s,
 )
-from clusters.telemetry.packing import PackingError
+from clusters.telemetry.slice_codec import PackingError
 from trainhub_launch.metrics import GPU_METRICS
 
 START = 1_800_000_000

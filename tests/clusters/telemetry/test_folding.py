@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from clusters.models import Node, TelemetryChunk, TelemetrySlice
-from clusters.telemetry import expiry, folding, latest, series
+from clusters.telemetry import compaction, expiry, latest, series
 from clusters.telemetry.chunks import read_chunk
 from tests.clusters.builders import ready_node
 from tests.clusters.telemetry.builders import gpu_block, host_block, stored
@@ -35,7 +35,7 @@ def rows(step_s: int) -> list[int]:
 class TestFold:
     def test_slices_become_chunks_of_every_step(self, node: Node) -> None:
         stored(node, gpu_block(HOUR, GPU, range(720)), host_block(HOUR, [5] * 720))
-        assert folding.fold(node.pk, LATER + 600) == 720
+        assert compaction.fold(node.pk, LATER + 600) == 720
         assert not TelemetrySlice.objects.exists()
         assert (rows(10), rows(60), rows(600)) == ([HOUR, HOUR + 3600], [HOUR], [HOUR])
         minute = read_chunk(bytes(TelemetryChunk.objects.get(step_s=60, subject=GPU).data), HOUR)
@@ -48,53 +48,53 @@ class TestFold:
     def test_the_same_bucket_again_changes_nothing(self, node: Node) -> None:
         told = gpu_block(HOUR, GPU, range(60))
         stored(node, told)
-        folding.fold(node.pk, LATER)
+        compaction.fold(node.pk, LATER)
         before = {row.pk: bytes(row.data) for row in TelemetryChunk.objects.all()}
         stored(node, told)
-        folding.fold(node.pk, LATER)
+        compaction.fold(node.pk, LATER)
         assert {row.pk: bytes(row.data) for row in TelemetryChunk.objects.all()} == before
 
     def test_bit_by_bit_comes_to_the_same_as_all_at_once(self, node: Node) -> None:
         other = ready_node("beta")
         numbers = [math.sin(place / 40) * 50 + 50 for place in range(400)]
         stored(other, gpu_block(HOUR, GPU, numbers))
-        folding.fold(other.pk, LATER)
+        compaction.fold(other.pk, LATER)
         for first in range(0, 400, 7):
             stored(node, gpu_block(HOUR + first * 10, GPU, numbers[first : first + 7]))
-            folding.fold(node.pk, LATER)
+            compaction.fold(node.pk, LATER)
         chunks = TelemetryChunk.objects.order_by("step_s", "start")
         one, two = ([bytes(row.data) for row in chunks.filter(node=at)] for at in (node, other))
         assert one == two
 
     def test_what_comes_late_finds_its_place_in_every_step(self, node: Node) -> None:
         stored(node, gpu_block(HOUR, GPU, [10] * 60), gpu_block(HOUR + 1200, GPU, [10] * 60))
-        folding.fold(node.pk, LATER)
+        compaction.fold(node.pk, LATER)
         assert math.isnan(means(node, HOUR, HOUR + 1800, 3)[1])
         stored(node, gpu_block(HOUR + 600, GPU, [40] * 60))
         assert means(node, HOUR, HOUR + 1800, 3) == [10, 40, 10]
-        folding.fold(node.pk, LATER)
+        compaction.fold(node.pk, LATER)
         assert means(node, HOUR, HOUR + 1800, 3) == [10, 40, 10]
         assert means(node, HOUR, HOUR + 1800, 3, now=HOUR + 20 * 86400) == [10, 40, 10]
 
     def test_a_metric_that_begins_later_takes_nothing_from_the_others(self, node: Node) -> None:
         stored(node, gpu_block(HOUR, GPU, [10] * 6))
-        folding.fold(node.pk, LATER)
+        compaction.fold(node.pk, LATER)
         stored(node, gpu_block(HOUR + 60, GPU, [300] * 6, "power_w"))
-        folding.fold(node.pk, LATER)
+        compaction.fold(node.pk, LATER)
         chunk = read_chunk(bytes(TelemetryChunk.objects.get(step_s=60).data), HOUR)
         assert chunk.metrics == ("utilization_pct", "power_w")
         assert chunk.count[:, :2].tolist() == [[6, 0], [0, 6]]
 
     def test_the_newest_buckets_stay_for_whoever_wants_the_latest(self, node: Node) -> None:
         stored(node, gpu_block(HOUR, GPU, range(60)))
-        assert folding.fold(node.pk, HOUR + 600) == 48
+        assert compaction.fold(node.pk, HOUR + 600) == 48
         assert latest.of([node], HOUR + 600)[node.pk].gpus == {GPU: {"utilization_pct": (59, 60)}}
 
     def test_what_cannot_be_read_is_left_out_and_holds_nothing_up(self, node: Node) -> None:
         TelemetrySlice.objects.create(node=node, start=HOUR, data=b"\x01broken")
         TelemetryChunk.objects.create(node=node, subject=GPU, step_s=60, start=HOUR, data=b"broken")
         stored(node, gpu_block(HOUR + 10, GPU, [7]))
-        folding.fold(node.pk, LATER)
+        compaction.fold(node.pk, LATER)
         assert not TelemetrySlice.objects.exists()
         assert means(node, HOUR, HOUR + 600, 1) == [7]
 
@@ -102,13 +102,13 @@ class TestFold:
 class TestTick:
     def test_a_node_is_folded_once_it_has_enough_to_be_worth_it(self, node: Node) -> None:
         stored(node, gpu_block(HOUR, GPU, range(60)))
-        assert folding.tick(HOUR + 1190) == 0
-        assert folding.tick(HOUR + 1200 + folding.SPREAD_S) == 1
+        assert compaction.tick(HOUR + 1190) == 0
+        assert compaction.tick(HOUR + 1200 + compaction.SPREAD_S) == 1
         assert rows(10) == [HOUR]
 
     def test_what_comes_from_the_future_waits(self, node: Node) -> None:
         stored(node, gpu_block(LATER, GPU, [1]))
-        folding.tick(HOUR + 3600)
+        compaction.tick(HOUR + 3600)
         assert not rows(10)
 
 
@@ -116,7 +116,7 @@ class TestExpiry:
     def test_each_step_goes_when_its_days_are_over(self, node: Node, settings: Any) -> None:
         settings.TELEMETRY_KEEP_10S, settings.TELEMETRY_KEEP_60S, settings.TELEMETRY_KEEP_600S = 1, 2, 4
         stored(node, gpu_block(HOUR, GPU, [50] * 60))
-        folding.fold(node.pk, LATER)
+        compaction.fold(node.pk, LATER)
         left = []
         for days in (1, 2, 3, 4, 5, 6):
             expiry.expire(HOUR + days * 86400 + 11000)
@@ -125,11 +125,11 @@ class TestExpiry:
 
     def test_what_is_older_than_the_shortest_step_is_kept_changes_no_longer_one(self, node: Node, settings: Any) -> None:
         stored(node, gpu_block(HOUR, GPU, [50] * 60))
-        folding.fold(node.pk, LATER)
+        compaction.fold(node.pk, LATER)
         now = HOUR + settings.TELEMETRY_KEEP_10S * 86400 + 10000
         expiry.expire(now)
         stored(node, gpu_block(HOUR, GPU, [1]))
-        folding.tick(now)
+        compaction.tick(now)
         assert expiry.expire(now) == 1
         assert not TelemetrySlice.objects.exists()
         assert means(node, HOUR, HOUR + 600, 1, now=now) == [50]
@@ -142,7 +142,7 @@ class TestExpiry:
 
 def test_a_node_that_goes_takes_its_numbers_along(node: Node) -> None:
     stored(node, gpu_block(HOUR, GPU, range(60)))
-    folding.fold(node.pk, HOUR + 400)
+    compaction.fold(node.pk, HOUR + 400)
     node.delete()
     assert not TelemetrySlice.objects.exists()
     assert not TelemetryChunk.objects.exists()

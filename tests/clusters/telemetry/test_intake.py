@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from clusters import rounds
 from clusters.models import Gpu, Node, NodeEvent, TelemetrySlice
-from clusters.telemetry import intake, storing
-from clusters.telemetry.packing import slice_parts
+from clusters.telemetry import intake, slice_writer
+from clusters.telemetry.slice_codec import slice_parts
 from tests.clusters.builders import ready_node
 from tests.clusters.telemetry.builders import gpu_block, host_block
 from trainhub_launch.report import Report
 from trainhub_launch.telemetry import Block, GpuEvent
+from workspaces import background_loop
 
 pytestmark = pytest.mark.django_db
 START = 1_800_000_000
@@ -105,45 +105,45 @@ class TestOwnership:
 class TestWaiting:
     @pytest.fixture(autouse=True)
     def _going(self, node: Node) -> Iterator[None]:
-        with rounds.going():
+        with background_loop.going():
             yield
 
     def test_nothing_is_confirmed_before_it_is_stored(self, node: Node) -> None:
         assert [take(node, host_block(START, [1])), take(node, host_block(START, [1]))] == [0, 0]
-        storing.write()
+        slice_writer.write()
         assert take(node, host_block(START, [1])) == START + 10
 
     def test_only_what_lies_before_the_first_that_waits_is_confirmed(self, node: Node) -> None:
         take(node, host_block(START, [1]))
-        storing.write()
+        slice_writer.write()
         assert take(node, host_block(START, [1, 2])) == START + 10
 
     def test_a_second_costs_one_statement_for_all_nodes(self, node: Node) -> None:
         beta = ready_node("beta", at=NOW)
         for one in (node, beta):
             take(one, host_block(START, [1, 2, 3]))
-        storing.write()
+        slice_writer.write()
         assert TelemetrySlice.objects.count() == 6
 
     def test_while_too_much_waits_nothing_more_is_taken(self, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(storing, "MOST_WAITING_BYTES", 200)
+        monkeypatch.setattr(slice_writer, "MOST_WAITING_BYTES", 200)
         for second in range(0, 100, 10):
             take(node, host_block(START + second - 40, [1]))
-        storing.write()
+        slice_writer.write()
         assert 0 < TelemetrySlice.objects.count() < 5
         assert take(node, host_block(START, [1])) == 0
-        storing.write()
+        slice_writer.write()
         assert take(node, host_block(START, [1])) == START + 10
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_node_that_was_removed_keeps_back_nothing_of_the_others() -> None:
     gone, stays = ready_node("gone", at=NOW), ready_node("stays", at=NOW)
-    with rounds.going():
+    with background_loop.going():
         for one in (gone, stays):
             take(one, host_block(START, [1]))
         Node.objects.filter(pk=gone.pk).delete()
-        storing.write()
+        slice_writer.write()
         assert take(stays, host_block(START, [1])) == START + 10
     assert list(TelemetrySlice.objects.values_list("node", flat=True)) == [stays.pk]
 

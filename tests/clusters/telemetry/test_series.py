@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 
 from clusters.models import Node, TelemetryChunk, TelemetrySlice
-from clusters.telemetry import folding, heat, latest, series
+from clusters.telemetry import compaction, heat, latest, series
 from clusters.telemetry.bins import grid
 from tests.clusters.builders import ready_node
 from tests.clusters.telemetry.builders import block, gpu_block, host_block, stored
@@ -47,7 +47,7 @@ class TestRead:
     def test_means_are_weighed_by_the_buckets_they_stand_for(self) -> None:
         node = ready_node("alpha", GPU)
         stored(node, gpu_block(START, GPU, [10.0] * 54), gpu_block(START + 600, GPU, [40.0] * 6))
-        folding.fold(node.pk, START + 3600)
+        compaction.fold(node.pk, START + 3600)
         found = series.read(node, None, start=START, end=START + 1200, points=1, now=START + 20 * DAY, **ASKED)
         assert found.gpus[GPU]["utilization_pct"].mean.tolist() == [13]
         assert found.gpus[GPU]["utilization_pct"].max.tolist() == [41]
@@ -56,7 +56,7 @@ class TestRead:
         node = ready_node("alpha", GPU)
         numbers = list(range(360))
         stored(node, gpu_block(START, GPU, numbers), host_block(START, numbers))
-        folding.fold(node.pk, START + 1800)
+        compaction.fold(node.pk, START + 1800)
         assert TelemetrySlice.objects.exists()
         assert TelemetryChunk.objects.exists()
         for points in (360, 60, 30):
@@ -81,7 +81,7 @@ class TestHeat:
         for number, node in enumerate(nodes):
             told = {f"GPU-{number}": {"utilization_pct": (10.0 * number, 50), "fan_pct": (3, 3), "power_w": (200, 300)}}
             stored(node, block(START, [told] * 360))
-        folding.fold(nodes[0].pk, START + 7200)
+        compaction.fold(nodes[0].pk, START + 7200)
         return nodes
 
     def heat_of(self, nodes: list[Node], metric: str, points: int = 6) -> dict[str, list[float]]:
@@ -139,7 +139,7 @@ def test_two_workers_that_fold_the_same_node_lose_nothing() -> None:
     def folded() -> int:
         together.wait()
         try:
-            return folding.fold(node.pk, START + 7200)
+            return compaction.fold(node.pk, START + 7200)
         finally:
             connection.close()
 

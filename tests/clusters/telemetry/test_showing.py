@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from clusters.models import Node
-from clusters.telemetry.showing import MOST_STEPS, messages
+from clusters.telemetry.live_samples import MOST_STEPS, messages
 from trainhub_launch.telemetry import HOST, Block, pack
 
 START = 1_800_000_000

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from clusters.telemetry.packing import PackingError, bucket_of, slice_bytes, slice_parts
+from clusters.telemetry.slice_codec import PackingError, bucket_of, slice_bytes, slice_parts
 from tests.clusters.telemetry.builders import block, gpu_block, host_block
 
 START = 1_800_000_000

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from jobs import launching
 from jobs.models import Run
-from registry.exporting.options import Options
-from registry.exporting.starting import start
+from jobs.scheduling import run_actions
+from registry.exports.export_start import start
+from registry.exports.options import Options
 from registry.models import Export, ModelVersion
-from registry.registering import register
+from registry.registration import register
 from tests.jobs.builders import Played, ended, node, snapshot
 from tests.people import make_contributor, make_workspace, principal_of
 from tests.registry.builders import add_output, blob, run_with
@@ -48,7 +48,7 @@ def started(options: Options = TYPED) -> tuple[Export, Played]:
     played = Played(node())
     export = start(version(), options, principal_of(make_contributor()))
     run = run_of(export)
-    launching.launch(run.pk)
+    run_actions.launch(run.pk)
     played.claim(run)
     return export, played
 

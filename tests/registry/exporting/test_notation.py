@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from registry.errors import RegistryError
-from registry.exporting.notation import Input, check_axes, read_dynamic, read_inputs
+from registry.exports.notation import Input, check_axes, read_dynamic, read_inputs
 
 
 class TestInputs:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from registry.exporting.settling import settle_all
+from registry.exports.completion import settle_all
 from registry.models import Export
 from tests.jobs.builders import node
 from tests.people import api_client, client_of, make_contributor, make_person, make_viewer, make_workspace

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from registry.exporting.reports import LONGEST, MOST_ITEMS, read
+from registry.exports.reports import LONGEST, MOST_ITEMS, read
 from tests.registry.exporting.builders import FOUND
 
 

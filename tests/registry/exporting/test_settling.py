@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
-from jobs import launching
-from registry.exporting.settling import settle, settle_all
+from jobs.scheduling import run_actions
+from registry.exports.completion import settle, settle_all
 from registry.models import Export, ModelVersion
 from tests.people import make_contributor
 from tests.registry.exporting.builders import FOUND, REFUSAL, ends, run_of, started
@@ -68,7 +68,7 @@ class TestRefused:
 
     def test_with_who_canceled_it(self) -> None:
         export, _ = started()
-        launching.cancel(run_of(export), make_contributor())
+        run_actions.cancel(run_of(export), make_contributor())
         run = run_of(export)
         run.state, run.reason, run.facts = "Canceled", "canceled", {"who": "carl"}
         run.save()

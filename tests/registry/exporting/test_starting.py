@@ -10,9 +10,9 @@ from django.core.exceptions import PermissionDenied
 
 from clusters.models import Cluster
 from registry.errors import RegistryError
-from registry.exporting.options import Options, candidates, check
-from registry.exporting.sources import factories
-from registry.exporting.starting import start
+from registry.exports.export_start import start
+from registry.exports.options import Options, candidates, check
+from registry.exports.sources import factories
 from registry.models import Export
 from tests.jobs.builders import node
 from tests.people import make_contributor, make_viewer, principal_of

@@ -18,7 +18,7 @@ from tests.jobs.builders import running
 from tests.people import make_contributor, principal_of
 from tests.tracking.artifacts.raw import ARTIFACTS, bearing, disk_of, left, logged, model_of, opened, stored_files
 from tests.tracking.builders import logged_run
-from tracking.artifacts import receiving
+from tracking.artifacts import body_writer
 from tracking.artifacts.routes import routes
 from tracking.callers import restart
 from workspaces import blobs
@@ -211,7 +211,7 @@ class TestAccess:
 class TestBadUploads:
     async def test_cut_in_the_middle_leave_nothing_and_a_second_try_works(self, client: httpx.AsyncClient) -> None:
         at, before = await logged(), stored_files()
-        await _cut(f"{at.url}/a.bin", at.contributor, os.urandom(receiving.PIECE_BYTES + 1000))
+        await _cut(f"{at.url}/a.bin", at.contributor, os.urandom(body_writer.PIECE_BYTES + 1000))
         assert (stored_files(), await _paths()) == (before, [])
         assert (await client.put(f"{at.url}/a.bin", headers=at.contributor, content=b"whole")).status_code == 200
 

@@ -12,8 +12,8 @@ from jobs.models import Run
 from tests.people import client_of, make_stranger, make_workspace
 from tests.tracking.builders import logged_run
 from tests.tracking.comparing.builders import trained
-from tracking.comparing import tables
-from tracking.comparing.figures import direction, figures
+from tracking.comparison import tables
+from tracking.comparison.figures import direction, figures
 
 
 def page(client: Client, *runs: Run, **query: Any) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from jobs.models import Run
 from tracking.curves.lines import began_ms
-from tracking.metrics.appending import Point, append
+from tracking.metrics.point_writer import Point, append
 
 
 def log(run: Run, **curves: Iterable[float]) -> None:

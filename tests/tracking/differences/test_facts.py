@@ -7,16 +7,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from clusters.models import Node
-from jobs import logstore
+from jobs.logs import log_store
 from jobs.models import Artifact, AttemptNode, Run
 from tests.clusters.telemetry.builders import block, stored
 from tests.jobs import builders
 from tests.jobs.builders import processes
 from tests.tracking.builders import logged_run
 from tests.tracking.usage.held import held
-from tracking.comparing.tables import Table
-from tracking.differences import environment, gpus, plans
-from tracking.differences.environment import read_requirements
+from tracking.comparison.differences import environment, gpus, plans
+from tracking.comparison.differences.environment import read_requirements
+from tracking.comparison.tables import Table
 from tracking.models import UsageEntry
 from workspaces import blobs
 from workspaces.access import Principal
@@ -51,7 +51,7 @@ class TestEnvironment:
         run = held(who, node, NOW - HOUR, NOW)
         Run.objects.filter(pk=run.pk).update(spec={**run.spec, "environment": {"name": "TrainHub-PyTorch-2.13", "version": "1"}})
         said = b"Collecting torch\nSuccessfully installed numpy-2.3.1 scikit_learn-1.7.0 torch-2.13.0+cpu\n"
-        logstore.append(run.pk, 1, "20_environment_build_log.txt", 0, said)
+        log_store.append(run.pk, 1, "20_environment_build_log.txt", 0, said)
         AttemptNode.objects.update(fact={"versions": {"python": "3.11.7", "numpy": "2.3.2"}})
         run.refresh_from_db()
         found = environment.compare([run, run])

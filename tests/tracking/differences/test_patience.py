@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from tracking.differences import hunks
-from tracking.differences.patience import matches
+from tracking.comparison.differences import hunks
+from tracking.comparison.differences.patience import matches
 
 
 def rebuilt(old: list[str], new: list[str]) -> list[str]:

@@ -4,8 +4,8 @@ import random
 import time
 
 from tests.jobs.builders import snapshot
-from tracking.differences import sources
-from tracking.differences.sources import SourceDifference, compare_snapshots
+from tracking.comparison.differences import sources
+from tracking.comparison.differences.sources import SourceDifference, compare_snapshots
 from workspaces import blobs
 from workspaces.access import Principal
 

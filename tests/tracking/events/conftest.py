@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from clusters import clocks
-from jobs import holdings, reports
+from clusters.node_reports import clocks
+from jobs.node_api import node_assignments, reports
 from tests.people import make_contributor, principal_of
-from tracking.events import watching
+from tracking.events import pending_attempts
 from tracking.metrics import limits
 from workspaces.access import Principal
 
@@ -18,5 +18,5 @@ def who(db: None) -> Principal:
 
 @pytest.fixture(autouse=True)
 def _fresh_process() -> None:
-    for part in (clocks, holdings, reports, limits, watching):
+    for part in (clocks, node_assignments, reports, limits, pending_attempts):
         part.restart()

@@ -9,14 +9,14 @@ import pytest
 from django.db import DatabaseError
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from jobs import arrivals, logstore
-from jobs.lanes import lanes
+from jobs.logs import log_store, log_timestamps
+from jobs.logs.lanes import lanes
 from jobs.models import Attempt, Run
 from tests.jobs.builders import Played, alive, ended, running, two_nodes
 from tests.tracking.events.files import NAME, bare, curve, event, event_file, new, old, session
-from tracking.events import reading, watching
-from tracking.metrics.appending import Point, append
-from tracking.metrics.reading import history
+from tracking.events import event_reader, pending_attempts
+from tracking.metrics.curve_reader import history
+from tracking.metrics.point_writer import Point, append
 from tracking.models import EventFile, Metric, Param
 from trainhub_launch.report import OutputFile
 from workspaces import blobs
@@ -32,7 +32,7 @@ def steps(run: Run, key: str = "loss") -> list[int]:
 
 def send(node: Played, run: Run, data: bytes, name: str = TB) -> None:
     """The whole file as it is now."""
-    stored = logstore.size(run.pk, 1, name)
+    stored = log_store.size(run.pk, 1, name)
     node.log(run, name, stored, data[stored:])
 
 
@@ -56,10 +56,10 @@ class TestGrowing:
         seen = []
         for end in range(1, len(data) + 1, 7):
             send(node, run, data[:end], name)
-            watching.look()
+            pending_attempts.look()
             seen.append(len(steps(run)))
         send(node, run, data, name)
-        watching.look()
+        pending_attempts.look()
         assert steps(run) == [0, 1, 2]
         assert sorted(set(seen)) == [0, 1, 2]
 
@@ -68,36 +68,36 @@ class TestGrowing:
     ) -> None:
         node, run = running(who)
         send(node, run, event_file(*curve("loss", 3)))
-        watching.look()
+        pending_attempts.look()
         with django_assert_max_num_queries(4):  # parts, those not settled, attempts, files
-            watching.look()
+            pending_attempts.look()
 
     def test_is_read_in_pieces_and_without_what_is_too_large_to_be_a_number(
         self, who: Principal, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(reading, "PIECE_BYTES", 100)
-        monkeypatch.setattr(reading, "MOST_AT_ONCE", 3)
+        monkeypatch.setattr(event_reader, "PIECE_BYTES", 100)
+        monkeypatch.setattr(event_reader, "MOST_AT_ONCE", 3)
         node, run = running(who)
         send(node, run, event_file(*curve("loss", 20), event(bare("graph", [1.0] * 1000)), *curve("loss", 5, first=20)))
         for _ in range(12):
-            watching.look()
+            pending_attempts.look()
         assert steps(run) == list(range(25))
 
     def test_a_large_record_is_waited_for(self, who: Principal, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(reading, "PIECE_BYTES", 100)
+        monkeypatch.setattr(event_reader, "PIECE_BYTES", 100)
         node, run = running(who)
         before = event_file()
         data = event_file(event(bare("graph", [1.0] * 1000)), *curve("loss", 5))
         for end in (len(before) + 50, len(before) + 2000, len(data)):
             send(node, run, data[:end])
-            watching.look()
+            pending_attempts.look()
         assert steps(run) == list(range(5))
 
     def test_hyperparameters_are_params_unless_the_script_said_otherwise(self, who: Principal) -> None:
         node, run = running(who)
         Param.objects.create(run=run, experiment=run.experiment, key="lr", value="0.5")
         send(node, run, event_file(event(session({"lr": 0.1, "layers": 3.0}))))
-        watching.look()
+        pending_attempts.look()
         assert dict(run.params.values_list("key", "value")) == {"lr": "0.5", "layers": "3"}
 
     def test_two_ranks_in_one_folder_keep_their_numbers_apart(self, who: Principal) -> None:
@@ -105,7 +105,7 @@ class TestGrowing:
         node.tell(run, "running", alive(0), alive(1))
         for rank in (1, 0):
             send(node, run, event_file(*curve("loss", 2)), TB.replace(".100.0", f".{100 + rank}.0"))
-        watching.look()
+        pending_attempts.look()
         assert set(Metric.objects.filter(run=run).values_list("key", flat=True)) == {"loss", "rank_1/loss"}
 
     def test_another_nodes_files_are_told_apart(self, who: Principal) -> None:
@@ -113,7 +113,7 @@ class TestGrowing:
         for played in (alpha, beta):
             played.claim(run)
             played.log(run, TB.replace(".100.0", ".77.0"), 0, event_file(*curve("loss", 2)))
-        watching.look()
+        pending_attempts.look()
         assert set(Metric.objects.filter(run=run).values_list("key", flat=True)) == {"loss", "node_1/loss"}
 
 
@@ -123,7 +123,7 @@ class TestOver:
         data = event_file(*curve("loss", 3))
         send(node, run, data)
         settled(node, run, sizes={TB: len(data)})
-        watching.look()
+        pending_attempts.look()
         assert steps(run) == [0, 1, 2]
         assert EventFile.objects.get().is_whole
 
@@ -131,18 +131,18 @@ class TestOver:
         node, run = running(who)
         data = event_file(*curve("loss", 3))
         settled(node, run, output(f"deep/{NAME}", data, tmp_path))
-        watching.look()
+        pending_attempts.look()
         assert steps(run) == [0, 1, 2]
 
     def test_one_that_was_sent_is_not_read_again_there(self, who: Principal, tmp_path: Path) -> None:
         node, run = running(who)
         data = event_file(*curve("loss", 3))
         send(node, run, data)
-        watching.look()
+        pending_attempts.look()
         settled(node, run, output(TB, data, tmp_path), sizes={TB: len(data)})
-        watching.look()
-        watching.restart()
-        watching.look()
+        pending_attempts.look()
+        pending_attempts.restart()
+        pending_attempts.look()
         assert (steps(run), Metric.objects.get().count, EventFile.objects.count()) == ([0, 1, 2], 3, 1)
 
     def test_a_last_record_that_nobody_finished_is_left(self, who: Principal) -> None:
@@ -150,7 +150,7 @@ class TestOver:
         data = event_file(*curve("loss", 3))[:-5]
         send(node, run, data)
         settled(node, run, sizes={TB: len(data)})
-        watching.look()
+        pending_attempts.look()
         file = EventFile.objects.get()
         assert (steps(run), file.is_whole, file.error) == ([0, 1], True, "")
 
@@ -159,9 +159,9 @@ class TestTrouble:
     def test_what_is_no_event_file_is_said_once_and_not_read_again(self, who: Principal) -> None:
         node, run = running(who)
         send(node, run, event_file(*curve("loss", 2)) + b"and then something else")
-        watching.look()
+        pending_attempts.look()
         send(node, run, event_file(*curve("loss", 2)) + b"and then something else, and more")
-        watching.look()
+        pending_attempts.look()
         assert steps(run) == [0, 1]
         sentence = f"{TB} cannot be read from byte {EventFile.objects.get().read_bytes} on: it is damaged, or no event file."
         assert Attempt.objects.get().warnings == [sentence]
@@ -171,14 +171,14 @@ class TestTrouble:
         node, run = running(who)
         send(node, run, b"text, not events", TB)
         send(node, run, event_file(*curve("loss", 2, kind=new)), f"logs/tb/train/{NAME}")
-        watching.look()
+        pending_attempts.look()
         assert steps(run, "train/loss") == [0, 1]
 
     def test_a_script_gone_wild_is_stopped_with_the_remedy(self, who: Principal, settings: Settings) -> None:
         settings.METRIC_KEYS_PER_RUN = 3
         node, run = running(who)
         send(node, run, event_file(event(*(old(f"loss {index}", 1.0) for index in range(4)))))
-        watching.look()
+        pending_attempts.look()
         (warning,) = Attempt.objects.get().warnings
         assert "METRIC_KEYS_PER_RUN" in warning
 
@@ -193,10 +193,10 @@ class TestTrouble:
             raise SystemError
 
         with monkeypatch.context() as dying:
-            dying.setattr(reading, "append", store_and_die)
-            watching.look()
+            dying.setattr(event_reader, "append", store_and_die)
+            pending_attempts.look()
         assert (steps(run), EventFile.objects.get().read_bytes) == ([], 0)
-        watching.look()
+        pending_attempts.look()
         assert (steps(run), Metric.objects.get().count) == ([0, 1, 2], 3)
 
     def test_of_the_database_is_tried_again(self, who: Principal, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,9 +208,9 @@ class TestTrouble:
             raise DatabaseError("full")
 
         with monkeypatch.context() as broken:
-            broken.setattr(reading, "append", full)
-            watching.look()
-        watching.look()
+            broken.setattr(event_reader, "append", full)
+            pending_attempts.look()
+        pending_attempts.look()
         assert steps(run) == [0, 1, 2]
 
 
@@ -220,5 +220,5 @@ class TestLogs:
         send(node, run, event_file(*curve("loss", 3)))
         node.log(run, "logs/notes.txt", 0, b"hello\n")
         assert [lane.name for lane in lanes(run, 1, [], None).others] == ["logs/notes.txt"]
-        assert not arrivals._path((run.pk, 1, TB)).exists()
-        assert logstore.read(run.pk, 1, TB, 0, 10**6) == event_file(*curve("loss", 3))
+        assert not log_timestamps._path((run.pk, 1, TB)).exists()
+        assert log_store.read(run.pk, 1, TB, 0, 10**6) == event_file(*curve("loss", 3))

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from tests.people import client_of, make_contributor, make_owner, make_workspace
 from tests.tracking.history.reading import address
 from tests.tracking.search.builders import known_run
-from tracking.history import known
-from tracking.history.completing import complete
+from tracking.history import key_catalog
+from tracking.history.completion import complete
 from tracking.search import FilterError, parse
 
 pytestmark = pytest.mark.django_db
@@ -78,7 +78,7 @@ class TestCompletion:
 
 class TestKnown:
     def test_keys_are_those_of_all_runs_of_the_workspace(self) -> None:
-        found = known.keys(make_workspace())
+        found = key_catalog.keys(make_workspace())
         assert (found.metrics, found.params, found.tags) == (("my acc", "val/loss", "val_acc"), ("lr", "opt"), ("team",))
 
     def test_menus_show_them_with_what_is_chosen(self) -> None:

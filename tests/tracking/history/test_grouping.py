@@ -10,7 +10,7 @@ from django.utils import timezone
 from jobs.states import RunState
 from tests.tracking.history.reading import HTMX, heads, names, rows, seen, text_of
 from tests.tracking.search.builders import known_run
-from tracking.history.writing import figure, mean_and_spread, spread_figure
+from tracking.history.number_format import figure, mean_and_spread, spread_figure
 
 pytestmark = pytest.mark.django_db
 

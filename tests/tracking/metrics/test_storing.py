@@ -10,7 +10,7 @@ from django.db import IntegrityError
 
 from jobs.models import Run
 from tests.tracking.builders import logged_run
-from tracking.metrics import appending, folding, limits, reading
+from tracking.metrics import compaction, curve_reader, limits, point_writer
 from tracking.metrics.points import MOST_IN_BLOCK, Point
 from tracking.models import Metric, MetricBlock, MetricSlice
 
@@ -23,11 +23,11 @@ def _as_new() -> None:
 
 
 def log(run: Run, *points: tuple[str, float, int], ms: int = 1000) -> None:
-    appending.append(run.pk, run.experiment_id, [Point(key, value, step, ms + step) for key, value, step in points])
+    point_writer.append(run.pk, run.experiment_id, [Point(key, value, step, ms + step) for key, value, step in points])
 
 
 def values(run: Run, key: str) -> list[float]:
-    return [float(value) for value in reading.history(run.pk, key).value]
+    return [float(value) for value in curve_reader.history(run.pk, key).value]
 
 
 def row(run: Run, key: str) -> Metric:
@@ -45,7 +45,7 @@ class TestAppend:
 
     def test_of_points_of_one_step_and_time_the_largest_counts(self) -> None:
         run = logged_run()
-        appending.append(run.pk, run.experiment_id, [Point("loss", value, 0, 7) for value in (3.0, 1.0, 2.0)])
+        point_writer.append(run.pk, run.experiment_id, [Point("loss", value, 0, 7) for value in (3.0, 1.0, 2.0)])
         assert row(run, "loss").last_value == 3.0
 
     def test_nan_and_infinities_are_kept_and_leave_the_extremes_alone(self) -> None:
@@ -60,7 +60,7 @@ class TestAppend:
     def test_steps_and_times_may_be_as_large_as_64_bits(self) -> None:
         run = logged_run()
         most = 2**63 - 1
-        appending.append(run.pk, run.experiment_id, [Point("x", 1.0, most, most), Point("x", 2.0, -most, -most)])
+        point_writer.append(run.pk, run.experiment_id, [Point("x", 1.0, most, most), Point("x", 2.0, -most, -most)])
         assert (row(run, "x").last_step, row(run, "x").last_ms) == (most, most)
         assert values(run, "x") == [2.0, 1.0]
 
@@ -93,7 +93,7 @@ class TestFolding:
         for start in range(0, 3000, 100):
             log(run, *(("loss", float(random.normal()), step) for step in range(start, start + 100)), ("lr", 0.1, start))
         before = values(run, "loss"), values(run, "lr")
-        assert folding.fold(run.pk) is False
+        assert compaction.fold(run.pk) is False
         assert (values(run, "loss"), values(run, "lr")) == before
         assert not MetricSlice.objects.filter(run=run).exists()
 
@@ -101,15 +101,15 @@ class TestFolding:
         run = logged_run()
         for start in (0, 100, 5000):
             log(run, *(("loss", 1.0, step) for step in range(start, start + (100 if start < 5000 else 9000))))
-            folding.fold(run.pk)
+            compaction.fold(run.pk)
         sizes = list(MetricBlock.objects.order_by("number").values_list("number", "points"))
         assert sizes == [(0, MOST_IN_BLOCK), (1, MOST_IN_BLOCK), (2, 200 + 9000 - 2 * MOST_IN_BLOCK)]
 
     def test_a_run_that_has_logged_much_is_folded_in_the_next_round(self) -> None:
         run, quiet = logged_run(), logged_run()
         log(quiet, ("loss", 1.0, 0))
-        log(run, *(("loss", 1.0, step) for step in range(folding.POINTS_PER_CURVE * 4)))
-        folding.fold_due()
+        log(run, *(("loss", 1.0, step) for step in range(compaction.POINTS_PER_CURVE * 4)))
+        compaction.fold_due()
         assert list(MetricSlice.objects.values_list("run_id", flat=True)) == [quiet.pk]
 
     def test_what_nobody_has_in_mind_any_more_is_folded_when_it_is_quiet(self) -> None:
@@ -117,7 +117,7 @@ class TestFolding:
         log(old, ("loss", 1.0, 0))
         log(fresh, ("loss", 1.0, 0))
         MetricSlice.objects.filter(run=old).update(created_at="2026-01-01T00:00:00Z")
-        folding.fold_rest()
+        compaction.fold_rest()
         assert list(MetricSlice.objects.values_list("run_id", flat=True)) == [fresh.pk]
         assert values(old, "loss") == [1.0]
 
@@ -126,13 +126,13 @@ class TestFolding:
         run, other = logged_run(), logged_run()
         for item in (run, other):
             log(item, ("loss", 1.0, 0), ("loss", 2.0, 1))
-            folding.fold(item.pk)
+            compaction.fold(item.pk)
         MetricBlock.objects.filter(metric__run=run).update(data=b"\x09 broken")
         log(run, ("loss", 3.0, 2))
         assert values(run, "loss") == [3.0]
-        assert folding.fold(run.pk) is False
+        assert compaction.fold(run.pk) is False
         assert (values(run, "loss"), values(other, "loss")) == ([3.0], [1.0, 2.0])
-        assert reading.histories(run.pk, ["loss"])["loss"].value.tolist() == [3.0]
+        assert curve_reader.histories(run.pk, ["loss"])["loss"].value.tolist() == [3.0]
 
     def test_a_run_that_cannot_be_folded_keeps_none_of_the_others_back(self) -> None:
         broken, fine = sorted((logged_run(), logged_run()), key=lambda run: run.pk)
@@ -141,16 +141,16 @@ class TestFolding:
         # Points whose curve is gone, as no transaction of ours leaves them.
         Metric.objects.filter(run=broken).delete()
         MetricSlice.objects.update(created_at="2026-01-01T00:00:00Z")
-        folding.fold_rest()
+        compaction.fold_rest()
         assert list(MetricSlice.objects.values_list("run_id", flat=True)) == [broken.pk]
 
     def test_very_many_points_are_folded_in_several_goes(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(folding, "POINTS_AT_ONCE", 150)
+        monkeypatch.setattr(compaction, "POINTS_AT_ONCE", 150)
         run = logged_run()
         for start in range(0, 400, 100):
             log(run, *(("loss", float(step), step) for step in range(start, start + 100)))
         goes = 1
-        while folding.fold(run.pk):
+        while compaction.fold(run.pk):
             goes += 1
         assert goes == 2
         assert values(run, "loss") == [float(step) for step in range(400)]
@@ -162,32 +162,32 @@ class TestReading:
         for _ in range(2):
             log(run, ("loss", 0.5, 0), ("loss", 0.4, 1))
         assert values(run, "loss") == [0.5, 0.4]
-        folding.fold(run.pk)
+        compaction.fold(run.pk)
         assert values(run, "loss") == [0.5, 0.4]
-        assert list(reading.curve(run.pk, "loss", pixels=10).y) == [0.5, 0.4]
+        assert list(curve_reader.curve(run.pk, "loss", pixels=10).y) == [0.5, 0.4]
 
     def test_points_come_by_time_then_step(self) -> None:
         run = logged_run()
-        appending.append(run.pk, run.experiment_id, [Point("x", 1.0, 5, 20), Point("x", 2.0, 1, 30), Point("x", 3.0, 4, 20)])
+        point_writer.append(run.pk, run.experiment_id, [Point("x", 1.0, 5, 20), Point("x", 2.0, 1, 30), Point("x", 3.0, 4, 20)])
         assert values(run, "x") == [3.0, 1.0, 2.0]
 
     def test_a_span_has_a_neighbour_at_each_end(self) -> None:
         run = logged_run()
         log(run, *(("loss", float(step), step) for step in range(100)))
-        found = reading.curve(run.pk, "loss", pixels=100, start=10, end=20)
+        found = curve_reader.curve(run.pk, "loss", pixels=100, start=10, end=20)
         assert (found.x[0], found.x[-1]) == (9, 21)
-        beyond = reading.curve(run.pk, "loss", pixels=100, start=500, end=600)
+        beyond = curve_reader.curve(run.pk, "loss", pixels=100, start=500, end=600)
         assert list(beyond.x) == [99]
 
     def test_by_time_the_axis_is_milliseconds(self) -> None:
         run = logged_run()
         log(run, ("loss", 1.0, 3), ("loss", 2.0, 9))
-        assert list(reading.curve(run.pk, "loss", pixels=10, axis="ms").x) == [1003, 1009]
+        assert list(curve_reader.curve(run.pk, "loss", pixels=10, axis="ms").x) == [1003, 1009]
 
     def test_what_cannot_be_drawn_is_marked(self) -> None:
         run = logged_run()
         log(run, ("loss", 1.0, 0), ("loss", math.nan, 1), ("loss", math.inf, 2), ("loss", 0.5, 3), ("loss", -math.inf, 4))
-        found = reading.curve(run.pk, "loss", pixels=10)
+        found = curve_reader.curve(run.pk, "loss", pixels=10)
         assert list(found.y) == [1.0, 0.5]
         assert list(found.odd_x) == [1, 2, 4]
         assert [repr(float(item)) for item in found.odd] == ["nan", "inf", "-inf"]
@@ -195,23 +195,23 @@ class TestReading:
     def test_thousands_of_nans_are_a_mark_for_each_pixel(self) -> None:
         run = logged_run()
         log(run, *(("loss", math.nan, step) for step in range(5000)))
-        found = reading.curve(run.pk, "loss", pixels=50)
+        found = curve_reader.curve(run.pk, "loss", pixels=50)
         assert len(found.odd) == 50
         assert found.count == 5000
 
     def test_several_curves_read_together_are_what_each_is_alone(self) -> None:
         run = logged_run()
         log(run, *(("loss", float(step), step) for step in range(50)), ("lr", 0.1, 3), ("lr", 0.2, 1))
-        folding.fold(run.pk)
+        compaction.fold(run.pk)
         log(run, ("loss", 0.5, 99), ("lr", 0.3, 2), ("other", 1.0, 0))
-        found = reading.histories(run.pk, ["loss", "lr", "none"])
+        found = curve_reader.histories(run.pk, ["loss", "lr", "none"])
         assert {key: points.value.tolist() for key, points in found.items()} == {
             "loss": values(run, "loss"), "lr": [0.2, 0.3, 0.1], "none": [],
         }
 
     def test_a_curve_that_there_is_not_is_empty(self) -> None:
-        assert len(reading.history(logged_run().pk, "none")) == 0
-        assert reading.curve(logged_run().pk, "none", pixels=10).count == 0
+        assert len(curve_reader.history(logged_run().pk, "none")) == 0
+        assert curve_reader.curve(logged_run().pk, "none", pixels=10).count == 0
 
 
 @pytest.mark.django_db(transaction=True)
@@ -221,7 +221,7 @@ class TestTogether:
 
         async def write(run: Run) -> None:
             for step in range(50):
-                await appending.append_soon(run.pk, run.experiment_id, [Point("loss", step, step, step)])
+                await point_writer.append_soon(run.pk, run.experiment_id, [Point("loss", step, step, step)])
 
         await asyncio.gather(*map(write, runs))
         for run in runs:
@@ -229,8 +229,8 @@ class TestTogether:
 
     async def test_a_run_that_is_gone_keeps_none_of_the_others_back(self) -> None:
         run = await asyncio.to_thread(logged_run)
-        here = [appending.append_soon(run.pk, run.experiment_id, [Point("a", 1.0, step, 0)]) for step in range(10)]
-        gone = appending.append_soon("f" * 32, run.experiment_id, [Point("a", 1.0, 0, 0)])
+        here = [point_writer.append_soon(run.pk, run.experiment_id, [Point("a", 1.0, step, 0)]) for step in range(10)]
+        gone = point_writer.append_soon("f" * 32, run.experiment_id, [Point("a", 1.0, 0, 0)])
         *fine, refused = await asyncio.gather(*here, gone, return_exceptions=True)
         assert fine == [None] * 10
         assert isinstance(refused, IntegrityError)

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.utils import timezone
 
-from jobs.deleting import GONE
 from jobs.models import Run
+from jobs.retention.deletion import GONE
 from jobs.states import RunState
 from tests.people import make_contributor, make_owner, make_workspace
 from tests.tracking.builders import make_experiment

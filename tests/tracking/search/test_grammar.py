@@ -7,9 +7,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tracking.search.errors import FilterError
-from tracking.search.parsing import parse, parse_order, parse_orders
+from tracking.search.parser import parse, parse_order, parse_orders
 from tracking.search.tree import And, Comparison, Key, Node, Not, Or
-from tracking.search.words import ATTRIBUTES, ORDER, TEXT, Kind, Type
+from tracking.search.vocabulary import ATTRIBUTES, ORDER, TEXT, Kind, Type
 
 ACC = Key(Kind.METRIC, "acc")
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from clusters import clocks
-from jobs import holdings, reports
+from clusters.node_reports import clocks
+from jobs.node_api import node_assignments, reports
 from tests.people import make_contributor, principal_of
 from workspaces.access import Principal
 
@@ -17,5 +17,5 @@ def who(db: None, valkey: str) -> Principal:
 @pytest.fixture(autouse=True)
 def _fresh_process() -> None:
     clocks.restart()
-    holdings.restart()
+    node_assignments.restart()
     reports.restart()

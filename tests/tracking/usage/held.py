@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from clusters.models import Lease, Node
-from jobs import launching
 from jobs.models import Attempt, Run
+from jobs.scheduling import run_actions
 from tests.clusters.telemetry.builders import block, stored
 from tests.jobs.builders import Played, ended, launched, processes
 from trainhub_launch.report import Ack
@@ -36,7 +36,7 @@ def held(who: Principal, node: Node, start: datetime, end: datetime | None, *, g
 
 def again(node: Node, run: Run, start: datetime, end: datetime, *, attempt: int = 2, gpus: int = 2) -> None:
     """The next attempt of a run whose last one failed."""
-    launching.launch(run.pk)
+    run_actions.launch(run.pk)
     Quiet(node).claim(run, attempt=attempt)
     finish(node, run, attempt, gpus)
     at(run, attempt, start, end)

@@ -5,12 +5,12 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from clusters.models import Lease, Node, TelemetrySlice
-from jobs import curves
+from jobs import run_curves
 from jobs.models import Attempt, AttemptNode, Run
 from tests.jobs import builders
 from tests.tracking.usage.held import again, at, finish, held, powered
 from tracking.models import UsageEntry
-from tracking.usage import accounting, reading
+from tracking.usage import accounting, usage_report
 from workspaces.access import Principal
 
 NOW = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
@@ -57,7 +57,7 @@ class TestTime:
         again(node, run, NOW - 3 * HOUR, NOW - 2.5 * HOUR)
         accounting.account_lately(NOW)
         assert [(entry.attempt, entry.gpu_seconds) for entry in rows(run)] == [(1, 7200.0), (2, 3600.0)]
-        assert reading.hours_of([run.pk]) == {run.pk: (3.0, None)}
+        assert usage_report.hours_of([run.pk]) == {run.pk: (3.0, None)}
 
     def test_of_a_living_run_grows(self, who: Principal, node: Node) -> None:
         run = held(who, node, NOW - HOUR, None)
@@ -106,7 +106,7 @@ class TestEnergy:
         run = held(who, node, NOW - HOUR, NOW - HOUR / 2)
         powered(node, NOW - HOUR, 1800, {"GPU-alpha-0": 300.0, "GPU-alpha-1": 100.0})
         AttemptNode.objects.update(settled_at=NOW - HOUR / 2)
-        assert curves.keep_ended(NOW) == 1
+        assert run_curves.keep_ended(NOW) == 1
         TelemetrySlice.objects.all().delete()
         accounting.account_lately(NOW)
         [entry] = rows(run)
@@ -119,7 +119,7 @@ class TestFinal:
         accounting.account_lately(NOW)
         assert not rows(run)[0].is_final
         AttemptNode.objects.update(settled_at=NOW - HOUR / 2)
-        curves.keep_ended(NOW)
+        run_curves.keep_ended(NOW)
         accounting.account_lately(NOW)
         assert rows(run)[0].is_final
 

@@ -9,7 +9,7 @@ from jobs.models import Run
 from tests.jobs.builders import queued
 from tests.people import make_person, make_workspace, principal_of
 from tracking.models import UsageEntry
-from tracking.usage import reading
+from tracking.usage import usage_report
 from tracking.usage.months import after, spelled
 from workspaces.access import Principal
 from workspaces.states import Role
@@ -37,7 +37,7 @@ def filled(who: Principal) -> Principal:
 
 
 def told(who: Principal, by: str, *months: date) -> list[tuple[Any, ...]]:
-    lines = reading.lines(reading.entries(who.workspace, *months), by)
+    lines = usage_report.lines(usage_report.entries(who.workspace, *months), by)
     return [(line.name, line.gpu_hours, line.node_hours, line.energy_wh, line.runs) for line in lines]
 
 
@@ -58,7 +58,7 @@ class TestLines:
         assert told(filled, "user", after(AUGUST)) == []
 
     def test_say_of_how_much_the_energy_is_known(self, filled: Principal) -> None:
-        total = reading.total(reading.entries(filled.workspace, AUGUST, AUGUST))
+        total = usage_report.total(usage_report.entries(filled.workspace, AUGUST, AUGUST))
         assert (total.gpu_hours, total.measured_gpu_hours, total.energy_wh, total.runs) == (13.5, 13.0, 2.0, 3)
 
     def test_of_another_workspace_are_not_among_them(self, filled: Principal) -> None:
@@ -77,7 +77,7 @@ class TestLines:
         for item in (run, deleted):
             entry(who, item.number, JULY, 1.0, run=item)
         Run.objects.filter(pk=deleted.pk).update(deleted_at=deleted.created_at)
-        titles = {line.name: line.title for line in reading.lines(reading.entries(who.workspace), "run")}
+        titles = {line.name: line.title for line in usage_report.lines(usage_report.entries(who.workspace), "run")}
         assert titles == {str(run.number): run.display_name, str(deleted.number): ""}
 
 
@@ -87,10 +87,10 @@ class TestOfRuns:
         entry(who, little.number, JULY, 1.0, run=little, energy_j=3600.0)
         entry(who, much.number, JULY, 2.0, run=much)
         entry(who, much.number, AUGUST, 3.0, run=much)
-        found = reading.with_gpu_hours(Run.objects.of(who.workspace))
+        found = usage_report.with_gpu_hours(Run.objects.of(who.workspace))
         assert [run.gpu_hours for run in found.order_by("-gpu_hours")] == [5.0, 1.0, 0.0]
         assert set(found.filter(gpu_hours__lt=2)) == {little, none}
-        assert reading.hours_of([little.pk, much.pk, none.pk]) == {little.pk: (1.0, 1.0), much.pk: (5.0, None)}
+        assert usage_report.hours_of([little.pk, much.pk, none.pk]) == {little.pk: (1.0, 1.0), much.pk: (5.0, None)}
 
 
 @pytest.mark.parametrize(

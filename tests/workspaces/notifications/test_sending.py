@@ -13,7 +13,7 @@ from pytest_django import Settings
 from tests.people import make_contributor, make_workspace
 from tests.workspaces.notifications.receiver import Answer, Receiver, close, flood, hang, status, trickle
 from workspaces.models import Channel, Delivery, Membership
-from workspaces.notifications import outbox, sending, webhook
+from workspaces.notifications import delivery, outbox, webhook
 from workspaces.notifications.events import Event
 
 pytestmark = pytest.mark.django_db
@@ -41,7 +41,7 @@ def event(key: str = "run:1", name: str = "run.failed", at: datetime | None = No
 def send_later(step: timedelta = timedelta(seconds=1)) -> datetime:
     """The moment of the next try, and a little more."""
     now = Channel.objects.latest("try_at").try_at + step
-    sending.tick(max(now, timezone.now()))
+    delivery.tick(max(now, timezone.now()))
     return now
 
 
@@ -51,7 +51,7 @@ class TestArrival:
         channel(receivers[0].url)
         for _ in range(2):
             outbox.post(event())
-            sending.tick(timezone.now())
+            delivery.tick(timezone.now())
         (got,) = receivers[0].got
         assert got.body == {"event": "run.failed", "text": "[failed] run:1", "url": "http://hub/runs/1/"}
         assert got.headers["x-trainhub-delivery"] == str(Delivery.objects.get().pk)
@@ -61,14 +61,14 @@ class TestArrival:
         receivers.append(Receiver())
         channel(receivers[0].url, secret="s3cret")
         outbox.post(event())
-        sending.tick(timezone.now())
+        delivery.tick(timezone.now())
         (got,) = receivers[0].got
         assert got.headers["x-trainhub-signature"] == webhook.signature("s3cret", got.headers["x-trainhub-timestamp"], got.raw)
 
     def test_a_mail_has_the_sentence_and_the_link(self) -> None:
         channel("ann@example.org", kind="mail")
         outbox.post(event())
-        sending.tick(timezone.now())
+        delivery.tick(timezone.now())
         (letter,) = mail.outbox
         assert (letter.to, letter.subject) == (["ann@example.org"], "TrainHub: [failed] run:1")
         assert "http://hub/runs/1/" in str(letter.body)
@@ -78,7 +78,7 @@ class TestArrival:
         for receiver in receivers:
             channel(receiver.url)
         outbox.post(event())
-        assert sending.tick(timezone.now()) == 2
+        assert delivery.tick(timezone.now()) == 2
         assert [len(receiver.got) for receiver in receivers] == [1, 1]
 
 
@@ -102,11 +102,11 @@ class TestFailure:
         receivers.append(Receiver(answer))
         channel(receivers[0].url)
         outbox.post(event())
-        sending.tick(timezone.now())
+        delivery.tick(timezone.now())
         found = Channel.objects.get()
         assert words in found.last_error
         assert (found.failures, found.paused_at, found.busy_until) == (1, None, None)
-        assert sending.tick(timezone.now()) == 0
+        assert delivery.tick(timezone.now()) == 0
         assert len(receivers[0].got) == 1
         receivers[0].answer = status(204)
         send_later()
@@ -117,14 +117,14 @@ class TestFailure:
     def test_nobody_at_the_address_is_told(self) -> None:
         channel("http://127.0.0.1:9/hook")
         outbox.post(event())
-        sending.tick(timezone.now())
+        delivery.tick(timezone.now())
         assert "Could not be delivered within 5 s" in Channel.objects.get().last_error
 
     def test_a_body_without_end_is_not_read(self, receivers: list[Receiver]) -> None:
         receivers.append(Receiver(flood))
         channel(receivers[0].url)
         outbox.post(event())
-        assert sending.tick(timezone.now()) == 1
+        assert delivery.tick(timezone.now()) == 1
 
     def test_pauses_grow_up_to_an_hour_and_after_a_day_the_channel_is_paused(self) -> None:
         channel("http://127.0.0.1:9/hook")
@@ -132,7 +132,7 @@ class TestFailure:
         start = now = timezone.now()
         pauses = []
         while Channel.objects.get().paused_at is None:
-            sending.tick(now)
+            delivery.tick(now)
             then = Channel.objects.get().try_at
             pauses.append(round((then - now).total_seconds()))
             now = then
@@ -146,7 +146,7 @@ class TestFailure:
         receivers.append(Receiver(status(410)))
         channel(receivers[0].url)
         outbox.post(event())
-        sending.tick(timezone.now())
+        delivery.tick(timezone.now())
         assert Channel.objects.get().paused_at is not None
 
     def test_one_message_that_is_refused_holds_up_no_other(self, receivers: list[Receiver]) -> None:
@@ -157,7 +157,7 @@ class TestFailure:
         channel(receivers[0].url)
         outbox.post(event("run:1"))
         outbox.post(event("run:2"))
-        sending.tick(timezone.now())
+        delivery.tick(timezone.now())
         assert list(Delivery.objects.order_by("pk").values_list("state", flat=True)) == ["waiting", "sent"]
         assert Channel.objects.get().failures == 0
 
@@ -170,7 +170,7 @@ class TestOthers:
             channel(receiver.url)
         for number in range(5):
             outbox.post(event(f"run:{number}"))
-        sending.tick(timezone.now())
+        delivery.tick(timezone.now())
         assert [len(receiver.got) for receiver in receivers] == [1, 5]
 
     def test_another_worker_leaves_a_channel_alone_that_is_being_served(self, receivers: list[Receiver]) -> None:
@@ -178,8 +178,8 @@ class TestOthers:
         now = timezone.now()
         channel(receivers[0].url, busy_until=now + timedelta(seconds=30))
         outbox.post(event(at=now))
-        assert sending.tick(now) == 0
-        assert sending.tick(now + timedelta(seconds=31)) == 1
+        assert delivery.tick(now) == 0
+        assert delivery.tick(now + timedelta(seconds=31)) == 1
 
     def test_who_is_no_member_any_more_is_told_nothing(self, receivers: list[Receiver]) -> None:
         receivers.append(Receiver())
@@ -187,7 +187,7 @@ class TestOthers:
         channel(receivers[0].url, user=person)
         outbox.post(event())
         Membership.objects.filter(user=person).delete()
-        assert sending.tick(timezone.now()) == 0
+        assert delivery.tick(timezone.now()) == 0
         assert outbox.post(event("run:2")) == 0
 
 
@@ -196,7 +196,7 @@ class TestReach:
     def test_where_clouds_keep_credentials_no_webhook_goes(self, host: str) -> None:
         channel(f"http://{host}/latest/")
         outbox.post(event())
-        sending.tick(timezone.now())
+        delivery.tick(timezone.now())
         assert "may not reach" in Channel.objects.get().last_error
 
     def test_only_the_hosts_that_the_installation_allows(self, receivers: list[Receiver], settings: Settings) -> None:
@@ -204,19 +204,19 @@ class TestReach:
         settings.WEBHOOK_HOSTS = ["hooks.example.org"]
         channel(receivers[0].url)
         outbox.post(event())
-        assert sending.tick(timezone.now()) == 0
+        assert delivery.tick(timezone.now()) == 0
         assert "none of the hosts" in Channel.objects.get().last_error
 
     def test_a_name_that_nobody_knows_is_told(self) -> None:
         channel("http://nowhere.invalid/hook")
         outbox.post(event())
-        sending.tick(timezone.now())
+        delivery.tick(timezone.now())
         assert "nowhere.invalid is not known" in Channel.objects.get().last_error
 
     def test_its_own_name_is_asked_for_at_the_address_that_was_checked(self, receivers: list[Receiver]) -> None:
         receivers.append(Receiver())
         channel(receivers[0].url.replace("127.0.0.1", "localhost"))
         outbox.post(event())
-        sending.tick(timezone.now())
+        delivery.tick(timezone.now())
         (got,) = receivers[0].got
         assert got.headers["host"].startswith("localhost:")

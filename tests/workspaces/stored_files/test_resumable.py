@@ -10,7 +10,7 @@ import pytest
 
 from tests.tracking.artifacts.raw import disk_of
 from workspaces import blobs
-from workspaces.stored_files import resumable, sealing
+from workspaces.stored_files import blob_sealer, resumable
 from workspaces.stored_files.resumable import Part, append
 
 DATA = os.urandom(30_000)
@@ -114,12 +114,12 @@ class TestSealing:
         old.write_bytes(b"of an earlier version")
         half = blobs.part_path()
         half.write_bytes(b"half")
-        assert sealing.seal_old() == 1
+        assert blob_sealer.seal_old() == 1
         assert "1 stored files of an earlier version" in caplog.text
         assert old.stat().st_mode & 0o777 == 0o400
         assert half.stat().st_mode & 0o200
         old.chmod(0o600)
-        assert sealing.seal_old() == 0
+        assert blob_sealer.seal_old() == 0
         old.chmod(0o400)
         os.utime(old, (1, 1))
         assert old in set(blobs.unkept_since(1000.0))

@@ -10,9 +10,9 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from clusters.enrolment import enrol, name_of_host, node_of_token
-from jobs import snapshots
-from trainhub import certificates, places
+from clusters.enrolment.node_tokens import enrol, name_of_host, node_of_token
+from jobs.sources import snapshots
+from trainhub import certificates, installation
 from trainhub.files import write_secret
 from workspaces import tokens
 from workspaces.access import membership_principal
@@ -29,7 +29,7 @@ class Command(BaseCommand):
         parser.add_argument("--demo", type=Path, metavar="FACTS.json", help="a fleet to enrol instead of this machine")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        shown = places.broker_certificate()
+        shown = installation.broker_certificate()
         if shown is not None and shown.ca is not None:
             _make_certificate()
         call_command("migrate", interactive=False, verbosity=0)
@@ -40,13 +40,13 @@ class Command(BaseCommand):
 
 def _make_certificate() -> None:
     try:
-        certificates.ensure(places.TLS_DIR, places.certificate_hosts())
+        certificates.ensure(installation.TLS_DIR, installation.certificate_hosts())
     except certificates.AuthorityDamaged as error:
         raise CommandError(str(error)) from error
 
 
 def _enrol_this_machine() -> str:
-    return _enrolled("local", name_of_host(socket.gethostname()) or "local", places.NODE_TOKEN_FILE)
+    return _enrolled("local", name_of_host(socket.gethostname()) or "local", installation.NODE_TOKEN_FILE)
 
 
 def _enrolled(cluster: str, name: str, token_file: Path) -> str:

@@ -7,7 +7,7 @@ import pwd
 import sys
 from pathlib import Path
 
-from trainhub import env, places
+from trainhub import env, installation
 from trainhub.up import preflight
 from trainhub.up.console import Stop
 
@@ -22,16 +22,16 @@ Account = pwd.struct_passwd
 
 def is_separated() -> bool:
     """Whether `up` has to start the hub under an account of its own."""
-    return os.geteuid() == 0 and bool(places.RUN_AS)
+    return os.geteuid() == 0 and bool(installation.RUN_AS)
 
 
 def hub_account() -> Account:
     """The account that HUB_AS names, or `trainhub`. Raises Stop with what to do where it cannot be used."""
-    name = places.HUB_AS or DEFAULT_NAME
+    name = installation.HUB_AS or DEFAULT_NAME
     try:
         account = pwd.getpwnam(name)
     except KeyError as error:
-        if places.HUB_AS:
+        if installation.HUB_AS:
             raise Stop(f"HUB_AS={name} is no account of this machine. Create it, or name another.") from error
         raise Stop(f"With RUN_AS the hub needs an account, too. Create one (`{USERADD}`), or name one in HUB_AS.") from error
     if account.pw_uid == 0:
@@ -44,7 +44,7 @@ def hub_account() -> Account:
 
 def check_passable(account: Account) -> None:
     """Raise Stop where the account cannot reach the program, its interpreter or the data."""
-    for folder in (places.BASE_DIR, Path(sys.base_prefix), Path(sys.prefix), places.DATA_DIR):
+    for folder in (installation.BASE_DIR, Path(sys.base_prefix), Path(sys.prefix), installation.DATA_DIR):
         blocked = preflight.not_passable(folder, account)
         if blocked:
             remedy = f"Move {folder} elsewhere, or open {blocked} to that account."
@@ -68,21 +68,21 @@ def _node_dir(data: Path) -> Path:
 
 def _runs_account() -> Account:
     try:
-        return pwd.getpwnam(places.RUN_AS)
+        return pwd.getpwnam(installation.RUN_AS)
     except KeyError as error:
-        raise Stop(f"RUN_AS={places.RUN_AS} is no account of this machine. Create it, or name another.") from error
+        raise Stop(f"RUN_AS={installation.RUN_AS} is no account of this machine. Create it, or name another.") from error
 
 
 def _check_that_root_trusts_neither(hub: Account) -> None:
     """Root runs programs from the project and works in NODE_DIR: neither account may own a folder on the way there."""
     owners = {account.pw_uid: account.pw_name for account in (hub, _runs_account())}
-    programs = (places.BASE_DIR, places.BASE_DIR / "trainhub", places.BASE_DIR / "trainhub_node", Path(sys.prefix).resolve())
+    programs = (installation.BASE_DIR, installation.BASE_DIR / "trainhub", installation.BASE_DIR / "trainhub_node", Path(sys.prefix).resolve())
     for folder in {step for program in programs for step in (program, *program.parents)}:
         owner = owners.get(folder.stat().st_uid)
         if owner:
             raise Stop(f"{folder} belongs to {owner}, but root runs programs from there. Give it to root: chown -R root {folder}")
     cache = os.environ.get("TRAINHUB_NODE_CACHE", "")  # the agent's setting
-    for name, place in (("NODE_DIR", places.NODE_DIR), *([("TRAINHUB_NODE_CACHE", Path(cache).absolute())] if cache else [])):
+    for name, place in (("NODE_DIR", installation.NODE_DIR), *([("TRAINHUB_NODE_CACHE", Path(cache).absolute())] if cache else [])):
         for folder in (place, *place.parents):
             owner = owners.get(folder.stat().st_uid) if folder.exists() else None
             if owner:

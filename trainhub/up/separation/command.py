@@ -11,7 +11,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainhub import places
+from trainhub import installation
 from trainhub.files import write_secret
 from trainhub.up import preflight, stack
 from trainhub.up.children import end_with_parent, ending, python
@@ -80,11 +80,11 @@ def run() -> int:
 
 
 def _start_hub(account: Account, facts: int) -> subprocess.Popen[bytes]:
-    environment = accounts.environment(account.pw_name, places.DATA_DIR) | ownership.copy_certificate(account)
+    environment = accounts.environment(account.pw_name, installation.DATA_DIR) | ownership.copy_certificate(account)
     return subprocess.Popen(
-        python(str(places.BASE_DIR / "manage.py"), "up", HUB_ONLY, str(facts)),
+        python(str(installation.BASE_DIR / "manage.py"), "up", HUB_ONLY, str(facts)),
         stdin=subprocess.DEVNULL,
-        cwd=places.BASE_DIR,
+        cwd=installation.BASE_DIR,
         env=environment,
         # A session of its own: Ctrl-C reaches root alone, which stops in order, and the terminal cannot be typed into.
         start_new_session=True,
@@ -115,12 +115,12 @@ def _await_facts(supervisor: Supervisor, hub: subprocess.Popen[bytes], reading: 
 
 
 def _write_token(token: str) -> Path:
-    write_secret(places.NODE_TOKEN_FILE, token)
-    return places.NODE_TOKEN_FILE
+    write_secret(installation.NODE_TOKEN_FILE, token)
+    return installation.NODE_TOKEN_FILE
 
 
 def _write_authority(pem: str) -> Path | None:
-    path = places.DATA_DIR / "hub-ca.pem"
+    path = installation.DATA_DIR / "hub-ca.pem"
     if not pem:
         path.unlink(missing_ok=True)
         return None
@@ -140,9 +140,9 @@ def _stop_hub(hub: subprocess.Popen[bytes]) -> int:
 
 def tell_agent(descriptor: int, node: str) -> None:
     """The hub's side: say what root's agent has to know."""
-    shown = places.certificate()
+    shown = installation.certificate()
     authority = shown.ca.read_text() if shown is not None and shown.ca is not None else ""
-    facts = {"node": node, "token": places.NODE_TOKEN_FILE.read_text().strip(), "authority": authority}
+    facts = {"node": node, "token": installation.NODE_TOKEN_FILE.read_text().strip(), "authority": authority}
     with os.fdopen(descriptor, "w") as pipe:
         pipe.write(json.dumps(facts) + "\n")
 

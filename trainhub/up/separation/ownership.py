@@ -11,7 +11,7 @@ import pwd
 import stat
 from pathlib import Path
 
-from trainhub import env, places
+from trainhub import env, installation
 from trainhub.up.console import Stop, say
 from trainhub.up.separation.accounts import Account
 
@@ -23,7 +23,7 @@ OWN_FOLDERS = ("run", "logs", "tls-given")
 
 def prepare(account: Account) -> None:
     """Make DATA_DIR and its parts ready; at the first start with an account move what an earlier hub has left there."""
-    data = places.DATA_DIR
+    data = installation.DATA_DIR
     try:
         data.mkdir(parents=True, exist_ok=True, mode=0o711)
         os.umask(0o077)
@@ -34,7 +34,7 @@ def prepare(account: Account) -> None:
             _separate(data, folder, account)
         finally:
             os.close(folder)
-        for path in (places.NODE_DIR, *(data / name for name in OWN_FOLDERS)):
+        for path in (installation.NODE_DIR, *(data / name for name in OWN_FOLDERS)):
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         why = f"{error.filename or data}: {error.strerror or error}"
@@ -52,7 +52,7 @@ def is_separate(data: Path) -> bool:
 
 def copy_certificate(account: Account) -> dict[str, str]:
     """TLS_CERT_FILE and TLS_KEY_FILE for the hub's account: copies, because the originals are usually root's alone."""
-    folder = places.DATA_DIR / "tls-given"
+    folder = installation.DATA_DIR / "tls-given"
     folder.chmod(0o711)
     copies = {}
     for name in ("TLS_CERT_FILE", "TLS_KEY_FILE"):
@@ -111,7 +111,7 @@ def _stage(data: Path, folder: int, account: Account) -> None:
 def _kept(data: Path) -> set[str]:
     """Names in DATA_DIR that stay root's."""
     cache = os.environ.get("TRAINHUB_NODE_CACHE", "")  # the agent's setting
-    inside = [path for path in (places.NODE_DIR, Path(cache).absolute() if cache else data) if path.is_relative_to(data)]
+    inside = [path for path in (installation.NODE_DIR, Path(cache).absolute() if cache else data) if path.is_relative_to(data)]
     return {*OWN_FOLDERS, *(path.relative_to(data).parts[0] for path in inside if path != data)}
 
 

@@ -1,0 +1,153 @@
+"""A TrainHub of its own for a measurement: real `manage.py up`, free port, temporary data folder."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass
+class Stack:
+    url: str
+    data: Path
+    supervisor: subprocess.Popen[bytes]
+    started_s: float
+    settings: dict[str, str] = field(default_factory=dict)
+    token: str = ""
+    client: httpx.Client = field(default_factory=httpx.Client)
+
+    def api(self, method: str, path: str, **kwargs: Any) -> Any:
+        answer = self.client.request(method, f"{self.url}/api/v1{path}", **kwargs)
+        if answer.is_error:
+            raise RuntimeError(f"{method} {path}: {answer.status_code} {answer.text[:500]}")
+        return answer.json()
+
+    def snapshot(self, files: dict[str, str]) -> str:
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w") as archive:
+            for name, text in files.items():
+                archive.writestr(name, text)
+        files_part = {"file": ("source.zip", buffer.getvalue(), "application/zip")}
+        return str(self.api("POST", "/snapshots/", files=files_part)["id"])
+
+    def submit(self, snapshot: str, script: str, **spec: Any) -> str:
+        body = {"source": {"type": "snapshot", "id": snapshot}, "script": script, "experiment": "bench", **spec}
+        return str(self.api("POST", "/runs/", json=body)["id"])
+
+    def wait(self, run: str, seconds: float = 60) -> dict[str, Any]:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            answer: dict[str, Any] = self.api("GET", f"/runs/{run}/")
+            if answer["state"] in ("Completed", "Failed", "Canceled"):
+                return answer
+            time.sleep(0.05)
+        raise RuntimeError(f"run {run} did not end within {seconds} s")
+
+    def log_file(self, run: str, name: str = "70_driver_log.txt") -> Path:
+        return self.data / "runs" / run / "1" / "logs" / name
+
+    def shell(self, code: str) -> str:
+        """What this code prints in one of the hub's own processes."""
+        env = {**os.environ, **self.settings, "DATA_DIR": str(self.data), "BIND": self.url.removeprefix("http://")}
+        command = [sys.executable, "manage.py", "shell", "-c", code]
+        return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True).stdout
+
+    def pids(self) -> list[int]:
+        """The supervisor and everything below it."""
+        found, queue = [], [self.supervisor.pid]
+        while queue:
+            pid = queue.pop()
+            found.append(pid)
+            for task in Path(f"/proc/{pid}/task").glob("*/children"):
+                queue += [int(child) for child in task.read_text().split()]
+        return found
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def stack(**settings: str) -> Iterator[Stack]:
+    with tempfile.TemporaryDirectory(prefix="th-bench-") as folder:
+        port = free_port()
+        env = {**os.environ, **settings, "DATA_DIR": folder, "BIND": f"127.0.0.1:{port}"}
+        begun = time.monotonic()
+        supervisor = subprocess.Popen([sys.executable, "manage.py", "up"], cwd=ROOT, env=env, stdout=subprocess.DEVNULL)
+        try:
+            url = f"http://127.0.0.1:{port}"
+            _await_answer(f"{url}/healthz", supervisor)
+            out = Stack(url, Path(folder), supervisor, time.monotonic() - begun, settings)
+            out.token = _token(env)
+            out.client = httpx.Client(headers={"Authorization": f"Bearer {out.token}"}, timeout=60)
+            _await_node(out)
+            yield out
+        finally:
+            supervisor.send_signal(signal.SIGINT)
+            supervisor.wait(30)
+
+
+def script_ready(path: Path, least: int = 1) -> bool:
+    try:
+        return path.stat().st_size >= least
+    except FileNotFoundError:
+        return False
+
+
+def summary(name: str, seconds: list[float]) -> str:
+    ordered = sorted(seconds)
+    p99 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
+    return f"{name:<44} median {ordered[len(ordered) // 2] * 1e3:8.1f} ms   p99 {p99 * 1e3:8.1f} ms   n={len(ordered)}"
+
+
+def _await_answer(url: str, supervisor: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if supervisor.poll() is not None:
+            raise RuntimeError(f"manage.py up ended with {supervisor.returncode}")
+        try:
+            if httpx.get(url, timeout=2).status_code == 200:
+                return
+        except httpx.TransportError:
+            time.sleep(0.01)
+    raise RuntimeError("manage.py up did not answer within 60 s")
+
+
+def _token(env: dict[str, str]) -> str:
+    done = subprocess.run(
+        [sys.executable, "manage.py", "token", "create", "admin"], cwd=ROOT, env=env, capture_output=True, text=True, check=True
+    )
+    found = re.search(r"\S{30,}", done.stdout)
+    if found is None:
+        raise RuntimeError(f"no token in {done.stdout!r}")
+    return found.group()
+
+
+def _await_node(out: Stack) -> None:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        text = json.dumps(out.api("GET", "/nodes/"))
+        if '"ready"' in text:
+            return
+        time.sleep(0.1)
+    raise RuntimeError("the local node did not become ready within 30 s")

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from clusters.api.serializers import ClusterSerializer
+from clusters.models import Cluster
+from clusters.overview import ClusterCard
+from clusters.provisioning import cluster_admin, cluster_journal, machines
+
+
+class SettingsSerializer(serializers.Serializer[Any]):
+    """What a cluster may be told; see docs/clusters.md."""
+
+    description = serializers.CharField(max_length=200, allow_blank=True, required=False)
+    workspaces = serializers.ListField(
+        child=serializers.SlugField(), required=False, help_text="Slugs of those that may use it; none = all."
+    )
+    provider = serializers.SlugField(allow_blank=True, required=False, help_text="A folder of NODE_PROVIDERS, or empty.")
+    min_nodes = serializers.IntegerField(min_value=0, max_value=cluster_admin.MOST_NODES, required=False)
+    max_nodes = serializers.IntegerField(min_value=0, max_value=cluster_admin.MOST_NODES, required=False)
+    idle_s = serializers.IntegerField(min_value=0, max_value=cluster_admin.LONGEST_IDLE_S, required=False)
+    node_gpus = serializers.IntegerField(min_value=0, max_value=cluster_admin.MOST_GPUS, required=False)
+    node_gpu_model = serializers.CharField(max_length=64, allow_blank=True, required=False)
+    node_slots = serializers.IntegerField(min_value=0, max_value=cluster_admin.MOST_SLOTS, required=False)
+    low_priority = serializers.BooleanField(required=False)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        unknown = sorted(set(self.initial_data) - set(self.fields))
+        if unknown:
+            raise serializers.ValidationError({unknown[0]: f"is no setting of a cluster; there are: {', '.join(self.fields)}"})
+        return attrs
+
+
+class NewClusterSerializer(SettingsSerializer):
+    name = serializers.CharField(max_length=50)
+
+
+class MachineSerializer(serializers.Serializer[Any]):
+    """A machine that the provider makes or releases, or has made."""
+
+    name = serializers.CharField()
+    state = serializers.CharField(help_text="wanted, provisioning, joining, up or releasing")
+    id = serializers.CharField(source="provider_id", help_text="The provider's own word for it.")
+    error = serializers.CharField()
+    asked_at = serializers.DateTimeField()
+    changed_at = serializers.DateTimeField()
+    try_again_at = serializers.DateTimeField(allow_null=True)
+
+
+class EventSerializer(serializers.Serializer[Any]):
+    at = serializers.DateTimeField()
+    kind = serializers.CharField()
+    message = serializers.CharField()
+    actor = serializers.CharField()
+
+
+class ClusterDetailSerializer(ClusterSerializer):
+    """With its settings, the machines of its provider and its journal, the latest event first."""
+
+    settings = serializers.SerializerMethodField()
+    drained_at = serializers.DateTimeField(source="cluster.drained_at", allow_null=True)
+    machines = serializers.SerializerMethodField()
+    cluster_journal = serializers.SerializerMethodField()
+
+    def get_settings(self, card: ClusterCard) -> dict[str, Any]:
+        cluster: Cluster = card.cluster
+        slugs = list(cluster.workspaces.order_by("slug").values_list("slug", flat=True))
+        return {**{name: getattr(cluster, name) for name in cluster_admin.SETTINGS}, "workspaces": slugs}
+
+    def get_machines(self, card: ClusterCard) -> list[dict[str, Any]]:
+        return list(MachineSerializer(machines.living(card.cluster), many=True).data)
+
+    def get_events(self, card: ClusterCard) -> list[dict[str, Any]]:
+        return list(EventSerializer(cluster_journal.recent(card.cluster), many=True).data)
+
+
+class SwitchSerializer(serializers.Serializer[Any]):
+    on = serializers.BooleanField()
+
+
+class RemovalSerializer(serializers.Serializer[Any]):
+    force = serializers.BooleanField(default=False, help_text="Although something runs there: that ends as lost.")

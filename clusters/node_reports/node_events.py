@@ -1,0 +1,64 @@
+"""What a report tells of its node that people want to know: read out of what it changes, without asking anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from clusters.models import Node
+from clusters.node_reports import clocks
+from trainhub_launch.machine import Heartbeat
+
+BACK = "back"
+GIB = 1024**3
+LOW_DISK_BYTES = 2 * GIB
+ENOUGH_DISK_BYTES = 3 * GIB
+
+
+def of(
+    node: Node, beat: Heartbeat | None, changed: dict[str, Any], *, silence_s: float, clock_moved_s: float
+) -> Iterator[tuple[str, str]]:
+    """Kind and sentence of each; `node` is as it was before `changed`, but for its clock. Marks low disk space in
+    the new vitals, so that it is told once."""
+    if beat is not None and node.last_report_at is None:
+        yield "heard", f"Heard from for the first time: {beat.hostname} at {beat.address}."
+    if silence_s:
+        yield BACK, returned(silence_s)
+    if node.boot_id and "boot_id" in changed:
+        yield "restarted", "The machine was restarted."
+    elif node.agent_id and "agent_id" in changed:
+        yield "agent", "Its agent was restarted."
+    if node.hostname and "hostname" in changed:
+        yield "renamed", f"The machine calls itself {changed['hostname']}; before it was {node.hostname}."
+    before_s = node.clock_offset_s - clock_moved_s
+    if clock_moved_s and max(abs(before_s), abs(node.clock_offset_s)) > clocks.TOLD_S:
+        yield "clock", clocks.sentence(node.clock_offset_s)
+    if node.driver and changed.get("driver"):
+        yield "driver", f"Its NVIDIA driver is {changed['driver']} now; before it was {node.driver}."
+    if "nvml" in changed:
+        yield _nvml(changed["nvml"])
+    if beat is not None:
+        yield from _disk(node, beat, changed["vitals"])
+
+
+def returned(silence_s: float) -> str:
+    return f"Reports again, after {silence_s:.0f} s of silence."
+
+
+def disk_sentence(free_bytes: int) -> str:
+    return f"Only {free_bytes / GIB:.1f} GiB are free where it keeps runs; logs and outputs may be cut short. Free space there."
+
+
+def _nvml(trouble: str) -> tuple[str, str]:
+    if not trouble:
+        return "nvml_back", "Its GPUs can be read again."
+    return "nvml_lost", f"Its GPUs cannot be read: {trouble.rstrip('.')}."
+
+
+def _disk(node: Node, beat: Heartbeat, vitals: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    was_low = bool(node.vitals.get("disk_low"))
+    if beat.disk_free_bytes >= (ENOUGH_DISK_BYTES if was_low else LOW_DISK_BYTES):
+        return
+    vitals["disk_low"] = True
+    if not was_low:
+        yield "disk", disk_sentence(beat.disk_free_bytes)

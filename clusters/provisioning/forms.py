@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+
+from clusters.models import Cluster
+from clusters.provisioning import cluster_admin, providers
+from workspaces.models import Workspace
+
+PLAIN = {"autocomplete": "off", "spellcheck": "false"}
+
+
+class ClusterForm(forms.Form):
+    """The settings of a cluster, with its name where it is new."""
+
+    description = forms.CharField(max_length=200, required=False, help_text="One line for people: what these machines are.")
+    workspaces = forms.ModelMultipleChoiceField(
+        Workspace.objects.order_by("slug"), required=False, to_field_name="slug", widget=forms.CheckboxSelectMultiple,
+        help_text="Who may use it. None chosen: all of them.",
+    )
+    provider = forms.ChoiceField(required=False, help_text="Makes and releases its nodes. None: machines join by hand.")
+    min_nodes = forms.IntegerField(
+        min_value=0, max_value=cluster_admin.MOST_NODES, label="Nodes at least", help_text="So many are kept, whether needed or not."
+    )
+    max_nodes = forms.IntegerField(
+        min_value=0, max_value=cluster_admin.MOST_NODES, label="Nodes at most",
+        help_text="It grows up to here when runs wait. Nodes that joined by hand come on top.",
+    )
+    idle_s = forms.IntegerField(
+        min_value=0, max_value=cluster_admin.LONGEST_IDLE_S, label="Idle seconds",
+        help_text="A node that has held nothing for so long goes.",
+    )
+    node_gpus = forms.IntegerField(
+        min_value=0, max_value=cluster_admin.MOST_GPUS, label="GPUs of a node", help_text="Of one that the provider makes."
+    )
+    node_gpu_model = forms.CharField(
+        max_length=64, required=False, label="GPU model", widget=forms.TextInput(attrs=PLAIN),
+        help_text="Told to the provider, for example H200.",
+    )
+    node_slots = forms.IntegerField(
+        min_value=0, max_value=cluster_admin.MOST_SLOTS, label="Process slots of a node",
+        help_text="Places for processes without a GPU.",
+    )
+    low_priority = forms.BooleanField(
+        required=False, label="Low priority",
+        help_text="Its nodes may vanish at any time. Their runs then begin anew, up to 10 times without using up a retry.",
+    )
+
+    def __init__(self, data: Any = None, *, cluster: Cluster | None = None) -> None:
+        current = dict(cluster_admin.DEFAULTS)
+        if cluster is not None:
+            current = {name: getattr(cluster, name) for name in cluster_admin.SETTINGS}
+            current["workspaces"] = cluster.workspaces.all()
+        super().__init__(data, initial=current, label_suffix="")
+        known = {*providers.names(), *([cluster.provider] if cluster and cluster.provider else [])}
+        self.fields["provider"].choices = [("", "none"), *((name, name) for name in sorted(known))]  # type: ignore[attr-defined]
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """As `editing` takes them."""
+        return {**self.cleaned_data, "workspaces": [item.slug for item in self.cleaned_data["workspaces"]]}
+
+
+class NewClusterForm(ClusterForm):
+    name = forms.CharField(
+        max_length=50, help_text="Letters, digits, '-' and '_'. Runs name it; it cannot be changed.",
+        widget=forms.TextInput(attrs=PLAIN),
+    )
+    field_order = ("name",)

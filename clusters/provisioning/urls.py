@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+from django.urls import path
+
+from clusters.provisioning import views
+
+urlpatterns = [
+    path("clusters/add-cluster/", views.add_cluster, name="add-cluster"),
+    path("clusters/<slug:name>/edit/", views.edit_cluster, name="cluster-edit"),
+    path("clusters/<slug:name>/life/", views.cluster_life, name="cluster-life"),
+    *(
+        path(f"clusters/<slug:name>/{verb}/", views.cluster_do, {"verb": verb}, name=f"cluster-{verb}")
+        for verb in views.CLUSTER_VERBS
+    ),
+    *(path(f"nodes/<slug:name>/{verb}/", views.node_do, {"verb": verb}, name=f"node-{verb}") for verb in views.NODE_VERBS),
+]

@@ -1,0 +1,124 @@
+"""Pages and buttons by which operators make, change, drain and remove clusters and nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_POST
+
+from clusters.models import Cluster, Node
+from clusters.provisioning import cluster_admin, node_admin
+from clusters.provisioning.cluster_admin import ClusterExists, ClusterInUse
+from clusters.provisioning.forms import ClusterForm, NewClusterForm
+from clusters.provisioning.node_admin import NodeBusy
+from clusters.visibility import clusters_of, must_operate
+from trainhub_launch.errors import SpecError
+from workspaces.access import WorkspaceRequest, needs
+from workspaces.authentication.confirmation import ask_for_password, requires_password
+from workspaces.models import User
+from workspaces.states import Role
+
+
+@needs(Role.VIEWER)
+@requires_password
+def add_cluster(request: WorkspaceRequest) -> HttpResponse:
+    must_operate(request.user)
+    form = NewClusterForm(request.POST or None)
+    if form.is_valid():
+        values = form.values
+        try:
+            made = cluster_admin.create(values.pop("name"), values, request.user)
+        except ClusterExists as error:
+            form.add_error("name", str(error))
+        except SpecError as error:
+            form.add_error(error.field, error.message)
+        else:
+            messages.success(request, f"Made the cluster {made.name}.")
+            return redirect("cluster-edit", made.name)
+    return render(request, "clusters/add_cluster.html", {"form": form}, status=400 if form.is_bound else 200)
+
+
+@needs(Role.VIEWER)
+@requires_password
+def edit_cluster(request: WorkspaceRequest, name: str) -> HttpResponse:
+    """Its settings, what its provider makes for it, and its journal."""
+    must_operate(request.user)
+    cluster = _cluster(name)
+    form = ClusterForm(request.POST or None, cluster=cluster)
+    if form.is_valid():
+        try:
+            changed = cluster_admin.change(cluster, form.values, request.user)
+        except SpecError as error:
+            form.add_error(error.field, error.message)
+        else:
+            messages.success(request, f"Changed {cluster.name}." if changed else "Nothing was changed.")
+            return redirect("cluster-edit", cluster.name)
+    return render(request, "clusters/edit_cluster.html", {"cluster": cluster, "form": form}, status=400 if form.is_bound else 200)
+
+
+@needs(Role.VIEWER)
+def cluster_life(request: WorkspaceRequest, name: str) -> HttpResponse:
+    """What refreshes by itself: the machines of its provider, and its journal."""
+    seen = Cluster.objects.filter(deleted_at=None) if request.user.is_operator else clusters_of(request.principal.workspace)
+    return render(request, "clusters/_cluster_life.html", {"cluster": get_object_or_404(seen, name=name)})
+
+
+@needs(Role.VIEWER)
+@require_POST
+def cluster_do(request: WorkspaceRequest, name: str, verb: str) -> HttpResponse:
+    must_operate(request.user)
+    cluster = _cluster(name)
+    if verb in ASKS_FOR_PASSWORD and (page := ask_for_password(request)) is not None:
+        return page
+    act, said = CLUSTER_VERBS[verb]
+    try:
+        act(cluster, request.user)
+    except ClusterInUse as refusal:
+        messages.error(request, str(refusal))
+        return redirect("cluster-edit", name)
+    messages.success(request, said.format(name))
+    return redirect("clusters") if verb == "delete" else redirect("cluster-edit", name)
+
+
+@needs(Role.VIEWER)
+@require_POST
+def node_do(request: WorkspaceRequest, name: str, verb: str) -> HttpResponse:
+    must_operate(request.user)
+    node = get_object_or_404(Node.objects.select_related("cluster"), name=name)
+    if verb in ASKS_FOR_PASSWORD and (page := ask_for_password(request)) is not None:
+        return page
+    act, said = NODE_VERBS[verb]
+    try:
+        act(node, request.user)
+    except NodeBusy as refusal:
+        messages.error(request, str(refusal))
+        return redirect("node", name)
+    messages.success(request, said.format(name))
+    return redirect("clusters") if verb in ("remove", "remove-by-force") else redirect("node", name)
+
+
+def _cluster(name: str) -> Cluster:
+    return get_object_or_404(Cluster, name=name, deleted_at=None)
+
+
+ASKS_FOR_PASSWORD = ("delete", "remove", "remove-by-force")
+CLUSTER_VERBS: dict[str, tuple[Callable[[Cluster, User], None], str]] = {
+    "drain": (cluster_admin.drain, "{} is drained: it takes no new runs."),
+    "resume": (cluster_admin.resume, "{} takes runs again."),
+    "delete": (cluster_admin.delete, "{} is deleted."),
+}
+NODE_VERBS: dict[str, tuple[Callable[[Node, User], None], str]] = {
+    "drain": (node_admin.drain, "{} is drained: it takes no new runs, and those that run there go on."),
+    "resume": (node_admin.resume, "{} takes runs again."),
+    "monitor-only": (lambda node, who: node_admin.watch_only(node, True, who), "{} is only watched from now on."),
+    "open": (lambda node, who: node_admin.watch_only(node, False, who), "{} is open to runs."),
+    "low-priority": (lambda node, who: node_admin.set_low_priority(node, True, who), "{} is low-priority: it may vanish."),
+    "lasting": (lambda node, who: node_admin.set_low_priority(node, False, who), "{} is no longer low-priority."),
+    "remove": (node_admin.remove, "{} is removed. The history of its runs stays."),
+    "remove-by-force": (
+        lambda node, who: node_admin.remove(node, who, force=True), "{} is removed; what ran there ends as lost."
+    ),
+}

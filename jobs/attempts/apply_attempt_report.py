@@ -1,0 +1,73 @@
+"""How an attempt's fact, told by one node, changes the rows of its run. Idempotent: a fact says how things are."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import transaction
+
+from clusters import leases
+from clusters.models import Node
+from jobs import causes
+from jobs.attempts import attempt_report_json, attempt_warnings, final_plan, mpi_daemons, outcomes, readiness, run_transitions
+from jobs.models import AttemptNode, Member, Run
+from jobs.node_outputs import output_recorder
+from jobs.states import MEMBER_FINAL, MemberState
+from jobs.task_messages import launch_soon
+from live.publish import publish_on_commit
+from live.topics import run_topic
+from trainhub_launch.report import PHASES, READY, AttemptFact
+
+
+def apply(node: Node, part_id: int, fact: AttemptFact, now: datetime) -> bool:
+    """Take the fact; False when something it names (an uploaded output) is not here yet, so it must come again."""
+    fact = attempt_report_json.tidied(fact, node.clock_offset_s)
+    with transaction.atomic():
+        run = Run.objects.select_for_update().get(pk=fact.run)
+        part = AttemptNode.objects.select_related("attempt", "node").get(pk=part_id)
+        if part.phase and PHASES.index(fact.phase) < PHASES.index(part.phase):
+            return True
+        entered = part.phase != fact.phase
+        _store(part, fact)
+        _note_members(run, part, fact)
+        attempt_warnings.add(part.attempt, fact.warnings, actor=f"node {node.name}")
+        whole = output_recorder.record(run, part, fact)
+        if fact.phase == "done" and part.attempt.ended_at is not None and leases.release(run.pk, fact.attempt, node):
+            launch_soon()
+        mpi_daemons.note_calls(run, part, fact)
+        if fact.phase != READY or not readiness.look(run, part, news=entered):
+            run_transitions.move(run, part.attempt, node, now)
+    return whole
+
+
+def _store(part: AttemptNode, fact: AttemptFact) -> None:
+    stored = attempt_report_json.to_json(fact)
+    if stored == part.fact:
+        return
+    part.fact, part.phase = stored, fact.phase
+    if fact.phase == READY:
+        part.ports = final_plan.usable(fact.ports)
+    AttemptNode.objects.filter(pk=part.pk).update(fact=stored, phase=part.phase, ports=part.ports)
+
+
+def _note_members(run: Run, part: AttemptNode, fact: AttemptFact) -> None:
+    told = {member.rank: member for member in fact.members}
+    for row in Member.objects.filter(attempt=part.attempt, node_id=part.node_id, rank__in=told):
+        member = told[row.rank]
+        state = outcomes.member_state(member)
+        if row.state in MEMBER_FINAL and state not in MEMBER_FINAL:
+            continue
+        fields = {
+            "state": state, "pid": member.pid, "exit_code": member.exit_code, "signal": member.signal,
+            "log_bytes": member.log_bytes, "started_at": run_transitions.time_of(member.started_at),
+            "ended_at": run_transitions.time_of(member.ended_at),
+        }
+        if all(getattr(row, name) == value for name, value in fields.items()):
+            continue
+        Member.objects.filter(pk=row.pk).update(**fields)
+        if state is MemberState.FAILED:
+            causes.store_soon(run.pk, fact.attempt)
+        publish_on_commit(
+            run_topic(run.pk),
+            {"type": "member.changed", "run": run.pk, "attempt": fact.attempt, "rank": row.rank, "state": state.value},
+        )

@@ -1,0 +1,59 @@
+"""MPI over several nodes: the head's mpirun wants its daemon on another node, and the hub passes the call on.
+
+The words come from a process of the run's own account on the head. So that training code cannot run what it likes
+elsewhere, they are taken once per node, from the head alone, while the attempt starts, for a node of this placement;
+and the node itself starts nothing but its own daemon with parameters that it knows.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from jobs.models import AttemptNode, Run
+from jobs.states import RunState
+from jobs.task_messages import wake_soon
+from trainhub_launch.report import READY, AttemptFact, DaemonCall
+
+log = logging.getLogger(__name__)
+PROGRAMS = frozenset({"orted", "prted"})
+MOST_WORDS = 256
+MOST_CHARACTERS = 64 * 1024
+LAUNCHING = (READY, "running")
+
+
+def note_calls(run: Run, part: AttemptNode, fact: AttemptFact) -> None:
+    """Store each first call of the head for the node that it names, and wake that node. Anything else changes nothing."""
+    if not fact.daemons or not _may_call(run, part):
+        return
+    parts = list(AttemptNode.objects.filter(attempt=part.attempt).select_related("node").order_by("node_rank"))
+    for call in fact.daemons[: len(parts)]:
+        wanted = _named(part, parts, call)
+        if wanted is None:
+            log.warning("Run %s: a call for an MPI daemon on %r is not heeded", run.pk, call.host[:100])
+        elif not wanted.daemon and wanted.phase == READY:
+            wanted.daemon = list(call.argv)
+            AttemptNode.objects.filter(pk=wanted.pk).update(daemon=wanted.daemon)
+            wake_soon(wanted.node, run.pk, part.attempt.number)
+
+
+def _may_call(run: Run, part: AttemptNode) -> bool:
+    attempt = part.attempt
+    over = attempt.ended_at is not None or attempt.failing or attempt.served or run.attempt != attempt.number
+    starting = run.state in (RunState.PREPARING, RunState.RUNNING) and part.phase in LAUNCHING
+    return part.node_rank == 0 and not over and starting and (attempt.plan or {}).get("framework") == "mpi"
+
+
+def _named(head: AttemptNode, parts: Sequence[AttemptNode], call: DaemonCall) -> AttemptNode | None:
+    """The part of the node that the call is for; None where it names no other node of the placement, or no daemon."""
+    placed = head.attempt.placement
+    plausible = (
+        0 < len(call.argv) <= MOST_WORDS
+        and sum(map(len, call.argv)) <= MOST_CHARACTERS
+        and not any("\0" in word for word in call.argv)
+        and PurePosixPath(call.argv[0]).name in PROGRAMS
+    )
+    if not plausible or call.host == placed[0]["address"]:
+        return None
+    return next((part for part in parts[1:] if placed[part.node_rank]["address"] == call.host), None)

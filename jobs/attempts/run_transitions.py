@@ -1,0 +1,88 @@
+"""Where a run is, from what its nodes have told: walked there step by step, and its gang ended where one rank decides it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from clusters.models import Node
+from jobs import lifecycle
+from jobs.attempts import attempt_report_json, outcomes
+from jobs.attempts.attempt_end import end
+from jobs.models import Attempt, AttemptNode, Member, Run
+from jobs.states import Reason, RunState
+from jobs.task_messages import wake_soon
+
+_STATE_OF_PHASE = {"running": RunState.RUNNING, "uploading": RunState.FINALIZING}
+
+
+def move(run: Run, attempt: Attempt, node: Node, now: datetime) -> None:
+    """Walk the run to where its parts say it is, each step at the time that the nodes tell."""
+    if attempt.ended_at is not None or run.attempt != attempt.number:
+        return
+    rows = list(AttemptNode.objects.filter(attempt=attempt).select_related("node").order_by("node_rank"))
+    parts = parts_of(attempt, rows)
+    canceled_by, timeout_s = _canceled_by(run), run.spec["limits"]["timeout_s"]
+    verdict = outcomes.derive(parts, canceled_by=canceled_by, timeout_s=timeout_s)
+    if verdict.failing and not attempt.failing:
+        _end_others(run, attempt, rows, node, "failing")
+    if verdict.served and not attempt.served:
+        _end_others(run, attempt, rows, node, "served")
+    if attempt.failing or canceled_by is not None:
+        # A part that nobody has claimed will not be claimed any more: it is not waited for.
+        parts = [part for part, row in zip(parts, rows, strict=True) if row.claimed_at is not None]
+        verdict = outcomes.derive(parts, canceled_by=canceled_by, timeout_s=timeout_s)
+    actor, since = f"node {node.name}", run.state_since
+    for phase, state in _STATE_OF_PHASE.items():
+        if not _reached(parts, phase, verdict):
+            continue
+        times = _times(parts, phase) or _times(parts, "done") or [now.timestamp()]
+        at = _clamped(min(times) if phase == "running" else max(times), since, now)
+        if lifecycle.advance(run.pk, state, actor=actor, attempt=attempt.number, at=at):
+            since = at
+    if verdict.reason:
+        at = _clamped(max(_times(parts, "done"), default=now.timestamp()), since, now)
+        end(run.pk, attempt.number, verdict.reason, verdict.facts, actor=actor, at=at)
+
+
+def parts_of(attempt: Attempt, rows: Sequence[AttemptNode]) -> list[outcomes.Part]:
+    """The stored parts, as `outcomes` reads them."""
+    decides: dict[int, dict[int, bool]] = {}
+    for node_id, rank, decisive in Member.objects.filter(attempt=attempt).values_list("node_id", "rank", "decides"):
+        decides.setdefault(node_id, {})[rank] = decisive
+    return [attempt_report_json.part_of(row, decides.get(row.node_id, {})) for row in rows]
+
+
+def _reached(parts: Sequence[outcomes.Part], phase: str, verdict: outcomes.Verdict) -> bool:
+    if verdict.reason is Reason.COMPLETED:
+        return True
+    if phase == "uploading" and verdict.state is RunState.FINALIZING:
+        return True
+    return bool(_times(parts, phase)) and (phase == "running" or bool(verdict.reason))
+
+
+def _times(parts: Sequence[outcomes.Part], phase: str) -> list[float]:
+    return [part.fact.phase_at[phase] for part in parts if part.fact and phase in part.fact.phase_at]
+
+
+def _end_others(run: Run, attempt: Attempt, rows: Sequence[AttemptNode], told_by: Node, why: str) -> None:
+    """One rank has decided for the whole gang (`why`: field of Attempt). The other nodes are woken, and learn what to do
+    from the answer to the report that they then send; the one that has told it, from this answer."""
+    setattr(attempt, why, True)
+    attempt.save(update_fields=[why])
+    for row in rows:
+        if row.node_id != told_by.pk and row.claimed_at is not None and row.phase != "done":
+            wake_soon(row.node, run.pk, attempt.number)
+
+
+def _canceled_by(run: Run) -> str | None:
+    return str(run.facts.get("who", "")) if run.state == RunState.CANCEL_REQUESTED else None
+
+
+def _clamped(seconds: float, since: datetime, now: datetime) -> datetime:
+    """A node's clock may be off: no step of a run lies before the last one, or in the future."""
+    return min(max(time_of(seconds) or now, since), now)
+
+
+def time_of(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

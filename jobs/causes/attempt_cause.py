@@ -1,0 +1,188 @@
+"""Finding the cause of a failed attempt in its rows and logs. Reads files: never inside a transaction that others wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jobs.attempts.outcomes import signal_name
+from jobs.causes import known
+from jobs.causes.cause import Cause, Other
+from jobs.causes.cause_selection import Choice, choose, why
+from jobs.causes.evidence import Evidence, Rank, Standing, weigh
+from jobs.causes.known import Match
+from jobs.causes.log_diagnosis import Quote, Saying, said
+from jobs.causes.reasons import LOG_OF_REASON, OF_RANKS, REMEDIES, WITHOUT_CAUSE
+from jobs.logs import log_store
+from jobs.models import Attempt, AttemptNode, Member, Run
+from jobs.redaction import mask
+from jobs.states import MEMBER_FINAL, MemberState, Reason, RunState
+from jobs.tokens import token_of
+
+TAIL_BYTES = 256 * 1024
+SHORT_TAIL_BYTES = 64 * 1024
+FEW = 16
+"""Up to so many ranks are read with a long tail."""
+MOST_READ = 64
+"""Ranks whose logs are read: those that failed first, then the others."""
+SILENT_S = 60
+
+
+def find(run_id: str, attempt: int) -> Cause | None:
+    """Why the attempt failed, or is failing; None where it did not, or nothing is known yet."""
+    run = Run.objects.get(pk=run_id)
+    row = Attempt.objects.filter(run=run, number=attempt).first()
+    is_latest = run.attempt == attempt
+    if is_latest and run.state in WITHOUT_CAUSE:
+        return None
+    weighed = _weighed(run, row) if row is not None else []
+    is_failed = is_latest and run.state == RunState.FAILED
+    if any(item.rank.state == MemberState.FAILED for item in weighed) or (is_failed and run.reason == Reason.TIMED_OUT):
+        choice = choose(item for item in weighed if item.standing is not Standing.ECHO or item.rank.state == MemberState.FAILED)
+        if choice is not None and _is_to_blame(run, choice, is_failed=is_failed):
+            return _masked(_of_rank(run, choice, weighed), run_id, attempt)
+    return _masked(_of_reason(run, row, weighed), run_id, attempt) if is_failed else None
+
+
+def _is_to_blame(run: Run, choice: Choice, *, is_failed: bool) -> bool:
+    """A rank whose end is a mere echo does not stand before what is known of a node or of the time limit."""
+    return not is_failed or run.reason in OF_RANKS or choice.is_certain
+
+
+def ranks_of(attempt: Attempt) -> list[Rank]:
+    """Those that did not succeed."""
+    starved = {
+        fact["rank"] for part in AttemptNode.objects.filter(attempt=attempt).only("fact")
+        for fact in part.fact.get("members", ()) if fact.get("out_of_memory")
+    }
+    rows = Member.objects.filter(attempt=attempt).exclude(state=MemberState.SUCCEEDED).select_related("node")
+    return [
+        Rank(
+            member.rank, member.local_rank, member.node.name, member.log_name, member.state, member.role, member.exit_code,
+            member.signal, member.ended_at, member.rank in starved,
+        )
+        for member in rows
+    ]
+
+
+def _weighed(run: Run, attempt: Attempt) -> list[Evidence]:
+    ranks = ranks_of(attempt)
+    ranks.sort(key=lambda rank: (rank.state != MemberState.FAILED, rank.ended_at is None, rank.ended_at, rank.rank))
+    limit = TAIL_BYTES if len(ranks) <= FEW else SHORT_TAIL_BYTES
+    read = {rank.rank for rank in ranks[:MOST_READ]}
+    return [weigh(rank, _say_of(run, attempt, rank, limit) if rank.rank in read else Saying()) for rank in ranks]
+
+
+def _say_of(run: Run, attempt: Attempt, rank: Rank, limit: int) -> Saying:
+    return _say(run, attempt.number, rank.log, limit, launcher=rank.role == "launcher")
+
+
+def _say(run: Run, attempt: int, log: str, limit: int = TAIL_BYTES, *, launcher: bool = False) -> Saying:
+    size = log_store.size(run.pk, attempt, log)
+    start = max(0, size - limit)
+    tail = log_store.read(run.pk, attempt, log, start, limit)
+    if start:
+        # The first line of the piece is cut off; one line longer than all of it is read as it is.
+        first = tail.find(b"\n") + 1
+        tail, start = tail[first:], start + first
+    return said(tail, start, launcher=launcher)
+
+
+def _of_rank(run: Run, choice: Choice, weighed: Sequence[Evidence]) -> Cause:
+    chosen = choice.evidence
+    rank, saying, match = chosen.rank, chosen.saying, chosen.match
+    others = [item for item in weighed if item is not chosen]
+    is_certain = choice.is_certain or not others
+    return Cause(
+        sentence=_sentence(run, rank) if is_certain else _uncertain(run, rank, others),
+        remedy=match.remedy if match else REMEDIES[Reason.EXITED],
+        rank=rank.rank, local_rank=rank.local_rank, node=rank.node, role=rank.role,
+        child=saying.child.rank if saying.child else None,
+        exception=saying.exception, began=saying.began, log=rank.log,
+        **_known(match), **_quoted(saying.quote),
+        at=rank.ended_at.isoformat() if rank.ended_at else None,
+        is_certain=is_certain,
+        others=tuple(Other(item.rank.rank, item.rank.node, why(item, chosen)) for item in sorted(others, key=_rank)),
+    )
+
+
+def _rank(item: Evidence) -> int:
+    return item.rank.rank
+
+
+def _known(match: Match | None) -> dict[str, Any]:
+    if match is None:
+        return {}
+    return {"kind": match.known.kind, "title": match.known.title, "meaning": match.meaning, "link": match.known.link}
+
+
+def _quoted(quote: Quote | None) -> dict[str, Any]:
+    return {"quote": quote.text, "offset": quote.offset} if quote else {}
+
+
+def _sentence(run: Run, rank: Rank) -> str:
+    if run.state == RunState.FAILED and run.reason == Reason.TIMED_OUT:
+        return run.sentence
+    if rank.state != MemberState.FAILED:
+        last = "it has not left yet" if rank.state not in MEMBER_FINAL else "TrainHub ended it with the others before it had left"
+        return f"Rank {rank.rank} raised an error on {rank.node}; {last}."
+    reason, more = reason_of(rank)
+    return reason.sentence(**more)
+
+
+def reason_of(rank: Rank) -> tuple[Reason, dict[str, Any]]:
+    """The end of a failed rank as a run's reason and its facts."""
+    facts: dict[str, Any] = {"rank": rank.rank, "node": rank.node}
+    if rank.out_of_memory:
+        return Reason.OUT_OF_MEMORY, facts
+    if rank.signal is not None:
+        return Reason.SIGNALED, facts | {"signal": signal_name(rank.signal)}
+    return Reason.EXITED, facts | {"code": rank.exit_code}
+
+
+def _uncertain(run: Run, rank: Rank, others: Sequence[Evidence]) -> str:
+    silent = [item.rank for item in others if item.rank.state == MemberState.LOST]
+    unheard = ""
+    if silent:
+        nodes = sorted({item.node for item in silent})
+        unheard = f" Not heard from: {len(silent)} rank{'s' if len(silent) > 1 else ''} on {', '.join(nodes)}."
+    return f"{_sentence(run, rank)} No rank tells an error of its own; this one was the first to lose the others.{unheard}"
+
+
+def _of_reason(run: Run, attempt: Attempt | None, weighed: Sequence[Evidence]) -> Cause:
+    """No rank is to blame: what the reason says, with the log that tells more."""
+    node = str(run.facts.get("node", ""))
+    log = _log_of(run, attempt, node)
+    saying = _say(run, run.attempt, log) if log and attempt else Saying()
+    match = saying.match or known.of_line(str(run.facts.get("detail", "")))
+    if run.reason == Reason.TIMED_OUT and _was_silent(run, weighed):
+        match = Match(known.HUNG)
+    return Cause(
+        sentence=run.sentence, remedy=match.remedy if match else REMEDIES.get(run.reason, ""), node=node,
+        exception=saying.exception, log=log if saying.quote else "", **_known(match), **_quoted(saying.quote),
+        at=run.finished_at.isoformat() if run.finished_at else None,
+        others=tuple(Other(item.rank.rank, item.rank.node, why(item, item)) for item in sorted(weighed, key=_rank)),
+    )
+
+
+def _log_of(run: Run, attempt: Attempt | None, node: str) -> str:
+    """The log that belongs to the reason; nodes other than the head keep theirs under a folder of their own."""
+    name = LOG_OF_REASON.get(run.reason, "")
+    part = AttemptNode.objects.filter(attempt=attempt, node__name=node).first() if name and attempt else None
+    return f"node_{part.node_rank}/{name}" if part is not None and part.node_rank else name
+
+
+def _was_silent(run: Run, weighed: Sequence[Evidence]) -> bool:
+    """Whether nothing had been written for the last half of the time limit, and at least for a minute."""
+    files = [log_store.path(run.pk, run.attempt, item.rank.log) for item in weighed]
+    last = max((file.stat().st_mtime for file in files if file.exists()), default=None)
+    if last is None or run.finished_at is None:
+        return False
+    return run.finished_at.timestamp() - last >= max(SILENT_S, float(run.facts.get("seconds") or 0) / 2)
+
+
+def _masked(cause: Cause, run_id: str, attempt: int) -> Cause:
+    """Without the attempt's token, should the script have printed it."""
+    hidden = (token_of(run_id, attempt),)
+    told = cause.to_json()
+    return Cause.from_json({name: mask(value, hidden) if isinstance(value, str) else value for name, value in told.items()})

@@ -1,0 +1,128 @@
+"""A node asks for its part of an attempt and is told what to run.
+
+The only node of a run is told once. Of several, each is told twice: at once what to make ready, and once all are
+ready what to start.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from clusters.models import Node
+from clusters.node_reports.inventory import interpreters_of
+from jobs import environments, lifecycle
+from jobs.attempts import final_plan
+from jobs.attempts.attempt_end import end
+from jobs.models import Attempt, AttemptNode, Run, Snapshot
+from jobs.states import Reason, RunState
+from jobs.tokens import token_of
+from trainhub_launch.errors import SpecError
+from trainhub_launch.order import NodeOrder
+from trainhub_launch.plan import LaunchPlan
+from trainhub_launch.report import READY
+from trainhub_launch.spec import RunSpec
+
+NONCE = re.compile(r"[0-9a-f]{32}\Z")
+CLAIMABLE = (RunState.PROVISIONING, RunState.PREPARING, RunState.RUNNING)
+
+
+class Refused(Exception):
+    """The node is not to run this; the message says why."""
+
+
+class Later(Refused):
+    """Not yet: other nodes of the attempt are not ready. The wake-up, or the answer to a report, asks again."""
+
+
+def claim(  # noqa: PLR0917 - the claim as it comes over the wire
+    node: Node, run_id: str, attempt: int, nonce: str, ports: Sequence[int], hub_url: str = ""
+) -> NodeOrder:
+    """The order of `node`; the same for the same nonce again (a lost answer). Raises Refused.
+
+    `ports` are free there; of several nodes they are told once the node is ready. `hub_url` is how the node itself
+    reaches the hub.
+    """
+    if not NONCE.match(nonce):
+        raise Refused("nonce must be 32 hexadecimal digits")
+    try:
+        with transaction.atomic():
+            part = _take(node, run_id, attempt, nonce, final_plan.usable([int(port) for port in ports]))
+            return _order(part, hub_url or settings.API_URL)
+    except SpecError as error:
+        # What was right when it was submitted no longer is: an interpreter that the node does not have any more.
+        end(run_id, attempt, Reason.LAUNCH_FAILED, {"node": node.name, "detail": error.message})
+        raise Refused(error.message) from error
+
+
+def _take(node: Node, run_id: str, number: int, nonce: str, ports: list[int]) -> AttemptNode:
+    """The node's part, claimed."""
+    run = Run.objects.select_for_update().filter(pk=run_id).first()
+    part = (
+        AttemptNode.objects.select_related("attempt__run", "node")
+        .filter(attempt__run_id=run_id, attempt__number=number, node=node)
+        .first()
+    )
+    if run is None or part is None:
+        raise Refused("This attempt is not placed on this node.")
+    if run.attempt != number or part.attempt.ended_at is not None or part.settled_at is not None:
+        raise Refused("This attempt is over.")
+    if part.attempt.failing:
+        raise Refused("The attempt has failed on another node.")
+    if part.attempt.served:
+        raise Refused("The ranks that decide have finished without this node.")
+    if run.state not in CLAIMABLE:
+        raise Refused(f"The run is {run.state}.")
+    if part.claimed_at is None:
+        _claim_first(run, part, nonce, ports)
+    elif part.nonce != nonce:
+        raise Refused("This part has been claimed before.")
+    elif part.phase == READY and part.attempt.plan is None:
+        raise Later("Other nodes of this attempt are not ready yet.")
+    return part
+
+
+def _claim_first(run: Run, part: AttemptNode, nonce: str, ports: list[int]) -> None:
+    if len(part.attempt.placement) == 1:
+        part.ports = ports
+        final_plan.finalize(run, part.attempt, {part.node.name: ports})
+    part.nonce, part.claimed_at = nonce, timezone.now()
+    part.save(update_fields=["nonce", "claimed_at", "ports"])
+    lifecycle.advance(run.pk, RunState.PREPARING, actor=f"node {part.node.name}", attempt=part.attempt.number)
+
+
+def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
+    run, attempt = part.attempt.run, part.attempt
+    spec = RunSpec.from_json(run.spec)
+    planned = LaunchPlan.from_json(attempt.plan) if attempt.plan else final_plan.provisional(run, attempt)
+    snapshot = Snapshot.objects.get(workspace_id=run.workspace_id, sha256=run.spec["source"]["id"])
+    token = token_of(run.pk, attempt.number)
+    return NodeOrder(
+        run=run.pk,
+        attempt=attempt.number,
+        command=next(command for command in planned.commands if command.node == part.node.name),
+        environment=environments.resolve(spec.environment, interpreters_of(part.node)),
+        snapshot=snapshot.sha256,
+        snapshot_size=snapshot.size_bytes,
+        values=_values(run, attempt, hub_url, token, planned),
+        masked=(token,),
+        timeout_s=spec.limits.timeout_s,
+        grace_s=spec.limits.grace_s,
+        head=part.node_rank == 0,
+        go=attempt.plan is not None,
+    )
+
+
+def _values(run: Run, attempt: Attempt, hub_url: str, token: str, planned: LaunchPlan) -> dict[str, Any]:
+    values = {
+        "launch:run_id": run.pk,
+        "launch:attempt": str(attempt.number),
+        "launch:url": hub_url.rstrip("/"),
+        "launch:token": token,
+    }
+    return values | {f"launch:{name}": str(port) for name, port in planned.ports.items()}

@@ -1,0 +1,74 @@
+"""GPUs as metric families. A value that is not known is absent; so is everything of a node that has fallen silent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from clusters.models import Gpu, Node
+from jobs.prometheus.holders import LABELS, NOBODY
+from trainhub_launch.machine import GPU_OK
+from trainhub_launch.metrics import COUNTERS, GPU_METRICS, MIB
+
+DEVICE = ("instance", "gpu", "UUID", "device", "modelName", "Hostname", "DCGM_FI_DRIVER_VERSION", "GPU_I_PROFILE", "cluster")
+"""As DCGM's exporter labels a device. `instance` is the node, so that boards made for one exporter per machine work."""
+ALL = (*DEVICE, *LABELS)
+Devices = Sequence[tuple[Node, Sequence[Gpu]]]
+Holders = Mapping[str, tuple[str, ...]]
+
+
+def families(fleet: Devices, silent: set[int], held: Holders) -> Iterator[Metric]:
+    """`fleet`: every node with its GPUs; of those in `silent` (keys of nodes) only what does not depend on their numbers."""
+    rows = [(node, gpu, _labels(node, gpu, held)) for node, gpus in fleet for gpu in gpus]
+    spoken = [(node, gpu, labels) for node, gpu, labels in rows if node.pk not in silent]
+    numbers = [(labels, node.vitals.get("gpus", {}).get(gpu.uuid, {})) for node, gpu, labels in spoken]
+    for metric in GPU_METRICS:
+        name = metric.dcgm or f"trainhub_gpu_{metric.key}"
+        gauge = GaugeMetricFamily(name, f"{metric.label}{f' ({metric.unit})' if not metric.dcgm else ''}.", labels=ALL)
+        for labels, told in numbers:
+            if metric.key in told:
+                gauge.add_metric(labels, told[metric.key] * metric.dcgm_scale)
+        yield gauge
+    yield from _memory(spoken)
+    yield from _counters([(labels, node.vitals.get("counters", {}).get(gpu.uuid, {})) for node, gpu, labels in spoken])
+    state = GaugeMetricFamily("trainhub_gpu_healthy", "1 while the GPU answers, 0 once it has fallen off the bus.", labels=ALL)
+    taken = GaugeMetricFamily("trainhub_gpu_held", "1 while a run holds the GPU.", labels=ALL)
+    for _, gpu, labels in rows:
+        state.add_metric(labels, float(gpu.state == GPU_OK))
+        taken.add_metric(labels, float(gpu.uuid in held))
+    yield state
+    yield taken
+
+
+def _labels(node: Node, gpu: Gpu, held: Holders) -> tuple[str, ...]:
+    return (
+        node.name, str(gpu.index), gpu.uuid, f"nvidia{gpu.index}", gpu.name, node.hostname, node.driver, gpu.profile,
+        node.cluster.name, *held.get(gpu.uuid, NOBODY),
+    )
+
+
+def _memory(spoken: list[tuple[Node, Gpu, tuple[str, ...]]]) -> Iterator[Metric]:
+    total = GaugeMetricFamily("DCGM_FI_DEV_FB_TOTAL", "Memory of the GPU (MiB).", labels=ALL)
+    free = GaugeMetricFamily("DCGM_FI_DEV_FB_FREE", "Memory that is neither used nor reserved (MiB).", labels=ALL)
+    for node, gpu, labels in spoken:
+        if gpu.memory_bytes is None:
+            continue
+        total.add_metric(labels, gpu.memory_bytes * MIB)
+        told = node.vitals.get("gpus", {}).get(gpu.uuid, {})
+        if "memory_used_bytes" in told:
+            left = gpu.memory_bytes - told["memory_used_bytes"] - told.get("memory_reserved_bytes", 0)
+            free.add_metric(labels, left * MIB)
+    yield total
+    yield free
+
+
+def _counters(told: list[tuple[tuple[str, ...], dict[str, Any]]]) -> Iterator[Metric]:
+    # Gauges throughout: as counters the library would end their names in _total, which those of DCGM do not.
+    for key, (label, dcgm) in COUNTERS.items():
+        gauge = GaugeMetricFamily(dcgm or f"trainhub_gpu_{key}", f"{label}.", labels=ALL)
+        for labels, counters in told:
+            if key in counters:
+                gauge.add_metric(labels, counters[key])
+        yield gauge

@@ -1,0 +1,80 @@
+"""`GET /metrics`, for Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from django.http import HttpResponse
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from clusters.models import Alert, Gpu, Node
+from clusters.node_reports.heartbeat import status
+from clusters.node_reports.hub_uptime import heard
+from clusters.states import NodeStatus
+from clusters.visibility import visible_nodes
+from jobs.models import Run
+from jobs.prometheus import fleet, gpus
+from jobs.prometheus.holders import holders
+from workspaces.access import Principal
+from workspaces.api.permissions import AtLeast, PrincipalRequest
+from workspaces.states import Role
+
+
+class OnlyText(BaseContentNegotiation):
+    """Prometheus lists formats of its own in Accept; there is one answer."""
+
+    def select_parser(self, request: Request, parsers: Any) -> Any:  # noqa: ARG002 - DRF's signature
+        return parsers[0]
+
+    def select_renderer(
+        self, request: Request, renderers: Any, format_suffix: str | None = None  # noqa: ARG002 - DRF's signature
+    ) -> tuple[BaseRenderer, str]:
+        return renderers[0], CONTENT_TYPE_LATEST
+
+
+class MetricsPage(APIView):
+    """An operator's token reads every node and run; another one those of its workspace, and "busy" for the rest."""
+
+    permission_classes = [AtLeast(Role.VIEWER)]
+    content_negotiation_class = OnlyText
+
+    @extend_schema(exclude=True)
+    def get(self, request: Request) -> HttpResponse:
+        registry = CollectorRegistry()
+        registry.register(Fleet(cast("PrincipalRequest", request).principal))
+        return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
+
+
+class Fleet(Collector):
+    """Everything that `who` may see, read anew at each scrape."""
+
+    def __init__(self, who: Principal) -> None:
+        self._viewer = None if who.user.is_operator else who.workspace
+
+    def describe(self) -> list[Metric]:
+        return []  # else the registry collects once just to learn the names
+
+    def collect(self) -> Iterator[Metric]:
+        now = timezone.now()
+        span = heard(now)
+        seen = Node.objects.select_related("cluster") if self._viewer is None else visible_nodes(self._viewer)
+        nodes = list(seen.filter(revoked_at=None).order_by("name"))
+        standing = [(node, status(node, now, span)) for node in nodes]
+        silent = {node.pk for node, how in standing if how is not NodeStatus.READY}
+        devices: dict[int, list[Gpu]] = {node.pk: [] for node in nodes}
+        for gpu in Gpu.objects.filter(node__in=nodes, present=True).order_by("index"):
+            devices[gpu.node_id].append(gpu)
+        yield from gpus.families([(node, devices[node.pk]) for node in nodes], silent, holders(nodes, self._viewer))
+        yield from fleet.nodes(standing, now)
+        yield from fleet.runs(Run.objects.kept() if self._viewer is None else Run.objects.of(self._viewer), now)
+        yield from fleet.alerts(list(Alert.objects.filter(state="firing", node__in=nodes).select_related("node")))

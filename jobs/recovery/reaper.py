@@ -1,0 +1,115 @@
+"""The periodic twin of every trigger, and the end of every wait: no run stays where nothing will happen to it."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from django.conf import settings
+from django.db import DatabaseError, transaction
+from django.utils import timezone
+
+from clusters.node_reports import heartbeat
+from clusters.node_reports.hub_uptime import Heard, heard
+from clusters.states import NodeStatus
+from jobs import lifecycle
+from jobs.attempts import readiness
+from jobs.attempts.attempt_end import end
+from jobs.logs import log_store
+from jobs.models import AttemptNode, Draft, Run
+from jobs.recovery import node_loss
+from jobs.scheduling import run_actions
+from jobs.states import Reason, RunState
+from trainhub_launch.report import READY
+
+log = logging.getLogger(__name__)
+CANCEL_PATIENCE_S = 30
+DRAFTS_KEPT = timedelta(days=30)
+UPLOADS_KEPT_S = 86400
+CLAIMED = (RunState.PREPARING, RunState.RUNNING, RunState.FINALIZING, RunState.CANCEL_REQUESTED)
+
+
+def tick(now: datetime | None = None) -> None:
+    """Look at everything that waits. One run that makes trouble does not keep the others from being looked at."""
+    now = now or timezone.now()
+    run_actions.launch_queued()
+    span = heard(now)
+    for run in Run.objects.filter(kind="job", state__in=(RunState.PROVISIONING, *CLAIMED)).order_by("pk"):
+        try:
+            _look_at(run, now, span)
+        except DatabaseError:
+            raise
+        except Exception:
+            log.exception("Run %s could not be looked after; the others go on", run.pk)
+    node_loss.let_go_of_removed(now)
+    _tidy(now)
+
+
+def _look_at(run: Run, now: datetime, span: Heard) -> None:
+    parts = list(
+        AttemptNode.objects.select_related("node", "attempt")
+        .filter(attempt__run=run, attempt__number=run.attempt).order_by("node_rank")
+    )
+    if run.state == RunState.CANCEL_REQUESTED:
+        _overdue_cancel(run, parts, now, span)
+        return
+    if any(part.claimed_at is None for part in parts):
+        _never_started(run, parts, now)
+    elif len(parts) > 1 and run.state in (RunState.PREPARING, RunState.RUNNING):
+        _never_ready(run, parts, now)
+
+
+def _never_started(run: Run, parts: list[AttemptNode], now: datetime) -> None:
+    waited = (now - run.state_since).total_seconds()
+    missing = [part for part in parts if part.claimed_at is None]
+    if missing and waited >= settings.NEVER_STARTED_AFTER:
+        facts = {"node": missing[0].node.name, "seconds": round(settings.NEVER_STARTED_AFTER)}
+        end(run.pk, run.attempt, Reason.NEVER_STARTED, facts)
+
+
+def _never_ready(run: Run, parts: list[AttemptNode], now: datetime) -> None:
+    """Of several nodes: one that takes too long to make ready, or does not start once all are."""
+    patience = timedelta(seconds=settings.NEVER_READY_AFTER)
+    for part in parts:
+        late = part.claimed_at is not None and now - part.claimed_at >= patience
+        if late and part.phase in readiness.BEFORE_READY:
+            detail = f"is still {readiness.doing(part)}"
+            facts = {"node": part.node.name, "seconds": round(settings.NEVER_READY_AFTER), "detail": detail}
+            end(run.pk, run.attempt, Reason.NEVER_READY, facts)
+            return
+    all_ready_at = max((part.fact.get("phase_at", {}).get(READY, 0.0) for part in parts), default=0.0)
+    idle = [part for part in parts if part.phase == READY]
+    if idle and parts[0].attempt.plan is not None and now.timestamp() - all_ready_at >= settings.NEVER_STARTED_AFTER:
+        facts = {"node": idle[0].node.name, "seconds": round(settings.NEVER_STARTED_AFTER)}
+        end(run.pk, run.attempt, Reason.NEVER_STARTED, facts)
+
+
+def _overdue_cancel(run: Run, parts: list[AttemptNode], now: datetime, span: Heard) -> None:
+    """A cancel does not wait for a node that is away. That node gets its order to stop when it comes back."""
+    patience = timedelta(seconds=int(run.spec["limits"]["grace_s"]) + CANCEL_PATIENCE_S)
+    if now - run.state_since < patience:
+        return
+    away = [part for part in parts if part.phase != "done" and heartbeat.status(part.node, now, span) is not NodeStatus.READY]
+    if not away and parts:
+        return
+    names = ", ".join(part.node.name for part in away)
+    message = f"Canceled, though {names or 'no node'} has not answered; its GPUs stay reserved until it does."
+    with transaction.atomic():
+        lifecycle.advance(run.pk, RunState.CANCELED, Reason.CANCELED, facts=run.facts, message=message, attempt=run.attempt)
+        for part in away:
+            node_loss.write_off(part)
+    if len(away) == len(parts):
+        log_store.close(run.pk, run.attempt)
+
+
+def _tidy(now: datetime) -> None:
+    """What was begun and never finished."""
+    Draft.objects.filter(updated_at__lt=now - DRAFTS_KEPT, submitted_run=None).delete()
+    folder = Path(settings.DATA_DIR) / "uploads"
+    for upload in folder.iterdir() if folder.is_dir() else ():
+        with suppress(FileNotFoundError):  # just finished, and moved away
+            # Folders are uploads in parts, which `tracking.artifacts.uploads.sweep` looks after.
+            if upload.is_file() and upload.stat().st_mtime < now.timestamp() - UPLOADS_KEPT_S:
+                upload.unlink()

@@ -1,0 +1,155 @@
+"""What was deleted long enough ago goes for good: rows in small batches, logs, kept curves, and files that nothing else names.
+
+The run's own row goes last, and `deleted_at` says GONE from the first on: broken off anywhere, a purge goes on where it was.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from clusters.models import Lease
+from clusters.telemetry import attempt_curves
+from jobs.errors import Conflict
+from jobs.logs import log_store
+from jobs.models import Experiment, Run
+from jobs.retention.deletion import GONE
+from jobs.retention.purge_registry import BELONGINGS
+from jobs.sources import snapshots
+from jobs.task_messages import purge_soon
+from workspaces import audit, blob_gc
+from workspaces.models import User
+
+log = logging.getLogger(__name__)
+BATCH = 500
+LONGEST_S = 600.0
+_at_it = threading.Lock()
+
+
+def due_at(deleted_at: datetime) -> datetime:
+    """When what was deleted then goes for good."""
+    return deleted_at + timedelta(days=settings.PURGE_DAYS)
+
+
+def purge_now(run: Run, who: User) -> None:
+    """Have a deleted run, and what is part of it, go at once. Raises Conflict for one that is not deleted."""
+    with transaction.atomic():
+        if not Run.objects.deleted().filter(pk=run.pk).update(deleted_at=GONE):
+            raise Conflict(f"Run {run.number} is not deleted; delete it first.")
+        audit.record(who, "run.purge", str(run), run.workspace)
+        purge_soon()
+
+
+def purge_experiment_now(experiment: Experiment, who: User) -> None:
+    """Have a deleted experiment go at once, with all its runs. Raises Conflict for one that is not deleted."""
+    with transaction.atomic():
+        if not Experiment.objects.exclude(deleted_at=None).filter(pk=experiment.pk).update(deleted_at=GONE):
+            raise Conflict(f"The experiment {experiment.name!r} is not deleted; delete it first.")
+        Run.objects.deleted().filter(experiment=experiment).update(deleted_at=GONE)
+        audit.record(who, "experiment.purge", experiment.name, experiment.workspace)
+        purge_soon()
+
+
+def purge_due(before: Callable[[Run], object], *, now: datetime | None = None, longest_s: float = LONGEST_S) -> int:
+    """Purge what is due; how many runs went. `before` is called for each, to note what shall outlive it.
+
+    After `longest_s` the rest is left for the next time. Asked while another thread is at it, that one does it.
+    """
+    if not _at_it.acquire(blocking=False):
+        return 0
+    try:
+        return _purge_all((now or timezone.now()) - timedelta(days=settings.PURGE_DAYS), before, time.monotonic() + longest_s)
+    finally:
+        _at_it.release()
+
+
+def remove(rows: QuerySet[Any]) -> None:
+    """Delete rows, and the files that only they named. Few at a time: each batch is a transaction of its own, and others write
+    in between."""
+    names_files = any(field.name == "sha256" for field in rows.model._meta.fields)
+    while keys := list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH]):
+        batch = rows.model._default_manager.filter(pk__in=keys)
+        named = batch.order_by("created_at").values_list("sha256", "created_at") if names_files else ()
+        let_go = {sha256: made_at.timestamp() for sha256, made_at in named}
+        batch.delete()
+        blob_gc.free(let_go)
+
+
+def _purge_all(until: datetime, before: Callable[[Run], object], stop_at: float) -> int:
+    gone = 0
+    used: set[tuple[int, str]] = set()
+    Experiment.objects.filter(deleted_at__lte=until).update(deleted_at=GONE)
+    for run in _each(Run.objects.filter(deleted_at__lte=until)):
+        if time.monotonic() > stop_at:
+            log.info("There is more to purge than fits into %s s; it goes on the next time", LONGEST_S)
+            break
+        used |= {(item.workspace_id, item.spec.get("source", {}).get("id", "")) for item in _lineage(run)}
+        gone += _purge(run, before)
+    else:
+        _purge_experiments()
+    snapshots.let_go(used)
+    if gone:
+        log.info("%s runs that were deleted are gone for good", gone)
+    return gone
+
+
+def _purge(run: Run, before: Callable[[Run], object]) -> int:
+    """The run and those that are part of it, deepest first; how many went. One that fails stays for the next time."""
+    gone = 0
+    for item in reversed(_lineage(run)):
+        try:
+            gone += _purge_one(item, before)
+        except Conflict as error:
+            log.info("%s", error)
+        except Exception:
+            log.exception("Run %s could not be purged; the others go on", item.pk)
+    return gone
+
+
+def _lineage(run: Run) -> list[Run]:
+    """The run, then what is part of it. What is part of it and was kept, though it should not be, is no part any more."""
+    found = level = [run]
+    while level:
+        Run.objects.kept().filter(parent__in=level).update(parent=None)
+        level = list(Run.objects.filter(parent__in=level).defer("preview"))
+        found = [*found, *level]
+    return found
+
+
+def _purge_one(run: Run, before: Callable[[Run], object]) -> bool:
+    if Lease.objects.filter(holder=run.pk, released_at=None).exists():
+        raise Conflict(f"{run} holds GPUs still and is purged later.")
+    if not Run.objects.deleted().filter(pk=run.pk).update(deleted_at=GONE):
+        return False
+    before(run)
+    log_store.remove(run.pk)
+    attempt_curves.forget(run.pk)
+    for belonging in BELONGINGS:
+        remove(belonging.of(run.pk))
+    run.delete()
+    return True
+
+
+def _purge_experiments() -> None:
+    for experiment in Experiment.objects.filter(deleted_at=GONE, runs=None):
+        for belonging in BELONGINGS:
+            remove(belonging.without_run(experiment))
+        experiment.delete()
+
+
+def _each(runs: QuerySet[Run]) -> Iterator[Run]:
+    """One by one, as long as there are any; one that could not be purged is met once."""
+    left: list[str] = []
+    while (run := runs.exclude(pk__in=left).order_by("deleted_at", "pk").first()) is not None:
+        yield run
+        if Run.objects.filter(pk=run.pk).exists():
+            left.append(run.pk)

@@ -1,0 +1,108 @@
+"""The curves of a run: what its nodes and GPUs measured while an attempt lived, read live and kept after its end."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from django.db import DatabaseError
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from clusters.models import KeptSeries, Node
+from clusters.telemetry import attempt_curves, expiry, series
+from clusters.telemetry.attempt_curves import Kept
+from clusters.telemetry.series import NodeSeries
+from jobs.models import Attempt, AttemptNode, Member, Run
+from trainhub_launch.telemetry import BUCKET_S, HOST
+
+log = logging.getLogger(__name__)
+TOLD_AFTER = timedelta(seconds=60)
+"""The buckets of an attempt's last seconds come after its part is settled; those of a node that was cut off, quickly then."""
+NOT_WAITED_FOR = timedelta(hours=2)
+"""A node that is lost may never settle its part: what it told before is kept."""
+MOST_AT_ONCE = 50
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """`start`, `end`: Unix seconds."""
+
+    gpu_metrics: Sequence[str]
+    host_metrics: Sequence[str]
+    start: float
+    end: float
+    points: int
+
+
+def keep_ended(now: datetime | None = None) -> int:
+    """Keep the curves of attempts that have ended; of how many parts. The rest is for the next time."""
+    kept = 0
+    for part in _due(now or datetime.now(UTC))[:MOST_AT_ONCE]:
+        attempt = part.attempt
+        start, end = span(attempt, now or datetime.now(UTC))
+        try:
+            attempt_curves.keep(attempt.run_id, attempt.number, part.node, start=start, end=end)
+            if not Run.objects.filter(pk=attempt.run_id).exists():
+                # Deleted in this moment; nobody would ever look for them again.
+                attempt_curves.forget(attempt.run_id)
+            kept += 1
+        except DatabaseError:
+            raise
+        except Exception:
+            log.exception("The curves of run %s on node %s could not be kept; the others go on", attempt.run_id, part.node.name)
+    return kept
+
+
+def span(attempt: Attempt, now: datetime) -> tuple[float, float]:
+    """From its placement to its end, or to now; Unix seconds, at least one bucket long."""
+    start, end = attempt.created_at.timestamp(), (attempt.ended_at or now).timestamp()
+    return start, max(end, start + BUCKET_S)
+
+
+def nodes_of(attempt: Attempt) -> list[Node]:
+    parts = AttemptNode.objects.filter(attempt=attempt).select_related("node").order_by("node_rank")
+    return [part.node for part in parts]
+
+
+def own_gpus(members: Sequence[Member]) -> dict[int, list[str]]:
+    """Node id -> the GPUs that ranks of the run have there, by rank."""
+    found: dict[int, dict[str, None]] = {}
+    for member in members:
+        found.setdefault(member.node_id, {}).update(dict.fromkeys(member.gpus))
+    return {node: list(gpus) for node, gpus in found.items()}
+
+
+class Curves:
+    """Reads one attempt's curves, node by node: from what was kept, or where that is too coarse or not there yet, live."""
+
+    def __init__(self, attempt: Attempt) -> None:
+        self._kept = attempt_curves.kept(attempt.run_id, attempt.number)
+
+    def of(self, node: Node, gpus: Sequence[str] | None, wanted: Wanted) -> NodeSeries:
+        """`gpus` None: all of the node's."""
+        asked = dataclasses.asdict(wanted)
+        held = self._kept.get(node.name)
+        if held is not None and self._is_enough(held, wanted):
+            return attempt_curves.read(held, gpus, **asked)
+        return series.read(node, gpus, **asked)
+
+    @staticmethod
+    def _is_enough(held: Kept, wanted: Wanted) -> bool:
+        finest_s = series.step_for(wanted.start, wanted.end, wanted.points, time.time())
+        return held.step_s <= max(finest_s, (wanted.end - wanted.start) / wanted.points)
+
+
+def _due(now: datetime) -> QuerySet[AttemptNode]:
+    """Parts that have ended and of which nothing is kept. What is older than the numbers themselves stays as it is."""
+    oldest = now - timedelta(seconds=expiry.kept_s()[BUCKET_S])
+    settled = Q(settled_at__gt=oldest, settled_at__lt=now - TOLD_AFTER, attempt__ended_at__isnull=False)
+    lost = Q(settled_at=None, attempt__ended_at__gt=oldest, attempt__ended_at__lt=now - NOT_WAITED_FOR)
+    kept = KeptSeries.objects.filter(
+        holder=OuterRef("attempt__run_id"), attempt=OuterRef("attempt__number"), node_name=OuterRef("node__name"), subject=HOST
+    )
+    due = AttemptNode.objects.filter(settled | lost, ~Exists(kept), claimed_at__isnull=False)
+    return due.select_related("attempt", "node").order_by("pk")

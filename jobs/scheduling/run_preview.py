@@ -1,0 +1,132 @@
+"""What a spec would do here and now: the plan on a provisional placement, and everything that is wrong or doubtful."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clusters import leases
+from clusters.gpus.gpu_models import gpu_names
+from clusters.models import Cluster
+from clusters.visibility import clusters_of
+from jobs import environments
+from jobs.attempts.attempt_end import MOST_PREEMPTIONS
+from jobs.attempts.quarantine import unproven
+from jobs.models import Snapshot
+from jobs.scheduling.interpreters import interpreters
+from jobs.sources import examples
+from trainhub_launch.errors import SpecError
+from trainhub_launch.findings import Finding, findings
+from trainhub_launch.findings.finding import LEVELS
+from trainhub_launch.findings.scaling_up import scaling_up
+from trainhub_launch.placement import PlacedNode, Placement, Refusal, demand, provisional
+from trainhub_launch.plan import LaunchPlan
+from trainhub_launch.planner import plan
+from trainhub_launch.spec import ExampleSource, RunSpec
+from workspaces.access import Principal
+from workspaces.states import Role
+
+NOT_READY_CORES = 1
+
+
+@dataclass(frozen=True)
+class Preview:
+    """`plan` is None where the spec cannot be laid out; the findings then say why. Worst findings first."""
+
+    plan: LaunchPlan | None
+    findings: tuple[Finding, ...]
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.level == "error")
+
+
+def preview(spec: RunSpec, principal: Principal) -> Preview:
+    """Never raises for what a person wrote: every objection is a finding."""
+    cluster = clusters_of(principal.workspace).filter(name=spec.resources.cluster).first()
+    nodes = leases.nodes_of(cluster, principal.workspace, unproven()) if cluster else ()
+    placement = provisional(demand(spec), nodes) if nodes else _imagined(spec)
+    paths, found = _source(spec, principal)
+    found += _cluster(spec, cluster, principal)
+    found += _priority(spec, principal)
+    found += _secrets(spec)
+    found += interpreters(spec, placement, nodes)
+    found += _scaling_up(spec, principal)
+    found += [
+        item for item in findings(spec, paths=paths, nodes=nodes, environments=environments.names())
+        # That a cluster which is not there has no ready nodes need not be said too.
+        if cluster is not None or item.field != "resources.cluster"
+    ]
+    ordered = tuple(sorted(dict.fromkeys(found), key=lambda item: LEVELS.index(item.level)))
+    return Preview(plan=_plan(spec, placement), findings=ordered)
+
+
+def _plan(spec: RunSpec, placement: Placement | Refusal) -> LaunchPlan | None:
+    if isinstance(placement, Refusal):
+        return None
+    try:
+        return plan(spec, placement)
+    except SpecError:
+        # `findings` has said it, beside its field.
+        return None
+
+
+def _imagined(spec: RunSpec) -> Placement:
+    """Nodes of the size asked for, so that a plan can be read while none is ready."""
+    wanted = demand(spec)
+    return Placement(
+        tuple(
+            PlacedNode(
+                name=f"<node {rank}>", address=f"<node {rank}>", slots=wanted.slots, cores=NOT_READY_CORES,
+                gpus=tuple(f"<GPU {index} of node {rank}>" for index in range(wanted.gpus)),
+            )
+            for rank in range(wanted.nodes)
+        )
+    )
+
+
+def _source(spec: RunSpec, principal: Principal) -> tuple[tuple[str, ...] | None, list[Finding]]:
+    """The files of the source, None where there is none."""
+    if isinstance(spec.source, ExampleSource):
+        try:
+            return examples.paths(spec.source.name), []
+        except SpecError as error:
+            return None, [Finding("error", error.field, error.message)]
+    snapshot = Snapshot.objects.filter(workspace=principal.workspace, sha256=spec.source.id).first()
+    if snapshot is None:
+        message = "no such snapshot in this workspace; upload the source folder first and give the id of the answer"
+        return None, [Finding("error", "source.id", message)]
+    return snapshot.paths, [Finding("hint", "source", warning) for warning in snapshot.warnings]
+
+
+def _cluster(spec: RunSpec, cluster: Cluster | None, principal: Principal) -> Iterator[Finding]:
+    if cluster is None:
+        known = ", ".join(clusters_of(principal.workspace).values_list("name", flat=True)) or "none yet"
+        yield Finding("error", "resources.cluster", f"there is no cluster {spec.resources.cluster!r} here; there are: {known}")
+    elif cluster.low_priority or cluster.nodes.filter(revoked_at=None, low_priority=True).exists():
+        whose = "its nodes" if cluster.low_priority else "some of its nodes"
+        yield Finding(
+            "hint", "resources.cluster", f"{whose} are low-priority and may vanish at any time; the run then begins anew, up to "
+            f"{MOST_PREEMPTIONS} times without using up a retry: write checkpoints to outputs/ and go on from the last one",
+        )
+
+
+def _scaling_up(spec: RunSpec, principal: Principal) -> Iterator[Finding]:
+    wanted = demand(spec)
+    if wanted.nodes < 2 or not wanted.gpus:
+        return
+    clusters = {cluster.name: leases.nodes_of(cluster, principal.workspace) for cluster in clusters_of(principal.workspace)}
+    yield from scaling_up(spec, clusters, gpu_names(node.name for nodes in clusters.values() for node in nodes))
+
+
+def _secrets(spec: RunSpec) -> Iterator[Finding]:
+    for name, variable in spec.environment_variables.items():
+        if variable.secret is not None:
+            message = "secrets by name are not kept here yet; let the script read the value from a file on the node instead"
+            yield Finding("error", f"environment_variables.{name}", message)
+
+
+def _priority(spec: RunSpec, principal: Principal) -> Iterator[Finding]:
+    if spec.priority > 0 and not (principal.may(Role.OWNER) or principal.user.is_operator):
+        message = f"{spec.priority} would pass the runs of others; only an owner of the workspace may go above 0"
+        yield Finding("error", "priority", message)

@@ -1,0 +1,121 @@
+"""A spec becomes a run: checked, its source frozen, numbered, queued."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+
+from jobs import external, lifecycle, tags
+from jobs.errors import Conflict
+from jobs.models import Experiment, Run, RunEvent, Snapshot
+from jobs.scheduling.run_preview import Preview, preview
+from jobs.sources import snapshots
+from jobs.states import Reason, RunState
+from jobs.task_messages import launch_soon
+from trainhub_launch.errors import SpecError
+from trainhub_launch.findings import Finding
+from trainhub_launch.spec import ExampleSource, RunSpec, SnapshotSource
+from workspaces.access import Principal, lacking
+from workspaces.models import Workspace
+from workspaces.states import Role
+
+MAX_KEY = 128
+
+
+class SubmitRefused(SpecError):
+    """A spec with errors; `field` and `message` are those of the first, `findings` are all."""
+
+    def __init__(self, findings: tuple[Finding, ...]) -> None:
+        first = next(finding for finding in findings if finding.level == "error")
+        super().__init__(first.field, first.message)
+        self.findings = findings
+
+
+def submit(spec: RunSpec, principal: Principal, *, idempotency_key: str | None = None) -> Run:
+    """The queued run. With a key that was used before, the run of that time; raises SpecError for a spec with errors."""
+    if not principal.may(Role.CONTRIBUTOR):
+        raise PermissionDenied(lacking(principal, Role.CONTRIBUTOR))
+    if idempotency_key is not None and not 0 < len(idempotency_key) <= MAX_KEY:
+        raise SpecError("Idempotency-Key", f"must have 1 to {MAX_KEY} characters")
+    if len(spec.display_name) > 200:
+        raise SpecError("display_name", "must have at most 200 characters")
+    before = _earlier(principal.workspace, idempotency_key, spec, principal)
+    if before is not None:
+        return before
+    reviewed = preview(spec, principal)
+    if reviewed.errors:
+        raise SubmitRefused(reviewed.findings)
+    frozen = _frozen(spec, principal)
+    with transaction.atomic():
+        # The lock makes the numbers gapless, and a repeated key a look-up instead of a race.
+        workspace = Workspace.objects.select_for_update().get(pk=principal.workspace.pk)
+        before = _earlier(workspace, idempotency_key, frozen, principal)
+        return before or _create(workspace, frozen, reviewed, principal, idempotency_key)
+
+
+def clone_spec(run: Run) -> RunSpec:
+    """The run's spec to start from again; a name that we gave is given anew. Raises Conflict for one from elsewhere."""
+    if run.kind == external.KIND:
+        raise Conflict(f"Run {run.number} was logged from elsewhere: TrainHub did not start it, and cannot start it again.")
+    spec = RunSpec.from_json(run.spec)
+    return replace(spec, display_name="") if spec.display_name == default_name(spec, run.number) else spec
+
+
+def default_name(spec: RunSpec, number: int) -> str:
+    """What a run without a name of its own is called: what it starts, and its number."""
+    started = spec.script or (spec.command[0] if spec.command else "run")
+    return f"{PurePosixPath(started).stem[:150] or 'run'} {number}"
+
+
+def _frozen(spec: RunSpec, principal: Principal) -> RunSpec:
+    if isinstance(spec.source, ExampleSource):
+        return spec.with_source(SnapshotSource(id=snapshots.from_example(spec.source.name, principal).sha256))
+    return spec
+
+
+def _earlier(workspace: Workspace, key: str | None, spec: RunSpec, principal: Principal) -> Run | None:
+    if key is None:
+        return None
+    run = Run.objects.filter(workspace=workspace, idempotency_key=key).first()
+    if run is not None and run.deleted_at is not None:
+        raise SpecError("Idempotency-Key", f"was used before, for run {run.number}, now deleted; restore it, or choose a new key")
+    if run is not None and _content(RunSpec.from_json(run.spec)) != _content(_frozen(spec, principal)):
+        raise SpecError("Idempotency-Key", f"was used before, for run {run.number} with another spec; choose a new key")
+    return run
+
+
+def _content(spec: RunSpec) -> RunSpec:
+    return replace(spec, display_name="")
+
+
+def _check_not_deleted(experiment: Experiment, spec: RunSpec) -> None:
+    """What was there at the review may have gone since."""
+    if experiment.deleted_at is not None:
+        raise SpecError("experiment", f"{spec.experiment!r} is deleted; restore it at /runs/deleted/, or choose another name")
+    snapshots_there = Snapshot.objects.filter(workspace=experiment.workspace)
+    if isinstance(spec.source, SnapshotSource) and not snapshots_there.filter(sha256=spec.source.id).exists():
+        raise SpecError("source", "is no longer kept; upload it again")
+
+
+def _create(workspace: Workspace, spec: RunSpec, reviewed: Preview, principal: Principal, key: str | None) -> Run:
+    workspace.last_run_number += 1
+    workspace.save(update_fields=["last_run_number"])
+    number = workspace.last_run_number
+    named = replace(spec, display_name=spec.display_name.strip() or default_name(spec, number))
+    experiment, _ = Experiment.objects.get_or_create(workspace=workspace, name=spec.experiment)
+    _check_not_deleted(experiment, spec)
+    run = Run.objects.create(
+        number=number, workspace=workspace, experiment=experiment, display_name=named.display_name, spec=named.to_json(),
+        preview=reviewed.plan.to_json() if reviewed.plan else None, created_by=principal.user, idempotency_key=key,
+        priority=named.priority,
+    )
+    RunEvent.objects.create(
+        run=run, to_state=RunState.QUEUED, message="Submitted.", actor=principal.user.get_username(), at=run.created_at
+    )
+    tags.put(run, named.tags)
+    lifecycle.announce(run, RunState.QUEUED, Reason.NONE)
+    launch_soon()
+    return run

@@ -1,0 +1,88 @@
+"""A folder of this machine as a source: links that lead out of it are refused, so are devices and the like."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import IO
+
+from jobs.sources.ignore_rules import Rules, rules
+from jobs.sources.source_files import Entry, SnapshotError, check_all, check_count, check_path, content
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The files taken, by path, and how many were left out."""
+
+    entries: tuple[Entry, ...]
+    left_out: int
+    rules: Rules
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(entry.path for entry in self.entries)
+
+
+def files_of(folder: Path) -> Tree:
+    """Raises SnapshotError for what cannot be taken."""
+    root = folder.resolve()
+    if not root.is_dir():
+        raise SnapshotError(f"{folder} is not a folder on the hub's machine")
+    ignored = rules(partial(_content, root))
+    entries: list[Entry] = []
+    left_out = 0
+    for parent, folders, files in os.walk(root, onerror=_unreadable):
+        below = Path(parent).relative_to(root)
+        keep = []
+        for name in sorted(folders):
+            path = (below / name).as_posix()
+            if ignored.leave_out(f"{path}/"):
+                left_out += 1
+            elif (root / path).is_symlink():
+                raise SnapshotError(f"{path!r} is a link to a folder; copy the folder there, or leave it out in .trainhubignore")
+            else:
+                keep.append(name)
+        folders[:] = keep
+        for name in sorted(files):
+            path = (below / name).as_posix()
+            if ignored.leave_out(path):
+                left_out += 1
+                continue
+            entries.append(_entry(root, path))
+            check_count(len(entries))
+    check_all(entries)
+    return Tree(tuple(entries), left_out, ignored)
+
+
+def _entry(root: Path, path: str) -> Entry:
+    check_path(path)
+    full = root / path
+    try:
+        real = full.resolve()
+    except (RuntimeError, OSError) as error:
+        raise SnapshotError(f"{path!r} is a link that leads back to itself; remove it") from error
+    if not real.is_relative_to(root):
+        raise SnapshotError(f"{path!r} is a link that leads out of the folder; copy the file there, or leave it out")
+    if not real.exists():
+        raise SnapshotError(f"{path!r} is a link to nothing; remove it, or leave it out in .trainhubignore")
+    info = real.stat()
+    if not stat.S_ISREG(info.st_mode):
+        raise SnapshotError(f"{path!r} is not a regular file; leave it out in .trainhubignore")
+    return Entry(path=path, size=info.st_size, executable=bool(info.st_mode & 0o100), open=partial(_open, real))
+
+
+def _open(path: Path) -> IO[bytes]:
+    return path.open("rb")
+
+
+def _content(root: Path, name: str) -> Iterator[bytes] | None:
+    path = root / name
+    return content(Entry(name, 0, executable=False, open=partial(_open, path))) if path.is_file() else None
+
+
+def _unreadable(error: OSError) -> None:
+    raise SnapshotError(f"the folder {error.filename!r} cannot be read ({error.strerror}); allow it, or move it away") from error

@@ -1,0 +1,68 @@
+"""Which files of a source folder stay behind: the first of three ignore files, in the syntax of .gitignore."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable
+
+from pathspec import GitIgnoreSpec
+
+from jobs.sources.source_files import SnapshotError
+
+IGNORE_FILES = (".trainhubignore", ".amlignore", ".gitignore")
+ALWAYS = (".git/", "__pycache__/", "*.pyc", ".ipynb_checkpoints/", "__MACOSX/", ".DS_Store")
+MAX_BYTES = 1024 * 1024
+STARS = re.compile(r"\*+")
+MOST_STARS, MOST_DOUBLE = 4, 2
+LONGEST_S = 10.0
+"""A pattern becomes a regular expression, which a hostile one makes search for ever, with the whole hub waiting."""
+
+
+class Rules:
+    """What is left out, and by which file's word ("" = only what is never taken)."""
+
+    def __init__(self, lines: tuple[str, ...] = (), file: str = "") -> None:
+        self.file = file
+        self._left_s = LONGEST_S
+        for number, line in enumerate(lines, 1):
+            stars = [found for found in STARS.findall(line) if not line.lstrip().startswith("#")]
+            if len(stars) > MOST_STARS or sum(len(found) > 1 for found in stars) > MOST_DOUBLE:
+                allowed = f"use at most {MOST_STARS}, {MOST_DOUBLE} of them double"
+                raise SnapshotError(f"{file}, line {number}: {line[:100]!r} has too many stars; {allowed}")
+        # A folder's own rules come last, so that `!name` can take back what is left out by habit.
+        try:
+            self._spec = GitIgnoreSpec.from_lines([*ALWAYS, *lines])
+        except (ValueError, re.error) as error:
+            raise SnapshotError(f"{file}, {_first_wrong(lines)} is not a pattern; correct that line or remove it") from error
+
+    def leave_out(self, path: str) -> bool:
+        began = time.monotonic()
+        left_out = self._spec.match_file(path)
+        self._left_s -= time.monotonic() - began
+        if self._left_s < 0:
+            raise SnapshotError(f"the patterns of {self.file} take too long on its files; use fewer and simpler ones")
+        return left_out
+
+
+def rules(read: Callable[[str], Iterable[bytes] | None]) -> Rules:
+    """The rules of a folder whose files `read` returns by name (None = there is no such file)."""
+    for name in IGNORE_FILES:
+        pieces = read(name)
+        if pieces is not None:
+            content = bytearray()
+            for piece in pieces:
+                content += piece
+                if len(content) > MAX_BYTES:
+                    raise SnapshotError(f"{name} is larger than 1 MiB; name folders instead of single files in it")
+            return Rules(tuple(content.decode(errors="replace").splitlines()), name)
+    return Rules()
+
+
+def _first_wrong(lines: Iterable[str]) -> str:
+    for number, line in enumerate(lines, 1):
+        try:
+            GitIgnoreSpec.from_lines([line])
+        except (ValueError, re.error):
+            return f"line {number}: {line[:100]!r}"
+    return "a line of it"

@@ -1,0 +1,112 @@
+"""Freezing a source: a canonical zip, named by its SHA-256, so that the same folder is the same snapshot."""
+
+from __future__ import annotations
+
+import tempfile
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import TextField
+from django.db.models.functions import Cast
+
+from jobs.models import Draft, Run, Snapshot
+from jobs.sources import folders, zips
+from jobs.sources.examples import Example, example, examples
+from jobs.sources.folders import Tree
+from jobs.sources.source_files import SnapshotError, content
+from workspaces import blob_gc, blobs
+from workspaces.access import Principal
+from workspaces.models import Workspace
+
+__all__ = ["Example", "SnapshotError", "examples", "from_example", "from_folder", "from_zip"]
+EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+def from_zip(file: IO[bytes], principal: Principal) -> Snapshot:
+    """Take an uploaded zip (seekable). Raises SnapshotError, keeping nothing.
+
+    Where everything in it lies in one folder that is no Python package, that folder's content is the source.
+    """
+    return _freeze(zips.files_of(file), principal)
+
+
+def from_folder(path: Path, principal: Principal) -> Snapshot:
+    """Take a folder of the hub's machine; links in it are followed only inside it."""
+    return _freeze(folders.files_of(path), principal)
+
+
+def from_example(name: str, principal: Principal) -> Snapshot:
+    return from_folder(example(name).folder, principal)
+
+
+def let_go(used: Iterable[tuple[int, str]]) -> None:
+    """Forget snapshots, by workspace and hash, that purged runs were made from and nothing else names: no run and no draft."""
+    hashes: dict[int, set[str]] = {}
+    for workspace_id, sha256 in used:
+        hashes.setdefault(workspace_id, set()).add(sha256)
+    for workspace_id, let_go in hashes.items():
+        with transaction.atomic():
+            # A run is made under the same lock, and looks then whether its source is still there.
+            Workspace.objects.select_for_update().get(pk=workspace_id)
+            runs = Run.objects.filter(workspace_id=workspace_id, spec__source__id__in=let_go)
+            still = set(runs.values_list("spec__source__id", flat=True))
+            drafts = Draft.objects.filter(workspace_id=workspace_id).annotate(text=Cast("steps", TextField()))
+            unnamed = [sha256 for sha256 in let_go - still if not drafts.filter(text__contains=sha256).exists()]
+            rows = Snapshot.objects.filter(workspace_id=workspace_id, sha256__in=unnamed)
+            freed = {row.sha256: row.created_at.timestamp() for row in rows}
+            rows.delete()
+        blob_gc.free(freed)
+
+
+def _freeze(tree: Tree, principal: Principal) -> Snapshot:
+    if not tree.entries:
+        raise SnapshotError("there is no file in it; give the folder that holds the script")
+    temporary = Path(settings.DATA_DIR) / "tmp"
+    temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        with tempfile.TemporaryDirectory(dir=temporary) as folder:
+            packed = Path(folder) / "snapshot.zip"
+            manifest = _pack(tree, packed)
+            size = packed.stat().st_size
+            sha256 = blobs.store_file(packed)
+    except OSError as error:
+        if error.errno not in blobs.DISK_FULL:
+            raise
+        raise SnapshotError("cannot be stored: the hub's disk is full; have its operator free space below DATA_DIR") from error
+    snapshot, _ = Snapshot.objects.get_or_create(
+        workspace=principal.workspace, sha256=sha256,
+        defaults={"size_bytes": size, "manifest": manifest, "warnings": _warnings(tree), "created_by": principal.user},
+    )
+    return snapshot
+
+
+def _pack(tree: Tree, target: Path) -> list[dict[str, str | int]]:
+    """Sorted names, one fixed date, two modes: nothing in the zip depends on when and where it was made."""
+    manifest: list[dict[str, str | int]] = []
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+        for entry in sorted(tree.entries, key=lambda entry: entry.path):
+            info = zipfile.ZipInfo(entry.path, EPOCH)
+            info.create_system = 3
+            info.compress_type = zipfile.ZIP_DEFLATED
+            info.external_attr = (0o100755 if entry.executable else 0o100644) << 16
+            size = 0
+            with archive.open(info, "w") as out:
+                for chunk in content(entry):
+                    size += len(chunk)
+                    if size > settings.MAX_SNAPSHOT_BYTES:
+                        raise SnapshotError(f"{entry.path!r} grows while it is read; try again")
+                    out.write(chunk)
+            manifest.append({"path": entry.path, "size": size})
+    return manifest
+
+
+def _warnings(tree: Tree) -> list[str]:
+    if not tree.left_out:
+        return []
+    what = "1 file or folder was" if tree.left_out == 1 else f"{tree.left_out} files or folders were"
+    by = f" by {tree.rules.file}" if tree.rules.file else ": caches and version control"
+    return [f"{what} left out{by}."]

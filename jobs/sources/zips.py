@@ -1,0 +1,107 @@
+"""An uploaded zip as a source. It comes from anywhere: nothing in it is believed before it is checked."""
+
+from __future__ import annotations
+
+import stat
+import struct
+import zipfile
+from functools import partial
+from typing import IO
+
+from django.conf import settings
+
+from jobs.sources.folders import Tree
+from jobs.sources.ignore_rules import Rules, rules
+from jobs.sources.source_files import UNREADABLE, Entry, SnapshotError, check_all, check_count, check_path, content
+
+MAX_RATIO = 200
+RATIO_MATTERS_FROM = 8 * 2**20
+END = b"PK\x05\x06"
+DIRECTORY_ENTRY = b"PK\x01\x02"
+ZIP64_LOCATOR = b"PK\x06\x07"
+AGAIN = "pack the folder again as a plain zip file"
+
+
+def files_of(file: IO[bytes]) -> Tree:
+    """The files of a zip, without those its own ignore file leaves out. Raises SnapshotError."""
+    _check_directory(file)
+    try:
+        archive = zipfile.ZipFile(file)
+    except UNREADABLE as error:
+        raise SnapshotError(f"it is not a readable zip file ({error}); {AGAIN}") from error
+    # Not `is_dir()`, which fails on an entry without a name.
+    infos = [info for info in archive.infolist() if not info.filename.endswith("/")]
+    for info in infos:
+        _check(info)
+    _check_ratio(infos)
+    entries = [_entry(archive, info) for info in infos]
+    check_all(entries)
+    # First what is never taken: a Mac packs a folder of its own beside the one that was meant.
+    worth = _without_top_folder([entry for entry in entries if not Rules().leave_out(entry.path)])
+    by_path = {entry.path: entry for entry in worth}
+    ignored = rules(lambda name: content(by_path[name]) if name in by_path else None)
+    kept = tuple(entry for entry in worth if not ignored.leave_out(entry.path))
+    return Tree(kept, len(entries) - len(kept), ignored)
+
+
+def _check_directory(file: IO[bytes]) -> None:
+    """The directory's declared size, before it is read into memory as a whole."""
+    size = file.seek(0, 2)
+    if size > settings.MAX_SNAPSHOT_BYTES:
+        limit = settings.MAX_SNAPSHOT_BYTES / 2**20
+        raise SnapshotError(f"the zip is larger than the {limit:.0f} MiB allowed; leave data out with a .trainhubignore file")
+    begin = max(0, size - 65557 - 20)
+    file.seek(begin)
+    tail = file.read()
+    found = tail.rfind(END)
+    if found < 0 or len(tail) < found + 22:
+        raise SnapshotError(f"it is not a zip file, or it was cut off; {AGAIN}")
+    if tail[max(0, found - 20) :].startswith(ZIP64_LOCATOR):
+        raise SnapshotError(f"it uses the Zip64 format, which holds more than is allowed here; {AGAIN}")
+    count, directory = struct.unpack_from("<HL", tail, found + 10)
+    check_count(count)
+    if directory > settings.MAX_SNAPSHOT_FILES * 300 + 2**20:
+        raise SnapshotError("its list of files is larger than is allowed; leave some out with a .trainhubignore file")
+    # The declared count may be a lie: as many entries are read as the directory has room for.
+    file.seek(max(0, begin + found - directory))
+    check_count(file.read(directory).count(DIRECTORY_ENTRY))
+    file.seek(0)
+
+
+def _check(info: zipfile.ZipInfo) -> None:
+    # zipfile cuts a name at NUL; `orig_filename` is what the archive really says.
+    check_path(info.orig_filename)
+    if info.flag_bits & 0x1:
+        raise SnapshotError(f"{info.filename!r} is encrypted; pack the folder without a password")
+    mode = info.external_attr >> 16
+    if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
+        kind = "a link" if stat.S_ISLNK(mode) else "a special file"
+        raise SnapshotError(f"{info.filename!r} is {kind}; put the file itself there")
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise SnapshotError(f"{info.filename!r} is packed by a method that is not supported; {AGAIN}")
+
+
+def _check_ratio(infos: list[zipfile.ZipInfo]) -> None:
+    unpacked = sum(info.file_size for info in infos)
+    packed = sum(info.compress_size for info in infos)
+    if unpacked > RATIO_MATTERS_FROM and unpacked > MAX_RATIO * max(packed, 1):
+        raise SnapshotError("it unpacks to more than 200 times its size, as no source code does; leave data files out")
+
+
+def _entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Entry:
+    executable = bool((info.external_attr >> 16) & 0o100)
+    return Entry(path=info.filename, size=info.file_size, executable=executable, open=partial(archive.open, info))
+
+
+def _without_top_folder(entries: list[Entry]) -> list[Entry]:
+    """File managers pack the folder itself: where everything lies in one, its content is the source.
+
+    Not where that folder is a Python package, whose name the scripts need.
+    """
+    tops = {entry.path.split("/", 1)[0] for entry in entries}
+    if len(tops) != 1 or any("/" not in entry.path for entry in entries):
+        return entries
+    top = tops.pop()
+    if any(entry.path == f"{top}/__init__.py" for entry in entries):
+        return entries
+    return [Entry(entry.path[len(top) + 1 :], entry.size, entry.executable, entry.open) for entry in entries]

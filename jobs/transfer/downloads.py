@@ -1,0 +1,150 @@
+"""Giving files out: snapshots to the nodes that run them, logs and outputs to the people of the workspace."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from clusters.models import Node
+from jobs import outputs
+from jobs.logs import log_store
+from jobs.models import Artifact, AttemptNode, Run, Snapshot
+from jobs.node_api.auth import require_node_or_person
+from workspaces import blobs
+from workspaces.access import Principal
+from workspaces.http.auth import require_person
+from workspaces.http.problems import Problem, not_found, problem_responses
+from workspaces.http.requests import query_integer
+from workspaces.http.threads import in_thread
+from workspaces.stored_files.responses import PRIVATE, StoredFileResponse
+
+MAX_RANGE_BYTES = 8 * 1024 * 1024
+DEFAULT_RANGE_BYTES = 1024 * 1024
+SAFE = {
+    # A run's files are a stranger's content under our address: never a page, never a script.
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "sandbox; default-src 'none'",
+    **PRIVATE,
+}
+
+
+class Wanted(NamedTuple):
+    """Which log, and which of its bytes; attempt 0 = the last."""
+
+    run: str
+    attempt: int
+    name: str
+    offset: int
+    limit: int
+
+
+class LogPiece(NamedTuple):
+    data: bytes
+    size: int
+    complete: bool
+    attempt: int
+
+
+@problem_responses
+async def snapshot(request: Request) -> Response:
+    """The frozen source as a zip, with Range."""
+    who = await require_node_or_person(request)
+    sha256 = request.path_params["sha256"]
+    if not await in_thread(_may_fetch, who, sha256):
+        raise not_found("No such snapshot.")
+    return StoredFileResponse(
+        blobs.path(sha256), sha256=sha256, media_type="application/zip", filename=f"{sha256[:12]}.zip", headers=SAFE
+    )
+
+
+@problem_responses
+async def log(request: Request) -> Response:
+    """Raw bytes from `offset`; with `download=1` the whole file as an attachment."""
+    who = await require_person(request)
+    run, name = request.path_params["run"], request.path_params["name"]
+    attempt = query_integer(request, "attempt", 0, maximum=2**31)
+    if request.query_params.get("download") == "1":
+        return await in_thread(_log_file, who, run, attempt, name)
+    offset = query_integer(request, "offset", 0)
+    limit = min(query_integer(request, "limit", DEFAULT_RANGE_BYTES), MAX_RANGE_BYTES)
+    piece = await in_thread(_read_log, who, Wanted(run, attempt, name, offset, limit))
+    headers = {
+        "X-Log-Size": str(piece.size), "X-Log-Complete": "true" if piece.complete else "false",
+        "X-Log-Attempt": str(piece.attempt), **SAFE,
+    }
+    return Response(piece.data, media_type="text/plain; charset=utf-8", headers=headers)
+
+
+@problem_responses
+async def output(request: Request) -> Response:
+    """One file that the run left, with Range."""
+    who = await require_person(request)
+    attempt = query_integer(request, "attempt", 0, maximum=2**31)
+    found = await in_thread(_artifact, who, request.path_params["run"], attempt, request.path_params["path"])
+    name = PurePosixPath(found.path).name
+    return StoredFileResponse(
+        blobs.path(found.sha256), sha256=found.sha256, filename=name, modified_at=found.created_at, headers=SAFE
+    )
+
+
+def _may_fetch(who: Node | Principal, sha256: str) -> bool:
+    """A node may have what it has to run and has not settled; a person what is in their workspace."""
+    if not blobs.SHA256.match(sha256) or not blobs.exists(sha256):
+        return False
+    if isinstance(who, Node):
+        held = AttemptNode.objects.filter(node=who, settled_at=None).values_list("attempt__run__spec", flat=True)
+        return any(spec["source"].get("id") == sha256 for spec in held)
+    return Snapshot.objects.filter(workspace=who.workspace, sha256=sha256).exists()
+
+
+def _run(who: Principal, run_id: str) -> Run:
+    run = Run.objects.of(who.workspace).filter(pk=run_id).first()
+    if run is None:
+        raise not_found("No such run in this workspace.")
+    return run
+
+
+def _read_log(who: Principal, wanted: Wanted) -> LogPiece:
+    run = _run(who, wanted.run)
+    number, name = wanted.attempt or run.attempt, wanted.name
+    try:
+        # Whether it is complete is asked first: bytes that come in between only make the answer richer.
+        complete = log_store.complete(run.pk, number, name)
+        data = log_store.read(run.pk, number, name, wanted.offset, wanted.limit)
+        size = log_store.size(run.pk, number, name)
+    except log_store.BadName as error:
+        raise Problem(400, "Bad request", f"{error}.") from error
+    return LogPiece(data, size, complete, number)
+
+
+def _log_file(who: Principal, run_id: str, attempt: int, name: str) -> Response:
+    run = _run(who, run_id)
+    number = attempt or run.attempt
+    try:
+        path = log_store.path(run.pk, number, name)
+    except log_store.BadName as error:
+        raise Problem(400, "Bad request", f"{error}.") from error
+    if not path.is_file():
+        raise not_found("No such log in this attempt.")
+    facts = path.stat()
+    # A log only grows, and what is stored of it never changes: its length says which state it is in.
+    etag = hashlib.sha256(f"{run.pk}/{number}/{name}/{facts.st_size}".encode()).hexdigest()
+    return StoredFileResponse(
+        path, etag=f'"{etag}"', size=facts.st_size, media_type="text/plain; charset=utf-8", filename=PurePosixPath(name).name,
+        modified_at=datetime.fromtimestamp(facts.st_mtime, UTC), headers=SAFE,
+    )
+
+
+def _artifact(who: Principal, run_id: str, attempt: int, path: str) -> Artifact:
+    run = _run(who, run_id)
+    found = outputs.of_attempt(run, attempt).filter(path=path).first()
+    if found is None:
+        raise not_found("No such output in this attempt.")
+    if not blobs.exists(found.sha256):
+        raise not_found(f"The bytes of {found.path} {blobs.absence(found.sha256)}.")
+    return found

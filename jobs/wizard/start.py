@@ -1,0 +1,90 @@
+"""The ways into the wizard: from code, an example, an earlier run, a draft, or nothing."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.contrib import messages
+from django.core.files.uploadedfile import UploadedFile
+from django.http import Http404, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+
+from jobs.models import Draft
+from jobs.sources import examples, snapshots
+from jobs.wizard import choices, drafts, steps
+from jobs.wizard.source_form import write_source
+from trainhub_launch.errors import SpecError
+from trainhub_launch.spec import RunSpec, SnapshotSource
+from workspaces.access import WorkspaceRequest, needs
+from workspaces.states import Role
+
+
+@require_GET
+@needs(Role.CONTRIBUTOR)
+def start(request: WorkspaceRequest) -> HttpResponse:
+    who = request.principal
+    context = {
+        "cards_of_examples": choices.gallery(),
+        "runs": choices.last_runs(who.workspace),
+        "drafts": [(draft, _title(draft)) for draft in drafts.open_drafts(who)],
+    }
+    return render(request, "jobs/wizard/start.html", context)
+
+
+@require_POST
+@needs(Role.CONTRIBUTOR)
+def blank(request: WorkspaceRequest) -> HttpResponse:
+    return redirect("wizard-step", drafts.start(request.principal).pk, steps.NAMES[0])
+
+
+@require_POST
+@needs(Role.CONTRIBUTOR)
+def from_example(request: WorkspaceRequest, name: str) -> HttpResponse:
+    """An example is whole: it opens at its review."""
+    try:
+        example = examples.example(name)
+    except SpecError as error:
+        raise Http404(error.message) from error
+    draft = drafts.start(request.principal, RunSpec.from_json(example.spec))
+    return redirect("wizard-step", draft.pk, steps.REVIEW)
+
+
+@require_POST
+@needs(Role.CONTRIBUTOR)
+def upload(request: WorkspaceRequest, draft_id: uuid.UUID | None = None) -> HttpResponse:
+    """A zip becomes the draft's source (a new draft's where none is named). Answers JSON to a script, a redirect to a form."""
+    draft = drafts.find(request.principal, draft_id) if draft_id else None
+    file = request.FILES.get("file")
+    if not isinstance(file, UploadedFile) or file.file is None:
+        return _refused(request, draft, "Choose a zip file or a folder to upload.")
+    try:
+        snapshot = snapshots.from_zip(file.file, request.principal)
+    except SpecError as error:
+        return _refused(request, draft, f"The source was not taken: {error.message}.")
+    draft = draft or drafts.start(request.principal)
+    changed = {"source": write_source(SnapshotSource(snapshot.sha256))}
+    script = draft.steps.get("source", {}).get("script", [""])[0]
+    if not script:
+        changed["script"] = choices.likely_script(snapshot.paths)
+    drafts.put(draft, "source", **changed)
+    return _went_well(request, draft)
+
+
+def _went_well(request: WorkspaceRequest, draft: Draft) -> HttpResponse:
+    url = reverse("wizard-step", args=(draft.pk, "source"))
+    return redirect(url) if request.accepts("text/html") else JsonResponse({"url": url})
+
+
+def _refused(request: WorkspaceRequest, draft: Draft | None, sentence: str) -> HttpResponse:
+    if not request.accepts("text/html"):
+        return JsonResponse({"message": sentence}, status=422)
+    messages.error(request, sentence)
+    return redirect("wizard-step", draft.pk, "source") if draft else redirect("wizard-start")
+
+
+def _title(draft: Draft) -> str:
+    name = draft.steps.get("environment", {}).get("display_name", [""])[0]
+    source = draft.steps.get("source", {})
+    return name or (source.get("script") or [""])[0] or (source.get("command") or [""])[0][:60] or "Nothing chosen yet"

@@ -1,0 +1,89 @@
+"""What an export's run gets as its source: our script, what is asked for, the code that the model came from."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import zipfile
+from dataclasses import asdict
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from django.conf import settings
+
+from jobs.models import Snapshot
+from jobs.sources import snapshots
+from jobs.sources.source_files import SnapshotError
+from registry.errors import RegistryError
+from registry.exports.notation import read_dynamic, read_inputs
+from registry.exports.options import MLMODEL, Options, examples
+from registry.exports.sources import script_folder, source_of
+from registry.models import ModelFile, ModelVersion
+from workspaces import blobs
+from workspaces.access import Principal
+
+SCRIPT = Path(__file__).parent / "script"
+SMALL_BYTES = 16 * 2**20
+"""Up to this size the files beside the chosen one travel with it: configurations, vocabularies."""
+MOST_FILES = 200
+
+
+def pack(version: ModelVersion, options: Options, who: Principal) -> Snapshot:
+    """Raises RegistryError."""
+    temporary = Path(settings.DATA_DIR) / "tmp"
+    temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=temporary) as made:
+        folder = Path(made)
+        shutil.copytree(SCRIPT, folder, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
+        _unpack_source(version, folder / "source")
+        example = _copy_example(version, options, folder / "example")
+        told = asked_for(version, options, example)
+        (folder / "export.json").write_text(json.dumps(told, indent=1) + "\n")
+        try:
+            return snapshots.from_folder(folder, who)
+        except SnapshotError as error:
+            raise RegistryError("file", f"the source of the export cannot be packed: {error.message}") from error
+
+
+def asked_for(version: ModelVersion, options: Options, example: str) -> dict[str, Any]:
+    """export.json, as the script's wanted.py reads it."""
+    files = _files(version, options.file)
+    return {
+        "model": version.model.name, "version": version.number, "file": options.file, "factory": options.factory,
+        "files": [{"path": file.path, "sha256": file.sha256, "size_bytes": file.size_bytes} for file in files],
+        "inputs": [asdict(item) for item in read_inputs(options.inputs)], "dynamic": read_dynamic(options.dynamic),
+        "example": example, "relative": options.relative, "absolute": options.absolute, "opset": options.opset,
+        "script_folder": script_folder(version),
+    }
+
+
+def _files(version: ModelVersion, chosen: str) -> list[ModelFile]:
+    """The chosen file and what belongs to it: of a logged model all of its folder, else whatever is small."""
+    files = list(version.files.all())
+    if PurePosixPath(chosen).name == MLMODEL:
+        below = chosen.removesuffix(MLMODEL)
+        return [file for file in files if file.path.startswith(below)]
+    small = [file for file in files if file.path != chosen and file.size_bytes <= SMALL_BYTES]
+    return [*(file for file in files if file.path == chosen), *small[:MOST_FILES]]
+
+
+def _unpack_source(version: ModelVersion, folder: Path) -> None:
+    found = source_of(version)
+    if found is not None:
+        # Its names were checked when it was frozen.
+        with zipfile.ZipFile(found) as archive:
+            archive.extractall(folder)
+
+
+def _copy_example(version: ModelVersion, options: Options, folder: Path) -> str:
+    """The file's name below `folder`; "" where the inputs were typed."""
+    if not options.example:
+        return ""
+    file = examples(version)[options.example]
+    if not blobs.exists(file.sha256):
+        raise RegistryError("example", f"the bytes of {options.example} are no longer on the hub; choose another file")
+    folder.mkdir()
+    name = PurePosixPath(file.path).name
+    shutil.copyfile(blobs.path(file.sha256), folder / name)
+    return name

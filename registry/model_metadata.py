@@ -1,0 +1,150 @@
+"""What people say about models and versions: descriptions, tags, names, and which aliases only owners move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from registry.aliases import checked
+from registry.errors import RegistryError
+from registry.models import ModelVersion, RegisteredModel
+from registry.registration import check_name
+from workspaces import audit
+from workspaces.models import User, Workspace
+
+LONGEST_KEY, LONGEST_VALUE, MOST_TAGS = 250, 100_000, 1000
+LONGEST_DESCRIPTION = 100_000
+MOST_PROTECTED = 50
+OURS = "trainhub."
+"""Tags with this beginning are TrainHub's own to set."""
+PROMPT = "mlflow.prompt.is_prompt"
+Thing = RegisteredModel | ModelVersion
+
+
+class Exists(RegistryError):
+    """There is a model of that name."""
+
+
+def create_model(
+    workspace: Workspace, name: str, user: User | None, *, description: str = "", tags: Mapping[str, str] | None = None
+) -> RegisteredModel:
+    """A model without versions; raises RegistryError, Exists where there is one."""
+    name, tags = check_name(name), checked_tags(tags or {})
+    try:
+        with transaction.atomic():
+            model = RegisteredModel.objects.create(
+                workspace=workspace, name=name, description=checked_description(description), tags=tags
+            )
+            audit.record(user or "a job", "model.created", name, workspace)
+    except IntegrityError as error:
+        raise Exists("name", f"there is a model {name!r} already; choose another name, or add a version to it") from error
+    return model
+
+
+def rename(model: RegisteredModel, name: str, user: User | None) -> RegisteredModel:
+    """Its addresses change with it; certificates keep the name of their day. Raises RegistryError, Exists."""
+    before, name = model.name, check_name(name)
+    try:
+        with transaction.atomic():
+            model.name = name
+            model.save(update_fields=["name", "updated_at"])
+            audit.record(user or "a job", "model.renamed", before, model.workspace, to=name)
+    except IntegrityError as error:
+        model.name = before
+        raise Exists("new_name", f"there is a model {name!r} already; choose another name") from error
+    return model
+
+
+def describe(thing: Thing, text: str) -> None:
+    thing.description = checked_description(text)
+    thing.save(update_fields=["description", "updated_at"])
+
+
+@transaction.atomic
+def describe_and_tag(thing: Thing, description: str | None, tags: Mapping[str, str | None]) -> None:
+    """All of it or nothing: a description unless None, and tags, of which None takes one away. Raises RegistryError."""
+    if description is not None:
+        describe(thing, description)
+    for key, value in tags.items():
+        if value is None:
+            delete_tag(thing, key)
+        else:
+            set_tag(thing, key, value)
+
+
+def set_tag(thing: Thing, key: str, value: str) -> None:
+    """Raises RegistryError for tags that are too long, too many, or TrainHub's own."""
+    wanted = checked_tags({key: value})
+    with transaction.atomic():
+        _write(thing, {**_tags_now(thing), **wanted})
+
+
+def delete_tag(thing: Thing, key: str) -> bool:
+    """Whether there was one."""
+    _check_key(key)
+    with transaction.atomic():
+        tags = _tags_now(thing)
+        had = tags.pop(key, None) is not None
+        if had:
+            _write(thing, tags)
+    return had
+
+
+def protect(model: RegisteredModel, names: Iterable[str], user: User) -> None:
+    """Only owners move these aliases, and stages of these names, from now on. Raises RegistryError."""
+    listed = sorted({checked(name) for name in names if name.strip()})
+    if len(listed) > MOST_PROTECTED:
+        raise RegistryError("protected", f"may hold {MOST_PROTECTED} aliases")
+    model.protected = listed
+    with transaction.atomic():
+        model.save(update_fields=["protected", "updated_at"])
+        audit.record(user, "model.protected", model.name, model.workspace, aliases=listed)
+
+
+def checked_tags(tags: Mapping[str, str]) -> dict[str, str]:
+    """Raises RegistryError."""
+    for key, value in tags.items():
+        _check_key(key)
+        _check_text("value", value)
+        if len(value) > LONGEST_VALUE:
+            raise RegistryError("value", f"of the tag {key[:60]!r} has {len(value)} characters; use at most {LONGEST_VALUE}")
+        if key == PROMPT and value.lower() == "true":
+            raise RegistryError("tags", "a prompt is no model; TrainHub keeps no prompts")
+    return dict(tags)
+
+
+def checked_description(text: str) -> str:
+    """Raises RegistryError."""
+    _check_text("description", text)
+    if len(text) > LONGEST_DESCRIPTION:
+        raise RegistryError("description", f"has {len(text)} characters; use at most {LONGEST_DESCRIPTION}")
+    return text.strip()
+
+
+def _check_text(field: str, text: str) -> None:
+    if "\x00" in text:
+        raise RegistryError(field, "has the character NUL in it; leave that out")
+
+
+def _check_key(key: str) -> None:
+    # Half of a surrogate pair, as JSON can spell it, has no UTF-8: no answer that named it could be sent.
+    is_text = all(ord(sign) >= 32 and not 0xD800 <= ord(sign) < 0xE000 for sign in key)
+    if not key.strip() or len(key) > LONGEST_KEY or not is_text:
+        raise RegistryError("key", f"of a tag must be text of 1 to {LONGEST_KEY} characters, without control characters")
+    if key.startswith(OURS):
+        raise RegistryError("key", f"{key!r} is set by TrainHub itself; choose one that does not begin with {OURS!r}")
+
+
+def _tags_now(thing: Thing) -> dict[str, str]:
+    """Locked, so that of two that write at once none is lost."""
+    fresh = type(thing).objects.select_for_update().get(pk=thing.pk)
+    return dict(fresh.tags)
+
+
+def _write(thing: Thing, tags: dict[str, str]) -> None:
+    if len(tags) > MOST_TAGS:
+        raise RegistryError("tags", f"may be {MOST_TAGS} at most; delete some first")
+    thing.tags = tags
+    type(thing).objects.filter(pk=thing.pk).update(tags=tags, updated_at=timezone.now())

@@ -1,0 +1,119 @@
+"""Downloads of versions: a file, the whole as a zip, its certificate; and what verifies it elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from registry.certificates import keys
+from registry.certificates.issuance import documents
+from registry.errors import RegistryError
+from registry.lookup import version_of
+from registry.models import ModelFile, ModelVersion
+from registry.scanning.verdicts import verdict
+from registry.transfer.file_responses import SCAN, certificate_file, model_file
+from registry.verifying import trainhub_verify
+from registry.verifying.trainhub_verify import CERTIFICATE, SIGNATURE
+from tracking.artifacts.file_responses import HEADERS
+from tracking.callers import Caller, caller_of
+from workspaces import blobs, zipstream
+from workspaces.http.problems import Problem, not_found, problem_responses, unauthorized
+from workspaces.http.threads import in_thread
+
+NOT_THERE = "There is no such model, version or file, or none that you may see."
+UNPINNED = "KNOWN_KEYS: tuple[str, ...] = ()\n"
+
+
+@problem_responses
+async def file(request: Request) -> Response:
+    """One file of a version; `version` in the address is a number or an alias."""
+    who = await _caller(request)
+    return model_file(await in_thread(_file, who, request.path_params))
+
+
+@problem_responses
+async def whole(request: Request) -> Response:
+    """All files of a version and its certificate as one zip, with Range; `version` is a number or an alias."""
+    who = await _caller(request)
+    version, entries = await in_thread(_entries, who, request.path_params)
+    filename = f"{version.model.name}-{version.number}.zip"
+    return await zipstream.response(request, entries, filename, headers={**HEADERS, SCAN: verdict(version)})
+
+
+@problem_responses
+async def certificate(request: Request) -> Response:
+    """The version's birth certificate: canonical JSON, the bytes that are signed."""
+    return await _document(request, CERTIFICATE)
+
+
+@problem_responses
+async def signature(request: Request) -> Response:
+    """The certificate's signature, with the public key that made it."""
+    return await _document(request, SIGNATURE)
+
+
+@problem_responses
+async def verifier(request: Request) -> Response:
+    """A Python script that verifies downloaded models without a network; it trusts the keys of this TrainHub."""
+    await _caller(request)
+    data = await in_thread(_script)
+    told = {**HEADERS, "Content-Disposition": 'attachment; filename="trainhub_verify.py"'}
+    return Response(data, media_type="text/x-python; charset=utf-8", headers=told)
+
+
+async def _document(request: Request, name: str) -> Response:
+    who = await _caller(request)
+    version = await in_thread(_version, who, request.path_params)
+    return certificate_file(name, (await in_thread(_documents, version))[name])
+
+
+async def _caller(request: Request) -> Caller:
+    found = await caller_of(request.scope)
+    if found is None:
+        raise unauthorized("Sign in, or send a token: Authorization: Bearer TOKEN.")
+    return found
+
+
+def _version(who: Caller, parts: Mapping[str, str]) -> ModelVersion:
+    found = version_of(who.workspace, parts["name"], parts["version"])
+    if found is None:
+        raise not_found(NOT_THERE)
+    return found
+
+
+def _file(who: Caller, parts: Mapping[str, str]) -> ModelFile:
+    found = _version(who, parts).files.select_related("version").filter(path=parts["path"]).first()
+    if found is None:
+        raise not_found(NOT_THERE)
+    return _held(found)
+
+
+def _held(found: ModelFile) -> ModelFile:
+    if not blobs.exists(found.sha256):
+        raise not_found(f"The bytes of {found.path} {blobs.absence(found.sha256)}.")
+    return found
+
+
+def _entries(who: Caller, parts: Mapping[str, str]) -> tuple[ModelVersion, list[zipstream.Entry]]:
+    version = _version(who, parts)
+    folder = f"{version.model.name}-{version.number}"
+    entries = [zipstream.Entry(f"{folder}/{name}", data, version.created_at) for name, data in _documents(version).items()]
+    for item in version.files.all():
+        sha256 = _held(item).sha256
+        entries.append(zipstream.Entry(f"{folder}/{item.path}", blobs.path(sha256), version.created_at, sha256))
+    return version, entries
+
+
+def _documents(version: ModelVersion) -> dict[str, bytes]:
+    try:
+        return documents(version)
+    except RegistryError as error:
+        raise Problem(500, "No certificate", f"{error.message}.") from error
+
+
+def _script() -> str:
+    told = "".join(f'    "{key.fingerprint}",\n' for key in keys.known())
+    return Path(trainhub_verify.__file__).read_text().replace(UNPINNED, f"KNOWN_KEYS: tuple[str, ...] = (\n{told})\n")

@@ -1,0 +1,29 @@
+"""How a version's files leave: always as downloads, with their SHA-256 and what the scanner says of them."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+from starlette.responses import Response
+
+from registry.models import ModelFile
+from registry.scanning.verdicts import verdict
+from tracking.artifacts.file_responses import HEADERS
+from workspaces import blobs
+from workspaces.stored_files.responses import OCTETS, StoredFileResponse
+
+SCAN = "X-TrainHub-Scan"
+
+
+def model_file(file: ModelFile, *, media_type: str = OCTETS) -> Response:
+    """With Range and conditions; `file.version` is to be at hand, and the blob to be there."""
+    headers = {**HEADERS, "X-Content-SHA256": file.sha256, SCAN: verdict(file.version, file.path)}
+    return StoredFileResponse(
+        blobs.path(file.sha256), sha256=file.sha256, media_type=media_type, filename=PurePosixPath(file.path).name,
+        modified_at=file.version.created_at, headers=headers,
+    )
+
+
+def certificate_file(name: str, data: bytes) -> Response:
+    told = {**HEADERS, "Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(data, media_type="application/json", headers=told)

@@ -1,0 +1,147 @@
+"""A form of many files taken while it comes: each file straight into a blob, memory bounded whatever is sent."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+from python_multipart.exceptions import FormParserError, MultipartParseError
+from python_multipart.multipart import MultipartParser, parse_options_header
+
+from registry.errors import RegistryError
+from registry.registration import File
+from tracking.artifacts import paths
+from tracking.mlflow.protocol.errors import MlflowError
+from workspaces import blob_gc, blobs
+
+MOST_FILES = 10_000
+MOST_FIELD_BYTES = 256 * 1024
+MOST_HEADER_BYTES = 16 * 1024
+
+
+class FilesForm:
+    """`write` the body, `end`, and take `files` and `fields`; or `drop` it all, and no new blob remains.
+
+    The path of a file is its name in the form, folders included, as browsers tell them for a chosen folder.
+    """
+
+    def __init__(self, content_type: str) -> None:
+        kind, options = parse_options_header(content_type)
+        boundary = options.get(b"boundary", b"")
+        if kind != b"multipart/form-data" or not boundary:
+            raise RegistryError("files", "must come as a form: multipart/form-data, one part called 'files' per file")
+        self.files: list[File] = []
+        self.fields: dict[str, str] = {}
+        self._new: dict[str, float] = {}
+        self._paths: set[str] = set()
+        self._folders: set[str] = set()
+        self._header = b""
+        self._value = b""
+        self._disposition = b""
+        self._field: tuple[str, bytearray] | None = None
+        self._file: tuple[str, blobs.BlobWriter] | None = None
+        try:
+            self._parser = MultipartParser(boundary, {
+                "on_part_begin": self._begin, "on_header_field": self._name, "on_header_value": self._told,
+                "on_header_end": self._header_end, "on_headers_finished": self._headers, "on_part_data": self._data,
+                "on_part_end": self._part_end,
+            })
+        except FormParserError as error:
+            raise RegistryError("files", f"come as a form that cannot be read ({error}); choose a shorter boundary") from error
+
+    def write(self, piece: bytes) -> None:
+        """Raises RegistryError."""
+        try:
+            self._parser.write(piece)
+        except MultipartParseError as error:
+            raise RegistryError("files", f"the form cannot be read ({error}); send it again") from error
+
+    def end(self) -> None:
+        """Raises RegistryError where the form breaks off, or holds no files."""
+        try:
+            self._parser.finalize()
+        except MultipartParseError as error:
+            raise _broken_off() from error
+        if self._file is not None or self._field is not None:
+            raise _broken_off()
+        if not self.files:
+            raise RegistryError("files", "is empty; choose at least one file")
+
+    def drop(self) -> None:
+        """Everything that came, except what something else names by now."""
+        if self._file is not None:
+            self._file[1].__exit__(None, None, None)
+        # By when each was stored: what somebody else has kept since then may be about to be named.
+        blob_gc.free(self._new)
+
+    def _begin(self) -> None:
+        self._header = self._value = self._disposition = b""
+
+    def _name(self, data: bytes, start: int, end: int) -> None:
+        self._header = _grown(self._header, data[start:end])
+
+    def _told(self, data: bytes, start: int, end: int) -> None:
+        self._value = _grown(self._value, data[start:end])
+
+    def _header_end(self) -> None:
+        if self._header.lower() == b"content-disposition":
+            self._disposition = self._value
+        self._header = self._value = b""
+
+    def _headers(self) -> None:
+        _, options = parse_options_header(self._disposition)
+        name, filename = options.get(b"name", b""), options.get(b"filename")
+        if filename is None:
+            self._field = name.decode(errors="replace"), bytearray()
+            return
+        if len(self.files) >= MOST_FILES:
+            raise RegistryError("files", f"are more than {MOST_FILES}; pack some of them together")
+        path = _path(filename)
+        folders = [str(folder) for folder in PurePosixPath(path).parents if folder.name]
+        if path in self._paths:
+            raise RegistryError("files", f"{path!r} is there twice; rename one")
+        if path in self._folders or not self._paths.isdisjoint(folders):
+            raise RegistryError("files", f"{path!r} and another need a file and a folder of one name; rename one")
+        self._paths.add(path)
+        self._folders.update(folders)
+        self._file = path, blobs.BlobWriter()
+
+    def _data(self, data: bytes, start: int, end: int) -> None:
+        if self._file is not None:
+            self._file[1].write(data[start:end])
+        elif self._field is not None:
+            self._field[1].extend(data[start:end])
+            if len(self._field[1]) > MOST_FIELD_BYTES:
+                raise RegistryError(self._field[0] or "files", f"is longer than {MOST_FIELD_BYTES} bytes")
+
+    def _part_end(self) -> None:
+        if self._field is not None:
+            self.fields[self._field[0]] = self._field[1].decode(errors="replace")
+            self._field = None
+        if self._file is not None:
+            path, writer = self._file
+            self._file = None
+            with writer:
+                was_there = blobs.exists(writer.sha256)
+                sha256 = writer.finish()
+            self.files.append(File(path, writer.size, sha256))
+            if not was_there:
+                self._new[sha256] = writer.published_at
+
+
+def _grown(header: bytes, more: bytes) -> bytes:
+    if len(header) + len(more) > MOST_HEADER_BYTES:
+        raise RegistryError("files", "a header of the form is too long")
+    return header + more
+
+
+def _path(filename: bytes) -> str:
+    try:
+        return paths.checked(filename.decode())
+    except UnicodeDecodeError as error:
+        raise RegistryError("files", "a file's name is not UTF-8; rename it") from error
+    except MlflowError as error:
+        raise RegistryError("files", error.message) from error
+
+
+def _broken_off() -> RegistryError:
+    return RegistryError("files", "the form broke off in the middle; nothing of it was kept, send it again")

@@ -1,0 +1,71 @@
+"""Making a version of files that somebody sends."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import anyio.to_thread
+import orjson
+from django.conf import settings
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from registry.api.serializers import VersionSerializer
+from registry.errors import RegistryError
+from registry.model_metadata import checked_description
+from registry.models import ModelVersion
+from registry.registration import UPLOAD, Origin, Words, add_version, check_name
+from registry.transfer.forms import FilesForm
+from tracking.artifacts.body_writer import check_size, pour
+from tracking.callers import Caller, caller_of
+from tracking.mlflow.protocol.errors import MlflowError
+from workspaces.http.problems import FieldProblem, Problem, problem_responses, unauthorized
+from workspaces.http.threads import in_thread
+from workspaces.states import Role
+
+
+@problem_responses
+async def take(request: Request) -> Response:
+    """POST: a form (multipart/form-data) of any number of parts `files`, whose names may have folders, and a `description`;
+    they become the next version of the model, made too if new. Cut off or refused, nothing of it is kept."""
+    who = await _uploader(request)
+    try:
+        name = check_name(request.path_params["name"])
+        check_size(request, settings.MAX_UPLOAD_BYTES)
+        version = await _taken(request, who, name)
+    except RegistryError as error:
+        raise FieldProblem(400, "Bad request", error.field, error.message) from error
+    except MlflowError as error:
+        raise Problem(error.status, "Not taken", error.message) from error
+    address = f"/models/{quote(name)}/versions/{version.number}/"
+    if "text/html" in request.headers.get("accept", ""):
+        return RedirectResponse(address, 303)
+    told = await in_thread(_told, version)
+    return Response(told, 201, {"Location": address}, "application/json")
+
+
+async def _uploader(request: Request) -> Caller:
+    who = await caller_of(request.scope)
+    if who is None:
+        raise unauthorized("Sign in, or send a token: Authorization: Bearer TOKEN.")
+    if not who.may(Role.CONTRIBUTOR):
+        raise Problem(403, "Not allowed", f"Registering a model needs the role {Role.CONTRIBUTOR}. Ask an owner.")
+    if who.job is not None:
+        raise Problem(403, "Not allowed", "A job registers what it has logged or left in outputs/, not what it sends.")
+    return who
+
+
+async def _taken(request: Request, who: Caller, name: str) -> ModelVersion:
+    form = FilesForm(request.headers.get("content-type", ""))
+    try:
+        await pour(request, form.write, settings.MAX_UPLOAD_BYTES)
+        await anyio.to_thread.run_sync(form.end)
+        words = Words(checked_description(form.fields.get("description", "")))
+        return await in_thread(add_version, who.workspace, name, Origin(UPLOAD, tuple(form.files)), who.user, words)
+    except BaseException:
+        await in_thread(form.drop)
+        raise
+
+
+def _told(version: ModelVersion) -> bytes:
+    return orjson.dumps(dict(VersionSerializer(version).data), default=str)

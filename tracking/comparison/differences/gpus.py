@@ -1,0 +1,92 @@
+"""The GPUs of runs, and what they did meanwhile: of the last attempt, from its curves."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+import numpy as np
+
+from clusters.models import Gpu, Lease, Node
+from clusters.telemetry.series import Curve
+from jobs import run_curves
+from jobs.models import Attempt, Run
+from jobs.run_curves import Curves, Wanted
+from jobs.templatetags.formats import bytesize
+from tracking.comparison.differences.sheet import Facts, sheet
+from tracking.comparison.tables import Table
+from tracking.templatetags.amounts import energy, hours
+from tracking.usage import usage_report
+
+POINTS = 600
+SENSORS = ("utilization_pct", "memory_used_bytes", "power_w", "temperature_c")
+LONGEST_S = 6.0
+ORDER = (
+    "GPUs", "Memory of each", "Nodes", "Driver", "GPU-hours", "Energy", "Utilisation, mean", "Utilisation, highest",
+    "Memory, mean", "Memory, highest", "Power, mean", "Temperature, highest",
+)
+
+
+def compare(runs: Sequence[Run]) -> Table:
+    """The first run is the base. Curves that could not be read in some seconds are left out."""
+    used = usage_report.hours_of([run.pk for run in runs])
+    until = time.monotonic() + LONGEST_S
+    return sheet(runs, {run.pk: {**_facts(run, until), **_used(used.get(run.pk))} for run in runs}, ORDER)
+
+
+def _used(found: tuple[float, float | None] | None) -> Facts:
+    if found is None:
+        return {}
+    return {"GPU-hours": hours(found[0]), **({"Energy": energy(found[1])} if found[1] is not None else {})}
+
+
+def _facts(run: Run, until: float) -> Facts:
+    attempt = Attempt.objects.filter(run=run, number=run.attempt).defer("plan", "placement").first()
+    leases = list(Lease.objects.filter(holder=run.pk, attempt=run.attempt).select_related("node").order_by("node__name"))
+    if attempt is None or not leases:
+        return {}
+    uuids = [uuid for lease in leases for uuid in lease.gpus]
+    nodes = {"Nodes": ", ".join(lease.node.name for lease in leases)}
+    if not uuids:
+        return {"GPUs": "none", **nodes}
+    devices = {**_devices(uuids), **nodes, **_drivers([lease.node for lease in leases])}
+    return devices if time.monotonic() > until else {**devices, **_sensors(attempt, leases)}
+
+
+def _devices(uuids: Sequence[str]) -> Facts:
+    found = {gpu.uuid: gpu for gpu in Gpu.objects.filter(uuid__in=uuids)}
+    names = Counter(found[uuid].name if uuid in found else "of a kind not known any more" for uuid in uuids)
+    sizes = sorted({gpu.memory_bytes for gpu in found.values() if gpu.memory_bytes})
+    memory = {"Memory of each": ", ".join(bytesize(size) for size in sizes)} if sizes else {}
+    return {"GPUs": ", ".join(f"{count} × {name}" for name, count in sorted(names.items())), **memory}
+
+
+def _drivers(nodes: Sequence[Node]) -> Facts:
+    """As the nodes report them today."""
+    told = sorted({f"{node.driver} (CUDA {node.cuda})" if node.cuda else node.driver for node in nodes if node.driver})
+    return {"Driver": ", ".join(told)} if told else {}
+
+
+def _sensors(attempt: Attempt, leases: Sequence[Lease]) -> Facts:
+    start, end = run_curves.span(attempt, datetime.now(UTC))
+    reader, wanted = Curves(attempt), Wanted(SENSORS, (), start, end, POINTS)
+    found: dict[str, list[Curve]] = {}
+    for lease in leases:
+        for gpu in reader.of(lease.node, lease.gpus, wanted).gpus.values() if lease.gpus else ():
+            for metric, curve in gpu.items():
+                found.setdefault(metric, []).append(curve)
+    return _told(found)
+
+
+def _told(found: Mapping[str, Sequence[Curve]]) -> Facts:
+    mean = {metric: float(np.nanmean(np.concatenate([curve.mean for curve in told]))) for metric, told in found.items()}
+    most = {metric: float(np.nanmax(np.concatenate([curve.max for curve in told]))) for metric, told in found.items()}
+    shown = {
+        "Utilisation, mean": ("utilization_pct", mean, "{:.0f} %".format),
+        "Utilisation, highest": ("utilization_pct", most, "{:.0f} %".format),
+        "Memory, mean": ("memory_used_bytes", mean, bytesize), "Memory, highest": ("memory_used_bytes", most, bytesize),
+        "Power, mean": ("power_w", mean, "{:.0f} W".format), "Temperature, highest": ("temperature_c", most, "{:.0f} °C".format),
+    }
+    return {word: spell(values[metric]) for word, (metric, values, spell) in shown.items() if metric in values}

@@ -1,0 +1,104 @@
+"""What differs between runs, a kind at a time: parts of the page that compares them, and pages of their own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import Http404, HttpResponse
+from django.shortcuts import render
+
+from jobs.models import Run, RunTag
+from jobs.views.partials import render_part
+from tracking.comparison.differences import environment, gpus, plans, sources
+from tracking.comparison.differences.sheet import sheet
+from tracking.comparison.differences.sources import SourceDifference
+from tracking.comparison.selected_runs import ShownRun
+from tracking.comparison.tables import Table
+from tracking.curves.run_selection import chosen, names_of
+from trainhub_launch.errors import SpecError
+from workspaces.access import WorkspaceRequest, needs
+from workspaces.states import Role
+
+LONGEST_S = 8.0
+COMMIT = {
+    "mlflow.source.git.commit": "commit", "mlflow.source.git.branch": "branch", "mlflow.source.git.repoURL": "repository",
+    "mlflow.source.name": "script",
+}
+"""What MLflow's client tells about the source of a run from elsewhere."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    word: str
+    context: Callable[[Sequence[Run]], dict[str, Any]]
+
+
+@needs(Role.VIEWER)
+def difference(request: WorkspaceRequest, kind: str) -> HttpResponse:
+    if kind not in KINDS:
+        raise Http404
+    try:
+        runs = chosen(request.principal.workspace, names_of(request.GET.get("runs", "")))
+    except SpecError as error:
+        context: dict[str, Any] = {"word": KINDS[kind].word, "problem": f"{error.field} {error.message}."}
+        return render(request, "tracking/comparison/differences/page.html", context, status=400)
+    shown = [ShownRun(run, place, is_reference=False) for place, run in enumerate(runs)]
+    base = request.GET.get("base", "")
+    # The base first; every run keeps the colour that it has all over the page.
+    ordered = sorted(shown, key=lambda item: base not in (str(item.run.number), item.run.pk))
+    context = {
+        "kind": kind, "word": KINDS[kind].word, "part": f"tracking/comparison/differences/_{kind}.html",
+        "names": ",".join(str(run.number) for run in runs), "choices": shown,
+        "base": ordered[0].run if ordered else None, "runs": [(item, None) for item in ordered],
+    }
+    if len(shown) > 1:
+        context |= KINDS[kind].context([item.run for item in ordered])
+    return render_part(request, "tracking/comparison/differences/page.html", "tracking/comparison/differences/_part.html", context)
+
+
+def _source(runs: Sequence[Run]) -> dict[str, Any]:
+    until = time.monotonic() + LONGEST_S
+    base, others = runs[0], runs[1:]
+    beside = [(run, _source_beside(base, run, until)) for run in others]
+    return {"beside": beside, "commits": _commits(runs), "without": [run for run in runs if not _snapshot(run)]}
+
+
+def _source_beside(base: Run, run: Run, until: float) -> SourceDifference | None:
+    """None where one of the two has no source that is kept here."""
+    here, there = _snapshot(base), _snapshot(run)
+    if not here or not there:
+        return None
+    return sources.compare_snapshots(here, there, until=min(until, time.monotonic() + sources.LONGEST_S))
+
+
+def _snapshot(run: Run) -> str:
+    source = run.spec.get("source") or {}
+    return str(source.get("id", "")) if source.get("type") == "snapshot" else ""
+
+
+def _commits(runs: Sequence[Run]) -> Table:
+    facts: dict[str, dict[str, str]] = {}
+    for run, key, value in RunTag.objects.filter(run__in=runs, key__in=COMMIT).values_list("run", "key", "value"):
+        facts.setdefault(run, {})[COMMIT[key]] = value
+    return sheet(runs, facts, tuple(COMMIT.values()))
+
+
+def _environment(runs: Sequence[Run]) -> dict[str, Any]:
+    return {"software": environment.compare(runs)}
+
+
+def _plan(runs: Sequence[Run]) -> dict[str, Any]:
+    return {"plans": plans.compare(runs)}
+
+
+def _gpus(runs: Sequence[Run]) -> dict[str, Any]:
+    return {"table": gpus.compare(runs)}
+
+
+KINDS = {
+    "source": Kind("Source", _source), "environment": Kind("Environment", _environment), "plan": Kind("Plan", _plan),
+    "gpus": Kind("GPUs", _gpus),
+}

@@ -1,0 +1,78 @@
+"""What ran: commands, processes, nodes and the environment of the ranks, of plans side by side."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from jobs.models import Attempt, Run
+from jobs.views import plan_comparison
+from tracking.comparison.differences.sheet import Facts, sheet
+from tracking.comparison.tables import Table
+from trainhub_launch.plan import LaunchPlan
+from trainhub_launch.printing import shown_argv
+
+ORDER = ("framework", "nodes", "processes", "GPUs", "command", "mpirun", "ports")
+OWN = {"TRAINHUB_RUN_ID", "TRAINHUB_ATTEMPT", "TRAINHUB_TOKEN", "MLFLOW_RUN_ID", "MLFLOW_TRACKING_TOKEN"}
+"""Different for every run there is."""
+MOST_VALUES = 4
+
+
+@dataclass(frozen=True)
+class Plans:
+    """`without`: runs of which no plan is known. `previews`: those that never started, of which the preview is shown."""
+
+    facts: Table
+    variables: Table
+    without: tuple[Run, ...]
+    previews: tuple[Run, ...]
+
+
+def compare(runs: Sequence[Run]) -> Plans:
+    """The first run is the base."""
+    ran = _ran(runs)
+    previews = {run.pk: LaunchPlan.from_json(run.preview) for run in runs if run.pk not in ran and run.preview}
+    plans = {**previews, **ran}
+    return Plans(
+        sheet(runs, {pk: facts(plan) for pk, plan in plans.items()}, ORDER),
+        sheet(runs, {pk: variables(plan) for pk, plan in plans.items()}),
+        tuple(run for run in runs if run.pk not in plans), tuple(run for run in runs if run.pk in previews),
+    )
+
+
+def facts(plan: LaunchPlan) -> Facts:
+    rows = plan_comparison.rows(plan)
+    gpus = sorted({len(row.process.gpus) for row in rows})
+    told = {
+        "framework": plan.framework,
+        "nodes": ", ".join(f"{command.node} ({len(command.processes)})" for command in plan.commands),
+        "processes": str(len(rows)),
+        "GPUs": f"{sum(len(row.process.gpus) for row in rows)}, {' or '.join(map(str, gpus))} a process" if any(gpus) else "none",
+        "command": _summary(" ".join(shown_argv(row.process)) for row in rows),
+        "mpirun": " ".join(next((command.launcher for command in plan.commands if command.launcher), ())),
+        "ports": ", ".join(f"{name} {port}" for name, port in sorted(plan.ports.items())),
+    }
+    return {name: value for name, value in told.items() if value}
+
+
+def variables(plan: LaunchPlan) -> Facts:
+    """Over all ranks; a secret is shown by its name alone, as everywhere."""
+    rows = [dict(row.env) for row in plan_comparison.rows(plan)]
+    names = {name for row in rows for name in row} - OWN
+    return {name: _summary(row[name] for row in rows if name in row) for name in names}
+
+
+def _summary(values: Iterable[str]) -> str:
+    """One value, or the first of those that the ranks have."""
+    found = Counter(values)
+    shown = list(found)[:MOST_VALUES]
+    more = [f"{len(found) - len(shown)} more"] if len(found) > len(shown) else []
+    return " | ".join([*shown, *more])
+
+
+def _ran(runs: Sequence[Run]) -> dict[str, LaunchPlan]:
+    """The plan of each run's last attempt, where that was started."""
+    attempts = {run.pk: run.attempt for run in runs}
+    rows = Attempt.objects.filter(run__in=attempts, plan__isnull=False).values_list("run_id", "number", "plan")
+    return {pk: LaunchPlan.from_json(plan) for pk, number, plan in rows if plan and number == attempts[pk]}

@@ -1,0 +1,79 @@
+"""The metrics of runs side by side, and which run did best."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jobs.models import Run
+from tracking.metrics import curve_reader
+from tracking.models import Metric
+
+MOST_KEYS = 1000
+STATISTICS = ("last", "min", "max")
+LOWER = re.compile(
+    r"loss|err|perplexity|\bppl\b|mse|mae|rmse|divergence|\bkl\b|wer\b|cer\b|fid\b|latency|duration|seconds", re.IGNORECASE
+)
+HIGHER = re.compile(
+    r"acc|f1|auc|auroc|precision|recall|reward|score|bleu|rouge|\bmap\b|iou|dice|r2\b|throughput|per_sec|samples_s|\bmfu\b|correct",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One statistic of one run. `mark`: best, or (where nobody can say which is better) lowest or highest; else empty."""
+
+    value: float | None
+    mark: str = ""
+
+
+@dataclass(frozen=True)
+class FigureRow:
+    """`last`, `min`, `max`: a figure for each run."""
+
+    key: str
+    last: tuple[Figure, ...]
+    min: tuple[Figure, ...]
+    max: tuple[Figure, ...]
+
+    @property
+    def cells(self) -> list[tuple[Figure, Figure, Figure]]:
+        return list(zip(self.last, self.min, self.max, strict=True))
+
+
+def figures(runs: Sequence[Run]) -> tuple[FigureRow, ...]:
+    latest = curve_reader.latest([run.pk for run in runs])
+    held = {run_id: {metric.key: metric for metric in metrics} for run_id, metrics in latest.items()}
+    keys = sorted({key for metrics in held.values() for key in metrics}, key=str.casefold)[:MOST_KEYS]
+    return tuple(_row(key, [held[run.pk].get(key) for run in runs]) for key in keys)
+
+
+def direction(key: str) -> str:
+    """`lower` or `higher` is better, as far as a metric's name tells; else empty."""
+    name = key.rsplit("/", 1)[-1]
+    if key.startswith("system/"):
+        return ""
+    if HIGHER.search(name):
+        return "higher"
+    return "lower" if LOWER.search(name) else ""
+
+
+def _row(key: str, metrics: Sequence[Metric | None]) -> FigureRow:
+    better = direction(key)
+    last = [None if metric is None else math.nan if metric.last_value is None else metric.last_value for metric in metrics]
+    least = [None if metric is None else metric.min_value for metric in metrics]
+    greatest = [None if metric is None else metric.max_value for metric in metrics]
+    return FigureRow(key, _marked(last, better), _marked(least, better), _marked(greatest, better))
+
+
+def _marked(values: Sequence[float | None], better: str) -> tuple[Figure, ...]:
+    """Nothing is best among values that are alike."""
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    if len(known) < 2 or min(known) == max(known):
+        return tuple(Figure(value) for value in values)
+    low, high = min(known), max(known)
+    words = {"lower": {low: "best"}, "higher": {high: "best"}}.get(better, {low: "lowest", high: "highest"})
+    return tuple(Figure(value, words.get(value, "") if value is not None else "") for value in values)

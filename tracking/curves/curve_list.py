@@ -1,0 +1,33 @@
+"""Which curves there are: the metrics of runs, with what is asked of them most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jobs.models import Run
+from jobs.states import FINAL
+from tracking.curves.lines import metric_json
+from tracking.metrics import curve_reader
+
+MOST_CHILDREN = 19
+"""Shown as lines beside the run's own: more than twenty lines nobody can tell apart."""
+
+
+def children_of(run: Run) -> list[Run]:
+    """Runs that its processes logged besides, those first that came first."""
+    found = Run.objects.filter(parent=run, deleted_at=None, workspace=run.workspace_id).defer("preview", "spec")
+    return list(found.order_by("number")[:MOST_CHILDREN])
+
+
+def listing(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """Each run with its metrics by their keys."""
+    latest = curve_reader.latest([run.pk for run in runs])
+    return [{**run_json(run), "metrics": [metric_json(metric) for metric in latest[run.pk]]} for run in runs]
+
+
+def run_json(run: Run) -> dict[str, Any]:
+    return {
+        "run": run.pk, "number": run.number, "name": run.display_name or str(run), "state": run.state,
+        "is_live": run.state not in FINAL,
+    }

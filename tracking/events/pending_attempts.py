@@ -1,0 +1,70 @@
+"""Which attempts may have event files to be read: those that are not settled yet, and once more those that have just been."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from datetime import datetime, timedelta
+
+from django.db.models import Q
+from django.utils import timezone
+
+from jobs.models import Attempt, AttemptNode
+from tracking.events import event_reader
+
+log = logging.getLogger(__name__)
+LOOK_BACK = timedelta(days=3)
+"""How long ago an attempt may have been settled while no worker ran."""
+OVERLAP = timedelta(minutes=1)
+"""A part is settled at a moment that is seen a little later."""
+
+_busy = threading.Lock()
+_unfinished: set[int] = set()
+_done: dict[int, datetime] = {}
+_since: datetime | None = None
+
+
+def look() -> None:
+    """One round; none while the last one still goes on."""
+    if not _busy.acquire(blocking=False):
+        return
+    try:
+        _look(timezone.now())
+    finally:
+        _busy.release()
+
+
+def restart() -> None:
+    """Remember nothing, as a process does that has just begun."""
+    global _since  # noqa: PLW0603 - as in jobs.node_api.node_assignments
+    _since = None
+    _unfinished.clear()
+    _done.clear()
+
+
+def _look(now: datetime) -> None:
+    global _since  # noqa: PLW0603 - guarded by the lock
+    since = (_since or now - LOOK_BACK) - OVERLAP
+    parts = AttemptNode.objects.filter(Q(settled_at=None) | Q(settled_at__gte=since) | Q(attempt_id__in=_unfinished))
+    asked = set(parts.filter(attempt__run__deleted_at=None).values_list("attempt_id", flat=True)) - _done.keys()
+    unsettled = set(AttemptNode.objects.filter(attempt_id__in=asked, settled_at=None).values_list("attempt_id", flat=True))
+    for attempt in Attempt.objects.filter(pk__in=asked).select_related("run").defer("plan", "run__preview"):
+        _read(attempt, is_over=attempt.pk not in unsettled, now=now)
+    _since = now
+    for gone in [key for key, at in _done.items() if at < since - OVERLAP]:
+        del _done[gone]
+
+
+def _read(attempt: Attempt, *, is_over: bool, now: datetime) -> None:
+    try:
+        at_end = event_reader.read(attempt, is_over=is_over)
+    except Exception:
+        # One run's trouble is not the others'; it is tried again with the next round.
+        log.exception("Event files of run %s", attempt.run_id)
+        at_end = False
+    if not at_end:
+        _unfinished.add(attempt.pk)
+        return
+    _unfinished.discard(attempt.pk)
+    if is_over:
+        _done[attempt.pk] = now

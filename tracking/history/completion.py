@@ -1,0 +1,108 @@
+"""What may come next in a filter: the grammar itself says what it expects there."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tracking.history import key_catalog
+from tracking.search import FilterError, parse
+from tracking.search.tree import Key, quoted
+from tracking.search.vocabulary import ATTRIBUTES, DATASET_KEYS, KINDS, OPERATORS, Kind, Type
+from workspaces.models import Workspace
+
+MOST = 40
+_WORD = re.compile(r"(?:[^\W\d]\w*\.)?(?:`[^`]*|[\w./:@+-]*)$")
+_QUOTES = re.compile(r"`(?:[^`]|``)*`|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|(['\"])")
+"""What is closed, or a quote that is not."""
+_SIGN = re.compile(r"[<>!=]+$")
+TIMES = ("'1d ago'", "'7d ago'", "'30d ago'", "'today'", "'yesterday'")
+LENGTHS = ("10min", "1h", "1d")
+
+
+@dataclass(frozen=True)
+class Offer:
+    """`text` is put in place of what stands between `begin` of the completion and the cursor."""
+
+    text: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Completion:
+    begin: int
+    offers: list[Offer]
+
+
+def complete(workspace: Workspace, text: str, cursor: int) -> Completion:
+    """What could stand at the cursor instead of the word that is being typed there."""
+    before = text[:cursor]
+    begin = _begin(before)
+    typed = before[begin:]
+    wanted, key = _wanted(before[:begin])
+    offers = _offers(workspace, wanted, key, typed)
+    return Completion(begin, [offer for offer in offers if offer.text != typed][:MOST])
+
+
+def _begin(before: str) -> int:
+    """Where the word begins that the cursor stands behind. A quote that is open belongs to it."""
+    for quote in _QUOTES.finditer(before):
+        if quote[1]:
+            return quote.start()
+    match = _SIGN.search(before) or _WORD.search(before)
+    return match.start() if match else len(before)
+
+
+def _wanted(before: str) -> tuple[str, Key | None]:
+    """What the grammar expects behind `before` (key, operator, value, joint), and of which key."""
+    try:
+        tree = parse(before)
+    except FilterError as error:
+        at_end = error.position >= len(before.rstrip())
+        return (error.wanted if at_end else ""), error.key
+    if tree is None:
+        return "key", None
+    # `starred` alone is a filter; so is `params.lr = 1`, which only AND or OR goes on from.
+    return "joint", None
+
+
+def _offers(workspace: Workspace, wanted: str, key: Key | None, typed: str) -> list[Offer]:
+    if wanted == "key":
+        return _keys(workspace, typed)
+    if wanted == "operator" and key is not None:
+        return [Offer(word, "operator") for word in OPERATORS[key.type] if word.lower().startswith(typed.lower())]
+    if wanted == "value" and key is not None:
+        return _values(workspace, key, typed)
+    if wanted == "list":
+        return [Offer("(", "mark")]
+    if wanted == "joint":
+        return [Offer(word, "word") for word in ("AND", "OR") if word.lower().startswith(typed.lower())]
+    return []
+
+
+def _keys(workspace: Workspace, typed: str) -> list[Offer]:
+    prefix, dot, rest = typed.partition(".")
+    there = key_catalog.keys(workspace)
+    kinds = [KINDS[prefix]] if dot and prefix in KINDS else [Kind.METRIC, Kind.PARAM, Kind.ATTRIBUTE, Kind.TAG, Kind.DATASET]
+    wanted = (rest if dot and prefix in KINDS else typed).strip("`").lower()
+    found: list[tuple[bool, int, str, Offer]] = []
+    for rank, kind in enumerate(kinds):
+        names = ATTRIBUTES if kind is Kind.ATTRIBUTE else DATASET_KEYS if kind is Kind.DATASET else there.of(kind)
+        for name in names:
+            # What begins so comes first.
+            if wanted in name.lower() or (not dot and kind.value.startswith(wanted)):
+                found.append((not name.lower().startswith(wanted), rank, name, Offer(str(Key(kind, name)), kind.value)))
+    return [item[3] for item in sorted(found, key=lambda item: item[:3])]
+
+
+def _values(workspace: Workspace, key: Key, typed: str) -> list[Offer]:
+    if key.type is Type.FLAG:
+        return [Offer("true", "value"), Offer("false", "value")]
+    if key.type is Type.TIME:
+        return [Offer(text, "value") for text in TIMES]
+    if key.name == "duration" and key.kind is Kind.ATTRIBUTE:
+        return [Offer(text, "value") for text in LENGTHS]
+    if key.type in (Kind.METRIC, Type.NUMBER):
+        return []
+    begins = typed[1:] if typed[:1] in ("'", '"') else typed
+    return [Offer(quoted(text), "value") for text in key_catalog.values(workspace, key, begins)]

@@ -1,0 +1,122 @@
+"""What a run table shows, whole in its address: filters, order, columns, groups, page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from django.db.models import Q
+from django.http import QueryDict
+
+from jobs.models import Experiment
+from jobs.states import ACTIVE, WAITING, RunState
+from tracking.search import Asked, parse, parse_order
+from tracking.search.compiler import names
+from tracking.search.vocabulary import Kind
+from workspaces.access import Principal
+
+GROUPS: dict[str, tuple[str, frozenset[RunState]]] = {
+    "active": ("Active", ACTIVE),
+    "waiting": ("Waiting", WAITING),
+    "running": ("Running", ACTIVE - WAITING),
+    "completed": ("Completed", frozenset({RunState.COMPLETED})),
+    "failed": ("Failed", frozenset({RunState.FAILED})),
+    "canceled": ("Canceled", frozenset({RunState.CANCELED})),
+}
+VIEWS = {"": "In the list", "archived": "Archived", "deleted": "Deleted"}
+MOST_OF_A_LIST = 40
+MOST_PAGES = 1000
+LONGEST = 4000
+
+
+@dataclass(frozen=True)
+class Question:
+    """`named`: part of a name. `order`, `columns` and `groups` are keys of the filter's grammar, an order with DESC."""
+
+    filter: str = ""
+    named: str = ""
+    state: str = ""
+    experiment: str = ""
+    mine: bool = False
+    view: str = ""
+    order: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    page: int = 1
+
+    @classmethod
+    def read(cls, query: QueryDict) -> Question:
+        state, view, page = query.get("state", ""), query.get("view", ""), query.get("page", "")
+        return cls(
+            filter=_plain(query, "filter")[:LONGEST * 5],
+            named=_plain(query, "q")[:200],
+            state=state if state in GROUPS else "",
+            experiment=query.get("experiment", "")[:250],
+            mine=query.get("mine", "") == "1",
+            view=view if view in VIEWS else "",
+            order=_list(query, "order"),
+            columns=_list(query, "column"),
+            groups=_list(query, "group"),
+            page=min(max(1, int(page[:9])), MOST_PAGES) if page.isascii() and page.isdecimal() else 1,
+        )
+
+    @property
+    def narrows(self) -> bool:
+        return bool(self.filter or self.named or self.state or self.experiment or self.mine or self.view)
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether what is part of another run is a row of its own: it may be what is looked for."""
+        logged = any(parse_order(text).key.kind is not Kind.ATTRIBUTE for text in self.order)
+        return bool(self.filter or self.named or self.groups or self.view or logged)
+
+    def pairs(self) -> list[tuple[str, str]]:
+        single = [
+            ("filter", self.filter), ("q", self.named), ("state", self.state), ("experiment", self.experiment),
+            ("mine", "1" if self.mine else ""), ("view", self.view),
+        ]
+        lists = [*(("order", text) for text in self.order), *(("column", text) for text in self.columns)]
+        page = [("page", str(self.page))] if self.page > 1 else []
+        return [*((name, text) for name, text in single if text), *lists, *(("group", text) for text in self.groups), *page]
+
+    def address(self, **changes: Any) -> str:
+        """The query string of this question, or of it with these changes; then from its first page."""
+        asked = replace(self, **({"page": 1} | changes)) if changes else self
+        return "?" + urlencode(asked.pairs(), quote_via=quote)
+
+    def shown_as(self, columns: Iterable[str]) -> str:
+        """The query string of the rows that stand under others, in the columns of these."""
+        return self.address(columns=tuple(columns), groups=())
+
+    def asked(self, who: Principal) -> Asked:
+        """Raises FilterError."""
+        tree = parse(self.filter)
+        where = Q(state__in=GROUPS[self.state][1]) if self.state else Q()
+        if self.mine:
+            where &= Q(created_by=who.user)
+        if self.view != "deleted" and "archived" not in names(tree):
+            where &= Q(archived_at__isnull=self.view != "archived")
+        if not self.is_flat:
+            where &= Q(parent=None)
+        return Asked(
+            who.workspace, tree, self._experiments(who), self.named, "DELETED_ONLY" if self.view == "deleted" else "ACTIVE_ONLY",
+            who.user, where,
+        )
+
+    def _experiments(self, who: Principal) -> tuple[int, ...] | None:
+        if not self.experiment:
+            return None
+        found = Experiment.objects.filter(workspace=who.workspace, name=self.experiment)
+        return tuple(found.values_list("pk", flat=True))
+
+
+def _plain(query: QueryDict, name: str) -> str:
+    return query.get(name, "").replace("\x00", "").strip()
+
+
+def _list(query: QueryDict, name: str) -> tuple[str, ...]:
+    """Each once, in order; none longer than any key is."""
+    found = dict.fromkeys(text.strip() for text in query.getlist(name) if 0 < len(text.strip()) <= LONGEST)
+    return tuple(found)[:MOST_OF_A_LIST]

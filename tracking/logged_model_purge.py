@@ -1,0 +1,17 @@
+"""Logged models that clients deleted by themselves go for good like runs, with their files; versions made of them stay."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.utils import timezone
+
+from jobs.retention import run_purge
+from tracking.models import LoggedModel, LoggedModelFile
+
+
+def purge_logged_models(now: datetime | None = None) -> None:
+    due = LoggedModel.objects.filter(deleted_at__lte=(now or timezone.now()) - timedelta(days=settings.PURGE_DAYS))
+    run_purge.remove(LoggedModelFile.objects.filter(model__in=due.values("pk")))
+    run_purge.remove(due)

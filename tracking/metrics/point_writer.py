@@ -1,0 +1,134 @@
+"""Taking points in: at once, or from the event loop together with whatever others log at the same moment."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from django.db import close_old_connections
+from django.utils import timezone
+
+from tracking.metrics import compaction, limits, point_hints
+from tracking.metrics.point_store import Batch, store
+from tracking.metrics.points import Point, by_key
+
+__all__ = ["Point", "append", "append_soon"]
+
+log = logging.getLogger(__name__)
+MOST_TOGETHER = 256
+"""Requests that share a transaction."""
+
+
+def append(run_id: str, experiment_id: int, points: Sequence[Point]) -> None:
+    """Store these points; all or none. Raises limits.TooMuch."""
+    if not points:
+        return
+    batch = _batch(run_id, experiment_id, points)
+    limits.check(run_id, batch.curves.keys(), len(points))
+    store([batch])
+    _told(batch)
+
+
+async def append_soon(run_id: str, experiment_id: int, points: Sequence[Point]) -> None:
+    """The same; returns once they are stored. Many callers share a transaction, as whoever logs from four processes needs."""
+    if not points:
+        return
+    waiting = _Waiting(_batch(run_id, experiment_id, points), asyncio.get_running_loop(), asyncio.Future())
+    _writer().put(waiting)
+    await waiting.done
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    batch: Batch
+    loop: asyncio.AbstractEventLoop
+    done: asyncio.Future[None]
+
+    def tell(self, error: BaseException | None) -> None:
+        self.loop.call_soon_threadsafe(self._set, error)
+
+    def _set(self, error: BaseException | None) -> None:
+        if self.done.done():
+            return  # whoever waited has gone
+        if error is None:
+            self.done.set_result(None)
+        else:
+            self.done.set_exception(error)
+
+
+class _Writer(threading.Thread):
+    """One thread with one connection: a hop and a commit for each request, or for hundreds of them together."""
+
+    def __init__(self) -> None:
+        super().__init__(name="metrics", daemon=True)
+        self._queue: queue.SimpleQueue[_Waiting] = queue.SimpleQueue()
+        self.put: Callable[[_Waiting], None] = self._queue.put
+
+    def run(self) -> None:
+        while True:
+            self._write(self._next())
+
+    def _next(self) -> list[_Waiting]:
+        found = [self._queue.get()]
+        while len(found) < MOST_TOGETHER:
+            try:
+                found.append(self._queue.get_nowait())
+            except queue.Empty:
+                break
+        return found
+
+    def _write(self, waiting: Sequence[_Waiting]) -> None:
+        allowed = [item for item in waiting if _is_allowed(item)]
+        if not allowed:
+            return
+        try:
+            store([item.batch for item in allowed])
+        except Exception as error:
+            close_old_connections()
+            if len(allowed) == 1:
+                limits.restart()
+                allowed[0].tell(error)
+                return
+            # One whose run has just been purged must not keep back what the others told.
+            for item in allowed:
+                self._write([item])
+            return
+        for item in allowed:
+            item.tell(None)
+            _told(item.batch)
+
+
+def _is_allowed(item: _Waiting) -> bool:
+    points = sum(map(len, item.batch.curves.values()))
+    try:
+        limits.check(item.batch.run_id, item.batch.curves.keys(), points)
+    except Exception as error:
+        close_old_connections()
+        item.tell(error)
+        return False
+    return True
+
+
+def _batch(run_id: str, experiment_id: int, points: Sequence[Point]) -> Batch:
+    return Batch(run_id, experiment_id, by_key(points), timezone.now())
+
+
+def _told(batch: Batch) -> None:
+    compaction.count(batch.run_id, len(batch.curves), sum(map(len, batch.curves.values())))
+    point_hints.added(batch.run_id, batch.curves)
+
+
+_lock = threading.Lock()
+_writers: list[_Writer] = []
+
+
+def _writer() -> _Writer:
+    with _lock:
+        if not _writers or not _writers[0].is_alive():
+            _writers[:] = [_Writer()]
+            _writers[0].start()
+        return _writers[0]

@@ -1,0 +1,59 @@
+"""What metrics say about logged models: the last of each key and data set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.utils import timezone
+
+from jobs.models import Run
+from tracking.callers import Caller
+from tracking.mlflow.points import ModelPoint
+from tracking.mlflow.protocol.errors import INVALID, MISSING, MlflowError
+from tracking.mlflow.protocol.row_json import number
+from tracking.models import LoggedModel
+
+MOST_OF_A_MODEL = 2000
+
+
+def put(caller: Caller, run: Run, told: Sequence[ModelPoint]) -> None:
+    """Inside a transaction."""
+    for model_id in sorted({item.model_id for item in told}):
+        models = LoggedModel.objects.select_for_update().filter(experiment__workspace=caller.workspace, deleted_at=None)
+        model = models.filter(pk=model_id).first()
+        if model is None:
+            raise MlflowError(MISSING, f"Logged model with ID '{model_id[:100]}' not found.")
+        held = {_identity(entry): entry for entry in model.metrics}
+        for item in told:
+            if item.model_id == model_id:
+                _place(held, _entry(run, item))
+        if len(held) > MOST_OF_A_MODEL:
+            raise MlflowError(INVALID, f"metrics: a logged model may have {MOST_OF_A_MODEL} different metrics; log fewer.")
+        LoggedModel.objects.filter(pk=model_id).update(metrics=list(held.values()), updated_at=timezone.now())
+
+
+def _place(held: dict[tuple[str, ...], dict[str, Any]], entry: dict[str, Any]) -> None:
+    before = held.get(_identity(entry))
+    if before is None or _order(before) <= _order(entry):
+        held[_identity(entry)] = entry
+
+
+def _order(entry: Mapping[str, Any]) -> tuple[int, int, float]:
+    """Time, step and value, of which NaN counts as 0."""
+    value = float(entry["value"])
+    return entry["timestamp"], entry["step"], 0.0 if math.isnan(value) else value
+
+
+def _identity(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    return entry["key"], entry.get("dataset_name", ""), entry.get("dataset_digest", "")
+
+
+def _entry(run: Run, item: ModelPoint) -> dict[str, Any]:
+    point = item.point
+    entry = {
+        "key": point.key, "value": number(point.value), "timestamp": point.ms, "step": point.step, "run_id": run.pk,
+        "model_id": item.model_id, "dataset_name": item.dataset_name, "dataset_digest": item.dataset_digest,
+    }
+    return {name: value for name, value in entry.items() if value != ""}

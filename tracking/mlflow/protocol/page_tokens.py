@@ -1,0 +1,30 @@
+"""Page tokens as MLflow spells them: where the next page begins, in Base64."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+import orjson
+
+from tracking.mlflow.protocol.errors import INVALID, MlflowError
+from tracking.mlflow.protocol.fields import Asked, text
+
+
+def start(asked: Asked) -> int:
+    """Where the page that is asked for begins; 0 without a token."""
+    token = text(asked, "page_token")
+    if not token:
+        return 0
+    try:
+        told = orjson.loads(base64.b64decode(token, validate=True))
+    except (binascii.Error, ValueError) as error:
+        raise MlflowError(INVALID, "Invalid page token, could not base64-decode") from error
+    offset = told.get("offset") if isinstance(told, dict) else None
+    if isinstance(offset, bool) or not isinstance(offset, int) or not 0 < offset < 2**62:
+        raise MlflowError(INVALID, "Invalid page token: it is none that this server gave; leave it out to begin anew.")
+    return offset
+
+
+def token(offset: int) -> str:
+    return base64.b64encode(orjson.dumps({"offset": offset})).decode()

@@ -1,0 +1,125 @@
+"""Runs as MLflow's JSON spells them, with all that they said: the same few queries for one run or a thousand."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from jobs.models import Experiment, Run, RunTag
+from jobs.states import RunState
+from tracking.callers import Caller
+from tracking.mlflow.lookup import ASKED_TAG, default_key, public_id
+from tracking.mlflow.protocol.row_json import ARTIFACTS, full, ms, number, stage
+from tracking.mlflow.run_tags import NAME
+from tracking.models import Metric, Param, RunInput, RunOutput
+from workspaces.models import User
+
+AT_ONCE = 1000
+MODEL = "logged_model"
+"""As the type of a run's input: not data but a model."""
+STATUS: dict[str, str] = {
+    RunState.QUEUED: "SCHEDULED",
+    RunState.PROVISIONING: "SCHEDULED",
+    RunState.PREPARING: "SCHEDULED",
+    RunState.RUNNING: "RUNNING",
+    RunState.FINALIZING: "RUNNING",
+    RunState.CANCEL_REQUESTED: "RUNNING",
+    RunState.COMPLETED: "FINISHED",
+    RunState.FAILED: "FAILED",
+    RunState.CANCELED: "KILLED",
+}
+Told = dict[str, Any]
+_Lists = defaultdict[str, list[Told]]
+
+
+def runs(caller: Caller, rows: Sequence[Run]) -> list[Told]:
+    """Whole, in their order."""
+    return [told for first in range(0, len(rows), AT_ONCE) for told in _whole(caller, rows[first : first + AT_ONCE])]
+
+
+def info(caller: Caller, row: Run) -> Told:
+    experiment = public_id(_experiment_seen(caller, row), default_key(caller))
+    return _info(row, _users([row]).get(row.created_by_id or 0, ""), experiment)
+
+
+def _whole(caller: Caller, rows: Sequence[Run]) -> Iterator[Told]:
+    keys = [row.pk for row in rows]
+    users = _users(rows)
+    metrics, params, tags = _metrics(keys), _pairs(Param, keys), _pairs(RunTag, keys)
+    data, models = _inputs(keys)
+    outputs = _outputs(keys)
+    default = default_key(caller)
+    for row in rows:
+        told = [*tags[row.pk], {"key": NAME, "value": row.display_name}]
+        yield {
+            "info": _info(row, users.get(row.created_by_id or 0, ""), public_id(_experiment_seen(caller, row), default)),
+            "data": full({"metrics": metrics[row.pk], "params": params[row.pk], "tags": told}),
+            "inputs": full({"dataset_inputs": data[row.pk], "model_inputs": models[row.pk]}),
+            "outputs": full({"model_outputs": outputs[row.pk]}),
+        }
+
+
+def _info(row: Run, user: str, experiment_id: str) -> Told:
+    return full({
+        "run_id": row.pk, "run_uuid": row.pk, "run_name": row.display_name, "experiment_id": experiment_id, "user_id": user,
+        "status": STATUS[row.state], "start_time": ms(row.started_at or row.created_at),
+        "end_time": ms(row.finished_at) if row.finished_at else None,
+        "artifact_uri": f"{ARTIFACTS}/{row.experiment_id}/{row.pk}/artifacts", "lifecycle_stage": stage(row.deleted_at),
+    })
+
+
+def _experiment_seen(caller: Caller, row: Run) -> int:
+    """A client refuses to take up its own job's run in another experiment than the one that its script has set."""
+    if caller.job is None or row.pk != caller.job.pk:
+        return row.experiment_id
+    asked = RunTag.objects.filter(run=row, key=ASKED_TAG).values("value")
+    found = Experiment.objects.filter(workspace=caller.workspace, name__in=asked).values_list("pk", flat=True).first()
+    return found or row.experiment_id
+
+
+def _users(rows: Iterable[Run]) -> dict[int, str]:
+    return dict(User.objects.filter(pk__in={row.created_by_id for row in rows}).values_list("pk", "username"))
+
+
+def _metrics(keys: Sequence[str]) -> _Lists:
+    """The last of each key. One that is no number is null in its row."""
+    found: _Lists = defaultdict(list)
+    rows = Metric.objects.filter(run_id__in=keys).order_by("run_id", "key")
+    for run_id, key, value, at, step in rows.values_list("run_id", "key", "last_value", "last_ms", "last_step"):
+        shown = "NaN" if value is None else number(value)
+        found[run_id].append({"key": key, "value": shown, "timestamp": at, "step": step})
+    return found
+
+
+def _pairs(model: type[Param | RunTag], keys: Sequence[str]) -> _Lists:
+    found: _Lists = defaultdict(list)
+    rows = model.objects.filter(run_id__in=keys).order_by("run_id", "key")
+    for run_id, key, value in rows.values_list("run_id", "key", "value"):
+        found[run_id].append({"key": key, "value": value})
+    return found
+
+
+def _inputs(keys: Sequence[str]) -> tuple[_Lists, _Lists]:
+    """Data sets, and models."""
+    data: _Lists = defaultdict(list)
+    models: _Lists = defaultdict(list)
+    for row in RunInput.objects.filter(run_id__in=keys).order_by("id"):
+        if row.source_type == MODEL:
+            models[row.run_id].append({"model_id": row.name})
+            continue
+        dataset = {
+            "name": row.name, "digest": row.digest, "source_type": row.source_type, "source": row.source, "schema": row.schema,
+            "profile": row.profile,
+        }
+        tags = [{"key": key, "value": value} for key, value in row.tags.items()]
+        data[row.run_id].append(full({"tags": tags, "dataset": full(dataset)}))
+    return data, models
+
+
+def _outputs(keys: Sequence[str]) -> _Lists:
+    found: _Lists = defaultdict(list)
+    rows = RunOutput.objects.filter(run_id__in=keys).order_by("id")
+    for run_id, model_id, step in rows.values_list("run_id", "model_id", "step"):
+        found[run_id].append({"model_id": model_id, "step": step})
+    return found

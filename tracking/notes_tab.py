@@ -1,0 +1,70 @@
+"""The Notes tab of a run's page: the run's note, shown to all and written by contributors."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from jobs import tags
+from jobs.models import Run, RunTag
+from jobs.views.run_lookup import run_numbered
+from jobs.views.tabs import Tab
+from tracking.notes import LONGEST, TAG, render
+from workspaces.access import WorkspaceRequest, needs
+from workspaces.states import Role
+
+TYPED = "note-typed"
+"""In the session: what could not be saved, so that it is not lost."""
+
+
+def note_of(run: Run) -> str:
+    return RunTag.objects.filter(run=run, key=TAG).values_list("value", flat=True).first() or ""
+
+
+def context(run: Run, _: int, request: HttpRequest) -> dict[str, Any]:
+    note = note_of(run)
+    typed = request.session.pop(f"{TYPED}-{run.pk}", None)
+    return {
+        "note": render(note) if note else "", "is_editing": "edit" in request.GET, "seen": _digest(note),
+        "typed": note if typed is None else typed, "longest": LONGEST,
+    }
+
+
+@require_POST
+@needs(Role.CONTRIBUTOR)
+def save(request: WorkspaceRequest, number: int) -> HttpResponse:
+    run = run_numbered(request.principal, number)
+    typed = request.POST.get("note", "").replace("\r\n", "\n").strip()
+    wrong = _wrong(run, typed, request.POST.get("seen", ""))
+    page = redirect("run-tab", number, "notes")
+    if wrong:
+        request.session[f"{TYPED}-{run.pk}"] = typed[: 2 * LONGEST]
+        messages.error(request, wrong)
+        page["Location"] += "?edit=1"
+    elif typed:
+        tags.put(run, {TAG: typed})
+    else:
+        tags.drop(run, [TAG])
+    return page
+
+
+def _wrong(run: Run, typed: str, seen: str) -> str:
+    if len(typed) > LONGEST:
+        return f"The note is too long: shorten it to {LONGEST:,} characters. It has {len(typed):,}."
+    if "\0" in typed:
+        return "The note has characters that cannot be stored; take them out."
+    if seen != _digest(note_of(run)):
+        return "Somebody has changed the note since you opened it. Yours is below; what is stored is above. Save to replace it."
+    return ""
+
+
+def _digest(note: str) -> str:
+    return hashlib.sha256(note.encode()).hexdigest()[:16]
+
+
+TAB = Tab("Notes", context, ("css/artifacts.css",), stands=True)

@@ -1,0 +1,205 @@
+"""The attempts that this node holds: found in their folders, so that a new agent knows what the last one knew."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from trainhub_node import proc, records
+from trainhub_node.intake import ownership
+from trainhub_node.machine import ports
+from trainhub_node.machine.port_locks import PortLocks
+from trainhub_node.rundir import BadIdentifier, RunDir
+from trainhub_node.settings import NodeSettings
+from trainhub_node.untrusted import removal
+
+log = logging.getLogger(__name__)
+KEEP_SETTLED_S = 3 * 86400.0
+READY_PORTS = "ready"
+"""In `claim.json`: the ports found free when the attempt was ready; it then keeps all, and later those that it uses."""
+
+Key = tuple[str, int]
+
+
+class Attempts:
+    """Every attempt with an order that the hub has not settled; `changed` is called when one comes or goes."""
+
+    def __init__(self, settings: NodeSettings) -> None:
+        self._settings = settings
+        self._lock = threading.RLock()
+        self._held: dict[Key, RunDir] = {}
+        self._ports: dict[Key, set[int]] = {}
+        self._offered: set[int] = set()
+        self._locks = PortLocks()
+
+    def scan(self) -> list[RunDir]:
+        """Take up what is on the disk; returns the folders whose claim has not been answered yet.
+
+        What is not the folder of an attempt, or not of this agent's own making, is left alone.
+        """
+        unanswered = []
+        for path in sorted(self._settings.attempts.iterdir()):
+            try:
+                folder = RunDir.at(str(path))
+                ownership.require_folder(folder.path)
+                if Path(folder.settled).exists():
+                    continue
+                is_claimed = ownership.has_order(folder)
+            except BadIdentifier:
+                log.warning("%s is not an attempt's folder; it is left alone", path)
+                continue
+            except ownership.ForeignFile as error:
+                log.warning("%s; the attempt is left alone", error)
+                continue
+            if is_claimed:
+                self.hold(folder)
+            else:
+                unanswered.append(folder)
+        return unanswered
+
+    def folder(self, run: str, attempt: int) -> RunDir:
+        """The folder of that attempt, which need not exist. Raises BadIdentifier."""
+        return RunDir(str(self._settings.attempts), run, attempt)
+
+    def hold(self, folder: RunDir) -> None:
+        claim = records.read(folder.claim) or {}
+        with self._lock:
+            self._held[folder.key] = folder
+            self._ports[folder.key] = set(claim.get("held", ()))
+        self._share()
+
+    def keep_ports(self, folder: RunDir, claim: Mapping[str, Any]) -> None:
+        """`claim` is written, and what it says is held is nobody else's from here on."""
+        records.write(folder.claim, dict(claim))
+        with self._lock:
+            if folder.key in self._held:
+                self._ports[folder.key] = set(claim["held"])
+        self._share()
+
+    def holds(self, key: Key) -> bool:
+        with self._lock:
+            return key in self._held
+
+    def get(self, key: Key) -> RunDir | None:
+        with self._lock:
+            return self._held.get(key)
+
+    def all(self) -> list[RunDir]:
+        with self._lock:
+            return list(self._held.values())
+
+    @contextmanager
+    def free_ports(self) -> Iterator[list[int]]:
+        """Free ones, nobody else's meanwhile; afterwards those that no attempt keeps are for other agents of this machine.
+        One asker at a time."""
+        found = ports.free(self.ports(), take=self._locks.take)
+        with self._lock:
+            self._offered = set(found)
+        try:
+            yield found
+        finally:
+            with self._lock:
+                self._offered = set()
+            self._share()
+
+    def _share(self) -> None:
+        with self._lock:
+            kept = self.ports()
+            self._locks.keep_only(kept | self._offered)
+        for port in kept:
+            self._locks.take(port)
+
+    def ports(self) -> set[int]:
+        """Ports that living attempts were given."""
+        with self._lock:
+            return set().union(*self._ports.values())
+
+    def close(self) -> None:
+        """This agent keeps no port any more. What the attempts hold stands in their folders, for the next one."""
+        self._locks.close()
+
+    def settle(self, key: Key) -> None:
+        """The hub knows all about it: nothing is to be told any more."""
+        folder = self.get(key)
+        if folder is None:
+            return
+        records.write(folder.settled, {"at": time.time()}, patient=False)
+        with self._lock:
+            self._held.pop(key, None)
+            self._ports.pop(key, None)
+        self._share()
+
+    def discard_old(self, *, now: float, keep_s: float) -> list[str]:
+        """Delete the folders of attempts that were settled longer ago than that."""
+        gone = []
+        for path in self._settings.attempts.iterdir():
+            settled = path / "settled.json"
+            if _is_own(path) and settled.exists() and settled.stat().st_mtime < now - keep_s:
+                try:
+                    removal.remove(str(path))
+                except OSError:
+                    log.exception("%s could not be deleted; the others are not to wait for it", path)
+                else:
+                    gone.append(path.name)
+        return gone
+
+
+def _is_own(path: Path) -> bool:
+    """Whether this is the folder of an attempt that this agent's account made."""
+    try:
+        ownership.require_folder(RunDir.at(str(path)).path)
+    except (BadIdentifier, ownership.ForeignFile, FileNotFoundError):
+        return False
+    return True
+
+
+def ask_to_stop(folder: RunDir, why: str, grace_s: float) -> bool:
+    """Write the request down once; the first asker's reason stays. True when it is new."""
+    if Path(folder.stop).exists():
+        return False
+    records.write(folder.stop, {"why": why, "grace_s": grace_s, "at": time.time()}, patient=False)
+    return True
+
+
+def call(folder: RunDir) -> None:
+    """Have the child look at its folder now; it does so by itself within a second anyway."""
+    facts = child_of(folder)
+    if facts is not None and proc.alive(facts["pid"], facts["identity"]):
+        os.kill(facts["pid"], signal.SIGUSR1)
+
+
+def note(folder: RunDir, *, phase: str = "", **facts: Any) -> None:
+    """Change what the agent itself knows about the attempt (`agent.json`), in one step."""
+    known = told(folder) | facts
+    if phase:
+        known["phase_at"] = {phase: time.time(), **known["phase_at"]}
+    records.write(folder.agent, known, patient=False)
+
+
+def told(folder: RunDir) -> dict[str, Any]:
+    return complete(records.read(folder.agent))
+
+
+def complete(record: dict[str, Any] | None) -> dict[str, Any]:
+    return {"phase_at": {}, "error": "", "error_kind": "", "stopping": "", "warnings": [], **(record or {})}
+
+
+def child_of(folder: RunDir) -> dict[str, Any] | None:
+    found: dict[str, Any] | None = records.read(folder.child)
+    return found
+
+
+def state_of(folder: RunDir) -> dict[str, Any] | None:
+    found: dict[str, Any] | None = records.read(folder.state)
+    return found
+
+
+def sentence(error: object) -> str:
+    return f"{str(error).rstrip('.')}."

@@ -1,0 +1,163 @@
+"""AttemptFact, derived from the files in the attempt's folder and from nothing else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from trainhub_launch.report import PHASES, READY, AttemptFact, DaemonCall, MemberFact, OutputFile
+from trainhub_node import records
+from trainhub_node.attempts import attempt_list as book
+from trainhub_node.rundir import DAEMON_CALL, RunDir
+
+LARGEST_RANK_RECORD = 65536
+MOST_DAEMONS = 512
+MAX_RANK_RECORDS = 8192
+MAX_INTEGER = 2**53
+
+
+class Folder:
+    """One attempt's folder as facts; records are read again only when they changed."""
+
+    def __init__(self, rundir: RunDir) -> None:
+        self.rundir = rundir
+        self._seen: dict[str, tuple[tuple[int, int, int], Any]] = {}
+
+    def fact(self, logs: Mapping[str, int], *, extra_warnings: tuple[str, ...] = ()) -> AttemptFact:
+        agent, state, claim = self.agent(), self.state(), self.claim()
+        outputs = self._read(self.rundir.outputs_record) or {}
+        reached = {**state.get("phase_at", {}), **agent["phase_at"]}
+        if book.READY_PORTS not in claim:
+            reached.pop(READY, None)
+        phase_at = {phase: reached[phase] for phase in PHASES if phase in reached}
+        warnings = (*state.get("warnings", ()), *agent["warnings"], *outputs.get("warnings", ()), *extra_warnings)
+        return AttemptFact(
+            run=self.rundir.run, attempt=self.rundir.attempt,
+            phase=next(reversed(phase_at), "accepted"), phase_at=phase_at,
+            members=tuple(self._member(process, logs) for process in self.order()["command"]["processes"]),
+            logs=dict(logs), outputs=tuple(OutputFile(**file) for file in outputs.get("files", ())),
+            error=state.get("error") or agent["error"], error_kind=state.get("error_kind") or agent["error_kind"],
+            stopping=state.get("stopping") or agent["stopping"], warnings=warnings,
+            ports=tuple(claim.get("held", ())) if READY in phase_at else (),
+            versions=state.get("versions", {}) if READY in phase_at else {}, daemons=tuple(self._daemons()),
+        )
+
+    @property
+    def is_ready(self) -> bool:
+        return READY in self.state().get("phase_at", {})
+
+    @property
+    def may_say_ready(self) -> bool:
+        """Ports are kept for it: with the word that this node is ready the hub decides which of them are used."""
+        return book.READY_PORTS in self.claim()
+
+    def claim(self) -> dict[str, Any]:
+        return self._read(self.rundir.claim) or {}
+
+    def order(self) -> dict[str, Any]:
+        """The final one where there are two."""
+        return dict(self._read(self.rundir.go) or self._read(self.rundir.order))
+
+    def agent(self) -> dict[str, Any]:
+        return book.complete(self._read(self.rundir.agent))
+
+    def state(self) -> dict[str, Any]:
+        return self._read(self.rundir.state) or {}
+
+    def child(self) -> dict[str, Any] | None:
+        found: dict[str, Any] | None = self._read(self.rundir.child)
+        return found
+
+    @property
+    def over(self) -> bool:
+        """No process of the attempt lives any more."""
+        return bool(self.state().get("ended")) or "over_at" in self.agent()
+
+    def _member(self, process: Mapping[str, Any], logs: Mapping[str, int]) -> MemberFact:
+        rank = process["rank"]
+        started = self._read(self.rundir.started(rank), LARGEST_RANK_RECORD)
+        started = started if isinstance(started, dict) else {}
+        ended = self._ended(rank)
+        over = self.over
+        if ended is None and over and started:
+            # Its wrapper and the child were killed: who saw the end has told nobody.
+            ended = {"at": self.agent().get("over_at"), "signal": 9, "by_us": True}
+        if ended is None:
+            return MemberFact(
+                rank=rank, state="running" if started else "waiting", pid=_integer(started.get("pid")),
+                started_at=_number(started.get("at")),
+            )
+        return MemberFact(
+            rank=rank, state="ended", pid=_integer(started.get("pid")), started_at=_number(started.get("at")),
+            ended_at=_number(ended.get("at")), exit_code=_integer(ended.get("exit_code")), signal=_integer(ended.get("signal")),
+            log_bytes=logs.get(process["log_name"], 0) if over else None, ended_by_us=bool(ended.get("by_us")),
+            out_of_memory=bool(ended.get("out_of_memory")),
+        )
+
+    def _ended(self, rank: int) -> dict[str, Any] | None:
+        """The child's record before the wrapper's. Children of earlier versions wrote theirs in place of the wrapper's."""
+        for path in (self.rundir.supervisor_ended(rank), self.rundir.ended(rank)):
+            found = self._read(path, LARGEST_RANK_RECORD)
+            if isinstance(found, dict):
+                return found
+        return None
+
+    def _daemons(self) -> Iterator[DaemonCall]:
+        """Until a rank lives here: mpirun starts none before all of its daemons have answered."""
+        command = self.order()["command"]
+        if not command["launcher"] or not self.may_say_ready:
+            return
+        if any(os.path.exists(self.rundir.started(process["rank"])) for process in command["processes"]):
+            return
+        for name in self._daemon_calls():
+            call = self._read(f"{self.rundir.ranks}/{name}", LARGEST_RANK_RECORD)
+            if isinstance(call, dict) and _are_words([call.get("host")]) and _are_words(call.get("argv")):
+                yield DaemonCall(call["host"], tuple(call["argv"]))
+
+    def _daemon_calls(self) -> list[str]:
+        """The folder is the run's under `RUN_AS`: no more names are looked at than an honest run could have made."""
+        with os.scandir(self.rundir.ranks) as entries:
+            names = [entry.name for entry in islice(entries, MAX_RANK_RECORDS)]
+        return sorted(name for name in names if name.startswith(DAEMON_CALL) and name.endswith(".json"))[:MOST_DAEMONS]
+
+    def _read(self, path: str, largest: int = records.LARGEST) -> Any:
+        try:
+            facts = os.stat(path, follow_symlinks=False)
+        except OSError:
+            return None
+        version = (facts.st_ino, facts.st_mtime_ns, facts.st_size)
+        known = self._seen.get(path)
+        if known is None or known[0] != version:
+            try:
+                known = version, records.read(path, largest)
+            except records.Unreadable:
+                # Written by the run's own account; what makes no sense says nothing.
+                known = version, None
+            self._seen[path] = known
+        return known[1]
+
+
+def _are_words(value: object) -> bool:
+    """Words that a report can carry: text with half a surrogate pair in it would break the report of the whole node."""
+    return isinstance(value, list) and all(isinstance(item, str) and _is_text(item) for item in value)
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _integer(value: object) -> int | None:
+    """One that a report can carry: under `RUN_AS` with MPI, rank records are written by the run."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < MAX_INTEGER else None
+
+
+def _number(value: object) -> float | None:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return float(value) if abs(value) < MAX_INTEGER else None

@@ -1,0 +1,67 @@
+"""One held attempt as the uplink sees it: its facts, its logs, and what the hub already has of both."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+
+from trainhub_launch.report import MAX_CHUNK_BYTES, AttemptFact, LogChunk
+from trainhub_node.attempts.attempt_state import Folder
+from trainhub_node.attempts.log_tail import MOST_USER_LOGS, LogTail
+from trainhub_node.attempts.watch import Watch
+from trainhub_node.rundir import RunDir
+
+SEND_UNASKED_BYTES = 65536
+LOW_DISK_BYTES = 64 * 1024 * 1024
+
+
+class Held:
+    """`wanted`: log name -> the next byte that the hub asked for; `acknowledged`: the last fact it took."""
+
+    def __init__(self, rundir: RunDir, owner: int | None) -> None:
+        self.rundir = rundir
+        self.folder = Folder(rundir)
+        self.tail = LogTail(rundir, owner)
+        self.wanted: dict[str, int] = {}
+        self.acknowledged: AttemptFact | None = None
+        self._was_over = False
+
+    def fact(self, sizes: Mapping[str, int]) -> AttemptFact:
+        return self.folder.fact(sizes, extra_warnings=tuple(self._warnings()))
+
+    def chunks(self, sizes: Mapping[str, int], budget: int) -> Iterator[LogChunk]:
+        """What the hub lacks, up to `budget` bytes; a question where it is not known what it lacks."""
+        if self.folder.over and not self._was_over:
+            self._was_over = True
+            self.tail.look_again()
+        for name, size in sizes.items():
+            offset = self.wanted.get(name)
+            if offset is None and size > SEND_UNASKED_BYTES:
+                yield LogChunk(self.rundir.run, self.rundir.attempt, name, 0, b"")
+                continue
+            offset = offset or 0
+            if size <= offset or budget <= 0:
+                continue
+            data = self.tail.read(name, offset, min(size - offset, MAX_CHUNK_BYTES, budget))
+            if data:
+                budget -= len(data)
+                yield LogChunk(self.rundir.run, self.rundir.attempt, name, offset, data)
+
+    def watch(self, watch: Watch) -> None:
+        for folder in self._folders():
+            watch.add(folder)
+
+    def release(self, watch: Watch) -> None:
+        for folder in self._folders():
+            watch.remove(folder)
+
+    def _folders(self) -> tuple[str, ...]:
+        rundir = self.rundir
+        return rundir.path, rundir.ranks, rundir.logs, f"{rundir.work}/logs"
+
+    def _warnings(self) -> Iterator[str]:
+        if self.tail.too_many:
+            yield f"Only the first {MOST_USER_LOGS} files below logs/ are shown live; all are saved at the end."
+        facts = os.statvfs(self.rundir.path)
+        if facts.f_bavail * facts.f_frsize < LOW_DISK_BYTES:
+            yield "The node's disk is full; logs and outputs may be cut short. Free space there."

@@ -1,0 +1,106 @@
+"""The software of a run: an interpreter as it is, or a cached virtual environment, built under a lock.
+
+An environment is whole when its marker is there, and the marker comes last. Whoever uses one holds its lock
+shared, for as long as the processes live; building and throwing away need it alone. `building` makes one that is missing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+
+from trainhub_node.supervisor.gang import Gang, Refused
+from trainhub_node.untrusted import removal
+
+MARKER = "trainhub-complete"
+REBUILT = "-rebuilt"
+SCRATCH, BUILT, FRESH = SUFFIXES = (".scratch", ".built", ".fresh")
+"""Folders beside an environment while it is built: the builder's own, its finished tree, and the copy of that."""
+
+
+def prepare(gang: Gang) -> str:
+    """The run's interpreter, ready to use; empty where the environment must be built first. Raises Refused, and Stopped."""
+    spec = gang.order["environment"]
+    python = spec["python"] or gang.terms["python"]
+    if not _executable(python):
+        raise Refused("environment", f"There is no Python at {python} on this node.")
+    if spec["kind"] == "system":
+        return str(python)
+    if spec["kind"] != "venv":
+        raise Refused("environment", f"This node cannot make environments of kind {spec['kind']!r}; upgrade its agent.")
+    return _cached(gang)
+
+
+def _cached(gang: Gang) -> str:
+    folder = folder_of(gang)
+    if not is_whole(folder):
+        return ""
+    lock = os.open(f"{folder}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    # Asked again under the lock: it may just have been thrown away.
+    if locked(lock, fcntl.LOCK_SH) and is_whole(folder):
+        gang.locks.append(lock)
+        return use(folder)
+    os.close(lock)
+    return ""
+
+
+def folder_of(gang: Gang) -> str:
+    """Where the run's environment lies. Beside its usual place while an environment of an earlier version is still there,
+    which belongs to the account of the runs: a run that uses it may go on for days."""
+    folder = f"{gang.terms['environments']}/{gang.terms['digest']}"
+    account = gang.terms["account"]
+    return f"{folder}{REBUILT}" if account is not None and _owner(folder) == account["uid"] else folder
+
+
+def use(folder: str) -> str:
+    """The interpreter of a whole environment, which counts as used now."""
+    os.utime(f"{folder}/{MARKER}", follow_symlinks=False)
+    return f"{folder}/bin/python"
+
+
+def locked(fd: int, how: int) -> bool:
+    try:
+        fcntl.flock(fd, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def is_whole(folder: str) -> bool:
+    """Whether the environment is complete and this account's: earlier versions gave it to the account of the runs, which
+    could change it."""
+    return belongs_to_agent(folder) and os.path.exists(f"{folder}/{MARKER}") and _executable(f"{folder}/bin/python")
+
+
+def belongs_to_agent(folder: str) -> bool:
+    return _owner(folder) == os.geteuid()
+
+
+def _owner(folder: str) -> int | None:
+    try:
+        return os.stat(folder, follow_symlinks=False).st_uid
+    except OSError:
+        return None
+
+
+def _executable(path: str) -> bool:
+    return bool(path) and os.path.isfile(path) and os.access(path, os.X_OK)
+
+
+def beside(folder: str, suffix: str) -> str:
+    return f"{folder}{suffix}"
+
+
+def discard(folder: str) -> None:
+    """Removes an environment and whatever an earlier build of it left behind. The caller holds its lock alone."""
+    for path in (folder, *(beside(folder, suffix) for suffix in SUFFIXES)):
+        removal.remove(path)
+
+
+def hold_alone(lock: str) -> int | None:
+    """For whoever wants to throw an environment away: its lock held alone, None while somebody uses it."""
+    fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    if locked(fd, fcntl.LOCK_EX):
+        return fd
+    os.close(fd)
+    return None

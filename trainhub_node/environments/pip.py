@@ -1,0 +1,171 @@
+"""Making a virtual environment: `venv`, then pip, their output live in the environment's build log.
+
+Packages are first downloaded, as wheels alone, which runs no code of theirs. They are then installed without an index, and
+without the variables that lead to one (`PIP_*` and proxies, perhaps with passwords). Only where something is not to be had
+as a wheel does pip build it, and then the code that it runs shares pip's own variables.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from trainhub_node.environments import builder_account
+from trainhub_node.rundir import ENVIRONMENT_LOG
+from trainhub_node.supervisor import gang as gangs
+from trainhub_node.supervisor import rank, variables
+from trainhub_node.supervisor.gang import Gang, Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Mapping
+    from typing import Any, NoReturn
+else:
+    import _signal as signal  # `signal` itself builds enums for 5 ms
+
+LOG = ENVIRONMENT_LOG
+TAIL_BYTES = 16384
+STOP_CHECK_S = 0.25
+TERM_GRACE_S = 3.0
+BUILDER = "trainhub-build"
+QUIET = ("--no-input", "--progress-bar", "off", "--disable-pip-version-check")
+WHEEL = ".whl"
+
+
+class Build:
+    """One build in `folder`. `scratch`: a folder of the builder's, for everything else. `builder`: the number of the account
+    that builds, None for this one."""
+
+    def __init__(self, gang: Gang, folder: str, scratch: str, *, builder: int | None) -> None:
+        self._gang = gang
+        self._folder = folder
+        self._scratch = scratch
+        self._builder = builder
+
+    def run(self, spec: Mapping[str, Any], python: str) -> None:
+        """Makes the environment. Raises Refused with pip's own last word, or Stopped."""
+        self._make_venv(python)
+        requirements = list(spec["requirements"])
+        if not requirements:
+            return
+        index = _index_variables(self._gang.terms["pip"], spec["index_urls"])
+        wheels = f"{self._scratch}/wheels"
+        download = [*self._pip(), "download", *QUIET, "--only-binary", ":all:", "--dest", wheels, "--", *requirements]
+        pins = _pins(wheels) if self._call(download, index) == 0 else None
+        if pins:
+            install = [*self._pip(), "install", *QUIET, "--no-index", "--no-deps", "--find-links", wheels, "--", *pins]
+            code = self._call(install, {})
+        else:
+            self.write("Not everything is to be had as a wheel; what is not is built here.")
+            code = self._call([*self._pip(), "install", *QUIET, "--", *requirements], index)
+        if code != 0:
+            raise Refused("environment", f"pip could not install {', '.join(requirements)}: {_last_word(self._gang)}")
+
+    def write(self, sentence: str) -> None:
+        """A line of ours in the build log."""
+        gangs.append(self._gang.folder.log(LOG), f"{sentence}\n".encode(errors="backslashreplace"))
+
+    def _make_venv(self, python: str) -> None:
+        if self._call([python, "-m", "venv", self._folder], {}) == 0:
+            return
+        # Debian's Python comes without ensurepip; then this agent's own pip installs into the environment.
+        if self._call([python, "-m", "venv", "--clear", "--without-pip", self._folder], {}) != 0:
+            raise Refused("environment", f"{python} could not make a virtual environment: {_last_word(self._gang)}")
+
+    def _pip(self) -> list[str]:
+        if os.path.lexists(f"{self._folder}/bin/pip"):
+            return [f"{self._folder}/bin/python", "-m", "pip"]
+        return [sys.executable, "-m", "pip", "--python", f"{self._folder}/bin/python"]
+
+    def _call(self, argv: list[str], more: Mapping[str, str]) -> int:
+        """Runs `argv` to its end, its output in the build log. Raises Stopped, its whole group ended."""
+        self.write(f"+ {' '.join(map(_without_password, argv))}")
+        log = os.open(self._gang.folder.log(LOG), os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
+        pid = os.fork()
+        if pid == 0:
+            self._become(argv, {**self._environment(), **more}, log)
+        os.close(log)
+        try:
+            return _wait(self._gang, pid)
+        except BaseException:
+            _end(pid)
+            raise
+
+    def _environment(self) -> dict[str, str]:
+        env = {**variables.base(None), "PYTHONUNBUFFERED": "1"}
+        if self._builder is not None:
+            # Nothing is shared with other builds, and nothing with runs: no cache, no temporary files.
+            env |= {"HOME": self._scratch, "TMPDIR": self._scratch, "USER": BUILDER}
+        return env
+
+    def _become(self, argv: list[str], env: dict[str, str], log: int) -> NoReturn:
+        try:
+            os.setpgid(0, 0)
+            rank.attach(log)
+            if self._builder is not None:
+                builder_account.become(self._builder)
+            os.umask(0o022)
+            os.chdir("/")
+            rank.reset_signals()
+            os.execve(argv[0], argv, env)
+        except OSError as error:
+            os.write(2, f"{argv[0]}: {error.strerror}\n".encode())
+        finally:
+            os._exit(rank.CANNOT_RUN)
+
+
+def _index_variables(ours: Mapping[str, str], index_urls: list[str]) -> dict[str, str]:
+    """The variables that lead pip to its indexes. Not arguments: those are seen by every account of the machine."""
+    found = dict(ours)
+    if index_urls:
+        found["PIP_INDEX_URL"] = index_urls[0]
+        more = [*ours.get("PIP_EXTRA_INDEX_URL", "").split(), *index_urls[1:]]
+        if more:
+            found["PIP_EXTRA_INDEX_URL"] = " ".join(more)
+    return found
+
+
+def _pins(folder: str) -> list[str] | None:
+    """A requirement for each wheel in `folder`, whose name begins with package and version. None where other files are in
+    it, too: pip takes sources that a requirement names by address although only wheels are asked for."""
+    names = sorted(os.listdir(folder))
+    if not all(name.endswith(WHEEL) for name in names):
+        return None
+    return ["==".join(name.split("-")[:2]) for name in names]
+
+
+def _without_password(item: str) -> str:
+    """An index URL may carry a password; the build log is shown to everybody who sees the run."""
+    scheme, found, rest = item.partition("://")
+    user, at, host = rest.partition("/")[0].rpartition("@")
+    return f"{scheme}://****@{rest[len(user) + 1 :]}" if found and at and host else item
+
+
+def _wait(gang: Gang, pid: int) -> int:
+    while True:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        gang.check_stop()
+        signal.sigtimedwait((signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM), STOP_CHECK_S)
+
+
+def _end(pid: int) -> None:
+    for number, patience in ((signal.SIGTERM, TERM_GRACE_S), (signal.SIGKILL, None)):
+        rank.signal_group(pid, number)
+        if patience is None:
+            os.waitpid(pid, 0)
+            return
+        signal.sigtimedwait((signal.SIGCHLD,), patience)
+        if os.waitpid(pid, os.WNOHANG)[0]:
+            return
+
+
+def _last_word(gang: Gang) -> str:
+    """The last line that pip calls an error, else the last line at all."""
+    with open(gang.folder.log(LOG), "rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
+        lines = [line.strip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith(("ERROR:", "error:", "Error:"))]
+    return (errors or lines or ["it said nothing"])[-1]

@@ -1,0 +1,113 @@
+"""Copies a tree that a builder made into a fresh one that is root's, so that nobody else holds a file of it open."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from trainhub_node.supervisor.gang import Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+MAX_DEPTH = 100
+BLOCK = 1024 * 1024
+
+
+class TreeCopy:
+    """One copy. `owner`: whose files are taken, which others (hard links) are not; `leave_out`: a name at the top.
+
+    `check`: called between files, to raise an exception that ends the copy; `note`: told what is left out.
+    """
+
+    def __init__(
+        self, *, owner: int, python: str, leave_out: str, check: Callable[[], None], note: Callable[[str], None]
+    ) -> None:
+        self._owner = owner
+        self._interpreter = os.path.realpath(python)
+        self._leave_out = leave_out
+        self._check = check
+        self._note = note
+
+    def copy(self, source: str, target: str) -> None:
+        """Makes `target`. Everybody may read it, nobody but this account may write to it. Raises Refused, and OSError."""
+        os.mkdir(target, 0o755)
+        os.chmod(target, 0o755)  # noqa: S103  # runs must be able to read it
+        from_fd, to_fd = os.open(source, FOLDER), os.open(target, FOLDER)
+        try:
+            self._copy_folder(from_fd, to_fd, "", 0)
+        finally:
+            os.close(from_fd)
+            os.close(to_fd)
+
+    def _copy_folder(self, source: int, target: int, path: str, depth: int) -> None:
+        if depth > MAX_DEPTH:
+            raise Refused("environment", f"The environment has folders more than {MAX_DEPTH} deep, which is not supported.")
+        with os.scandir(source) as entries:
+            names = [entry.name for entry in entries]
+        for name in names:
+            if not path and name == self._leave_out:
+                continue
+            self._check()
+            shown = f"{path}/{name}" if path else name
+            mode = os.stat(name, dir_fd=source, follow_symlinks=False).st_mode
+            if stat.S_ISDIR(mode):
+                self._copy_subfolder(source, target, name, shown, depth)
+            elif stat.S_ISREG(mode):
+                self._copy_file(source, target, name, shown)
+            elif stat.S_ISLNK(mode):
+                self._copy_link(source, target, name, shown)
+            else:
+                self._note(f"{shown} is left out of the environment: it is neither a file nor a folder.")
+
+    def _copy_subfolder(self, source: int, target: int, name: str, shown: str, depth: int) -> None:
+        os.mkdir(name, 0o755, dir_fd=target)
+        from_fd, to_fd = os.open(name, FOLDER, dir_fd=source), os.open(name, FOLDER, dir_fd=target)
+        try:
+            os.fchmod(to_fd, 0o755)
+            self._copy_folder(from_fd, to_fd, shown, depth + 1)
+        finally:
+            os.close(from_fd)
+            os.close(to_fd)
+
+    def _copy_file(self, source: int, target: int, name: str, shown: str) -> None:
+        from_fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=source)
+        try:
+            facts = os.fstat(from_fd)
+            if not stat.S_ISREG(facts.st_mode) or facts.st_uid != self._owner:
+                self._note(f"{shown} is left out of the environment: it is a file of another account.")
+                return
+            to_fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=target)
+            try:
+                _copy_bytes(from_fd, to_fd)
+                # Compiled modules name the time of their source: with another one each run would compile them again.
+                os.utime(to_fd, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+                os.fchmod(to_fd, 0o755 if facts.st_mode & stat.S_IXUSR else 0o644)
+            finally:
+                os.close(to_fd)
+        finally:
+            os.close(from_fd)
+
+    def _copy_link(self, source: int, target: int, name: str, shown: str) -> None:
+        """Links inside the environment, and the one to the interpreter; others could change after the build."""
+        leads_to = os.readlink(name, dir_fd=source)
+        inside = not os.path.isabs(leads_to) and not os.path.normpath(f"{os.path.dirname(shown)}/{leads_to}").startswith("..")
+        if inside or os.path.realpath(leads_to) == self._interpreter:
+            os.symlink(leads_to, name, dir_fd=target)
+        else:
+            self._note(f"{shown} is left out of the environment: it is a link that leads out of it.")
+
+
+def _copy_bytes(source: int, target: int) -> None:
+    try:
+        while os.copy_file_range(source, target, BLOCK * 64):
+            pass  # where the file system can, it shares the blocks
+    except OSError:
+        os.lseek(source, 0, os.SEEK_SET)
+        os.lseek(target, 0, os.SEEK_SET)
+        while block := os.read(source, BLOCK):
+            view = memoryview(block)
+            while view:
+                view = view[os.write(target, view) :]

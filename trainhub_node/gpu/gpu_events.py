@@ -1,0 +1,113 @@
+"""What befell GPUs, kept until the hub has it; and the thread that waits for it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from trainhub_launch.telemetry import GpuEvent
+from trainhub_node.gpu.nvml_errors import TIMEOUT, Unanswered
+
+log = logging.getLogger(__name__)
+MOST_KEPT = 1000
+PAUSE_S = 1.0
+LONGEST_CALL_S = 5.0
+NO_INSTANCE = 0xFFFFFFFF
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """What the library reports by itself. `gpu`: UUID, "" where it cannot say. `kind`: xid or ecc."""
+
+    kind: str
+    gpu: str
+    code: int
+    instance: int = NO_INSTANCE
+
+
+class EventBook:
+    """Events in the order in which they came, from any thread; each stays until it is confirmed."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._kept: deque[GpuEvent] = deque()
+        self._serial = 0
+        self._last_xid: dict[str, int] = {}
+        self._xids: Counter[str] = Counter()
+
+    def add(self, kind: str, gpu: str, *, code: int = 0, detail: str = "") -> None:
+        with self._lock:
+            self._serial += 1
+            if len(self._kept) >= MOST_KEPT:
+                dropped = self._kept.popleft()
+                log.warning("More than %d GPU events wait for the hub; the oldest is dropped: %s", MOST_KEPT, dropped)
+            self._kept.append(GpuEvent(self._serial, self._clock(), kind, gpu, code, detail))
+            if kind == "xid":
+                self._last_xid[gpu] = code
+                self._xids[gpu] += 1
+
+    def note(self, seen: Occurrence) -> None:
+        if seen.kind == "xid":
+            # What it means, the hub says; for whoever reads here: docs.nvidia.com/deploy/xid-errors.
+            log.warning("GPU %s: XID error %d", seen.gpu or "(unknown)", seen.code)
+            self.add("xid", seen.gpu, code=seen.code, detail=_detail(seen))
+        else:
+            log.warning("GPU %s: a memory error that ECC could not correct", seen.gpu or "(unknown)")
+            self.add(seen.kind, seen.gpu, detail="A memory error that ECC could not correct.")
+
+    def all(self) -> tuple[GpuEvent, ...]:
+        with self._lock:
+            return tuple(self._kept)
+
+    def confirm(self, serial: int) -> None:
+        with self._lock:
+            while self._kept and self._kept[0].serial <= serial:
+                self._kept.popleft()
+
+    def counters(self, gpu: str) -> dict[str, int]:
+        """Of XIDs since the agent started; nothing before the first one."""
+        with self._lock:
+            return {"xid_last": self._last_xid[gpu], "xid_count": self._xids[gpu]} if gpu in self._last_xid else {}
+
+
+def _detail(seen: Occurrence) -> str:
+    return "" if seen.instance == NO_INSTANCE else f"MIG GPU instance {seen.instance}"
+
+
+class Listener(threading.Thread):
+    """Waits for events of one session of the library: `wait` blocks for about a second, and whatever it raises, the next
+    event is waited for."""
+
+    def __init__(self, wait: Callable[[], Occurrence], book: EventBook) -> None:
+        super().__init__(name="gpu-events", daemon=True)
+        self._wait = wait
+        self._book = book
+        self._closing = threading.Event()
+        self._said: set[str] = set()
+
+    def run(self) -> None:
+        while not self._closing.is_set():
+            try:
+                self._book.note(self._wait())
+            except Exception as error:
+                self._hold(error)
+
+    def close(self) -> bool:
+        """Whether it has ended: the library may only be closed when nobody is inside."""
+        self._closing.set()
+        if self.ident is not None:
+            self.join(LONGEST_CALL_S)
+        return not self.is_alive()
+
+    def _hold(self, error: Exception) -> None:
+        if isinstance(error, Unanswered) and error.code == TIMEOUT:
+            return
+        if repr(error) not in self._said:
+            self._said.add(repr(error))
+            log.warning("Waiting for GPU events failed, and is tried again: %r (said once)", error)
+        self._closing.wait(PAUSE_S)

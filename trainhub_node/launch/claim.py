@@ -1,0 +1,293 @@
+"""From a wake-up to a running child: claim the order, fetch and unpack the snapshot, start the child.
+
+Every step leaves its file behind, so that whoever comes after a crash goes on from there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+import secrets
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from trainhub_launch.order import NodeOrder
+from trainhub_node import records
+from trainhub_node.attempts import attempt_list as book
+from trainhub_node.attempts.attempt_list import READY_PORTS, Attempts, Key
+from trainhub_node.backoff import Backoff
+from trainhub_node.intake import ownership, rejections
+from trainhub_node.launch import unpack, wrapper
+from trainhub_node.launch.cache import Snapshots
+from trainhub_node.link.hub_client import Away, BadOrder, Hub, HubError
+from trainhub_node.machine import ports
+from trainhub_node.rundir import RunDir
+from trainhub_node.settings import NodeSettings
+from trainhub_node.supervisor.variables import BASE
+
+log = logging.getLogger(__name__)
+CLAIM_TRIES_S = 60.0
+AFTER_FAILURE_S = 1.0
+MAX_PENDING = 1000
+"""Attempts that wait for a thread. What comes beyond is dropped: the answers to reports bring it again."""
+PIP_PREFIX = "PIP_"
+PIP_NAMES = (
+    "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE",
+)
+
+
+class Starter:
+    """`changed` is called whenever there is news of an attempt, `report` when the hub asks for a word of it."""
+
+    def __init__(
+        self, settings: NodeSettings, hub: Hub, attempts: Attempts, *,
+        changed: Callable[[], None], report: Callable[[], None],
+    ) -> None:
+        self._settings = settings
+        self._hub = hub
+        self._attempts = attempts
+        self._snapshots = Snapshots(settings, hub)
+        self._changed = changed
+        self._report = report
+        self._claiming = threading.Lock()
+        self._busy: set[Key] = set()
+        self._refused: set[Key] = set()
+        self._guard = threading.Lock()
+        self._closing = threading.Event()
+        self._threads = ThreadPoolExecutor(8, "claim")
+        self._children: dict[Key, subprocess.Popen[bytes]] = {}
+
+    def wake(self, run: str, attempt: int) -> None:
+        """Something is to be done about this attempt: start it, go on with it, or tell the hub of it at once."""
+        if self._attempts.holds((run, attempt)):
+            self._report()
+        self.go_on(run, attempt)
+
+    def go_on(self, run: str, attempt: int) -> None:
+        """Start it, or fetch the final order that it is waiting for."""
+        folder = self._attempts.get((run, attempt))
+        if (run, attempt) in self._refused:
+            return
+        if folder is None:
+            self.take_up(self._attempts.folder(run, attempt))
+        elif READY_PORTS in (records.read(folder.claim) or {}) and not Path(folder.go).exists():
+            self._submit(folder, self._claim_final)
+
+    def take_up(self, folder: RunDir) -> None:
+        """Bring the attempt to its child from wherever it stands, in a thread of its own."""
+        self._submit(folder, self._take_up)
+
+    def keep_ports(self, folder: RunDir) -> None:
+        """The attempt is ready: find out which ports are free now, and keep them for it."""
+        self._submit(folder, self._keep_ports)
+
+    def _submit(self, folder: RunDir, step: Callable[[RunDir], None]) -> None:
+        """One step of an attempt at a time; one that is asked for meanwhile is asked for again."""
+        with self._guard:
+            if folder.key in self._busy:
+                return
+            if len(self._busy) >= MAX_PENDING:
+                rejections.reject("a wake-up", f"{MAX_PENDING} attempts wait to be claimed already")
+                return
+            self._busy.add(folder.key)
+        self._threads.submit(self._run, folder, step)
+
+    def check(self, folder: RunDir) -> None:
+        """An attempt without a child's record: it is being prepared, or preparing it failed, or its child died at birth."""
+        with self._guard:
+            child = self._children.get(folder.key)
+            if folder.key in self._busy or (child is not None and child.poll() is None):
+                return
+        if child is None:
+            self.take_up(folder)
+        elif not Path(folder.child).exists():
+            fail(folder, "internal", f"the process that was to supervise it ended at once with code {child.returncode}.")
+
+    def reap(self, folder: RunDir) -> None:
+        """Our own child has ended, and is a zombie until asked how."""
+        with self._guard:
+            child = self._children.pop(folder.key, None)
+        if child is not None:
+            child.wait()
+
+    def close(self) -> None:
+        self._closing.set()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _run(self, folder: RunDir, step: Callable[[RunDir], None]) -> None:
+        try:
+            if not Path(folder.settled).exists():
+                step(folder)
+        except Exception:
+            log.exception("Attempt %s of run %s could not be started", folder.attempt, folder.run)
+            self._closing.wait(AFTER_FAILURE_S)
+            if self._attempts.holds(folder.key) and not Path(folder.child).exists():
+                fail(folder, "internal", "the agent failed while preparing it; its own log has the traceback.")
+        finally:
+            with self._guard:
+                self._busy.discard(folder.key)
+            self._changed()
+
+    def _take_up(self, folder: RunDir) -> None:
+        try:
+            is_claimed = ownership.has_order(folder) or self._claim(folder)
+        except ownership.ForeignFile as error:
+            self._refuse(folder, str(error))
+            return
+        if is_claimed:
+            self._prepare(folder)
+
+    def _refuse(self, folder: RunDir, reason: str) -> None:
+        """Have nothing more to do with this attempt as long as this agent lives."""
+        self._refused.add(folder.key)
+        log.error("Run %s, attempt %d is not taken up: %s", folder.run, folder.attempt, reason)
+
+    def _keep_ports(self, folder: RunDir) -> None:
+        with self._claiming:
+            claim = records.read(folder.claim)
+            if READY_PORTS not in claim:
+                with self._attempts.free_ports() as found:
+                    self._attempts.keep_ports(folder, {**claim, READY_PORTS: found, "held": found})
+
+    def _claim_final(self, folder: RunDir) -> None:
+        """Ask for the order with which the processes may start. While there is none, the hub offers it again."""
+        claim = records.read(folder.claim)
+        try:
+            order = self._hub.claim(folder.run, folder.attempt, claim["nonce"], claim[READY_PORTS])
+        except BadOrder as error:
+            self._refuse(folder, str(error))
+            return
+        except HubError as error:
+            log.info("Run %s, attempt %d may not start yet: %s", folder.run, folder.attempt, error)
+            return
+        if not order.go:
+            return
+        told = order.to_json()
+        # Ports before the order: whoever is killed in between keeps those that it names.
+        held = sorted(ports.named_in(told["command"], claim[READY_PORTS]))
+        self._attempts.keep_ports(folder, {**claim, "held": held})
+        records.write(folder.go, told)
+        book.call(folder)
+
+    def _claim(self, folder: RunDir) -> bool:
+        """Ask for the order; False when the hub has none for us."""
+        self._make(folder.path)
+        nonce = (records.read(folder.claim) or {}).get("nonce") or secrets.token_hex(16)
+        # One claim at a time: the next one must not be offered the ports that this one is about to get.
+        with self._claiming, self._attempts.free_ports() as offered:
+            records.write(folder.claim, {"nonce": nonce, "ports": offered})
+            try:
+                order = self._ask(folder, nonce, offered)
+            except BadOrder as error:
+                ownership.remove_claim(folder)
+                self._refuse(folder, str(error))
+                return False
+            except HubError as error:
+                log.warning("Run %s, attempt %d is not ours: %s", folder.run, folder.attempt, error)
+                if not isinstance(error, Away):
+                    ownership.remove_claim(folder)
+                return False
+            told = order.to_json()
+            held = sorted(ports.named_in(told["command"], offered)) if order.go else []
+            records.write(folder.claim, {"nonce": nonce, "ports": offered, "held": held})
+            for path in (folder.logs, folder.ranks):
+                self._make(path)
+            records.write(folder.terms, self._terms(order))
+            records.write(folder.order, told)
+            book.note(folder, phase="accepted")
+            self._attempts.hold(folder)
+        return True
+
+    def _make(self, path: str) -> None:
+        """A folder of ours that ranks of another account may pass through. Raises ForeignFile."""
+        Path(path).mkdir(exist_ok=True)
+        ownership.require_folder(path)
+        Path(path).chmod(0o711 if self._settings.run_as else 0o700)
+
+    def _ask(self, folder: RunDir, nonce: str, offered: list[int]) -> NodeOrder:
+        backoff = Backoff(most_s=2.0)
+        give_up = time.monotonic() + CLAIM_TRIES_S
+        while True:
+            try:
+                return self._hub.claim(folder.run, folder.attempt, nonce, offered)
+            except Away:
+                # The hub offers unclaimed attempts with every report, so giving up loses nothing.
+                if time.monotonic() > give_up or self._closing.is_set():
+                    raise
+            self._closing.wait(backoff.next_s())
+
+    def _terms(self, order: NodeOrder) -> dict[str, object]:
+        """What the child must know of this node, so that it needs neither settings nor the agent."""
+        settings = self._settings
+        pip = {
+            name: value for name, value in os.environ.items() if name.startswith(PIP_PREFIX) or name in PIP_NAMES
+        }
+        return {
+            "node": settings.name, "python": settings.python, "sites": str(settings.sites),
+            "environments": str(settings.environments), "digest": order.environment.digest, "pip": pip,
+            "account": dataclasses.asdict(settings.run_as) if settings.run_as else None,
+            "wrapper": wrapper.argv(settings), "ca": str(settings.shown_ca) if settings.hub_ca else "",
+        }
+
+    def _prepare(self, folder: RunDir) -> None:
+        if Path(folder.child).exists() or "over_at" in book.told(folder):
+            return
+        order = NodeOrder.from_json(records.read(folder.order))
+        if not Path(folder.work).exists() and not self._unpack(folder, order):
+            return
+        if Path(folder.stop).exists():
+            finish_unstarted(folder)
+            return
+        child = start_child(folder)
+        with self._guard:
+            self._children[folder.key] = child
+
+    def _unpack(self, folder: RunDir, order: NodeOrder) -> bool:
+        """The working folder; False when the attempt ends here."""
+        backoff = Backoff(most_s=5.0)
+        while not Path(folder.stop).exists():
+            if self._closing.is_set():
+                return False
+            try:
+                archive = self._snapshots.fetch(order.snapshot)
+                unpack.unpack(archive, Path(folder.work), self._settings.run_as)
+                return True
+            except Away as error:
+                log.info("Waiting for the snapshot of run %s: %s", folder.run, error)
+                self._closing.wait(backoff.next_s())
+            except (HubError, unpack.BadSnapshot) as error:
+                fail(folder, "snapshot", book.sentence(error))
+                return False
+            except OSError as error:
+                fail(folder, "snapshot", f"{error.strerror or error} ({error.filename or folder.work}).")
+                return False
+        finish_unstarted(folder)
+        return False
+
+
+def start_child(folder: RunDir) -> subprocess.Popen[bytes]:
+    """The detached process that carries the attempt from here on. It marks itself, for whoever must find it."""
+    env = {name: os.environ[name] for name in BASE if name in os.environ}
+    env |= {"TRAINHUB_RUN_ID": folder.run, "TRAINHUB_ATTEMPT": str(folder.attempt)}
+    with Path(folder.child_log).open("ab") as own_log:
+        return subprocess.Popen(
+            [*wrapper.OURS, "child", folder.path],
+            stdin=subprocess.DEVNULL, stdout=own_log, stderr=own_log, cwd="/", env=env, start_new_session=True,
+        )
+
+
+def fail(folder: RunDir, kind: str, sentence: str) -> None:
+    """The attempt ends before it had a child."""
+    book.note(folder, phase="done", error=sentence, error_kind=kind, over_at=time.time())
+
+
+def finish_unstarted(folder: RunDir) -> None:
+    """Stopped before it had a child."""
+    why = (records.read(folder.stop) or {}).get("why", "canceled")
+    book.note(folder, phase="done", stopping=why, over_at=time.time())

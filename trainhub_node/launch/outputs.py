@@ -1,0 +1,223 @@
+"""After the ranks have ended: what they left in outputs/ and logs/ goes to the hub, resumably, by content."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import logging
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+from trainhub_node import records
+from trainhub_node.attempts import attempt_list as book
+from trainhub_node.attempts.attempt_list import Attempts, Key
+from trainhub_node.backoff import Backoff
+from trainhub_node.link.hub_client import Away, Hub, Refused, Unwelcome, WrongOffset, chunks
+from trainhub_node.rundir import RunDir
+from trainhub_node.untrusted import beneath
+from trainhub_node.untrusted.run_files import Outside, open_inside
+from trainhub_node.untrusted.walk import walk
+
+log = logging.getLogger(__name__)
+BLOCK = 1024 * 1024
+SAVE_EVERY_S = 0.5
+LONGEST_PATH = 900
+
+
+class Uploads:
+    """Uploads of attempts that are over, a few at a time, in threads of their own."""
+
+    def __init__(self, hub: Hub, attempts: Attempts, *, changed: Callable[[], None], owner: int | None) -> None:
+        self._hub = hub
+        self._attempts = attempts
+        self._changed = changed
+        self._owner = owner
+        self._busy: set[Key] = set()
+        self._threads = ThreadPoolExecutor(2, "upload")
+        self._closing = False
+
+    def submit(self, folder: RunDir) -> None:
+        """Called from one thread only; again for the same attempt is fine."""
+        if folder.key not in self._busy:
+            book.note(folder, phase="uploading")
+            self._busy.add(folder.key)
+            self._threads.submit(self._run, folder)
+
+    def close(self) -> None:
+        self._closing = True
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _run(self, folder: RunDir) -> None:
+        try:
+            self._upload(folder)
+            book.note(folder, phase="done")
+        except _Abandoned:
+            return
+        except Exception as error:
+            log.exception("Outputs of run %s, attempt %d", folder.run, folder.attempt)
+            self._give_up(folder, error)
+        self._changed()
+
+    def _give_up(self, folder: RunDir, error: Exception) -> None:
+        while not self._closing:
+            try:
+                book.note(folder, phase="done", error=book.sentence(error), error_kind="upload")
+            except OSError:
+                time.sleep(1)  # the disk is full; what went wrong is still to be told
+            else:
+                return
+
+    def _upload(self, folder: RunDir) -> None:
+        progress = _Progress(folder)
+        for shown, path in found(folder, progress.warn):
+            if shown in progress.files:
+                continue
+            try:
+                self._one(folder, shown, path, progress)
+            except Outside:
+                progress.warn(f"{shown} is not among the outputs: it is a link out of the run's folder, or no file.")
+            except OSError as error:
+                progress.warn(f"{shown} is not among the outputs: {error.strerror}.")
+            except Refused as error:
+                book.note(folder, error=book.sentence(f"{shown}: {error}"), error_kind="upload")
+        progress.save()
+
+    def _one(self, folder: RunDir, shown: str, path: str, progress: _Progress) -> None:
+        fd = open_inside(folder.work, path, self._owner)
+        try:
+            size = os.fstat(fd).st_size
+            sha256 = _digest(fd, size)
+            self._deliver(folder, fd, sha256, size)
+        finally:
+            os.close(fd)
+        progress.add(shown, size, sha256)
+
+    def _deliver(self, folder: RunDir, fd: int, sha256: str, size: int) -> None:
+        backoff = Backoff(most_s=5.0)
+        damaged = 0
+        while True:
+            try:
+                if self._send(fd, sha256, size):
+                    return
+            except WrongOffset:
+                continue
+            except (Away, Unwelcome) as error:
+                log.info("Waiting with outputs of run %s: %s", folder.run, error)
+                time.sleep(backoff.next_s())
+            except Refused:
+                # Perhaps what an earlier, interrupted try had left there was not ours.
+                damaged += 1
+                if damaged > 1:
+                    raise
+            if self._closing or not self._attempts.holds(folder.key):
+                raise _Abandoned
+
+    def _send(self, fd: int, sha256: str, size: int) -> bool:
+        offset, complete = self._hub.upload_state(sha256)
+        if complete:
+            return True
+        if size == 0:
+            self._hub.upload(sha256, b"", 0, 0)
+        for start, length in chunks(size, offset):
+            data = os.pread(fd, length, start)
+            if len(data) < length:
+                raise OSError(errno.EIO, "it became shorter while it was read")
+            self._hub.upload(sha256, data, start, size)
+        return self._hub.upload_state(sha256)[1]
+
+
+class _Abandoned(Exception):
+    """Nobody waits for these outputs any more, or the agent is closing."""
+
+
+class _Progress:
+    """`outputs.json`: what has arrived so far, so that a new agent does not begin again."""
+
+    def __init__(self, folder: RunDir) -> None:
+        self._path = folder.outputs_record
+        known: dict[str, Any] = records.read(self._path) or {}
+        self.files: dict[str, dict[str, Any]] = {file["path"]: file for file in known.get("files", ())}
+        self._warnings: list[str] = []
+        self._saved_at = 0.0
+
+    def add(self, path: str, size: int, sha256: str) -> None:
+        self.files[path] = {"path": path, "size": size, "sha256": sha256}
+        if time.monotonic() - self._saved_at > SAVE_EVERY_S:
+            self.save()
+
+    def warn(self, sentence: str) -> None:
+        self._warnings.append(sentence)
+
+    def save(self) -> None:
+        self._saved_at = time.monotonic()
+        records.write(self._path, {"files": list(self.files.values()), "warnings": self._warnings})
+
+
+def found(folder: RunDir, warn: Callable[[str], None]) -> Iterator[tuple[str, str]]:
+    """(name, path below the working folder) of every file below outputs/, by its path there, and of every file below logs/
+    as `logs/<path>`."""
+    seen: set[str] = set()
+    try:
+        root = beneath.open_root(folder.work)
+    except FileNotFoundError:
+        return  # it ended before its source was unpacked
+    try:
+        for part, prefix in (("outputs", ""), ("logs", "logs/")):
+            for path, is_link in _files(root, part, warn):
+                shown = prefix + path[len(part) + 1 :]
+                if not shown.isprintable() or len(shown) > LONGEST_PATH:
+                    warn(f"{shown!a} is not among the outputs: its name is too long or not plain text.")
+                elif shown in seen:
+                    warn(f"logs/{shown[5:]} is not among the outputs: outputs/{shown} has the same name.")
+                elif is_link and _leads_to_folder(root, path):
+                    warn(f"{path} is a link to a folder; what is in it is not saved.")
+                else:
+                    seen.add(shown)
+                    yield shown, path
+    finally:
+        os.close(root)
+
+
+def _files(root: int, part: str, warn: Callable[[str], None]) -> Iterator[tuple[str, bool]]:
+    """Everything in the folder `part` that is no folder: its path below `root`, and whether it is a link."""
+    try:
+        mode = os.stat(part, dir_fd=root, follow_symlinks=False).st_mode
+    except OSError:
+        return  # a script may remove it
+    if stat.S_ISLNK(mode):
+        warn(f"{part} is a link; nothing in it is saved.")
+    elif not stat.S_ISDIR(mode):
+        warn(f"{part} is not a folder; it is not saved.")
+    else:
+        for listed in walk(root, part, longest_path=LONGEST_PATH, on_error=partial(_closed, warn)):
+            yield from ((f"{listed.path}/{name}", name in listed.links) for name in listed.files)
+
+
+def _leads_to_folder(root: int, path: str) -> bool:
+    """Only of links that stay below `root`: of others nothing is found out."""
+    try:
+        entry = beneath.open_entry(root, path, follow_links=True)
+    except OSError:
+        return False
+    try:
+        return stat.S_ISDIR(os.fstat(entry).st_mode)
+    finally:
+        os.close(entry)
+
+
+def _closed(warn: Callable[[str], None], path: str, error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        warn(f"What is in the folder {path[:LONGEST_PATH]!a} is not saved: {error.strerror}.")
+
+
+def _digest(fd: int, size: int) -> str:
+    """Of the first `size` bytes: a file that grows all the time has no end."""
+    digest = hashlib.sha256()
+    for offset in range(0, size, BLOCK):
+        digest.update(os.pread(fd, min(BLOCK, size - offset), offset))
+    return digest.hexdigest()

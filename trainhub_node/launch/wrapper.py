@@ -1,0 +1,76 @@
+"""How the bare processes are started: the child by the agent, a rank's wrapper by mpirun."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import trainhub_launch
+from trainhub_node.settings import NodeSettings, SettingsError, may_run
+from trainhub_node.untrusted import ancestors
+
+OWN = Path(__file__).resolve().parent.parent
+PACKAGES = (Path(trainhub_launch.__file__).parent, OWN)
+BARE = ("-I", "-S", "-X", "utf8")
+OURS = (sys.executable, *BARE, str(OWN / "bootstrap.py"))
+
+
+def argv(settings: NodeSettings) -> list[str]:
+    """The wrapper that mpirun starts, as the account of the ranks. That account need not be able to read our own
+    installation, so it has a copy, run by an interpreter that it may execute."""
+    if settings.run_as is None:
+        return list(OURS)
+    return [settings.python, *BARE, str(settings.folder / "wrapper" / OWN.name / "bootstrap.py")]
+
+
+def check_places(settings: NodeSettings) -> None:
+    """Raises SettingsError where the account of the runs controls a folder on the way to one of the agent's."""
+    if settings.run_as is None:
+        return
+    for name, folder in (("TRAINHUB_NODE_DIR", settings.folder), ("TRAINHUB_NODE_CACHE", settings.cache)):
+        changeable = ancestors.controlled_by(settings.run_as, folder)
+        if changeable is not None:
+            raise SettingsError(
+                f"the account {settings.run_as.name} (TRAINHUB_NODE_RUN_AS) can change what is in {changeable}, so its runs "
+                f"could exchange {folder} ({name}) for a folder of their own; put it where only root may write, like /var/lib"
+            )
+
+
+def prepare(settings: NodeSettings) -> None:
+    """Copy the sitecustomize and the hub's authority, and where ranks have an account of their own the wrapper, to where
+    ranks find them.
+
+    Raises SettingsError when that account cannot get there.
+    """
+    settings.sites.mkdir(exist_ok=True)
+    settings.sites.chmod(0o755)
+    _copy(OWN / "sitecustomize" / "sitecustomize.py", settings.sites / "sitecustomize.py")
+    if settings.hub_ca is not None:
+        _copy(settings.hub_ca, settings.shown_ca)
+    if settings.run_as is None:
+        return
+    for package in PACKAGES:
+        _copy_package(package, settings.folder / "wrapper" / package.name)
+    for folder in (settings.sites, settings.environments):
+        if not may_run(str(folder), settings.run_as):
+            raise SettingsError(
+                f"the account {settings.run_as.name} (TRAINHUB_NODE_RUN_AS) cannot enter {folder}; put TRAINHUB_NODE_DIR "
+                "and TRAINHUB_NODE_CACHE below folders that everybody may pass through, like /var/lib"
+            )
+
+
+def _copy_package(package: Path, to: Path) -> None:
+    for file in package.rglob("*.py"):
+        target = to / file.relative_to(package)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _copy(file, target)
+    for folder in (to.parent, to, *(path for path in to.rglob("*") if path.is_dir())):
+        folder.chmod(0o755)
+
+
+def _copy(file: Path, to: Path) -> None:
+    aside = to.with_suffix(".new")
+    shutil.copyfile(file, aside)
+    aside.chmod(0o644)
+    aside.replace(to)

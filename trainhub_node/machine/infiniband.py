@@ -1,0 +1,72 @@
+"""InfiniBand and RoCE ports, as the kernel shows them under /sys/class/infiniband."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+
+from trainhub_launch.machine import NetworkPort
+from trainhub_node import proc
+from trainhub_node.telemetry.rates import Rates
+
+FOLDER = "/sys/class/infiniband"
+WORD_BYTES = 4
+"""port_xmit_data and port_rcv_data count in words (PortCounters of the InfiniBand specification, 16.1.3.5)."""
+STUCK = 2**32 - 1
+"""Where an old adapter's counter of 32 bits stays."""
+
+
+class Ports:
+    """`folder`: that of the kernel, or one like it."""
+
+    def __init__(self, folder: str = FOLDER) -> None:
+        self._folder = folder
+        self._tx, self._rx = Rates(), Rates()
+
+    def read(self) -> tuple[NetworkPort, ...]:
+        return tuple(_port(device, number, path) for device, number, path in self._paths())
+
+    def rates(self, now: float) -> dict[str, float]:
+        """Bytes a second of all ports together; `now` in seconds of a steady clock. Absent what cannot be told."""
+        paths = [path for _, _, path in self._paths()]
+        if not paths:
+            return {}
+        told = {
+            "infiniband_tx_bytes_s": self._tx.of(now, _counts(paths, "port_xmit_data")),
+            "infiniband_rx_bytes_s": self._rx.of(now, _counts(paths, "port_rcv_data")),
+        }
+        return {name: rate for name, rate in told.items() if rate is not None}
+
+    def _paths(self) -> Iterator[tuple[str, int, str]]:
+        for device in _names(self._folder):
+            ports = f"{self._folder}/{device}/ports"
+            for number in _names(ports):
+                if number.isdigit():
+                    yield device, int(number), f"{ports}/{number}"
+
+
+def are_active(ports: Iterable[NetworkPort]) -> bool:
+    return any(port.state == "ACTIVE" for port in ports)
+
+
+def _port(device: str, number: int, path: str) -> NetworkPort:
+    # "4: ACTIVE"
+    state = _text(f"{path}/state").rpartition(":")[2].strip()
+    return NetworkPort(device, number, state, rate=_text(f"{path}/rate"), link_layer=_text(f"{path}/link_layer"))
+
+
+def _counts(paths: Iterable[str], counter: str) -> dict[str, int]:
+    """Port -> bytes."""
+    told = {path: _text(f"{path}/counters/{counter}") for path in paths}
+    return {path: int(text) * WORD_BYTES for path, text in told.items() if text.isdigit() and int(text) != STUCK}
+
+
+def _text(path: str) -> str:
+    return (proc.read(path) or b"").decode(errors="replace").strip()
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []

@@ -1,0 +1,110 @@
+"""The child, first half: prepares one attempt and starts its ranks; `keeping` is the second.
+
+Detached, in a session of its own, one per attempt: the agent, the worker and the hub may all die.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+
+from trainhub_node import proc, records
+from trainhub_node.environments import interpreter
+from trainhub_node.rundir import RunDir
+from trainhub_node.supervisor import rank, variables
+from trainhub_node.supervisor.gang import Gang
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Mapping
+    from typing import Any, NoReturn
+else:
+    import _signal as signal  # `signal` itself builds enums for 5 ms
+
+LOOK_S = 1.0
+SIGNALS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP)
+
+
+def prepare(path: str) -> Gang:
+    """Everything that one node can do alone: the environment is ready, unless the gang has been given up."""
+    folder = RunDir.at(path)
+    os.umask(0o077)
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    lock = _only_child(folder)
+    me = os.getpid()
+    records.write(folder.child, {"pid": me, "identity": proc.identity(me)})
+    gang = Gang(folder, records.read(folder.order), records.read(folder.terms))
+    gang.locks.append(lock)
+    gang.enter("preparing")
+    gang.go_through(_environment)
+    return gang
+
+
+def _only_child(folder: RunDir) -> int:
+    """A second child of the same attempt (two agents for a moment) leaves without a trace."""
+    fd = os.open(folder.child_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os._exit(0)
+    return fd
+
+
+def _environment(gang: Gang) -> None:
+    gang.check_stop()
+    gang.python = interpreter.prepare(gang)
+
+
+def awaited(gang: Gang, path: str) -> dict[str, Any]:
+    """The record at `path`, once the agent has written it and called us. Raises Stopped."""
+    while True:
+        gang.check_stop()
+        found: dict[str, Any] | None = records.read(path)
+        if found is not None:
+            return found
+        signal.sigtimedwait(SIGNALS, LOOK_S)
+
+
+def start_ranks(gang: Gang) -> None:
+    each = starts(gang)
+    gang.check_stop()
+    for one in each:
+        gang.wrappers[_fork_wrapper(gang, one)] = one["rank"]
+    running(gang)
+
+
+def starts(gang: Gang) -> list[dict[str, Any]]:
+    """How each rank of this node is to be started, as its wrapper takes it."""
+    return [_start(gang, process, gang.python) for process in gang.processes]
+
+
+def running(gang: Gang) -> None:
+    gang.enter("running")
+    gang.running_since = time.monotonic()
+
+
+def _start(gang: Gang, process: Mapping[str, Any], python: str) -> dict[str, Any]:
+    return {
+        "rank": process["rank"], "argv": process["argv"], "log": process["log_name"], "python": python,
+        "env": variables.of_process(gang, process["env"], python), "cwd": gang.folder.work,
+        "account": gang.terms["account"],
+    }
+
+
+def _fork_wrapper(gang: Gang, one: Mapping[str, Any]) -> int:
+    pid = os.fork()
+    if pid == 0:
+        try:
+            rank.run(gang.folder, one)
+        except BaseException as error:
+            die(gang, f"rank {one['rank']} could not be started: {error!r}")
+    return pid
+
+
+def die(gang: Gang, sentence: str) -> NoReturn:
+    try:
+        gang.note(sentence)
+    finally:
+        os._exit(rank.CANNOT_RUN)

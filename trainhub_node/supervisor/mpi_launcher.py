@@ -1,0 +1,140 @@
+"""Under MPI: mpirun, or on the other nodes of its run its daemon, started by the child; both start the rank wrappers."""
+
+from __future__ import annotations
+
+import os
+
+from trainhub_node import records
+from trainhub_node.rundir import LAUNCHER_LOG
+from trainhub_node.supervisor import child, openmpi, rank, variables
+from trainhub_node.supervisor.gang import Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, NoReturn
+
+    from trainhub_node.supervisor.gang import Gang
+
+RANK_WRAPPER = "{rank}"  # These two are trainhub_launch.plan's; a test holds them together, as importing it costs 20 ms.
+RSH_AGENT = "{rsh_agent}"
+WRAPPER, RSH = "trainhub-rank", "trainhub-rsh"
+ANYWHERE = "/"
+MAY_BE_ROOT = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "PRTE_ALLOW_RUN_AS_ROOT": "1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+}
+
+
+def environment(gang: Gang) -> dict[str, str]:
+    """That of mpirun and its daemons."""
+    env = variables.of_process(gang, gang.order["command"]["launcher_env"], gang.python)
+    # A user's own site may not come between mpirun and the wrapper.
+    env.pop("PYTHONPATH", None)
+    if gang.several:
+        env["PATH"] = f"{gang.folder.bin}:{env['PATH']}"
+    return {**MAY_BE_ROOT, **env}
+
+
+def program(gang: Gang, env: Mapping[str, str], *names: str) -> str:
+    """The first of `names` that is on the path of the environment. Raises Refused."""
+    for name in names:
+        found = variables.find(name, env["PATH"])
+        if found is not None:
+            return found
+    node = gang.terms["node"]
+    raise Refused(
+        "launch", f"node {node} has no Open MPI: there is no {' and no '.join(names)} on its PATH. Install it there "
+        "(Debian: openmpi-bin), or add openmpi to the packages of the environment.",
+    )
+
+
+def programs_wanted(gang: Gang) -> tuple[str, ...]:
+    return tuple(gang.order["command"]["launcher"][:1]) or openmpi.DAEMONS
+
+
+def start(gang: Gang) -> None:
+    env = environment(gang)
+    if gang.several:
+        _make_programs(gang)
+    if gang.order["command"]["launcher"]:
+        found = program(gang, env, *programs_wanted(gang))
+        _prepare_ranks(gang, {})
+        _start(gang, found, [word for item in gang.order["command"]["launcher"] for word in _words(gang, item)], env)
+    else:
+        _start_daemon(gang, env)
+
+
+def _words(gang: Gang, item: str) -> list[str]:
+    if item == RANK_WRAPPER:
+        return [WRAPPER] if gang.several else [*gang.terms["wrapper"], "rank", gang.folder.path]
+    return [RSH if item == RSH_AGENT else item]
+
+
+def _start_daemon(gang: Gang, env: dict[str, str]) -> None:
+    gang.note("Waiting until mpirun, on the head of the run, asks for its daemon.")
+    argv = openmpi.daemon_argv(child.awaited(gang, gang.folder.daemon)["argv"])
+    found = variables.find(argv[0], env["PATH"])
+    if found is None:
+        raise Refused(
+            "launch", f"mpirun on the head of the run asks for {argv[0]}, which node {gang.terms['node']} does not have; "
+            "install the same version of Open MPI on every node.",
+        )
+    _prepare_ranks(gang, {"prefix": os.path.dirname(os.path.dirname(found))})
+    _start(gang, found, argv, env)
+
+
+def _prepare_ranks(gang: Gang, more: Mapping[str, Any]) -> None:
+    """What the wrappers find when mpirun starts them, as the account of the ranks."""
+    folder, account = gang.folder, gang.terms["account"]
+    each = [{**one, **more} for one in child.starts(gang)]
+    records.write(folder.starts, {str(one["rank"]): one for one in each})
+    for one in each:
+        os.close(os.open(folder.log(one["log"]), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
+    if account is not None:
+        # The folder last: from then on the run may put anything at any name in it.
+        _give_to(account, [folder.starts, *(folder.log(one["log"]) for one in each), folder.ranks])
+
+
+def _make_programs(gang: Gang) -> None:
+    os.makedirs(gang.folder.bin, exist_ok=True)
+    os.chmod(gang.folder.bin, 0o755)  # noqa: S103  # mpirun, perhaps of another account, must find what is in it
+    for name, role in ((WRAPPER, "rank"), (RSH, "rsh")):
+        words = " ".join(_quoted(word) for word in (*gang.terms["wrapper"], role, gang.folder.path))
+        fd = os.open(f"{gang.folder.bin}/{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o755)
+        os.write(fd, f'#!/bin/sh\nexec {words} "$@"\n'.encode())
+        os.fchmod(fd, 0o755)
+        os.close(fd)
+
+
+def _quoted(word: str) -> str:
+    escaped = word.replace("'", "'\\''")
+    return f"'{escaped}'"
+
+
+def _start(gang: Gang, found: str, argv: list[str], env: dict[str, str]) -> None:
+    """As the account of the ranks: Open MPI lets them talk to no one else's."""
+    gang.check_stop()
+    gang.launcher = os.fork()
+    if gang.launcher == 0:
+        try:
+            _become(gang, found, argv, env)
+        except BaseException as error:
+            child.die(gang, f"{found} could not be started: {error!r}")
+    child.running(gang)
+
+
+def _become(gang: Gang, found: str, argv: list[str], env: dict[str, str]) -> NoReturn:
+    path = gang.folder.log(LAUNCHER_LOG)
+    log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    rank.attach(log)
+    rank.drop_to(gang.terms["account"])
+    os.setpgid(0, 0)
+    os.chdir(ANYWHERE if gang.several else gang.folder.work)
+    rank.reset_signals()
+    os.execve(found, argv, env)
+
+
+def _give_to(account: Mapping[str, Any], paths: list[str]) -> None:
+    for path in paths:
+        os.chown(path, account["uid"], account["gid"], follow_symlinks=False)

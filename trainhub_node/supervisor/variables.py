@@ -1,0 +1,74 @@
+"""The environment of a rank: the plan's variables over an allow-listed base, and nothing of the agent's own."""
+
+from __future__ import annotations
+
+import os
+
+from trainhub_node.supervisor.gang import Gang, Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+BASE = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "USER")  # trainhub_launch.plan.BASE_ENVIRONMENT; a test compares
+OURS = {"kind": "launch", "name": "url"}  # what the plan says where the tracking server is the hub
+DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def base(account: Mapping[str, Any] | None) -> dict[str, str]:
+    env = {name: os.environ[name] for name in BASE if name in os.environ}
+    env.setdefault("PATH", DEFAULT_PATH)
+    if "HOME" not in env:
+        # A service manager may give none, and Open MPI 5 does not start without.
+        env["HOME"] = os.path.expanduser("~")
+    if account is not None:
+        env |= {"HOME": account["home"], "USER": account["name"]}
+    return env
+
+
+def of_process(gang: Gang, planned: Mapping[str, Any], python: str) -> dict[str, str]:
+    """The whole environment of one process. Raises Refused where a reference stands for nothing."""
+    sites = gang.terms["sites"]
+    values = {**gang.order["values"], "launch:work_dir": gang.folder.work, "launch:node_dir": sites}
+    env = base(gang.terms["account"])
+    for name, value in planned.items():
+        env[name] = value if isinstance(value, str) else _resolved(name, value, values)
+    env |= _trust(gang.terms.get("ca", ""), planned)
+    given = planned.get("PYTHONPATH")
+    if isinstance(given, str):
+        env["PYTHONPATH"] = f"{sites}:{given}" if given else sites
+    folder = os.path.dirname(python)
+    env["PATH"] = f"{folder}:{env['PATH']}" if env["PATH"] else folder
+    environment = os.path.dirname(folder)
+    if os.path.exists(f"{environment}/pyvenv.cfg"):
+        env["VIRTUAL_ENV"] = environment
+    return env
+
+
+def _trust(ca: str, planned: Mapping[str, Any]) -> dict[str, str]:
+    """How the hub's own authority (the file `ca`) is told to what talks to the hub, and to nothing else: a variable that all
+    of requests or OpenSSL obeys would close every other host."""
+    if not ca:
+        return {}
+    told = {"TRAINHUB_CA_FILE": ca}
+    unasked = not planned.keys() & {"MLFLOW_TRACKING_SERVER_CERT_PATH", "MLFLOW_TRACKING_INSECURE_TLS"}
+    if unasked and planned.get("MLFLOW_TRACKING_URI") == OURS:
+        told["MLFLOW_TRACKING_SERVER_CERT_PATH"] = ca
+    return told
+
+
+def _resolved(name: str, reference: Mapping[str, str], values: Mapping[str, str]) -> str:
+    key = f"{reference['kind']}:{reference['name']}"
+    if key not in values:
+        raise Refused("launch", f"The plan sets {name} to {key}, which the hub did not give.")
+    return values[key]
+
+
+def find(program: str, path: str) -> str | None:
+    """Where `program` is on `path`."""
+    for folder in path.split(":"):
+        candidate = f"{folder}/{program}"
+        if os.path.isfile(candidate) and os.access(candidate, os.X_OK):
+            return candidate
+    return None
