@@ -8,7 +8,7 @@ from django.urls import path
 from clusters.visibility import visible_nodes
 from live.consumers import TopicConsumer
 from live.topics import node_topic, telemetry_topic
-from workspaces.scopes import principal_of_scope
+from workspaces.http.scopes import principal_of_scope
 
 MOST_NODES = 64
 """That one socket may watch second by second."""

@@ -6,7 +6,7 @@ from django.urls import path
 from jobs.models import Run
 from live.consumers import TopicConsumer
 from live.topics import run_topic, runs_topic
-from workspaces.scopes import principal_of_scope
+from workspaces.http.scopes import principal_of_scope
 
 
 class RunConsumer(TopicConsumer):

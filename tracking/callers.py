@@ -14,9 +14,9 @@ from jobs.models import Attempt, Run
 from jobs.tokens import PREFIX as JOB_PREFIX
 from live.origins import header
 from workspaces import tokens
+from workspaces.http.scopes import bearer, principal_of_scope, require_scope
 from workspaces.http.threads import in_thread
 from workspaces.models import User, Workspace
-from workspaces.scopes import bearer, principal_of_scope, require_scope
 from workspaces.states import Role, TokenScope
 
 KNOWN_S = 3.0

@@ -46,7 +46,7 @@ from trainhub.web.browser_address import BrowserAddress  # noqa: E402
 from trainhub.web.headers import AnswerHeaders  # noqa: E402
 from workspaces import background_loop
 from workspaces.http.problems import problem_response  # noqa: E402
-from workspaces.scopes import principal_of_scope  # noqa: E402
+from workspaces.http.scopes import principal_of_scope  # noqa: E402
 from workspaces.tokens import TokenRefused  # noqa: E402
 
 get_resolver().url_patterns  # noqa: B018 - loads every view now, so that the first page does not wait for it

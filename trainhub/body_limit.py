@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from live.origins import header
 from workspaces.http.problems import problem_response
-from workspaces.scopes import principal_of_scope
+from workspaces.http.scopes import principal_of_scope
 
 ANYBODYS_BYTES = 1024 * 1024
 FORM_BYTES = 1024 * 1024

@@ -9,8 +9,8 @@ from clusters.models import Node
 from clusters.node_reports import node_auth_cache
 from workspaces.access import Principal
 from workspaces.http.problems import unauthorized
+from workspaces.http.scopes import bearer, principal_of_scope
 from workspaces.http.threads import in_thread
-from workspaces.scopes import bearer, principal_of_scope
 
 
 async def require_node(request: Request) -> Node:

@@ -13,8 +13,8 @@ from live.middleware import stack
 from tests.clusters.builders import beat, cluster, ready_node
 from tests.live.sockets import Watcher, with_token
 from tests.people import make_person, make_stranger, make_viewer, make_workspace, token_of
+from workspaces.http.scopes import principal_of_scope
 from workspaces.models import User
-from workspaces.scopes import principal_of_scope
 from workspaces.states import Role
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]

@@ -15,7 +15,7 @@ from tests.live.sockets import Watcher, with_token
 from tests.people import make_viewer, make_workspace, token_of
 from trainhub_launch.report import Report
 from trainhub_launch.telemetry import Block, pack
-from workspaces.scopes import principal_of_scope
+from workspaces.http.scopes import principal_of_scope
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]
 

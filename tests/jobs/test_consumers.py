@@ -14,7 +14,7 @@ from tests.jobs.builders import queued
 from tests.jobs.raw import other_token, stranger_token
 from tests.live.sockets import HOST, Watcher, with_token
 from tests.people import make_contributor, make_viewer, principal_of, token_of
-from workspaces.scopes import principal_of_scope
+from workspaces.http.scopes import principal_of_scope
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.launch.builders import make_placement, make_plan, make_spec, mpi, pytorch, tensorflow
-from tests.launch.findings_of import found, one, script
+from tests.launch.findings.findings_of import found, one, script
 from trainhub_launch.errors import SpecError
 from trainhub_launch.plan import EnvValue, Reference
 from trainhub_launch.spec import Distribution, Resources, RunSpec, Variable

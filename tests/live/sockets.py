@@ -13,7 +13,7 @@ from live.consumers import TopicConsumer
 from live.messages import EventAdded
 from live.middleware import App, stack
 from live.topics import run_topic
-from workspaces.scopes import principal_of_scope
+from workspaces.http.scopes import principal_of_scope
 
 ORIGIN = (b"origin", b"http://hub.example:8000")
 HOST = (b"host", b"hub.example:8000")

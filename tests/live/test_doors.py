@@ -12,8 +12,8 @@ from live.topics import run_topic
 from tests.live.sockets import HOST, ORIGIN, Watcher, application, event, opened, unopened, with_session, with_token
 from tests.people import client_of, make_owner, make_stranger, make_viewer, principal_of, token_of
 from workspaces import people, tokens
+from workspaces.http.scopes import bearer, principal_of_scope
 from workspaces.models import ApiToken, Membership, User
-from workspaces.scopes import bearer, principal_of_scope
 from workspaces.states import Role
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]

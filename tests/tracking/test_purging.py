@@ -24,7 +24,7 @@ from jobs.scheduling import run_actions
 from jobs.wizard import drafts
 from registry.models import ModelFile, ModelVersion, RegisteredModel
 from tests.jobs.builders import Played, launched, node
-from tests.jobs.test_deleting import logged
+from tests.jobs.retention.test_deletion import logged
 from tests.people import make_contributor, principal_of
 from tracking.logged_model_purge import purge_logged_models
 from tracking.metrics.point_writer import Point, append

@@ -6,7 +6,7 @@ from starlette.requests import Request
 
 from workspaces.access import Principal
 from workspaces.http.problems import unauthorized
-from workspaces.scopes import principal_of_scope
+from workspaces.http.scopes import principal_of_scope
 
 
 async def require_person(request: Request) -> Principal:

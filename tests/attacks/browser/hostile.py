@@ -10,7 +10,7 @@ import httpx
 import msgpack
 
 from tests.hub import Hub
-from tests.pages.logging import Logged, begin
+from tests.pages.logs.training_log import Logged, begin
 from tests.runs import submit, told, wait_for
 from trainhub_launch.machine import GpuFact, Heartbeat, Interpreter, NetworkPort
 from trainhub_launch.report import Report

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.hub import Hub
-from tests.pages.logging import begin
+from tests.pages.logs.training_log import begin
 from tests.runs import submit, wait_for
 from tests.signing_in import page_client
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.hub import Hub, eventually
-from tests.pages.logging import Logged, begin
+from tests.pages.logs.training_log import Logged, begin
 from tests.violations import WatchedBrowser
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.node.runner import needs_root, nobody
-from tests.node import wheels
 from tests.node.builders import script, settings
 from tests.node.conftest import end_children
 from tests.node.hub import FakeHub
+from tests.node.link import wheels
 from trainhub_launch.order import EnvironmentSpec
 from trainhub_launch.report import AttemptFact
 from trainhub_node.agent import Agent, prepare_folders

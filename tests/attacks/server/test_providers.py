@@ -14,7 +14,7 @@ from clusters.enrolment.node_tokens import EnrolmentError
 from clusters.models import ClusterEvent, ProvidedMachine
 from clusters.provisioning import reconciler
 from tests.attacks.parsers.bounds import bounded
-from tests.clusters.life.builders import Provider, at_once, growing, tend, up, wanted
+from tests.clusters.provisioning.builders import Provider, at_once, growing, tend, up, wanted
 from tests.pages.builders import text_of
 from tests.people import client_of, make_viewer
 

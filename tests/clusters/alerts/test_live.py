@@ -11,7 +11,7 @@ from live.publish import flush
 from tests.clusters.alerts.world import World
 from tests.live.sockets import Watcher, with_token
 from tests.people import make_viewer, token_of
-from workspaces.scopes import principal_of_scope
+from workspaces.http.scopes import principal_of_scope
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]
 
