@@ -3,7 +3,7 @@ from __future__ import annotations
 from django.apps import AppConfig
 
 from jobs.retention.purge_registry import BELONGINGS, Belonging
-from workspaces import blob_gc
+from workspaces.stored_files import blob_gc
 
 
 class JobsConfig(AppConfig):

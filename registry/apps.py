@@ -3,7 +3,7 @@ from __future__ import annotations
 from django.apps import AppConfig
 from django.utils.module_loading import import_string
 
-from workspaces import blob_gc
+from workspaces.stored_files import blob_gc
 
 
 class RegistryConfig(AppConfig):

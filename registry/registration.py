@@ -19,8 +19,9 @@ from registry.errors import RegistryError
 from registry.models import ModelFile, ModelVersion, RegisteredModel
 from registry.verifying.trainhub_verify import CERTIFICATE, SIGNATURE
 from tracking.models import LoggedModel, LoggedModelFile
-from workspaces import audit, blobs
+from workspaces import audit
 from workspaces.models import User, Workspace
+from workspaces.stored_files import blobs
 
 MODEL_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._-]{0,254}[A-Za-z0-9._-])?\Z")
 OUTPUTS = "outputs/"

@@ -4,7 +4,7 @@ from django.apps import AppConfig
 from django.utils.module_loading import import_string
 
 from jobs.retention.purge_registry import BELONGINGS, Belonging
-from workspaces import blob_gc
+from workspaces.stored_files import blob_gc
 
 
 class TrackingConfig(AppConfig):

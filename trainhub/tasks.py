@@ -12,8 +12,7 @@ from jobs.transfer import uploads as pieces
 from tracking.artifacts import uploads as parts
 from tracking.logged_model_purge import purge_logged_models
 from tracking.usage import accounting
-from workspaces import blob_gc
-from workspaces.stored_files import blob_sealer
+from workspaces.stored_files import blob_gc, blob_sealer
 
 log = logging.getLogger(__name__)
 

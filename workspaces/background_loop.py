@@ -15,14 +15,14 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connections
 
 log = logging.getLogger(__name__)
-EVERY_S = 1.0
+INTERVAL_S = 1.0
 END_WITHIN_S = 2.0
 Work = Callable[[], None]
-_going: list[_Rounds] = []
+_going: list[BackgroundLoop] = []
 _failing: dict[Work, str] = {}
 
 
-class _Rounds(threading.Thread):
+class BackgroundLoop(threading.Thread):
     def __init__(self, work: Sequence[Work]) -> None:
         super().__init__(name="rounds", daemon=True)
         self._work = work
@@ -36,26 +36,26 @@ class _Rounds(threading.Thread):
 
     def _go(self) -> None:
         # Rows must not be so far behind that a node looks silent.
-        every_s = min(EVERY_S, settings.NODE_UNREACHABLE_AFTER / 8)
+        every_s = min(INTERVAL_S, settings.NODE_UNREACHABLE_AFTER / 8)
         while not self._closing.is_set():
             begun = time.monotonic()
-            go_round(self._work)
+            run_once(self._work)
             # One that took long is no reason to hurry with the next.
             self._closing.wait(max(every_s / 4, every_s - (time.monotonic() - begun)))
-        go_round(self._work)
+        run_once(self._work)
 
     def close(self) -> None:
         self._closing.set()
 
 
-def are_going() -> bool:
+def is_running() -> bool:
     return bool(_going)
 
 
 @contextmanager
 def going(*work: Work) -> Iterator[None]:
     """In the lifespan of a server: `work` in turn, once a second; what is left is done at its end."""
-    rounds = _Rounds(work)
+    rounds = BackgroundLoop(work)
     rounds.start()
     _going.append(rounds)
     try:
@@ -66,7 +66,7 @@ def going(*work: Work) -> Iterator[None]:
         rounds.join(END_WITHIN_S)
 
 
-def go_round(work: Sequence[Work]) -> None:
+def run_once(work: Sequence[Work]) -> None:
     """Each once; one that fails keeps none of the others back. The thread's connection stays open from round to round: to
     make one each second costs more than the work."""
     for one in work:

@@ -8,8 +8,6 @@ from typing import Any
 
 HOLDER = "{holder}"
 """Stands in a stored sentence for whoever holds the GPU; each workspace reads there what it may know."""
-CRITICAL, WARNING = "critical", "warning"
-SEVERITIES = (CRITICAL, WARNING)
 
 
 @dataclass(frozen=True)

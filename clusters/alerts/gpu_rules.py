@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from clusters.alerts.facts import CRITICAL, HOLDER, WARNING, Finding, Found, GpuFacts, Happening, NodeFacts
+from clusters.alerts.facts import HOLDER, Finding, Found, GpuFacts, Happening, NodeFacts
 from clusters.alerts.limits import Limits
 from trainhub_launch.gpus.xid import xid
 from trainhub_launch.machine import GPU_LOST
+from trainhub_launch.severity import CRITICAL, WARNING
 
 BUSY_PCT = 95.0
 THROTTLED_PCT = 10.0

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from clusters.alerts import gpu_rules, node_rules
-from clusters.alerts.facts import CRITICAL, WARNING, Found, GpuFacts, NodeFacts
+from clusters.alerts.facts import Found, GpuFacts, NodeFacts
 from clusters.alerts.limits import Limits
 from clusters.alerts.node_rules import RunFacts
+from trainhub_launch.severity import CRITICAL, WARNING
 
 MINUTE = 60.0
 

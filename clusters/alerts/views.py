@@ -12,8 +12,8 @@ from django.shortcuts import render
 from django.utils.cache import patch_cache_control, patch_vary_headers
 
 from clusters.alerts import alert_store, presenters
-from clusters.alerts.facts import SEVERITIES
 from clusters.models import Alert
+from trainhub_launch.severity import SEVERITIES
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
 

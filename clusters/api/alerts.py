@@ -13,9 +13,9 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from clusters.alerts import presenters
-from clusters.alerts.facts import SEVERITIES
 from clusters.models import Alert
 from trainhub_launch.errors import SpecError
+from trainhub_launch.severity import SEVERITIES
 from workspaces.api.permissions import AtLeast, PrincipalRequest
 from workspaces.states import Role
 

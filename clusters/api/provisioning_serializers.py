@@ -62,7 +62,7 @@ class ClusterDetailSerializer(ClusterSerializer):
     settings = serializers.SerializerMethodField()
     drained_at = serializers.DateTimeField(source="cluster.drained_at", allow_null=True)
     machines = serializers.SerializerMethodField()
-    cluster_journal = serializers.SerializerMethodField()
+    events = serializers.SerializerMethodField()
 
     def get_settings(self, card: ClusterCard) -> dict[str, Any]:
         cluster: Cluster = card.cluster

@@ -41,13 +41,13 @@ _looked_at = 0.0
 def are_stored(node: Node, told: Told) -> bool:
     """Whether the rows say just this, as far as this process knows without asking. GPUs in dispute are looked at each time."""
     known = _known(node)
-    return known is not None and not known.elsewhere and known.told == told and background_loop.are_going()
+    return known is not None and not known.elsewhere and known.told == told and background_loop.is_running()
 
 
 def own(node: Node) -> frozenset[str]:
     """The UUIDs, those of absent devices too, whose numbers are this node's to tell."""
     known = _known(node)
-    if known is not None and background_loop.are_going():
+    if known is not None and background_loop.is_running():
         return known.own
     return frozenset(Gpu.objects.filter(node=node).values_list("uuid", flat=True))
 

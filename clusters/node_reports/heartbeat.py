@@ -58,7 +58,7 @@ def apply_numbers(
     """
     if node.last_report_at is None or _news(node, beat, agent, clock_moved_s):
         return False
-    if not background_loop.are_going():
+    if not background_loop.is_running():
         return timedelta(0) <= at - node.last_report_at < WRITE_AT_MOST_EVERY
     silence_s = _silence_lately(node, at)
     if silence_s is None or (silence_s and has_runs):

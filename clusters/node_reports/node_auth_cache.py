@@ -57,7 +57,7 @@ def look_up(token: str) -> Node | None:
 
 def look() -> None:
     """A round: confirm who is unchanged, and read the others."""
-    if not background_loop.are_going():
+    if not background_loop.is_running():
         return
     begun = time.monotonic()
     rows = {row[0]: row[1:] for row in Node.objects.filter(revoked_at=None).values_list("pk", *COMPARED)}

@@ -43,7 +43,7 @@ def is_waiting(node_id: int, start: int) -> bool:
 def put(node_id: int, slices: Mapping[int, bytes]) -> Collection[int]:
     """Have them stored; the starts of those that are now: all of them where no rounds are going."""
     global _waiting_bytes, _is_full  # noqa: PLW0603 - guarded by the lock
-    if not background_loop.are_going():
+    if not background_loop.is_running():
         _write({(node_id, start): data for start, data in slices.items()})
         return slices.keys()
     with _lock:

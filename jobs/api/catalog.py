@@ -11,7 +11,12 @@ from rest_framework.response import Response
 from clusters.visibility import visible_nodes
 from jobs import environments
 from jobs.api.base import JobsView
-from jobs.api.serializers import EnvironmentSerializer, ExampleSerializer, SnapshotSerializer, SnapshotUploadSerializer
+from jobs.api.serializers import (
+    EnvironmentSerializer,
+    ExampleSerializer,
+    SnapshotSerializer,
+    SnapshotUploadSerializer,
+)
 from jobs.sources import snapshots
 from workspaces.api.problems import ApiProblem
 from workspaces.models import Workspace

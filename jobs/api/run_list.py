@@ -10,7 +10,13 @@ from jobs import causes
 from jobs.api.base import JobsView
 from jobs.api.schema import RUN_SPEC
 from jobs.api.selection import PARAMETERS, RunPages, selected
-from jobs.api.serializers import PreviewSerializer, RunDetailSerializer, RunPageSerializer, RunSerializer, planned
+from jobs.api.serializers import (
+    PreviewSerializer,
+    RunDetailSerializer,
+    RunPageSerializer,
+    RunSerializer,
+    planned,
+)
 from jobs.models import Run
 from jobs.scheduling import run_actions
 from jobs.scheduling.submission import MAX_KEY

@@ -9,7 +9,15 @@ from django.db import transaction
 from clusters import leases
 from clusters.models import Node
 from jobs import causes
-from jobs.attempts import attempt_report_json, attempt_warnings, final_plan, mpi_daemons, outcomes, readiness, run_transitions
+from jobs.attempts import (
+    attempt_report_json,
+    attempt_warnings,
+    final_plan,
+    mpi_daemons,
+    outcomes,
+    readiness,
+    run_transitions,
+)
 from jobs.models import AttemptNode, Member, Run
 from jobs.node_outputs import output_recorder
 from jobs.states import MEMBER_FINAL, MemberState

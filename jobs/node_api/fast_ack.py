@@ -31,7 +31,7 @@ _expected: dict[int, tuple[float, float]] = {}
 
 def at_once(node: Node, report: Report, now: datetime) -> Ack | None:
     """Raises WireError as `reports.ingest` does; None where this way will not do."""
-    if report.logs or report.events or report.heartbeat is None or not background_loop.are_going() or not _is_punctual(node, report):
+    if report.logs or report.events or report.heartbeat is None or not background_loop.is_running() or not _is_punctual(node, report):
         return None
     held = node_assignments.of_late(node.pk)
     if held is None or not _is_quiet(report, held):

@@ -12,8 +12,7 @@ from jobs.attempts import attempt_warnings, run_transitions
 from jobs.models import Artifact, AttemptNode, Run
 from jobs.node_outputs import senders
 from trainhub_launch.report import AttemptFact, OutputFile
-from workspaces import blobs
-from workspaces.stored_files import paths
+from workspaces.stored_files import blobs, paths
 
 _OF_A_NODE = re.compile(r"node_(\d{1,9})/")
 

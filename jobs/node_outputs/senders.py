@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 
 from clusters.models import Node
 from jobs.models import AttemptNode, SentBlob
-from workspaces import blob_gc
+from workspaces.stored_files import blob_gc
 
 AT_ONCE = 500
 

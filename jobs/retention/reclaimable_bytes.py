@@ -10,7 +10,7 @@ from django.db.models import Count
 from jobs.logs import log_store
 from jobs.models import Run
 from jobs.retention.purge_registry import BELONGINGS
-from workspaces import blob_gc
+from workspaces.stored_files import blob_gc
 
 AT_ONCE = 500
 

@@ -26,8 +26,9 @@ from jobs.retention.deletion import GONE
 from jobs.retention.purge_registry import BELONGINGS
 from jobs.sources import snapshots
 from jobs.task_messages import purge_soon
-from workspaces import audit, blob_gc
+from workspaces import audit
 from workspaces.models import User
+from workspaces.stored_files import blob_gc
 
 log = logging.getLogger(__name__)
 BATCH = 500

@@ -18,9 +18,9 @@ from jobs.sources import folders, zips
 from jobs.sources.examples import Example, example, examples
 from jobs.sources.folders import Tree
 from jobs.sources.source_files import SnapshotError, content
-from workspaces import blob_gc, blobs
 from workspaces.access import Principal
 from workspaces.models import Workspace
+from workspaces.stored_files import blob_gc, blobs
 
 __all__ = ["Example", "SnapshotError", "examples", "from_example", "from_folder", "from_zip"]
 EPOCH = (1980, 1, 1, 0, 0, 0)

@@ -12,7 +12,15 @@ from django.conf import settings
 
 from jobs.sources.folders import Tree
 from jobs.sources.ignore_rules import Rules, rules
-from jobs.sources.source_files import UNREADABLE, Entry, SnapshotError, check_all, check_count, check_path, content
+from jobs.sources.source_files import (
+    UNREADABLE,
+    Entry,
+    SnapshotError,
+    check_all,
+    check_count,
+    check_path,
+    content,
+)
 
 MAX_RATIO = 200
 RATIO_MATTERS_FROM = 8 * 2**20

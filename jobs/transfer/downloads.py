@@ -15,12 +15,12 @@ from jobs import outputs
 from jobs.logs import log_store
 from jobs.models import Artifact, AttemptNode, Run, Snapshot
 from jobs.node_api.auth import require_node_or_person
-from workspaces import blobs
 from workspaces.access import Principal
 from workspaces.http.auth import require_person
 from workspaces.http.problems import Problem, not_found, problem_responses
 from workspaces.http.requests import query_integer
 from workspaces.http.threads import in_thread
+from workspaces.stored_files import blobs
 from workspaces.stored_files.responses import PRIVATE, StoredFileResponse
 
 MAX_RANGE_BYTES = 8 * 1024 * 1024

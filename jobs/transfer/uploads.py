@@ -19,13 +19,12 @@ from clusters.models import Node
 from jobs.models import Snapshot
 from jobs.node_api.auth import require_node_or_person
 from jobs.node_outputs import senders
-from workspaces import blobs
 from workspaces.access import Principal
 from workspaces.http.problems import Problem, problem_responses
 from workspaces.http.requests import read_body
 from workspaces.http.threads import in_thread
 from workspaces.states import Role
-from workspaces.stored_files import resumable
+from workspaces.stored_files import blobs, resumable
 
 MAX_PIECE_BYTES = 8 * 1024 * 1024
 KEEP_S = 7 * 86_400.0

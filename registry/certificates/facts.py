@@ -13,7 +13,7 @@ from jobs.models import Run, RunTag, Snapshot
 from registry.certificates.machines import environment_of, nodes_of
 from tracking.metrics import curve_reader
 from tracking.models import LoggedModel, Param, RunInput
-from workspaces import blobs
+from workspaces.stored_files import blobs
 
 MOST_HASHED_BYTES = 64 * 1024 * 1024
 """Of a snapshot whose files are hashed one by one; the SHA-256 of the whole says it for a larger one too."""

@@ -20,8 +20,8 @@ from registry.exports.notation import read_dynamic, read_inputs
 from registry.exports.options import MLMODEL, Options, examples
 from registry.exports.sources import script_folder, source_of
 from registry.models import ModelFile, ModelVersion
-from workspaces import blobs
 from workspaces.access import Principal
+from workspaces.stored_files import blobs
 
 SCRIPT = Path(__file__).parent / "script"
 SMALL_BYTES = 16 * 2**20

@@ -20,7 +20,7 @@ from registry.exports.states import ExportState
 from registry.models import Export, ModelVersion
 from registry.registration import EXPORT, Words, add_version
 from registry.registration import outputs as origin_of_outputs
-from workspaces import blobs
+from workspaces.stored_files import blobs
 
 log = logging.getLogger(__name__)
 FOLDER, REPORT = "onnx", "export-report.json"

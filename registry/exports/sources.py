@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from jobs.models import Snapshot
 from registry.models import ModelVersion
-from workspaces import blobs
+from workspaces.stored_files import blobs
 
 FUNCTION = re.compile(r"^def ([A-Za-z]\w{0,99})\(([^()]{0,500})\)", re.ASCII | re.MULTILINE)
 MODULE = re.compile(r"[A-Za-z_]\w*(?:/[A-Za-z_]\w*)*\.py\Z", re.ASCII)

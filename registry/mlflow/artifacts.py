@@ -18,8 +18,8 @@ from tracking.artifacts.file_responses import mlflow_type
 from tracking.callers import Caller
 from tracking.mlflow.protocol.errors import INVALID, MISSING, MlflowError
 from tracking.mlflow.protocol.http import Asked, caller, door
-from workspaces import blobs
 from workspaces.http.threads import in_thread
+from workspaces.stored_files import blobs
 
 ROOT = "models/"
 Told = dict[str, Any]

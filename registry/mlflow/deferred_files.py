@@ -10,7 +10,7 @@ from registry.certificates import issuance
 from registry.models import ModelFile, ModelVersion
 from registry.registration import LOGGED_MODEL, files_below
 from tracking.models import LoggedModel
-from workspaces import blobs
+from workspaces.stored_files import blobs
 
 READY = "LOGGED_MODEL_READY"
 MAX_AT_ONCE = 100

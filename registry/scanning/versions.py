@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from registry.models import ModelFile, ModelVersion
 from registry.scanning.verdict_names import NOT_SCANNED, RULES, worst
-from workspaces import blobs
+from workspaces.stored_files import blobs
 
 TAG = "trainhub.scan"
 """The tag of a version that tells MLflow's clients its verdict; they cannot set it."""

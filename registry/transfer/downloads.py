@@ -19,9 +19,9 @@ from registry.verifying import trainhub_verify
 from registry.verifying.trainhub_verify import CERTIFICATE, SIGNATURE
 from tracking.artifacts.file_responses import HEADERS
 from tracking.callers import Caller, caller_of
-from workspaces import blobs, zipstream
 from workspaces.http.problems import Problem, not_found, problem_responses, unauthorized
 from workspaces.http.threads import in_thread
+from workspaces.stored_files import blobs, zip_stream
 
 NOT_THERE = "There is no such model, version or file, or none that you may see."
 UNPINNED = "KNOWN_KEYS: tuple[str, ...] = ()\n"
@@ -40,7 +40,7 @@ async def whole(request: Request) -> Response:
     who = await _caller(request)
     version, entries = await in_thread(_entries, who, request.path_params)
     filename = f"{version.model.name}-{version.number}.zip"
-    return await zipstream.response(request, entries, filename, headers={**HEADERS, SCAN: verdict(version)})
+    return await zip_stream.response(request, entries, filename, headers={**HEADERS, SCAN: verdict(version)})
 
 
 @problem_responses
@@ -97,13 +97,13 @@ def _held(found: ModelFile) -> ModelFile:
     return found
 
 
-def _entries(who: Caller, parts: Mapping[str, str]) -> tuple[ModelVersion, list[zipstream.Entry]]:
+def _entries(who: Caller, parts: Mapping[str, str]) -> tuple[ModelVersion, list[zip_stream.Entry]]:
     version = _version(who, parts)
     folder = f"{version.model.name}-{version.number}"
-    entries = [zipstream.Entry(f"{folder}/{name}", data, version.created_at) for name, data in _documents(version).items()]
+    entries = [zip_stream.Entry(f"{folder}/{name}", data, version.created_at) for name, data in _documents(version).items()]
     for item in version.files.all():
         sha256 = _held(item).sha256
-        entries.append(zipstream.Entry(f"{folder}/{item.path}", blobs.path(sha256), version.created_at, sha256))
+        entries.append(zip_stream.Entry(f"{folder}/{item.path}", blobs.path(sha256), version.created_at, sha256))
     return version, entries
 
 

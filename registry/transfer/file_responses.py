@@ -9,7 +9,7 @@ from starlette.responses import Response
 from registry.models import ModelFile
 from registry.scanning.verdicts import verdict
 from tracking.artifacts.file_responses import HEADERS
-from workspaces import blobs
+from workspaces.stored_files import blobs
 from workspaces.stored_files.responses import OCTETS, StoredFileResponse
 
 SCAN = "X-TrainHub-Scan"

@@ -11,7 +11,7 @@ from registry.errors import RegistryError
 from registry.registration import File
 from tracking.artifacts import paths
 from tracking.mlflow.protocol.errors import MlflowError
-from workspaces import blob_gc, blobs
+from workspaces.stored_files import blob_gc, blobs
 
 MOST_FILES = 10_000
 MOST_FIELD_BYTES = 256 * 1024

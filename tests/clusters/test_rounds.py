@@ -13,10 +13,10 @@ class TestRounds:
     def test_go_on_in_turn_until_the_end_and_once_more_then(self) -> None:
         done: list[str] = []
         with background_loop.going(lambda: done.append("a"), lambda: done.append("b")):
-            assert background_loop.are_going()
+            assert background_loop.is_running()
             eventually(lambda: len(done) >= 2)
             before = len(done)
-        assert not background_loop.are_going()
+        assert not background_loop.is_running()
         assert len(done) > before
         assert done[:4] == ["a", "b", "a", "b"]
 
@@ -28,7 +28,7 @@ class TestRounds:
             raise trouble
 
         with caplog.at_level(logging.WARNING):
-            background_loop.go_round([fail, lambda: done.append("went on")])
+            background_loop.run_once([fail, lambda: done.append("went on")])
         assert done == ["went on"]
         assert str(trouble) in caplog.text
 
@@ -41,9 +41,9 @@ class TestRounds:
 
         with caplog.at_level(logging.INFO):
             for _ in range(3):
-                background_loop.go_round([fill])
+                background_loop.run_once([fill])
             is_full = False
             for _ in range(2):
-                background_loop.go_round([fill])
+                background_loop.run_once([fill])
         assert caplog.text.count("the disk is full") == 1
         assert caplog.text.count("does its work again") == 1

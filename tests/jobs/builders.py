@@ -23,8 +23,8 @@ from trainhub_launch.machine import GpuFact, Heartbeat, Interpreter
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.report import Ack, AttemptFact, LogChunk, MemberFact, OutputFile, Report
 from trainhub_launch.spec import RunSpec
-from workspaces import blobs
 from workspaces.access import Principal
+from workspaces.stored_files import blobs
 
 PYTHON = "3.11.7"
 ADDRESSES = {"alpha": "10.0.0.1", "beta": "10.0.0.2"}

@@ -2,7 +2,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.launch.builders import ALWAYS, CPU, SEVERAL_NODES, environment, make_placement, make_plan, make_spec, pytorch
+from tests.launch.builders import (
+    ALWAYS,
+    CPU,
+    SEVERAL_NODES,
+    environment,
+    make_placement,
+    make_plan,
+    make_spec,
+    pytorch,
+)
 from trainhub_launch.errors import SpecError
 from trainhub_launch.placement import PlacedNode, Placement
 from trainhub_launch.plan import Reference

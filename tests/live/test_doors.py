@@ -9,7 +9,17 @@ from django.conf import settings
 from live.origins import same_origin
 from live.publish import apublish
 from live.topics import run_topic
-from tests.live.sockets import HOST, ORIGIN, Watcher, application, event, opened, unopened, with_session, with_token
+from tests.live.sockets import (
+    HOST,
+    ORIGIN,
+    Watcher,
+    application,
+    event,
+    opened,
+    unopened,
+    with_session,
+    with_token,
+)
 from tests.people import client_of, make_owner, make_stranger, make_viewer, principal_of, token_of
 from workspaces import people, tokens
 from workspaces.http.scopes import bearer, principal_of_scope

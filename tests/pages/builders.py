@@ -9,8 +9,8 @@ from django.test import Client
 from jobs.models import Run
 from tests.jobs.builders import Played, alive, ended, launched, node, processes
 from trainhub_launch.report import OutputFile
-from workspaces import blobs
 from workspaces.access import Principal
+from workspaces.stored_files import blobs
 
 TRACEBACK = b"""step 1
 Traceback (most recent call last):

@@ -13,7 +13,7 @@ from tests.people import make_contributor, principal_of
 from tests.tracking.builders import make_experiment
 from tracking.models import LoggedModel, LoggedModelFile
 from trainhub import tasks
-from workspaces import blob_gc, blobs
+from workspaces.stored_files import blob_gc, blobs
 
 pytestmark = pytest.mark.django_db
 LONG_AGO = time.time() - 2 * blob_gc.KEEP_UNNAMED_S

@@ -4,8 +4,8 @@ import hashlib
 
 from jobs.models import Artifact, Experiment, Run
 from tests.people import make_workspace
-from workspaces import blobs
 from workspaces.models import Workspace
+from workspaces.stored_files import blobs
 
 
 def blob(content: bytes) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from registry.certificates import issuance, keys
 from registry.models import ModelVersion
 from registry.verifying.trainhub_verify import Report, verify
-from workspaces import blobs, zipstream
+from workspaces.stored_files import blobs, zip_stream
 
 
 def folder_of(version: ModelVersion, folder: Path) -> Path:
@@ -21,9 +21,9 @@ def folder_of(version: ModelVersion, folder: Path) -> Path:
 
 
 def zip_of(version: ModelVersion, path: Path) -> Path:
-    entries = [zipstream.Entry(f"digits-1/{file.path}", blobs.path(file.sha256)) for file in version.files.all()]
-    entries += [zipstream.Entry(f"digits-1/{name}", data) for name, data in issuance.documents(version).items()]
-    path.write_bytes(b"".join(zipstream.Archive(entries).pieces()))
+    entries = [zip_stream.Entry(f"digits-1/{file.path}", blobs.path(file.sha256)) for file in version.files.all()]
+    entries += [zip_stream.Entry(f"digits-1/{name}", data) for name, data in issuance.documents(version).items()]
+    path.write_bytes(b"".join(zip_stream.Archive(entries).pieces()))
     return path
 
 

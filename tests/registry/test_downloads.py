@@ -16,8 +16,8 @@ from tests.people import make_contributor, make_person, make_viewer, make_worksp
 from tests.registry.builders import add_output, run_with
 from tests.registry.downloads import verified
 from trainhub.asgi import application
-from workspaces import blobs
 from workspaces.states import Role
+from workspaces.stored_files import blobs
 
 pytestmark = pytest.mark.django_db(transaction=True)
 FILES = "/api/v1/models/digits/versions"

@@ -19,7 +19,17 @@ from registry.models import ModelVersion
 from registry.registration import register
 from registry.scanning import versions
 from registry.scanning.file_scan import verdict_of
-from registry.scanning.verdict_names import CLEAN, CONTAINS_CODE, DANGEROUS, NOT_SCANNED, PENDING, RULES, Verdict, combine, worst
+from registry.scanning.verdict_names import (
+    CLEAN,
+    CONTAINS_CODE,
+    DANGEROUS,
+    NOT_SCANNED,
+    PENDING,
+    RULES,
+    Verdict,
+    combine,
+    worst,
+)
 from registry.scanning.verdicts import entry, verdict
 from tests.attacks.scan.builders import Calls, evil, plain, torch_zip
 from tests.people import make_contributor, make_workspace

@@ -12,8 +12,8 @@ from registry.models import ModelVersion, RegisteredModel
 from tests.people import make_contributor, make_viewer, token_of
 from tests.registry.builders import blob
 from trainhub.asgi import application
-from workspaces import blobs
 from workspaces.models import User
+from workspaces.stored_files import blobs
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ADDRESS = "/api/v1/models/digits/versions/upload"

@@ -31,8 +31,8 @@ from tracking.metrics.point_writer import Point, append
 from tracking.models import LoggedModel, LoggedModelFile, Metric, MetricBlock, MetricSlice, Param, UsageEntry
 from tracking.usage import accounting
 from trainhub_launch.errors import SpecError
-from workspaces import blob_gc, blobs
 from workspaces.access import Principal
+from workspaces.stored_files import blob_gc, blobs
 
 pytestmark = pytest.mark.usefixtures("valkey")
 LATER = timezone.now() + timedelta(days=31)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from workspaces import blobs
+from workspaces.stored_files import blobs
 
 CONTENT = b"weights" * 1000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()

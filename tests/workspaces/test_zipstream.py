@@ -18,8 +18,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from workspaces import zipstream
-from workspaces.zipstream import Archive, Entry
+from workspaces.stored_files import zip_stream
+from workspaces.stored_files.zip_stream import Archive, Entry
 
 AT = datetime(2026, 3, 1, 12, 30, 20, tzinfo=UTC)
 
@@ -77,7 +77,7 @@ class TestZip64:
         large = tmp_path / "large"
         large.touch()
         os.truncate(large, 5 * 2**30)
-        monkeypatch.setitem(zipstream._known, (large, 5 * 2**30), 0)  # 5 GiB of zeros need not be read for this
+        monkeypatch.setitem(zip_stream._known, (large, 5 * 2**30), 0)  # 5 GiB of zeros need not be read for this
         archive = Archive([Entry("large", large), Entry("after", b"here"), Entry("last", b"and here")])
         end = b"".join(archive.pieces(5 * 2**30))
         with zipfile.ZipFile(_Sparse(end, archive.size)) as read:
@@ -111,7 +111,7 @@ class TestResponse:
         entries = files(folder)
 
         async def serve(request: Request) -> Response:
-            return await zipstream.response(request, entries, "größe.zip")
+            return await zip_stream.response(request, entries, "größe.zip")
 
         return TestClient(Starlette(routes=[Route("/", serve, methods=["GET", "HEAD"])])), whole(Archive(entries))
 

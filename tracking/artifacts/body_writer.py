@@ -16,7 +16,7 @@ from django.conf import settings
 from starlette.requests import ClientDisconnect, Request
 
 from tracking.mlflow.protocol.errors import INVALID, MlflowError
-from workspaces.blobs import DISK_FULL, BlobWriter
+from workspaces.stored_files.blobs import DISK_FULL, BlobWriter
 
 PIECE_BYTES = 4 * 1024 * 1024
 EXHAUSTED = "RESOURCE_EXHAUSTED"

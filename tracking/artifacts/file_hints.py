@@ -15,7 +15,7 @@ _waiting: set[str] = set()
 
 def changed(run_id: str) -> None:
     """Files have been stored or deleted, or will be once the transaction commits."""
-    if not background_loop.are_going():
+    if not background_loop.is_running():
         publish_on_commit(run_topic(run_id), _message(run_id))
         return
     with _lock:

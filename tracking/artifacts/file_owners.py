@@ -19,8 +19,8 @@ from tracking.callers import Caller
 from tracking.mlflow.lookup import DEFAULT_NAME
 from tracking.mlflow.protocol.errors import DENIED, INVALID, MISSING, MlflowError
 from tracking.models import LoggedModel, LoggedModelFile
-from workspaces import blobs
 from workspaces.states import Role
+from workspaces.stored_files import blobs
 
 Row = Artifact | LoggedModelFile
 Rows = QuerySet[Row]

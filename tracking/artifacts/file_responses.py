@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from jobs.transfer.downloads import SAFE
 from tracking.artifacts.file_owners import Row
-from workspaces import blobs
+from workspaces.stored_files import blobs
 from workspaces.stored_files.responses import OCTETS, StoredFileResponse
 
 IMAGES = {

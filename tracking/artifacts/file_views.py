@@ -21,11 +21,11 @@ from tracking.artifacts.previews.documents import NotShown
 from tracking.callers import Caller
 from tracking.mlflow.protocol.errors import MISSING, MlflowError
 from tracking.mlflow.protocol.http import caller
-from workspaces import blobs, zipstream
 from workspaces.http.problems import Handler, Problem
 from workspaces.http.requests import query_integer
 from workspaces.http.threads import in_thread
-from workspaces.zipstream import Entry
+from workspaces.stored_files import blobs, zip_stream
+from workspaces.stored_files.zip_stream import Entry
 
 MOST_CHOSEN = 5000
 FIGURE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Figure</title>
@@ -97,7 +97,7 @@ async def archive(request: Request) -> Response:
     place = await in_thread(_place, who, address, _attempt(request))
     entries = await in_thread(_entries, place, address.path, [paths.checked(name) for name in names])
     name = PurePosixPath(address.path).name or _name(place)
-    return await zipstream.response(request, entries, f"{name}.zip", headers=HEADERS)
+    return await zip_stream.response(request, entries, f"{name}.zip", headers=HEADERS)
 
 
 async def _row(request: Request) -> Row:

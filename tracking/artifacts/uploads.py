@@ -22,7 +22,7 @@ from django.conf import settings
 from tracking.artifacts.body_writer import Received, guarded
 from tracking.mlflow.protocol.errors import INVALID, MISSING, MlflowError
 from workspaces import tokens
-from workspaces.blobs import BlobWriter
+from workspaces.stored_files.blobs import BlobWriter
 
 MOST_PARTS = 50_000
 KEEP_S = 86_400.0

@@ -25,7 +25,7 @@ from tracking.metrics.point_writer import append
 from tracking.models import EventFile, Param
 from trainhub_launch.errors import SpecError
 from trainhub_launch.eventfiles import MARK
-from workspaces import blobs
+from workspaces.stored_files import blobs
 
 log = logging.getLogger(__name__)
 PIECE_BYTES = 2**20

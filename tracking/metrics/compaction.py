@@ -16,7 +16,15 @@ from django.db import connection, transaction
 from django.db.models import Count, Exists, Max, OuterRef, Q
 from django.utils import timezone
 
-from tracking.metrics.points import MOST_IN_BLOCK, Points, PointsError, block_bytes, joined, read_block, read_slice
+from tracking.metrics.points import (
+    MOST_IN_BLOCK,
+    Points,
+    PointsError,
+    block_bytes,
+    joined,
+    read_block,
+    read_slice,
+)
 from tracking.models import Metric, MetricBlock, MetricSlice
 
 log = logging.getLogger(__name__)

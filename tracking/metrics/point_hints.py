@@ -22,7 +22,7 @@ _waiting: dict[str, set[str]] = {}
 
 def added(run_id: str, keys: Iterable[str]) -> None:
     """Points of these curves have been stored, or will be once the transaction commits."""
-    if not background_loop.are_going():
+    if not background_loop.is_running():
         publish_on_commit(run_topic(run_id), _message(run_id, set(keys)))
         return
     now = time.monotonic()

@@ -14,7 +14,16 @@ from tracking.search.token_stream import Cursor
 from tracking.search.tokens import Token
 from tracking.search.tree import And, Comparison, Key, Node, Not, Or, OrderBy, Value
 from tracking.search.values import listed, value_of
-from tracking.search.vocabulary import ATTRIBUTES, DATASET_KEYS, KINDS, OPERATORS, OTHER_NAMES, PARTS, Kind, Type
+from tracking.search.vocabulary import (
+    ATTRIBUTES,
+    DATASET_KEYS,
+    KINDS,
+    OPERATORS,
+    OTHER_NAMES,
+    PARTS,
+    Kind,
+    Type,
+)
 
 DEEPEST = 40
 MOST_COMPARISONS = 100

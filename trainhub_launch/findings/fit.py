@@ -9,7 +9,16 @@ from trainhub_launch import tracking
 from trainhub_launch.errors import SpecError
 from trainhub_launch.findings.finding import Finding
 from trainhub_launch.findings.hosts import hosts
-from trainhub_launch.placement import Demand, FreeNode, PlacedNode, Placement, Refusal, demand, place, provisional
+from trainhub_launch.placement import (
+    Demand,
+    FreeNode,
+    PlacedNode,
+    Placement,
+    Refusal,
+    demand,
+    place,
+    provisional,
+)
 from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.planner import plan
 from trainhub_launch.spec import RunSpec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from clusters.alerts.facts import CRITICAL, WARNING
+from trainhub_launch.severity import CRITICAL, WARNING
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,14 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
 from trainhub_launch.metrics import COUNTERS, FAST_S, GPU_KEYS, MEDIUM_S, SLOW_S
-from trainhub_node.gpu.nvml_errors import NO_PERMISSION, UNKNOWN, DeviceGone, LibraryGone, Unanswered, Unsupported
+from trainhub_node.gpu.nvml_errors import (
+    NO_PERMISSION,
+    UNKNOWN,
+    DeviceGone,
+    LibraryGone,
+    Unanswered,
+    Unsupported,
+)
 
 log = logging.getLogger(__name__)
 STANDS = 2

@@ -1,4 +1,4 @@
-"""Stored files of versions before this one become read-only, once, in the background (`workspaces.blobs` seals new ones)."""
+"""Stored files of versions before this one become read-only, once, in the background (`workspaces.stored_files.blobs` seals new ones)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from workspaces import blobs
+from workspaces.stored_files import blobs
 
 log = logging.getLogger(__name__)
 _DONE = "sealed"

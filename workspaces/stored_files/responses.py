@@ -17,8 +17,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from workspaces import blobs
-from workspaces.stored_files import preconditions, verification
+from workspaces.stored_files import blobs, preconditions, verification
 from workspaces.stored_files.preconditions import Span
 
 PIECE_BYTES = 2 * 1024 * 1024

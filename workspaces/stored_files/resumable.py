@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workspaces import blobs
-from workspaces.stored_files import verification
+from workspaces.stored_files import blobs, verification
 
 if TYPE_CHECKING:
     from hashlib import _Hash

@@ -18,7 +18,15 @@ from registry.aliases import set_alias
 from registry.model_metadata import set_tag
 from registry.registration import register
 from tests.jobs.builders import running
-from tests.people import make_contributor, make_person, make_stranger, make_viewer, make_workspace, principal_of, token_of
+from tests.people import (
+    make_contributor,
+    make_person,
+    make_stranger,
+    make_viewer,
+    make_workspace,
+    principal_of,
+    token_of,
+)
 from tests.registry.builders import run_with
 from tracking.models import LoggedModel, SavedView
 from trainhub_launch.spec import RunSpec

@@ -20,8 +20,7 @@ from registry.transfer.forms import FilesForm
 from tests.attacks.blobs.served import HeldRequest, served
 from tests.jobs.raw import bearing, other_token
 from tests.people import make_contributor, token_of
-from workspaces import blobs
-from workspaces.stored_files import resumable
+from workspaces.stored_files import blobs, resumable
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PIECE = 8 * 2**20

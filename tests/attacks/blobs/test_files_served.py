@@ -15,9 +15,9 @@ from tests.people import make_contributor, make_person, make_viewer, make_worksp
 from tests.registry.builders import add_output, run_with
 from tracking.callers import restart
 from trainhub.asgi import application
-from workspaces import blobs
 from workspaces.models import Membership
 from workspaces.states import Role
+from workspaces.stored_files import blobs
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PAGE = b"<script>alert(document.domain)</script>"

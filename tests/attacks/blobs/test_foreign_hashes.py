@@ -15,9 +15,20 @@ from jobs import outputs
 from jobs.models import Artifact, AttemptNode, Run
 from jobs.node_api import reports
 from tests.jobs.builders import ended
-from tests.jobs.raw import Headers, Upload, bearing, claimed, contributor, enrolled, opened, other_principal, other_token, packed
+from tests.jobs.raw import (
+    Headers,
+    Upload,
+    bearing,
+    claimed,
+    contributor,
+    enrolled,
+    opened,
+    other_principal,
+    other_token,
+    packed,
+)
 from trainhub_launch.report import AttemptFact, OutputFile
-from workspaces import blobs
+from workspaces.stored_files import blobs
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]
 SECRET = b"SECRETARTIFACT"

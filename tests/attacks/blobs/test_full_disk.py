@@ -21,7 +21,7 @@ from tests.people import make_contributor, principal_of, token_of
 from tests.tracking.builders import logged_run
 from tracking.callers import restart
 from trainhub.asgi import application
-from workspaces import blobs
+from workspaces.stored_files import blobs
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

@@ -11,8 +11,8 @@ from jobs.models import Artifact, Attempt
 from tests.jobs.builders import both_running, running
 from tests.people import make_contributor, principal_of
 from trainhub_launch.report import OutputFile
-from workspaces import blobs
 from workspaces.access import Principal
+from workspaces.stored_files import blobs
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("valkey")]
 HOSTILE = [

@@ -25,9 +25,9 @@ from tests.people import make_contributor, make_viewer, make_workspace, principa
 from tests.registry.builders import run_with
 from tracking.callers import Caller, restart
 from trainhub.asgi import application
-from workspaces import blobs
 from workspaces.access import Principal
 from workspaces.states import Role
+from workspaces.stored_files import blobs
 
 ARTIFACTS = "/api/2.0/mlflow-artifacts/artifacts"
 LEAD_ELSEWHERE = [

@@ -130,7 +130,7 @@ class TestNodes:
 
     def reaches(self, way: Gateway, pinned: Path, machine: Path) -> bool:
         code = (
-            "import json, sys; from pathlib import Path; from trainhub_node import app\n"
+            "import json, sys; from pathlib import Path; from trainhub_node.link import wakeups as app\n"
             "print(app.unreachable(json.loads(sys.argv[1]), Path(sys.argv[2])))"
         )
         told = json.dumps({"broker_url": way.url(), "queue": "node.alpha.wake", "broker_ca": way.ca.read_text()})

@@ -10,7 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.server.separated import HUB_ACCOUNT, RUNS_ACCOUNT, SeparatedHub, needs_root, public_folder, uid_of
+from tests.attacks.server.separated import (
+    HUB_ACCOUNT,
+    RUNS_ACCOUNT,
+    SeparatedHub,
+    needs_root,
+    public_folder,
+    uid_of,
+)
 from trainhub import installation
 from trainhub.up.console import Stop
 from trainhub.up.separation import ownership

@@ -12,7 +12,17 @@ from clusters.enrolment.join import join
 from clusters.enrolment.node_tokens import EnrolmentError, revoke
 from clusters.models import ClusterEvent, Node, ProvidedMachine
 from clusters.provisioning import machines
-from tests.clusters.provisioning.builders import FAILS, LATER, Provider, come, growing, report, tend, up, wanted
+from tests.clusters.provisioning.builders import (
+    FAILS,
+    LATER,
+    Provider,
+    come,
+    growing,
+    report,
+    tend,
+    up,
+    wanted,
+)
 
 pytestmark = pytest.mark.django_db
 SOON = timedelta(seconds=15)

@@ -17,10 +17,20 @@ from jobs.models import Artifact, Attempt, AttemptNode, Member
 from jobs.node_api import reports
 from jobs.states import MemberState, RunState
 from jobs.tokens import token_of
-from tests.jobs.builders import Played, alive, both_running, ended, launched, node, processes, running, two_nodes
+from tests.jobs.builders import (
+    Played,
+    alive,
+    both_running,
+    ended,
+    launched,
+    node,
+    processes,
+    running,
+    two_nodes,
+)
 from trainhub_launch.report import LogChunk, OutputFile, Report
-from workspaces import blobs
 from workspaces.access import Principal
+from workspaces.stored_files import blobs
 
 pytestmark = pytest.mark.django_db
 LOG = "70_driver_log.txt"

@@ -13,8 +13,8 @@ from pytest_django import Settings
 from jobs.sources import snapshots
 from jobs.sources.snapshots import SnapshotError
 from tests.jobs.builders import snapshot, zipped
-from workspaces import blobs
 from workspaces.access import Principal
+from workspaces.stored_files import blobs
 
 pytestmark = pytest.mark.django_db
 

@@ -10,7 +10,17 @@ from asgiref.sync import sync_to_async
 from jobs.logs import log_store
 from jobs.models import AttemptNode
 from tests.jobs.builders import ended
-from tests.jobs.raw import LOG, Upload, bearing, claimed, contributor, enrolled, other_token, packed, stranger_token
+from tests.jobs.raw import (
+    LOG,
+    Upload,
+    bearing,
+    claimed,
+    contributor,
+    enrolled,
+    other_token,
+    packed,
+    stranger_token,
+)
 from tests.people import make_viewer, token_of
 from trainhub_launch.report import AttemptFact, OutputFile
 

@@ -13,7 +13,7 @@ from asgiref.sync import sync_to_async
 from tests.jobs.builders import snapshot
 from tests.jobs.raw import Upload, bearing, claimed, contributor, enrolled, other_principal
 from tests.people import make_viewer, token_of
-from workspaces import blobs
+from workspaces.stored_files import blobs
 
 # The routes work in threads of their own, which only see what is committed.
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]

@@ -14,7 +14,13 @@ from simulator import Event, Process, Scenario, xid
 from simulator.models import h100
 from tests.node.gpu.gpu_world import LONG, World, two_gpus
 from tests.simulator.worlds import eight_h100, one_gpu
-from trainhub_node.gpu.nvml_errors import DRIVER_NOT_LOADED, NO_PERMISSION, NOT_SUPPORTED, UNKNOWN, VERSION_MISMATCH
+from trainhub_node.gpu.nvml_errors import (
+    DRIVER_NOT_LOADED,
+    NO_PERMISSION,
+    NOT_SUPPORTED,
+    UNKNOWN,
+    VERSION_MISMATCH,
+)
 
 DOUBLE_BIT_ECC = 2
 """nvmlEventTypeDoubleBitEccError."""

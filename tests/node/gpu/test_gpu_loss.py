@@ -12,7 +12,13 @@ from simulator.build import NAME
 from simulator.models import h100
 from tests.node.gpu.gpu_world import LONG, World, two_gpus
 from tests.simulator.worlds import eight_h100, one_gpu, split_h100
-from trainhub_node.gpu.nvml_errors import DRIVER_NOT_LOADED, GPU_IS_LOST, RESET_REQUIRED, UNKNOWN, VERSION_MISMATCH
+from trainhub_node.gpu.nvml_errors import (
+    DRIVER_NOT_LOADED,
+    GPU_IS_LOST,
+    RESET_REQUIRED,
+    UNKNOWN,
+    VERSION_MISMATCH,
+)
 
 
 class TestLostDevice:

@@ -18,7 +18,7 @@ def run(*argv: str, path: str = "", cwd: Path | None = None) -> str:
 
 
 class TestWayToTheFirstLine:
-    @pytest.mark.parametrize("module", ["child", "rank"])
+    @pytest.mark.parametrize("module", ["supervisor.child", "supervisor.rank"])
     def test_imports_nothing_that_takes_milliseconds(self, module: str) -> None:
         root = SITES.parent.parent
         code = f"import sys; sys.path.append({str(root)!r}); import trainhub_node.{module}; print(' '.join(sys.modules))"

@@ -9,7 +9,15 @@ from jobs.models import Run
 from jobs.retention import deletion
 from tests.api.asking import post
 from tests.pages.builders import completed, text_of
-from tests.people import api_client, client_of, make_contributor, make_owner, make_stranger, make_viewer, principal_of
+from tests.people import (
+    api_client,
+    client_of,
+    make_contributor,
+    make_owner,
+    make_stranger,
+    make_viewer,
+    principal_of,
+)
 from workspaces.access import Principal
 
 pytestmark = pytest.mark.usefixtures("valkey")

@@ -17,7 +17,7 @@ from registry.models import Export
 from tests.jobs.builders import node
 from tests.people import make_contributor, make_viewer, principal_of
 from tests.registry.exporting.builders import TYPED, run_of, version, with_example
-from workspaces import blobs
+from workspaces.stored_files import blobs
 
 pytestmark = pytest.mark.django_db
 

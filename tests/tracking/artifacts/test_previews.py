@@ -10,7 +10,7 @@ from tests.registry.builders import blob
 from tests.tracking.builders import logged_run
 from tracking.artifacts.previews import file_preview
 from tracking.artifacts.previews.file_preview import Preview
-from workspaces import blobs
+from workspaces.stored_files import blobs
 
 pytestmark = pytest.mark.django_db
 

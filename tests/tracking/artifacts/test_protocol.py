@@ -16,12 +16,21 @@ from jobs.models import Artifact
 from jobs.tokens import token_of as job_token
 from tests.jobs.builders import running
 from tests.people import make_contributor, principal_of
-from tests.tracking.artifacts.raw import ARTIFACTS, bearing, disk_of, left, logged, model_of, opened, stored_files
+from tests.tracking.artifacts.raw import (
+    ARTIFACTS,
+    bearing,
+    disk_of,
+    left,
+    logged,
+    model_of,
+    opened,
+    stored_files,
+)
 from tests.tracking.builders import logged_run
 from tracking.artifacts import body_writer
 from tracking.artifacts.routes import routes
 from tracking.callers import restart
-from workspaces import blobs
+from workspaces.stored_files import blobs
 
 pytestmark = pytest.mark.django_db(transaction=True)
 BAD = [

@@ -18,8 +18,8 @@ from tracking.comparison.differences import environment, gpus, plans
 from tracking.comparison.differences.environment import read_requirements
 from tracking.comparison.tables import Table
 from tracking.models import UsageEntry
-from workspaces import blobs
 from workspaces.access import Principal
+from workspaces.stored_files import blobs
 
 NOW = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
 HOUR = timedelta(hours=1)

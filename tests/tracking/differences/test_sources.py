@@ -6,8 +6,8 @@ import time
 from tests.jobs.builders import snapshot
 from tracking.comparison.differences import sources
 from tracking.comparison.differences.sources import SourceDifference, compare_snapshots
-from workspaces import blobs
 from workspaces.access import Principal
+from workspaces.stored_files import blobs
 
 
 def compared(who: Principal, old: dict[str, str | bytes], new: dict[str, str | bytes]) -> SourceDifference:

@@ -6,7 +6,18 @@ import struct
 import pytest
 from tensorboard.compat.proto import event_pb2
 
-from tests.tracking.events.files import AT_S, bare, event, event_file, histogram, image, new, old, session, text
+from tests.tracking.events.files import (
+    AT_S,
+    bare,
+    event,
+    event_file,
+    histogram,
+    image,
+    new,
+    old,
+    session,
+    text,
+)
 from tracking.events import records, summaries
 from tracking.events.records import Damaged
 from tracking.events.summaries import Told

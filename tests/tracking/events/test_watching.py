@@ -19,8 +19,8 @@ from tracking.metrics.curve_reader import history
 from tracking.metrics.point_writer import Point, append
 from tracking.models import EventFile, Metric, Param
 from trainhub_launch.report import OutputFile
-from workspaces import blobs
 from workspaces.access import Principal
+from workspaces.stored_files import blobs
 
 pytestmark = pytest.mark.django_db
 TB = f"logs/tb/{NAME}"

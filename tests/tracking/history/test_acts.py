@@ -9,7 +9,15 @@ from django.utils import timezone
 
 from jobs.models import Run, RunTag
 from jobs.states import RunState
-from tests.people import api_client, client_of, make_contributor, make_owner, make_person, make_viewer, make_workspace
+from tests.people import (
+    api_client,
+    client_of,
+    make_contributor,
+    make_owner,
+    make_person,
+    make_viewer,
+    make_workspace,
+)
 from tests.tracking.history.reading import bulk, text_of
 from tests.tracking.search.builders import known_run
 from tracking.models import SavedView, Star

@@ -7,7 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracking.metrics.points import Point, Points, PointsError, block_bytes, by_key, joined, read_block, read_slice, slice_bytes
+from tracking.metrics.points import (
+    Point,
+    Points,
+    PointsError,
+    block_bytes,
+    by_key,
+    joined,
+    read_block,
+    read_slice,
+    slice_bytes,
+)
 
 WHOLE = st.integers(-(2**63), 2**63 - 1)
 POINTS = st.lists(st.builds(Point, st.sampled_from(["loss", "eval/acc", "größe"]), st.floats(width=64), WHOLE, WHOLE), min_size=1)

@@ -21,8 +21,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tests.attacks.blobs.served import served
-from workspaces import blobs, zipstream
-from workspaces.stored_files import verification
+from workspaces.stored_files import blobs, verification, zip_stream
 from workspaces.stored_files.responses import PIECE_BYTES, StoredFileResponse
 
 CONTENT = os.urandom(PIECE_BYTES * 2 + 1000)
@@ -64,8 +63,8 @@ async def download(request: Request) -> Response:
 
 async def archive(request: Request) -> Response:
     sha256 = request.path_params["sha256"]
-    entries = [zipstream.Entry("a.bin", b"first"), zipstream.Entry("b.bin", blobs.path(sha256), None, sha256)]
-    return await zipstream.response(request, entries, "all.zip")
+    entries = [zip_stream.Entry("a.bin", b"first"), zip_stream.Entry("b.bin", blobs.path(sha256), None, sha256)]
+    return await zip_stream.response(request, entries, "all.zip")
 
 
 APP = Starlette(routes=[Route("/{sha256}", download), Route("/{sha256}/zip", archive)])

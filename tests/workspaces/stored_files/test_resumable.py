@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from tests.tracking.artifacts.raw import disk_of
-from workspaces import blobs
-from workspaces.stored_files import blob_sealer, resumable
+from workspaces.stored_files import blob_sealer, blobs, resumable
 from workspaces.stored_files.resumable import Part, append
 
 DATA = os.urandom(30_000)

@@ -15,7 +15,7 @@ from tracking.artifacts.previews import documents, isolation, tables
 from tracking.artifacts.previews.documents import NotShown
 from tracking.artifacts.previews.isolation import MAX_JSON_BYTES, Busy
 from tracking.artifacts.previews.tables import Table
-from workspaces import blobs
+from workspaces.stored_files import blobs
 
 log = logging.getLogger(__name__)
 MOST_TEXT_BYTES = documents.MAX_TEXT

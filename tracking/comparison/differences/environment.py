@@ -13,7 +13,7 @@ from jobs.models import Artifact, AttemptNode, Run
 from tracking.comparison.differences.sheet import Facts, sheet
 from tracking.comparison.tables import Table
 from tracking.models import LoggedModelFile
-from workspaces import blobs
+from workspaces.stored_files import blobs
 
 INSTALLED = re.compile(rb"^Successfully installed (.+)$", re.MULTILINE)
 DISTRIBUTION = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*?)-(\d[^\s-]*)\Z")

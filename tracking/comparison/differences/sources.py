@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from jobs.sources.source_files import UNREADABLE
 from tracking.comparison.differences.hunks import Hunks, compare
-from workspaces import blobs
+from workspaces.stored_files import blobs
 
 MOST_BYTES = 2**20
 """Of one file: a larger one is said to differ, not compared line by line."""

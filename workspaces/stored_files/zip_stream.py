@@ -22,8 +22,7 @@ import anyio.to_thread
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from workspaces import blobs
-from workspaces.stored_files import preconditions, verification
+from workspaces.stored_files import blobs, preconditions, verification
 
 PIECE_BYTES = 1024 * 1024
 MOST_KNOWN = 100_000

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import models
 
-from workspaces import blobs
+from workspaces.stored_files import blobs
 
 TABLES: list[type[models.Model]] = []
 """Each has a column `sha256`. An app adds its own by `add` when it is ready."""

@@ -56,7 +56,7 @@ def exists(sha256: str) -> bool:
 
 
 def keep(sha256: str) -> None:
-    """Somebody counts on the blob though no row names it yet: the sweep begins to wait anew (workspaces.blob_gc)."""
+    """Somebody counts on the blob though no row names it yet: the sweep begins to wait anew (workspaces.stored_files.blob_gc)."""
     file = path(sha256)
     before = file.stat()
     set_time(file)
