@@ -7,7 +7,11 @@ import sys
 
 def main() -> int:
     if sys.version_info < (3, 11):  # noqa: UP036 - this is where an older interpreter gets its sentence
-        return int(bool(sys.stderr.write(f"TrainHub needs Python 3.11 or newer; this is {sys.version.split()[0]}.\n")))
+        return int(
+            bool(
+                sys.stderr.write(f"TrainHub needs Python 3.11 or newer; this is {sys.version.split()[0]}.\n")
+            )
+        )
     if sys.argv[1:2] == ["up"]:
         if sys.argv[2:] == ["--demo"]:
             from trainhub.up.demo_folder import turn_to

@@ -1,4 +1,5 @@
-"""A large artifact up and down beside MLflow's own server: the same unmodified client, by turns; and the hub's memory.
+"""A large artifact up and down beside MLflow's own server: the same unmodified client, by turns; and the
+hub's memory.
 
 python -m bench.artifacts [--mb 500] [--rounds 3] [--parts]
 """
@@ -76,10 +77,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mb", type=int, default=500)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--parts", action="store_true", help="TrainHub alone, in parts: MLflow's server takes none")
+    parser.add_argument(
+        "--parts", action="store_true", help="TrainHub alone, in parts: MLflow's server takes none"
+    )
     options = parser.parse_args()
-    python = subprocess.run([ROOT / ".ci" / "mlflow-env"], check=True, capture_output=True, text=True).stdout.split()[-1]
-    with tempfile.TemporaryDirectory(prefix="th-bench-art-") as folder, hub() as ours, mlflow(python, "") as side:
+    python = subprocess.run(
+        [ROOT / ".ci" / "mlflow-env"], check=True, capture_output=True, text=True
+    ).stdout.split()[-1]
+    with (
+        tempfile.TemporaryDirectory(prefix="th-bench-art-") as folder,
+        hub() as ours,
+        mlflow(python, "") as side,
+    ):
         theirs = Server(side.name, side.url, side.token, 0)
         file = Path(folder, "weights.bin")
         with file.open("wb") as out:
@@ -98,7 +107,10 @@ def main() -> None:
         for word, seconds in (("up", took.up), ("down", took.down)):
             if seconds:
                 shown = ", ".join(f"{options.mb / second:.0f}" for second in seconds)
-                print(f"{name:<9} {word:<5} {options.mb / statistics.median(seconds):6.0f} MB/s (rounds: {shown})")
+                print(
+                    f"{name:<9} {word:<5} {options.mb / statistics.median(seconds):6.0f} MB/s "
+                    f"(rounds: {shown})"
+                )
     print(f"TrainHub's web process took {spent / options.rounds:.2f} s of a core for each file up and down")
     print(f"TrainHub's web process held {before:.0f} MiB before and at most {after:.0f} MiB meanwhile")
 

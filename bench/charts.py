@@ -1,4 +1,5 @@
-"""How long the API takes for charts over hours, a day and a month, with a past of 30 days stored; SQLite and PostgreSQL."""
+"""How long the API takes for charts over hours, a day and a month, with a past of 30 days stored; SQLite and
+PostgreSQL."""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=20, help="of 8 GPUs each, with the same past")
     parser.add_argument("--requests", type=int, default=20, help="of each kind")
-    parser.add_argument("--database", choices=["sqlite", "postgresql"], nargs="*", default=["sqlite", "postgresql"])
+    parser.add_argument(
+        "--database", choices=["sqlite", "postgresql"], nargs="*", default=["sqlite", "postgresql"]
+    )
     options = parser.parse_args()
     slow = [name for kind in options.database for name in _measured(kind, options)]
     if slow:
@@ -51,12 +54,22 @@ def _measured(kind: str, options: argparse.Namespace) -> list[str]:
         for step, size in filled["bytes_per_gpu_day"].items():
             print(f"  chunks of {step:>3} s: {size / 1e3:7.0f} kB per GPU-day")
         slice_us = filled["slice_s"] * 1e6
-        print(f"  a slice (8 GPUs and the machine, 10 s): {filled['slice_bytes']:.0f} B, {slice_us:.0f} µs to store")
+        print(
+            f"  a slice (8 GPUs and the machine, 10 s): {filled['slice_bytes']:.0f} B, {slice_us:.0f} "
+            "µs to store"
+        )
         share = filled["fold_s"] * 1000 / 1200
-        print(f"  folding what a node told in 20 min: {filled['fold_s'] * 1e3:.0f} ms of CPU; 1,000 nodes: {share:.1%} of a core")
+        print(
+            f"  folding what a node told in 20 min: {filled['fold_s'] * 1e3:.0f} ms of CPU; 1,000 nodes: "
+            f"{share:.1%} of a core"
+        )
         for name, number in filled["rows"].items():
             print(f"  beside it, the same as rows, {name}: {number:,.0f}")
-        return [name for name, seconds in _times(hub, options.requests).items() if name in HELD_TO_IT and seconds > WITHIN_S]
+        return [
+            name
+            for name, seconds in _times(hub, options.requests).items()
+            if name in HELD_TO_IT and seconds > WITHIN_S
+        ]
 
 
 def _fill(hub: Stack, nodes: int) -> dict[str, Any]:
@@ -79,7 +92,10 @@ def _times(hub: Stack, count: int) -> dict[str, float]:
             seconds.append(took)
         each_ms = (cpu_s(web) - busy_s) / count * 1e3
         medians[name] = sorted(seconds)[count // 2]
-        print(f"{summary(f'  {name}', seconds)}   {size / 1e3:6.0f} kB   {each_ms:4.0f} ms of the web server's CPU")
+        print(
+            f"{summary(f'  {name}', seconds)}   {size / 1e3:6.0f} kB   {each_ms:4.0f} ms of the web "
+            "server's CPU"
+        )
     return medians
 
 

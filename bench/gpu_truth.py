@@ -1,7 +1,7 @@
 """Whether the agent tells the truth of real GPUs: its values beside nvidia-smi's of the same moment.
 
-Needs an NVIDIA driver with nvidia-smi, and this repository's packages (nvidia-ml-py, psutil). Best while something steady runs
-on the GPU. Exit status: 0 within 2 %, 1 above, 2 where there is nothing to compare.
+Needs an NVIDIA driver with nvidia-smi, and this repository's packages (nvidia-ml-py, psutil). Best while
+something steady runs on the GPU. Exit status: 0 within 2 %, 1 above, 2 where there is nothing to compare.
 
     .venv/bin/python -m bench.gpu_truth --rounds 10
 """
@@ -29,7 +29,8 @@ TOLERANCE = 0.02
 
 @dataclass(frozen=True)
 class Question:
-    """`unit`: what one of nvidia-smi's is in ours. `step`: what it rounds to, in its own unit; so much is no difference."""
+    """`unit`: what one of nvidia-smi's is in ours. `step`: what it rounds to, in its own unit; so much is no
+    difference."""
 
     ours: str
     theirs: str
@@ -38,15 +39,24 @@ class Question:
 
 
 QUESTIONS = (
-    Question("utilization_pct", "utilization.gpu"), Question("memory_bandwidth_pct", "utilization.memory"),
-    Question("memory_bytes", "memory.total", MIB), Question("memory_used_bytes", "memory.used", MIB),
-    Question("memory_reserved_bytes", "memory.reserved", MIB), Question("power_w", "power.draw", step=0.01),
-    Question("power_limit_w", "enforced.power.limit", step=0.01), Question("temperature_c", "temperature.gpu"),
-    Question("memory_temperature_c", "temperature.memory"), Question("sm_clock_mhz", "clocks.sm"),
-    Question("memory_clock_mhz", "clocks.mem"), Question("fan_pct", "fan.speed"),
-    Question("encoder_pct", "utilization.encoder"), Question("decoder_pct", "utilization.decoder"),
-    Question("pcie_generation", "pcie.link.gen.current"), Question("pcie_generation_max", "pcie.link.gen.max"),
-    Question("pcie_width", "pcie.link.width.current"), Question("pcie_width_max", "pcie.link.width.max"),
+    Question("utilization_pct", "utilization.gpu"),
+    Question("memory_bandwidth_pct", "utilization.memory"),
+    Question("memory_bytes", "memory.total", MIB),
+    Question("memory_used_bytes", "memory.used", MIB),
+    Question("memory_reserved_bytes", "memory.reserved", MIB),
+    Question("power_w", "power.draw", step=0.01),
+    Question("power_limit_w", "enforced.power.limit", step=0.01),
+    Question("temperature_c", "temperature.gpu"),
+    Question("memory_temperature_c", "temperature.memory"),
+    Question("sm_clock_mhz", "clocks.sm"),
+    Question("memory_clock_mhz", "clocks.mem"),
+    Question("fan_pct", "fan.speed"),
+    Question("encoder_pct", "utilization.encoder"),
+    Question("decoder_pct", "utilization.decoder"),
+    Question("pcie_generation", "pcie.link.gen.current"),
+    Question("pcie_generation_max", "pcie.link.gen.max"),
+    Question("pcie_width", "pcie.link.width.current"),
+    Question("pcie_width_max", "pcie.link.width.max"),
     Question("ecc_corrected", "ecc.errors.corrected.aggregate.total"),
     Question("ecc_uncorrected", "ecc.errors.uncorrected.aggregate.total"),
 )
@@ -62,12 +72,18 @@ def smi() -> dict[str, dict[str, float]]:
     told = {}
     for uuid, *values in csv.reader(done.stdout.splitlines(), skipinitialspace=True):
         pairs = zip(QUESTIONS, values, strict=True)
-        told[uuid] = {question.ours: float(value) * question.unit for question, value in pairs if _is_number(value)}
+        told[uuid] = {
+            question.ours: float(value) * question.unit for question, value in pairs if _is_number(value)
+        }
     return told
 
 
 def ours(gpus: tuple[GpuFact, ...]) -> dict[str, dict[str, float]]:
-    return {gpu.uuid: {**gpu.numbers, **gpu.counters, **known(memory_bytes=gpu.memory_bytes)} for gpu in gpus if not gpu.parent}
+    return {
+        gpu.uuid: {**gpu.numbers, **gpu.counters, **known(memory_bytes=gpu.memory_bytes)}
+        for gpu in gpus
+        if not gpu.parent
+    }
 
 
 def known(**values: float | None) -> dict[str, float]:
@@ -112,13 +128,21 @@ def compare(rounds: int) -> dict[tuple[str, str], Pair]:
         after = ours(gpus.read(clock))
         for uuid, told in theirs.items():
             for question in QUESTIONS:
-                _compare(pairs[uuid, question.ours], question, before.get(uuid, {}), told, after.get(uuid, {}))
+                _compare(
+                    pairs[uuid, question.ours], question, before.get(uuid, {}), told, after.get(uuid, {})
+                )
     gpus.close()
-    return {key: pair for key, pair in pairs.items() if not (math.isnan(pair.mine) and math.isnan(pair.theirs))}
+    return {
+        key: pair for key, pair in pairs.items() if not (math.isnan(pair.mine) and math.isnan(pair.theirs))
+    }
 
 
 def _compare(
-    pair: Pair, question: Question, before: Mapping[str, float], theirs: Mapping[str, float], after: Mapping[str, float]
+    pair: Pair,
+    question: Question,
+    before: Mapping[str, float],
+    theirs: Mapping[str, float],
+    after: Mapping[str, float],
 ) -> None:
     name = question.ours
     pair.mine, pair.theirs = after.get(name, pair.mine), theirs.get(name, pair.theirs)
@@ -135,11 +159,18 @@ def _is_number(text: str) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="The agent's values of this machine's GPUs beside nvidia-smi's.")
-    parser.add_argument("--rounds", type=int, default=5, help="how often both are asked; the median difference counts")
+    parser = argparse.ArgumentParser(
+        description="The agent's values of this machine's GPUs beside nvidia-smi's."
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="how often both are asked; the median difference counts"
+    )
     rounds = parser.parse_args().rounds
     if shutil.which("nvidia-smi") is None:
-        print("There is no nvidia-smi here: run this on a machine with an NVIDIA GPU and its driver.", file=sys.stderr)
+        print(
+            "There is no nvidia-smi here: run this on a machine with an NVIDIA GPU and its driver.",
+            file=sys.stderr,
+        )
         return 2
     found = compare(rounds)
     for (uuid, name), pair in sorted(found.items()):
@@ -147,7 +178,10 @@ def main() -> int:
         mark = "  OFF" if pair.difference > TOLERANCE else ""
         print(f"{uuid}  {name:24} {pair.mine:>18,.2f} {pair.theirs:>18,.2f}  {verdict}{mark}")
     wrong = sorted({name for (_, name), pair in found.items() if pair.difference > TOLERANCE})
-    print(f"{len(found)} values, {len(wrong)} more than {TOLERANCE:.0%} off{': ' if wrong else ''}{', '.join(wrong)}")
+    print(
+        f"{len(found)} values, {len(wrong)} more than {TOLERANCE:.0%} "
+        f"off{': ' if wrong else ''}{', '.join(wrong)}"
+    )
     return 2 if not found else 1 if wrong else 0
 
 

@@ -1,4 +1,5 @@
-"""Numbers of many GPUs coming in: nodes that measure every second report to one web process; nobody looks, or at all of them."""
+"""Numbers of many GPUs coming in: nodes that measure every second report to one web process; nobody looks, or
+at all of them."""
 
 from __future__ import annotations
 
@@ -34,14 +35,23 @@ async def measure(hub: Stack, database: Database | None, options: argparse.Names
     now = time.monotonic()
     tokens = enrolled(hub, options.nodes).items()
     spread = 5.0 / options.nodes
-    nodes = [Teller(name, token, options.gpus, now + 2 + index * spread) for index, (name, token) in enumerate(tokens)]
+    nodes = [
+        Teller(name, token, options.gpus, now + 2 + index * spread)
+        for index, (name, token) in enumerate(tokens)
+    ]
     place = urlsplit(hub.url)
     # The server closes a connection that is silent for 5 s, as long as a node may be.
     loop, count = asyncio.get_running_loop(), max(1, min(options.nodes // 5, options.connections))
     for first in range(count):
-        await loop.create_connection(partial(Road, nodes[first::count], told), place.hostname or "", place.port or 0)
+        await loop.create_connection(
+            partial(Road, nodes[first::count], told), place.hostname or "", place.port or 0
+        )
     heard: list[int] = [0]
-    watching = [asyncio.create_task(_watch(hub, names, heard)) for names in _dozens(nodes)] if options.watched else []
+    watching = (
+        [asyncio.create_task(_watch(hub, names, heard)) for names in _dozens(nodes)]
+        if options.watched
+        else []
+    )
     while len(told.answer_s) < options.nodes:
         await asyncio.sleep(0.5)
     await asyncio.sleep(SETTLE_S)
@@ -64,13 +74,17 @@ class Meter:
         return found if self._database is None else {**found, "PostgreSQL": self._database.cpu_s()}
 
 
-async def _sustain(hub: Stack, database: Database | None, told: Told, heard: list[int], seconds: float) -> bool:
+async def _sustain(
+    hub: Stack, database: Database | None, told: Told, heard: list[int], seconds: float
+) -> bool:
     meter, lags = Meter(hub, database), []
     for part in range(PARTS):
         cpu, before, messages, begun = meter.now(), told.marks(), heard[0], time.monotonic()
         await asyncio.sleep(seconds / PARTS)
         passed, new = time.monotonic() - begun, told.since(before)
-        busy = ", ".join(f"{name} {(now - cpu[name]) / passed * 100:.0f} %" for name, now in meter.now().items())
+        busy = ", ".join(
+            f"{name} {(now - cpu[name]) / passed * 100:.0f} %" for name, now in meter.now().items()
+        )
         print(
             f"part {part + 1} of {PARTS}, {passed:.0f} s: {len(new.answer_s) / passed:.0f} reports/s, "
             f"{len(new.stored_s) / passed:.0f} buckets/s, {new.sent_bytes / passed / 2**20:.1f} MiB/s, "
@@ -95,7 +109,9 @@ def _stored(hub: Stack) -> tuple[int, int]:
 async def _watch(hub: Stack, names: list[str], heard: list[int]) -> None:
     address = f"{hub.url.replace('http', 'ws', 1)}/ws/telemetry/?nodes={','.join(names)}"
     headers = {"Authorization": f"Bearer {hub.token}"}
-    async with websockets.connect(address, additional_headers=headers, max_size=None, compression=None) as socket:
+    async with websockets.connect(
+        address, additional_headers=headers, max_size=None, compression=None
+    ) as socket:
         async for _ in socket:
             heard[0] += 1
 
@@ -111,7 +127,9 @@ def main() -> None:
     parser.add_argument("--gpus", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=150)
     parser.add_argument("--connections", type=int, default=32)
-    parser.add_argument("--watched", action="store_true", help="somebody looks at every node: every second's samples travel")
+    parser.add_argument(
+        "--watched", action="store_true", help="somebody looks at every node: every second's samples travel"
+    )
     parser.add_argument("--sqlite", action="store_true", help="the embedded database instead of PostgreSQL")
     options = parser.parse_args()
     with ExitStack() as parts:

@@ -1,7 +1,7 @@
 """Launch overhead: the API's answer -> the script's first line in the hub's log, environment cached.
 
-Beside it, in the same run: a plain subprocess, torchrun (`--frameworks-python`) and a Ray job (`--ray-python`).
-"""
+Beside it, in the same run: a plain subprocess, torchrun (`--frameworks-python`) and a Ray job
+(`--ray-python`)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,11 @@ def command(argv: list[str], rounds: int) -> list[float]:
 
 def ray(python: str, rounds: int) -> list[float]:
     binary = str(Path(python).parent / "ray")
-    subprocess.run([binary, "start", "--head", "--disable-usage-stats", "--num-cpus", "2"], check=True, capture_output=True)
+    subprocess.run(
+        [binary, "start", "--head", "--disable-usage-stats", "--num-cpus", "2"],
+        check=True,
+        capture_output=True,
+    )
     try:
         done = subprocess.run([python, "-c", RAY, str(rounds)], check=True, capture_output=True, text=True)
     finally:
@@ -78,12 +82,22 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder, "main.py")
         script.write_text(SCRIPT)
-        print(summary("subprocess.Popen -> first line", command([sys.executable, str(script)], options.rounds)))
+        print(
+            summary("subprocess.Popen -> first line", command([sys.executable, str(script)], options.rounds))
+        )
         if options.frameworks_python:
             torchrun = str(Path(options.frameworks_python).parent / "torchrun")
-            print(summary("torchrun -> first line", command([torchrun, "--nproc-per-node", "1", str(script)], 5)))
+            print(
+                summary(
+                    "torchrun -> first line", command([torchrun, "--nproc-per-node", "1", str(script)], 5)
+                )
+            )
     if options.ray_python:
-        print(summary("Ray job: submitted -> first line in its log", ray(options.ray_python, min(options.rounds, 8))))
+        print(
+            summary(
+                "Ray job: submitted -> first line in its log", ray(options.ray_python, min(options.rounds, 8))
+            )
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Log latency: a line written by the script -> its WebSocket message, at 100 lines/s; beside Ray's log tail."""
+"""Log latency: a line written by the script -> its WebSocket message, at 100 lines/s; beside Ray's log
+tail."""
 
 from __future__ import annotations
 
@@ -44,7 +45,10 @@ async def follow(hub: Stack, run: str, lines: int) -> list[float]:
     rest = b""
     url = f"{hub.url.replace('http', 'ws', 1)}/ws/runs/{run}/"
     headers = {"Authorization": f"Bearer {hub.token}"}
-    async with asyncio.timeout(60), websockets.connect(url, additional_headers=headers, max_size=None) as socket:
+    async with (
+        asyncio.timeout(60),
+        websockets.connect(url, additional_headers=headers, max_size=None) as socket,
+    ):
         async for text in socket:
             now, message = time.time(), json.loads(text)
             if message["type"] == "log.appended" and message.get("data"):
@@ -66,7 +70,11 @@ def ray(python: str, lines: int) -> list[float]:
     binary = str(Path(python).parent / "ray")
     script = Path("/tmp/th-bench-ray-lines.py")
     script.write_text(SCRIPT.format(lines=lines))
-    subprocess.run([binary, "start", "--head", "--disable-usage-stats", "--num-cpus", "2"], check=True, capture_output=True)
+    subprocess.run(
+        [binary, "start", "--head", "--disable-usage-stats", "--num-cpus", "2"],
+        check=True,
+        capture_output=True,
+    )
     try:
         done = subprocess.run([python, "-c", RAY, str(script)], check=True, capture_output=True, text=True)
     finally:

@@ -1,4 +1,5 @@
-"""Searching the whole logs of 8 ranks on the hub, through its API: MB/s of plain text and of expressions; beside grep."""
+"""Searching the whole logs of 8 ranks on the hub, through its API: MB/s of plain text and of expressions;
+beside grep."""
 
 from __future__ import annotations
 
@@ -18,7 +19,11 @@ QUERIES = (
     ("plain text, in no line", {"q": "device-side assert"}, ["-aic", "device-side assert"]),
     ("plain text with its case", {"q": "CUDA error: out of", "case": 1}, ["-ac", "CUDA error: out of"]),
     ("expression", {"q": r"loss=(nan|inf)\b", "regex": 1, "case": 1}, ["-aPc", r"loss=(nan|inf)\b"]),
-    ("expression at line starts", {"q": r"^Traceback .*last", "regex": 1, "case": 1}, ["-aPc", r"^Traceback .*last"]),
+    (
+        "expression at line starts",
+        {"q": r"^Traceback .*last", "regex": 1, "case": 1},
+        ["-aPc", r"^Traceback .*last"],
+    ),
 )
 
 
@@ -27,7 +32,12 @@ def main() -> None:
     parser.add_argument("--megabytes", type=int, default=50, help="of each rank")
     size = parser.parse_args().megabytes * 1_000_000
     with stack() as hub:
-        distribution = {"type": "pytorch", "process_count": RANKS, "node_count": 1, "communication_backend": "gloo"}
+        distribution = {
+            "type": "pytorch",
+            "process_count": RANKS,
+            "node_count": 1,
+            "communication_backend": "gloo",
+        }
         run = hub.submit(hub.snapshot({"main.py": SCRIPT}), "main.py", distribution=distribution)
         logs = [hub.log_file(run, f"70_driver_log_{rank}.txt") for rank in range(RANKS)]
         _await(logs)
@@ -37,11 +47,16 @@ def main() -> None:
             for rank, log in enumerate(logs):
                 _fill(log, rank, size, colored=colored)
             total = sum(log.stat().st_size for log in logs)
-            print(f"{RANKS} ranks, {total / 1e6:.0f} MB together, {'every line coloured' if colored else 'plain'}:")
+            print(
+                f"{RANKS} ranks, {total / 1e6:.0f} MB together, "
+                f"{'every line coloured' if colored else 'plain'}:"
+            )
             for name, query, grep in QUERIES:
                 seconds, first_s, hits = _search(hub, run, query)
                 beside = _grep(grep, logs)
-                speed = f"{total / 1e6 / seconds:7.0f} MB/s, first answer {first_s * 1e3:5.0f} ms, {hits} lines"
+                speed = (
+                    f"{total / 1e6 / seconds:7.0f} MB/s, first answer {first_s * 1e3:5.0f} ms, {hits} lines"
+                )
                 print(f"  {name:28} {speed}; grep {total / 1e6 / beside:6.0f} MB/s")
 
 
@@ -53,7 +68,9 @@ def _search(hub: Stack, run: str, query: dict[str, Any]) -> tuple[float, float, 
 def _once(hub: Stack, run: str, query: dict[str, Any]) -> tuple[float, float, int]:
     begun, first_s, hits, cursor = time.monotonic(), 0.0, 0, ""
     while cursor is not None:
-        told = hub.client.get(f"{hub.url}/api/v1/runs/{run}/logs/search/", params={**query, "cursor": cursor}).raise_for_status()
+        told = hub.client.get(
+            f"{hub.url}/api/v1/runs/{run}/logs/search/", params={**query, "cursor": cursor}
+        ).raise_for_status()
         page = told.json()
         hits, cursor = hits + len(page["results"]), page["next"]
         first_s = first_s or time.monotonic() - begun
@@ -79,7 +96,16 @@ def _blocks(rank: int, size: int, colored: bool) -> Iterator[bytes]:
     while size > 0:
         lines = [
             b"2026-11-20 12:%02d:01 [rank %d] step %d %sloss=%.4f%s lr=3.0e-04 tokens/s=%d gpu=%.1fGiB\n"
-            % (numbers.randrange(60), rank, numbers.randrange(10**6), green, numbers.random(), plain, 1000, 61.5)
+            % (
+                numbers.randrange(60),
+                rank,
+                numbers.randrange(10**6),
+                green,
+                numbers.random(),
+                plain,
+                1000,
+                61.5,
+            )
             for _ in range(10_000)
         ]
         block = b"".join(lines)[:size]

@@ -1,4 +1,5 @@
-"""100 MB of log from two ranks: first byte written -> both logs whole in the hub (SHA-256), beside a plain file copy."""
+"""100 MB of log from two ranks: first byte written -> both logs whole in the hub (SHA-256), beside a plain
+file copy."""
 
 from __future__ import annotations
 
@@ -34,7 +35,12 @@ def main() -> None:
     size = parser.parse_args().megabytes * 1_000_000 // 2
     with stack() as hub:
         snapshot = hub.snapshot({"main.py": SCRIPT.format(bytes=size)})
-        distribution = {"type": "pytorch", "process_count": 2, "node_count": 1, "communication_backend": "gloo"}
+        distribution = {
+            "type": "pytorch",
+            "process_count": 2,
+            "node_count": 1,
+            "communication_backend": "gloo",
+        }
         run = hub.submit(snapshot, "main.py", distribution=distribution)
         logs = [hub.log_file(run, f"70_driver_log_{rank}.txt") for rank in (0, 1)]
         deadline = time.monotonic() + 120
@@ -51,12 +57,18 @@ def main() -> None:
             if hashlib.sha256(log.read_bytes()).hexdigest() != told[1]:
                 raise RuntimeError(f"rank {rank}: the hub's log differs from what was written")
         total = 2 * size / 1e6
-        print(f"TrainHub: {total:.0f} MB from 2 ranks, SHA-256 equal, run {state}: {total / (ended - begun):8.1f} MB/s")
+        print(
+            f"TrainHub: {total:.0f} MB from 2 ranks, SHA-256 equal, run {state}: "
+            f"{total / (ended - begun):8.1f} MB/s"
+        )
         with tempfile.TemporaryDirectory() as folder:
             begun = time.time()
             for log in logs:
                 shutil.copyfile(log, Path(folder, log.name))
-            print(f"plain file copy of the same bytes:                        {total / (time.time() - begun):8.1f} MB/s")
+            print(
+                "plain file copy of the same bytes:                        "
+                f"{total / (time.time() - begun):8.1f} MB/s"
+            )
 
 
 if __name__ == "__main__":

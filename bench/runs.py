@@ -1,4 +1,5 @@
-"""Runs found by filters and in orders, and a page of the run table: 100,000 runs of 8 metrics, 8 params and 4 tags each."""
+"""Runs found by filters and in orders, and a page of the run table: 100,000 runs of 8 metrics, 8 params and 4
+tags each."""
 
 from __future__ import annotations
 
@@ -28,7 +29,12 @@ def _in_process(folder: str, url: str, runs: int) -> None:
     """Of its own: settings are read once."""
     env = {**os.environ, "DATABASE_URL": url, "DATA_DIR": folder, "ALLOWED_HOSTS": "*"}
     subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], cwd=ROOT, env=env, check=True)
-    subprocess.run([sys.executable, "-m", "bench.support.search_process", "--runs", str(runs)], cwd=ROOT, env=env, check=True)
+    subprocess.run(
+        [sys.executable, "-m", "bench.support.search_process", "--runs", str(runs)],
+        cwd=ROOT,
+        env=env,
+        check=True,
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""What measuring costs a machine: the agent and nvitop's exporter side by side, each second, on the same 8 simulated GPUs."""
+"""What measuring costs a machine: the agent and nvitop's exporter side by side, each second, on the same 8
+simulated GPUs."""
 
 from __future__ import annotations
 
@@ -35,13 +36,19 @@ def main() -> int:
     exporter = installed()
     with tempfile.TemporaryDirectory(prefix="th-bench-") as name, ExitStack() as stack:
         folder = Path(name)
-        trainings = [stack.enter_context(running([sys.executable, "-c", "input()"], stdin=True)) for _ in range(GPUS)]
+        trainings = [
+            stack.enter_context(running([sys.executable, "-c", "input()"], stdin=True)) for _ in range(GPUS)
+        ]
         env = environment(world(trainings).write(folder / "scenario"))
         hub = stack.enter_context(FakeHub().serving())
         hub.interval_s = 5.0
         port = free_port()
-        beside = stack.enter_context(running([str(exporter), "--port", str(port), "--interval", "1"], {**os.environ, **env}))
-        agent = stack.enter_context(running([sys.executable, "-m", "trainhub_node", "run"], {**environ(hub, folder), **env}))
+        beside = stack.enter_context(
+            running([str(exporter), "--port", str(port), "--interval", "1"], {**os.environ, **env})
+        )
+        agent = stack.enter_context(
+            running([sys.executable, "-m", "trainhub_node", "run"], {**environ(hub, folder), **env})
+        )
         hub.wait(lambda: hub.heartbeat and len(hub.heartbeat.gpus) == GPUS, 60)
         await_exporter(port)
         time.sleep(WARM_S)
@@ -49,10 +56,17 @@ def main() -> int:
         hub.is_watched, hub.interval_s = True, 1.0
         time.sleep(WARM_S)
         watched, _ = measured([agent, beside], seconds)
-        print(f"{'TrainHub agent, a report every 5 s':<44} {idle:6.2f} % of a core  {rss_mib(agent):6.1f} MiB")
+        print(
+            f"{'TrainHub agent, a report every 5 s':<44} {idle:6.2f} % of a core  {rss_mib(agent):6.1f} MiB"
+        )
         print(f"{'TrainHub agent, watched: a report every second':<44} {watched:6.2f} % of a core")
-        print(f"{'nvitop-exporter 1.7.2, every second':<44} {nvitop:6.2f} % of a core  {rss_mib(beside):6.1f} MiB")
-        print(f"ratio: {idle / nvitop:.2f} (limit {MOST_SHARE:.2f}); limit of the agent: {MOST_PCT} % of a core")
+        print(
+            f"{'nvitop-exporter 1.7.2, every second':<44} {nvitop:6.2f} % of a core  "
+            f"{rss_mib(beside):6.1f} MiB"
+        )
+        print(
+            f"ratio: {idle / nvitop:.2f} (limit {MOST_SHARE:.2f}); limit of the agent: {MOST_PCT} % of a core"
+        )
         print(f"seconds with a sample of every GPU while watched: {seen(hub)}")
     return int(idle > MOST_PCT or idle > nvitop * MOST_SHARE)
 
@@ -60,10 +74,12 @@ def main() -> int:
 def world(trainings: Sequence[int]) -> Scenario:
     """Eight busy GPUs with a process each, and every value that an H100 has."""
     busy = {"utilization_pct": Sine(70, 25, 30), "power_w": Noise(60, 550), "temperature_c": Sine(62, 5, 60)}
-    return Scenario([
-        h100(f"bench gpu {index}", values=busy, processes=[Process(pid, 40 * 2**30, sm_pct=80)])
-        for index, pid in enumerate(trainings)
-    ])
+    return Scenario(
+        [
+            h100(f"bench gpu {index}", values=busy, processes=[Process(pid, 40 * 2**30, sm_pct=80)])
+            for index, pid in enumerate(trainings)
+        ]
+    )
 
 
 def measured(pids: Sequence[int], seconds: float) -> list[float]:
@@ -107,10 +123,15 @@ def await_exporter(port: int) -> None:
 
 
 @contextmanager
-def running(argv: Sequence[str], env: Mapping[str, str] | None = None, *, stdin: bool = False) -> Iterator[int]:
+def running(
+    argv: Sequence[str], env: Mapping[str, str] | None = None, *, stdin: bool = False
+) -> Iterator[int]:
     """The pid of a process that ends with the block."""
     process = subprocess.Popen(
-        argv, env=env, stdin=subprocess.PIPE if stdin else subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        argv,
+        env=env,
+        stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
     try:

@@ -1,4 +1,5 @@
-"""A hub with 200 simulated nodes of 8 GPUs: heartbeats, and 500 queued runs of mixed sizes, from one to four nodes."""
+"""A hub with 200 simulated nodes of 8 GPUs: heartbeats, and 500 queued runs of mixed sizes, from one to four
+nodes."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ FINAL = ("Completed", "Failed", "Canceled")
 
 def enrolled(hub: Stack, nodes: int) -> dict[str, str]:
     """Name -> token, in one process: two hundred would take longer than the measurement."""
-    tokens: dict[str, str] = json.loads(hub.shell(ENROL % (CLUSTER, nodes)).partition("TOKENS")[2].splitlines()[0])
+    tokens: dict[str, str] = json.loads(
+        hub.shell(ENROL % (CLUSTER, nodes)).partition("TOKENS")[2].splitlines()[0]
+    )
     return tokens
 
 
@@ -50,7 +53,9 @@ class Watch:
             nodes = (await self._client.get("/api/v1/nodes/")).raise_for_status().json()
             rows = nodes["results"] if isinstance(nodes, dict) else nodes
             self.looks += 1
-            self.wrong |= {row["name"] for row in rows if row["name"].startswith("sim-") and row["status"] != "ready"}
+            self.wrong |= {
+                row["name"] for row in rows if row["name"].startswith("sim-") and row["status"] != "ready"
+            }
 
 
 class Meter:
@@ -58,7 +63,9 @@ class Meter:
 
     def __init__(self, hub: Stack) -> None:
         self._hub, self._begun = hub, time.monotonic()
-        self._pids = {name: int((hub.data / "run" / f"{name}.pid").read_text()) for name in ("web", "worker", "valkey")}
+        self._pids = {
+            name: int((hub.data / "run" / f"{name}.pid").read_text()) for name in ("web", "worker", "valkey")
+        }
         self._before = {name: cpu_s(pid) for name, pid in self._pids.items()}
 
     def show(self, what: str) -> None:
@@ -87,7 +94,9 @@ async def reporting(hub: Stack, count: int, tally: Tally) -> AsyncIterator[list[
 
 def spec(snapshot: str, nodes: int, gpus: int) -> dict[str, Any]:
     return {
-        "source": {"type": "snapshot", "id": snapshot}, "script": "main.py", "experiment": "scale",
+        "source": {"type": "snapshot", "id": snapshot},
+        "script": "main.py",
+        "experiment": "scale",
         "distribution": {"type": "pytorch", "process_count": nodes * gpus, "node_count": nodes},
         "resources": {"cluster": CLUSTER, "gpus_per_node": gpus},
     }
@@ -128,7 +137,9 @@ async def placing_s(client: httpx.AsyncClient, runs: list[str]) -> list[float]:
     for run in runs:
         told = (await client.get(f"/api/v1/runs/{run}/")).raise_for_status().json()
         if told["attempts"]:
-            placed, submitted = (datetime.fromisoformat(row["created_at"]) for row in (told["attempts"][0], told))
+            placed, submitted = (
+                datetime.fromisoformat(row["created_at"]) for row in (told["attempts"][0], told)
+            )
             out.append((placed - submitted).total_seconds())
     return out
 

@@ -1,9 +1,10 @@
-"""What a minute of 50 wrong passwords a second costs others: the time of nodes' reports, and of a person who signs in.
+"""What a minute of 50 wrong passwords a second costs others: the time of nodes' reports, and of a person who
+signs in.
 
-The attempts come from many addresses and for many names, so that no limit but the installation's holds them back. Quiet and
-attacked minutes take turns. A person who has signed in from their address before must get in within 5 seconds, and no more
-passwords may be compared than the limit allows. How much slower reports become is printed: 1.2 times is the goal.
-"""
+The attempts come from many addresses and for many names, so that no limit but the installation's holds them
+back. Quiet and attacked minutes take turns. A person who has signed in from their address before must get in
+within 5 seconds, and no more passwords may be compared than the limit allows. How much slower reports become
+is printed: 1.2 times is the goal."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ class Browser:
 
     def __init__(self, hub: Stack, address: str) -> None:
         transport = httpx.AsyncHTTPTransport(local_address=address)
-        self._client = httpx.AsyncClient(base_url=hub.url, transport=transport, timeout=60, headers={"Referer": hub.url})
+        self._client = httpx.AsyncClient(
+            base_url=hub.url, transport=transport, timeout=60, headers={"Referer": hub.url}
+        )
         self._csrf = ""
 
     async def open(self) -> None:
@@ -83,7 +86,8 @@ async def flood(attackers: list[Browser], answers: list[int]) -> None:
 
 
 async def person_signs_in(hub: Stack) -> float:
-    """Seconds from opening the page until the person is in, trying again every half second as long as they are refused."""
+    """Seconds from opening the page until the person is in, trying again every half second as long as they
+    are refused."""
     person, begun = Browser(hub, PERSON_ADDRESS), time.monotonic()
     await person.open()
     while (status := await person.sign_in("admin", PASSWORD)) != 302:
@@ -97,10 +101,14 @@ async def person_signs_in(hub: Stack) -> float:
 async def measure(hub: Stack) -> int:
     told, now = Told(), time.monotonic()
     tokens = enrolled(hub, NODES).items()
-    nodes = [Teller(name, token, GPUS, now + index * 5.0 / NODES) for index, (name, token) in enumerate(tokens)]
+    nodes = [
+        Teller(name, token, GPUS, now + index * 5.0 / NODES) for index, (name, token) in enumerate(tokens)
+    ]
     place, loop = urlsplit(hub.url), asyncio.get_running_loop()
     for first in range(ROADS):
-        await loop.create_connection(partial(Road, nodes[first::ROADS], told), place.hostname or "", place.port or 0)
+        await loop.create_connection(
+            partial(Road, nodes[first::ROADS], told), place.hostname or "", place.port or 0
+        )
     attackers = [Browser(hub, f"127.0.1.{number + 1}") for number in range(ADDRESSES)]
     for attacker in attackers:
         await attacker.open()
@@ -126,11 +134,17 @@ async def measure(hub: Stack) -> int:
     burst, per_s = map(float, hub.shell(LIMITS).partition("LIMITS")[2].split()[:2])
     allowed = ROUNDS * (burst + per_s * (ROUND_S + ALLOWED_SIGN_IN_S))
     failed = sorted({status for status in answers if status not in (200, 429)})
-    print(f"{len(answers)} wrong passwords, {compared} of them compared, allowed {allowed:.0f}; errors: {failed or 'none'}")
+    print(
+        f"{len(answers)} wrong passwords, {compared} of them compared, allowed {allowed:.0f}; errors: "
+        f"{failed or 'none'}"
+    )
     print(f"a person signs in meanwhile: at most {max(signed_in):.2f} s, allowed {ALLOWED_SIGN_IN_S:.0f} s")
     print(summary("report -> answer, nobody attacks", quiet))
     print(summary("report -> answer, 50 wrong passwords a second", attacked))
-    print(f"ratio of the 95th percentiles {_p95(attacked) / _p95(quiet):.2f}; reports refused: {told.refused or 'none'}")
+    print(
+        f"ratio of the 95th percentiles {_p95(attacked) / _p95(quiet):.2f}; reports refused: "
+        f"{told.refused or 'none'}"
+    )
     return int(max(signed_in) > ALLOWED_SIGN_IN_S or compared > allowed or bool(failed) or bool(told.refused))
 
 

@@ -1,7 +1,8 @@
-"""How much slower others are served while 2,000 connections send their requests' heads byte by byte, or not at all.
+"""How much slower others are served while 2,000 connections send their requests' heads byte by byte, or not
+at all.
 
-The hub must answer others in at most twice the time. Slow and quiet rounds alternate, so a busy machine slows both.
-"""
+The hub must answer others in at most twice the time. Slow and quiet rounds alternate, so a busy machine slows
+both."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ HALF_A_HEAD = b"GET / HTTP/1.1\r\nX-A: "
 
 
 def attacker(address: tuple[str, int], stopped: threading.Event) -> None:
-    """Keep that many connections open, each a byte further each second; whatever the hub closes is opened again."""
+    """Keep that many connections open, each a byte further each second; whatever the hub closes is opened
+    again."""
     lines: list[socket.socket] = []
     while not stopped.is_set():
         while len(lines) < CONNECTIONS and not stopped.is_set():

@@ -63,7 +63,11 @@ async def _one(url: str, token: str, lines: int, gate: asyncio.Semaphore) -> lis
     out: list[float] = []
     async with gate:
         socket = await websockets.connect(
-            url, additional_headers={"Authorization": f"Bearer {token}"}, max_size=None, open_timeout=60, compression=None
+            url,
+            additional_headers={"Authorization": f"Bearer {token}"},
+            max_size=None,
+            open_timeout=60,
+            compression=None,
         )
     async with socket:
         async for text in socket:
@@ -80,7 +84,9 @@ async def _one(url: str, token: str, lines: int, gate: asyncio.Semaphore) -> lis
 def trainhub(sockets: int, lines: int) -> list[float]:
     with stack() as hub:
         run = hub.submit(hub.snapshot({"main.py": SCRIPT.format(wait=WAIT_S, lines=lines)}), "main.py")
-        return asyncio.run(watch(f"{hub.url.replace('http', 'ws', 1)}/ws/runs/{run}/", hub.token, sockets, lines))
+        return asyncio.run(
+            watch(f"{hub.url.replace('http', 'ws', 1)}/ws/runs/{run}/", hub.token, sockets, lines)
+        )
 
 
 def bare(sockets: int, lines: int) -> list[float]:

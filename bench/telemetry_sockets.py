@@ -1,4 +1,5 @@
-"""200 browser sockets that watch one node second by second: sample sent by the node -> received by each socket."""
+"""200 browser sockets that watch one node second by second: sample sent by the node -> received by each
+socket."""
 
 from __future__ import annotations
 
@@ -36,14 +37,19 @@ async def measure(hub: Stack, sockets: int, seconds: float, gpus: int) -> list[f
     told, place = Told(), urlsplit(hub.url)
     ((name, token),) = enrolled(hub, 1).items()
     node = SpyingTeller(name, token, gpus, time.monotonic())
-    await asyncio.get_running_loop().create_connection(lambda: Road([node], told), place.hostname or "", place.port or 0)
+    await asyncio.get_running_loop().create_connection(
+        lambda: Road([node], told), place.hostname or "", place.port or 0
+    )
     await asyncio.sleep(2)
     delays: list[float] = []
     gate, begin = asyncio.Semaphore(25), time.time() + BEGIN_WITHIN_S
     web = int((hub.data / "run" / "web.pid").read_text())
     before = cpu_s(web)
     await asyncio.gather(*(_one(hub, node, gate, (begin, begin + seconds), delays) for _ in range(sockets)))
-    print(f"web server: {(cpu_s(web) - before) / (BEGIN_WITHIN_S + seconds) * 100:.0f} % CPU; refused: {told.refused or 'none'}")
+    print(
+        f"web server: {(cpu_s(web) - before) / (BEGIN_WITHIN_S + seconds) * 100:.0f} % CPU; refused: "
+        f"{told.refused or 'none'}"
+    )
     return delays
 
 
@@ -54,7 +60,9 @@ async def _one(
     address = f"{hub.url.replace('http', 'ws', 1)}/ws/telemetry/?nodes={node.name}"
     headers = {"Authorization": f"Bearer {hub.token}"}
     async with gate:
-        socket = await websockets.connect(address, additional_headers=headers, max_size=None, open_timeout=60, compression=None)
+        socket = await websockets.connect(
+            address, additional_headers=headers, max_size=None, open_timeout=60, compression=None
+        )
     async with socket:
         async for text in socket:
             now, message = time.time(), json.loads(text)

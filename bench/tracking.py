@@ -1,7 +1,9 @@
-"""Logging, search and curves beside MLflow's own server: the same unmodified client, the same kind of database, the same run.
+"""Logging, search and curves beside MLflow's own server: the same unmodified client, the same kind of
+database, the same run.
 
-MLflow's answers leave in several small writes, and its client acknowledges late: each single call loses some 45 ms to that.
-The fair figure is the one with TCP_QUICKACK on the client's socket; both are printed. "(nothing)" is a server that does
+MLflow's answers leave in several small writes, and its client acknowledges late: each single call loses some
+45 ms to that. The fair figure is the one with TCP_QUICKACK on the client's socket; both are printed.
+"(nothing)" is a server that does
 nothing: as fast as the client can be.
 """
 
@@ -48,7 +50,12 @@ class Side:
     def client(self, *arguments: str) -> Any:
         env = {**os.environ, **QUIET, "MLFLOW_TRACKING_URI": self.url, "MLFLOW_TRACKING_TOKEN": self.token}
         done = subprocess.run(
-            [self.python, "-m", "bench.support.mlflow_client", *arguments], cwd=ROOT, env=env, capture_output=True, text=True, check=False
+            [self.python, "-m", "bench.support.mlflow_client", *arguments],
+            cwd=ROOT,
+            env=env,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode:
             raise RuntimeError(f"{self.name}: {arguments}: {done.stderr[-800:]}")
@@ -60,7 +67,11 @@ def trainhub(python: str, database: str) -> Iterator[Side]:
     settings = {"DATABASE_URL": database} if database else {}
     with stack(**settings) as hub:
         yield Side(
-            "TrainHub", hub.url, python, hub.token, lambda what, count: _fill(hub, what, count),
+            "TrainHub",
+            hub.url,
+            python,
+            hub.token,
+            lambda what, count: _fill(hub, what, count),
             lambda run: f"/api/v1/runs/{run}/metrics/series/?keys=loss&pixels={PIXELS}",
         )
 
@@ -68,12 +79,28 @@ def trainhub(python: str, database: str) -> Iterator[Side]:
 @contextmanager
 def mlflow(python: str, database: str) -> Iterator[Side]:
     with tempfile.TemporaryDirectory(prefix="th-bench-ml-") as folder:
-        store = (database or f"sqlite:///{folder}/mlflow.sqlite3").replace("postgres://", "postgresql+psycopg2://")
+        store = (database or f"sqlite:///{folder}/mlflow.sqlite3").replace(
+            "postgres://", "postgresql+psycopg2://"
+        )
         port, env = free_port(), {**os.environ, **QUIET}
-        argv = [python, "-m", "mlflow", "server", "--backend-store-uri", store, "--artifacts-destination", f"{folder}/artifacts",
-                "--host", "127.0.0.1", "--port", str(port)]
+        argv = [
+            python,
+            "-m",
+            "mlflow",
+            "server",
+            "--backend-store-uri",
+            store,
+            "--artifacts-destination",
+            f"{folder}/artifacts",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(port),
+        ]
         with Path(folder, "log").open("wb") as log:
-            server = subprocess.Popen(argv, cwd=folder, env=env, stdout=log, stderr=log, start_new_session=True)
+            server = subprocess.Popen(
+                argv, cwd=folder, env=env, stdout=log, stderr=log, start_new_session=True
+            )
         try:
             url = f"http://127.0.0.1:{port}"
             _await(f"{url}/health", server)
@@ -110,7 +137,11 @@ def say(side: Side, what: str, figure: str) -> None:
 def logging(side: Side) -> None:
     for fair in ((), ("--quickack",)):
         told = side.client("single", *fair)
-        say(side, "log_metric, one at a time" + (", TCP_QUICKACK" if fair else ""), f"{told['calls_s']:.0f} calls/s")
+        say(
+            side,
+            "log_metric, one at a time" + (", TCP_QUICKACK" if fair else ""),
+            f"{told['calls_s']:.0f} calls/s",
+        )
     for keys in (10, 1000):
         told = side.client("batch", "--count", "30", "--keys", str(keys), "--quickack")
         say(side, f"log_batch of 1,000, {keys} curves", f"{told['metrics_s']:.0f} metrics/s")
@@ -146,7 +177,9 @@ def drawing(side: Side, count: int) -> None:
             answer = client.get(side.curve(run)).raise_for_status()
             took.append(time.perf_counter() - begun)
             size = len(answer.content)
-    say(side, f"a curve of {count:,} points", f"{statistics.median(took) * 1e3:.0f} ms, {size / 1024:.0f} KiB")
+    say(
+        side, f"a curve of {count:,} points", f"{statistics.median(took) * 1e3:.0f} ms, {size / 1024:.0f} KiB"
+    )
 
 
 def measure(side: Side, options: argparse.Namespace) -> None:
@@ -163,10 +196,16 @@ def measure(side: Side, options: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--databases", nargs="+", choices=("sqlite", "postgresql"), default=["sqlite", "postgresql"])
+    parser.add_argument(
+        "--databases", nargs="+", choices=("sqlite", "postgresql"), default=["sqlite", "postgresql"]
+    )
     parser.add_argument("--curves", nargs="+", type=int, default=[100_000, 1_000_000])
-    parser.add_argument("--runs", nargs="+", type=int, default=[10_000, 90_000], help="added one after the other")
-    parser.add_argument("--mlflow-most", type=int, default=100_000, help="larger ones are not put into MLflow's database")
+    parser.add_argument(
+        "--runs", nargs="+", type=int, default=[10_000, 90_000], help="added one after the other"
+    )
+    parser.add_argument(
+        "--mlflow-most", type=int, default=100_000, help="larger ones are not put into MLflow's database"
+    )
     parser.add_argument("--only", choices=("trainhub", "mlflow"))
     options = parser.parse_args()
     python = _output([str(ROOT / ".ci" / "mlflow-env")], dict(os.environ))

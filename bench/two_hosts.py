@@ -1,9 +1,8 @@
-"""Two hosts, two ranks on each: how long a launch takes beside mpirun and torchrun started by hand over ssh on the same
-hosts, how long until a canceled run is gone, and how soon a lost host is told.
+"""Two hosts, two ranks on each: how long a launch takes beside mpirun and torchrun started by hand over ssh
+on the same hosts, how long until a canceled run is gone, and how soon a lost host is told.
 
-Needs root, iproute2, openssh-server and Open MPI. The hosts are network namespaces, the ranks only print: what is
-measured is the launch, not the network or the training.
-"""
+Needs root, iproute2, openssh-server and Open MPI. The hosts are network namespaces, the ranks only print:
+what is measured is the launch, not the network or the training."""
 
 from __future__ import annotations
 
@@ -47,7 +46,9 @@ class Bench:
     def submit(self, text: str, distribution: dict[str, Any], **spec: Any) -> str:
         source = {"type": "snapshot", "id": self.snapshots[text]}
         what = spec if "command" in spec else {"script": "main.py", **spec}
-        return self.hosts.submit({"source": source, "experiment": "bench", "distribution": distribution, **what})
+        return self.hosts.submit(
+            {"source": source, "experiment": "bench", "distribution": distribution, **what}
+        )
 
     def logs(self, run: str) -> Path:
         return self.hosts.hub.data_dir / "runs" / run / "1" / "logs"
@@ -77,7 +78,9 @@ class Bench:
         run = self.started(text, distribution)
         begun = time.monotonic()
         self.hosts.runs.client.post(f"/api/v1/runs/{run}/cancel/").raise_for_status()
-        eventually(lambda: not any(host.marked(run) for host in self.hosts.hosts), 30, "all processes are gone")
+        eventually(
+            lambda: not any(host.marked(run) for host in self.hosts.hosts), 30, "all processes are gone"
+        )
         took = time.monotonic() - begun
         self.hosts.runs.ended(run)
         return took
@@ -124,7 +127,12 @@ def launches(bench: Bench, rounds: int) -> None:
     by_mpirun = lambda: shells.until_lines(shells.mpirun(script, EACH), RANKS)  # noqa: E731
     compare("MPI, beside mpirun", rounds, lambda: bench.launch(MPI), by_mpirun)
     compare("PyTorch per process, beside torchrun", rounds, lambda: bench.launch(PER_PROCESS), by_torchrun)
-    compare("PyTorch per node: torchrun itself", rounds, lambda: bench.launch(PER_NODE, command=torchrun), by_torchrun)
+    compare(
+        "PyTorch per node: torchrun itself",
+        rounds,
+        lambda: bench.launch(PER_NODE, command=torchrun),
+        by_torchrun,
+    )
 
 
 def endings(bench: Bench, rounds: int) -> None:
@@ -133,7 +141,8 @@ def endings(bench: Bench, rounds: int) -> None:
             took = [bench.cancel(text, distribution) for _ in range(rounds)]
             limit = GRACE_S + 1.0
             print(
-                f"cancel of 2 x 2 {kind}, ranks {manner:<14} -> all gone: median {statistics.median(took):5.2f} s, "
+                f"cancel of 2 x 2 {kind}, ranks {manner:<14} -> all gone: median "
+                f"{statistics.median(took):5.2f} s, "
                 f"most {max(took):5.2f} s   limit {limit:.1f} s {verdict(max(took), limit)}   n={rounds}"
             )
 
@@ -144,14 +153,17 @@ def losses(bench: Bench) -> None:
             shown, failed = bench.cut(distribution, gone)
             limit = LOST_AFTER_S + 5
             print(
-                f"link of the {which} host cut, {kind}: unreachable after {shown:.1f} s {verdict(shown, UNREACHABLE_S)}, "
+                f"link of the {which} host cut, {kind}: unreachable after {shown:.1f} s "
+                f"{verdict(shown, UNREACHABLE_S)}, "
                 f"failed after {failed:.1f} s {verdict(failed, limit)}"
             )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--frameworks-python", required=True, help="a python with torch, as .ci/frameworks-env prints it")
+    parser.add_argument(
+        "--frameworks-python", required=True, help="a python with torch, as .ci/frameworks-env prints it"
+    )
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--only", choices=["launches", "endings", "losses"], help="one part of it")
     given = parser.parse_args()

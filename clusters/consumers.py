@@ -33,7 +33,8 @@ class NodeConsumer(TopicConsumer):
 
 
 class TelemetryConsumer(TopicConsumer):
-    """The numbers of `?nodes=a,b`, second by second. Who asks for a node that he may not see gets none of them."""
+    """The numbers of `?nodes=a,b`, second by second. Who asks for a node that he may not see gets none of
+    them."""
 
     async def allowed(self) -> bool:
         principal = await principal_of_scope(self.scope)

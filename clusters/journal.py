@@ -13,7 +13,8 @@ AGAIN_AFTER = timedelta(minutes=10)
 
 
 def note(node: Node, kind: str, message: str, at: datetime) -> None:
-    """`kind`: heard, silent, lost, back, restarted, agent, renamed, clock, disk, driver, nvml_lost or nvml_back."""
+    """`kind`: heard, silent, lost, back, restarted, agent, renamed, clock, disk, driver, nvml_lost or
+    nvml_back."""
     if not NodeEvent.objects.filter(node=node, kind=kind, message=message, at__gt=at - AGAIN_AFTER).exists():
         add(node, kind, message, at)
 
@@ -28,18 +29,21 @@ def note_all(kind: str, told: Mapping[int, tuple[str, datetime]]) -> None:
     if not told:
         return
     since = min(at for _, at in told.values()) - AGAIN_AFTER
-    before = set(NodeEvent.objects.filter(node__in=told, kind=kind, at__gt=since).values_list("node_id", "message"))
+    before = set(
+        NodeEvent.objects.filter(node__in=told, kind=kind, at__gt=since).values_list("node_id", "message")
+    )
     NodeEvent.objects.bulk_create(
         NodeEvent(node_id=node_id, kind=kind, message=message, at=at)
-        for node_id, (message, at) in told.items() if (node_id, message) not in before
+        for node_id, (message, at) in told.items()
+        if (node_id, message) not in before
     )
 
 
 def add_once(
     node: Node, kind: str, message: str, at: datetime, *, key: str, gpu: str = "", code: int = 0
 ) -> None:
-    """What a node may tell again: kept once for each `key`. `kind`: xid (`code`: its number), ecc, gpu_lost, gpu_back,
-    nvml_lost or nvml_back; `gpu`: the UUID, where it befell one."""
+    """What a node may tell again: kept once for each `key`. `kind`: xid (`code`: its number), ecc, gpu_lost,
+    gpu_back, nvml_lost or nvml_back; `gpu`: the UUID, where it befell one."""
     event = NodeEvent(node=node, kind=kind, message=message, at=at, gpu=gpu, code=code, key=key)
     NodeEvent.objects.bulk_create([event], ignore_conflicts=True)
 

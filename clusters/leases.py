@@ -32,16 +32,19 @@ PRESENT = {NodeStatus.READY, NodeStatus.UNREACHABLE, NodeStatus.LOST}
 
 
 def nodes_of(cluster: Cluster, workspace: Workspace, over: Collection[Key] = ()) -> tuple[FreeNode, ...]:
-    """Every node that has ever reported, with what is free on each and who holds the rest, as `workspace` may know it;
-    none where it may not use the cluster. `over`: the attempts that have ended."""
+    """Every node that has ever reported, with what is free on each and who holds the rest, as `workspace` may
+    know it; none where it may not use the cluster. `over`: the attempts that have ended."""
     return offers(cluster, workspace, over) if may_use(cluster, workspace) else ()
 
 
 def offers(
-    cluster: Cluster, viewer: Workspace | None = None, over: Collection[Key] = (), names: Collection[str] | None = None
+    cluster: Cluster,
+    viewer: Workspace | None = None,
+    over: Collection[Key] = (),
+    names: Collection[str] | None = None,
 ) -> tuple[FreeNode, ...]:
-    """The same for the hub itself; holders are named only to a `viewer`. `names`: of these nodes alone, and none that the
-    cluster's provider could still make."""
+    """The same for the hub itself; holders are named only to a `viewer`. `names`: of these nodes alone, and
+    none that the cluster's provider could still make."""
     now = timezone.now()
     span = heard(now)
     chosen = cluster.nodes.filter(revoked_at=None, monitor_only=False).exclude(machine__state__in=LEAVING)
@@ -54,7 +57,9 @@ def offers(
     present = [(node, how) for node, how in nodes if how in PRESENT]
     devices: dict[int, list[Gpu]] = defaultdict(list)
     # A GPU in MIG mode is its MIG devices.
-    for gpu in Gpu.objects.filter(node__in=chosen.values("pk"), present=True, mig=False).only("uuid", "node_id", "state"):
+    for gpu in Gpu.objects.filter(node__in=chosen.values("pk"), present=True, mig=False).only(
+        "uuid", "node_id", "state"
+    ):
         devices[gpu.node_id].append(gpu)
     leases: dict[int, list[Lease]] = defaultdict(list)
     taken: set[str] = set()
@@ -64,9 +69,11 @@ def offers(
         taken.update(lease.gpus)
     there = tuple(
         replace(
-            _offer(node, devices[node.pk], leases[node.pk], taken), is_lost=how is NodeStatus.LOST,
+            _offer(node, devices[node.pk], leases[node.pk], taken),
+            is_lost=how is NodeStatus.LOST,
             silent_s=None if how is NodeStatus.READY else silence_s(node, now, span),
-            holds=() if viewer is None else _holds(leases[node.pk], viewer, over), closed=_closed(cluster, node),
+            holds=() if viewer is None else _holds(leases[node.pk], viewer, over),
+            closed=_closed(cluster, node),
         )
         for node, how in present
     )
@@ -74,14 +81,22 @@ def offers(
 
 
 def to_come(cluster: Cluster, present: Collection[Node]) -> tuple[FreeNode, ...]:
-    """What the cluster's provider can still add to the nodes that are `present`, as nodes without a name of their own."""
+    """What the cluster's provider can still add to the nodes that are `present`, as nodes without a name of
+    their own."""
     if not cluster.provider or cluster.drained_at is not None:
         return ()
     made = ProvidedMachine.objects.filter(cluster=cluster, node__in=[node.pk for node in present]).count()
     return tuple(
         FreeNode(
-            name=f"<new node {number}>", address=f"<address of new node {number}>", gpus=(), gpus_total=cluster.node_gpus,
-            slots=0, slots_total=cluster.node_slots, cores=cluster.node_slots or 1, interface="<interface>", is_coming=True,
+            name=f"<new node {number}>",
+            address=f"<address of new node {number}>",
+            gpus=(),
+            gpus_total=cluster.node_gpus,
+            slots=0,
+            slots_total=cluster.node_slots,
+            cores=cluster.node_slots or 1,
+            interface="<interface>",
+            is_coming=True,
         )
         for number in range(1, cluster.max_nodes - made + 1)
     )
@@ -95,13 +110,20 @@ def forbidden(cluster: Cluster, workspace: Workspace) -> Refusal | None:
 
 
 def acquire(
-    cluster: Cluster, wanted: Demand, *, holder: str, attempt: int, label: str, workspace: Workspace,
+    cluster: Cluster,
+    wanted: Demand,
+    *,
+    holder: str,
+    attempt: int,
+    label: str,
+    workspace: Workspace,
     seen: tuple[FreeNode, ...] | None = None,
 ) -> Placement | Refusal:
-    """Take what `wanted` asks for, all of it or nothing, or say why not. Asked again for the same attempt, answers the same.
+    """Take what `wanted` asks for, all of it or nothing, or say why not. Asked again for the same attempt,
+    answers the same.
 
-    `seen`: the nodes that were chosen for it, as they were then; they are taken only if none offers less by now.
-    Call inside a transaction: the cluster's row (on SQLite the whole database) is locked until it ends.
+    `seen`: the nodes that were chosen for it, as they were then; they are taken only if none offers less by
+    now. Call inside a transaction: the cluster's row (on SQLite the whole database) is locked until it ends.
     """
     Cluster.objects.select_for_update().get(pk=cluster.pk)
     refusal = forbidden(cluster, workspace)
@@ -113,7 +135,9 @@ def acquire(
     names = None if seen is None else [node.name for node in seen]
     nodes = offers(cluster, workspace, names=names)
     if seen is not None and not _still(seen, nodes):
-        return Refusal("Somebody else was quicker; the queue is looked at again.", "resources.cluster", permanent=False)
+        return Refusal(
+            "Somebody else was quicker; the queue is looked at again.", "resources.cluster", permanent=False
+        )
     chosen = place(wanted, nodes)
     if isinstance(chosen, Placement):
         _take(chosen, holder, attempt, label, workspace)
@@ -133,13 +157,20 @@ def release(holder: str, attempt: int, node: Node | None = None) -> int:
 
 
 def _take(chosen: Placement, holder: str, attempt: int, label: str, workspace: Workspace) -> None:
-    nodes = {node.name: node for node in Node.objects.filter(name__in=[placed.name for placed in chosen.nodes])}
+    nodes = {
+        node.name: node for node in Node.objects.filter(name__in=[placed.name for placed in chosen.nodes])
+    }
     # An attempt that was placed, let go and is placed anew may come to the same node again.
     Lease.objects.filter(holder=holder, attempt=attempt).exclude(released_at=None).delete()
     Lease.objects.bulk_create(
         Lease(
-            node=nodes[placed.name], holder=holder, attempt=attempt, label=label, workspace=workspace,
-            gpus=list(placed.gpus), slots=placed.slots,
+            node=nodes[placed.name],
+            holder=holder,
+            attempt=attempt,
+            label=label,
+            workspace=workspace,
+            gpus=list(placed.gpus),
+            slots=placed.slots,
         )
         for placed in chosen.nodes
     )
@@ -147,10 +178,13 @@ def _take(chosen: Placement, holder: str, attempt: int, label: str, workspace: W
 
 
 def _still(seen: tuple[FreeNode, ...], nodes: tuple[FreeNode, ...]) -> bool:
-    """Whether each node still offers what it did. Less than that, and a run in front may need what is left."""
+    """Whether each node still offers what it did. Less than that, and a run in front may need what is
+    left."""
     now = {node.name: node for node in nodes if node.takes_runs}
     return all(
-        before.name in now and set(before.gpus) <= set(now[before.name].gpus) and before.slots <= now[before.name].slots
+        before.name in now
+        and set(before.gpus) <= set(now[before.name].gpus)
+        and before.slots <= now[before.name].slots
         for before in seen
     )
 
@@ -164,10 +198,19 @@ def _closed(cluster: Cluster, node: Node) -> str:
 def _offer(node: Node, gpus: list[Gpu], leases: list[Lease], taken: set[str]) -> FreeNode:
     able = [gpu.uuid for gpu in gpus if gpu.state != GPU_LOST]
     return FreeNode(
-        name=node.name, address=node.address, gpus=tuple(uuid for uuid in able if uuid not in taken), gpus_total=len(gpus),
+        name=node.name,
+        address=node.address,
+        gpus=tuple(uuid for uuid in able if uuid not in taken),
+        gpus_total=len(gpus),
         gpus_lost=len(gpus) - len(able),
-        slots=max(0, node.slots - sum(lease.slots for lease in leases)), slots_total=node.slots, cores=node.cores,
-        interface=node.interface, infiniband=node.infiniband, mpi=bool(node.mpi), mpi_version=node.mpi, hostname=node.hostname,
+        slots=max(0, node.slots - sum(lease.slots for lease in leases)),
+        slots_total=node.slots,
+        cores=node.cores,
+        interface=node.interface,
+        infiniband=node.infiniband,
+        mpi=bool(node.mpi),
+        mpi_version=node.mpi,
+        hostname=node.hostname,
         interpreters=interpreters_of(node),
     )
 
@@ -175,7 +218,9 @@ def _offer(node: Node, gpus: list[Gpu], leases: list[Lease], taken: set[str]) ->
 def _holds(leases: list[Lease], viewer: Workspace, over: Collection[Key]) -> tuple[Hold, ...]:
     return tuple(
         Hold(
-            lease.label if lease.workspace_id == viewer.pk else STRANGER, len(lease.gpus), lease.slots,
+            lease.label if lease.workspace_id == viewer.pk else STRANGER,
+            len(lease.gpus),
+            lease.slots,
             is_over=(lease.holder, lease.attempt) in over,
         )
         for lease in leases
@@ -183,14 +228,23 @@ def _holds(leases: list[Lease], viewer: Workspace, over: Collection[Key]) -> tup
 
 
 def _placement_of(holder: str, attempt: int) -> Placement | None:
-    leases = list(Lease.objects.filter(holder=holder, attempt=attempt, released_at=None).select_related("node").order_by("pk"))
+    leases = list(
+        Lease.objects.filter(holder=holder, attempt=attempt, released_at=None)
+        .select_related("node")
+        .order_by("pk")
+    )
     if not leases:
         return None
     return Placement(
         tuple(
             PlacedNode(
-                name=lease.node.name, address=lease.node.address, gpus=tuple(lease.gpus), slots=lease.slots,
-                cores=lease.node.cores, interface=lease.node.interface, infiniband=lease.node.infiniband,
+                name=lease.node.name,
+                address=lease.node.address,
+                gpus=tuple(lease.gpus),
+                slots=lease.slots,
+                cores=lease.node.cores,
+                interface=lease.node.interface,
+                infiniband=lease.node.infiniband,
             )
             for lease in leases
         )

@@ -25,7 +25,8 @@ IDLE_BELOW_PCT = 5.0
 
 @dataclass(frozen=True)
 class LeaseLine:
-    """What a lease takes. Of another workspace's there is no `holder`, and the label says only "busy"; `key` is never shown."""
+    """What a lease takes. Of another workspace's there is no `holder`, and the label says only "busy"; `key`
+    is never shown."""
 
     holder: str
     label: str
@@ -37,8 +38,8 @@ class LeaseLine:
 
 @dataclass(frozen=True)
 class GpuCell:
-    """A device with its latest numbers and counters, of which those that are not known are absent (a property: None).
-    `held` None = free. `is_used`: a process is on it."""
+    """A device with its latest numbers and counters, of which those that are not known are absent (a
+    property: None). `held` None = free. `is_used`: a process is on it."""
 
     gpu: Gpu
     held: LeaseLine | None
@@ -100,7 +101,8 @@ class NodeCard:
         known = {cell.gpu.uuid for cell in self.gpus}
         return tuple(
             Device(cell, tuple(part for part in self.gpus if part.gpu.parent == cell.gpu.uuid))
-            for cell in self.gpus if cell.gpu.parent not in known
+            for cell in self.gpus
+            if cell.gpu.parent not in known
         )
 
     @property
@@ -206,13 +208,19 @@ def node_cards(nodes: Iterable[Node], workspace: Workspace | None) -> tuple[Node
     return tuple(_node_card(node, lines[node.pk], devices[node.pk], now, span) for node in nodes)
 
 
-def _node_card(node: Node, lines: tuple[LeaseLine, ...], devices: list[Gpu], now: datetime, span: Heard) -> NodeCard:
+def _node_card(
+    node: Node, lines: tuple[LeaseLine, ...], devices: list[Gpu], now: datetime, span: Heard
+) -> NodeCard:
     holders = {uuid: line for line in lines for uuid in line.gpus}
     vitals: dict[str, Any] = node.vitals
     return NodeCard(
-        node=node, status=status(node, now, span), silence_s=silence_s(node, now, span), leases=lines,
+        node=node,
+        status=status(node, now, span),
+        silence_s=silence_s(node, now, span),
+        leases=lines,
         gpus=tuple(_cell(gpu, holders.get(gpu.uuid), vitals) for gpu in devices),
-        cpu_pct=vitals.get("cpu_pct"), memory_used_bytes=vitals.get("memory_used_bytes"),
+        cpu_pct=vitals.get("cpu_pct"),
+        memory_used_bytes=vitals.get("memory_used_bytes"),
         disk_free_bytes=vitals.get("disk_free_bytes"),
     )
 
@@ -220,15 +228,22 @@ def _node_card(node: Node, lines: tuple[LeaseLine, ...], devices: list[Gpu], now
 def lease_line(lease: Lease, workspace: Workspace | None) -> LeaseLine:
     ours = workspace is not None and lease.workspace_id == workspace.pk
     return LeaseLine(
-        holder=lease.holder if ours else "", label=lease.label if ours else "busy", gpus=tuple(lease.gpus), slots=lease.slots,
-        since=lease.created_at, key=(lease.holder, lease.attempt),
+        holder=lease.holder if ours else "",
+        label=lease.label if ours else "busy",
+        gpus=tuple(lease.gpus),
+        slots=lease.slots,
+        since=lease.created_at,
+        key=(lease.holder, lease.attempt),
     )
 
 
 def _cell(gpu: Gpu, held: LeaseLine | None, vitals: dict[str, Any]) -> GpuCell:
     return GpuCell(
-        gpu=gpu, held=held, numbers=vitals.get("gpus", {}).get(gpu.uuid, {}),
-        counters=vitals.get("counters", {}).get(gpu.uuid, {}), is_used=bool(vitals.get("processes", {}).get(gpu.uuid)),
+        gpu=gpu,
+        held=held,
+        numbers=vitals.get("gpus", {}).get(gpu.uuid, {}),
+        counters=vitals.get("counters", {}).get(gpu.uuid, {}),
+        is_used=bool(vitals.get("processes", {}).get(gpu.uuid)),
     )
 
 

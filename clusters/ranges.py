@@ -1,4 +1,5 @@
-"""The span of time that a page shows, as its address says it; static/js/charts/range.js reads and writes the same."""
+"""The span of time that a page shows, as its address says it; static/js/charts/range.js reads and writes the
+same."""
 
 from __future__ import annotations
 
@@ -6,7 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 SPANS_S = {"15m": 900, "1h": 3600, "6h": 21_600, "24h": 86_400, "7d": 604_800, "30d": 2_592_000}
-PRESETS = (("15m", "15 minutes"), ("1h", "hour"), ("6h", "6 hours"), ("24h", "24 hours"), ("7d", "7 days"), ("30d", "30 days"))
+PRESETS = (
+    ("15m", "15 minutes"),
+    ("1h", "hour"),
+    ("6h", "6 hours"),
+    ("24h", "24 hours"),
+    ("7d", "7 days"),
+    ("30d", "30 days"),
+)
 USUAL = "1h"
 
 

@@ -16,8 +16,8 @@ class NodeStatus(StrEnum):
 class GpuStanding(StrEnum):
     """How a GPU stands, worked out from its holder and its latest numbers; never stored.
 
-    `idle`: a run holds it and does not use it. `foreign`: no run holds it, and a process of somebody else uses it.
-    """
+    `idle`: a run holds it and does not use it. `foreign`: no run holds it, and a process of somebody else
+    uses it."""
 
     FREE = "free"
     BUSY = "busy"

@@ -23,7 +23,10 @@ from workspaces.access import WorkspaceRequest, needs
 from workspaces.authentication.confirmation import requires_password
 from workspaces.states import Role
 
-HEAT_METRICS = [GPU_KEYS[key] for key in ("utilization_pct", "memory_used_bytes", "power_w", "temperature_c", "sm_active_pct")]
+HEAT_METRICS = [
+    GPU_KEYS[key]
+    for key in ("utilization_pct", "memory_used_bytes", "power_w", "temperature_c", "sm_active_pct")
+]
 
 
 @needs(Role.VIEWER)
@@ -40,7 +43,11 @@ def cluster(request: WorkspaceRequest, name: str) -> HttpResponse:
     workspace = request.principal.workspace
     card = cluster_card(get_object_or_404(clusters_of(workspace), name=name), workspace)
     page = "clusters/_cluster.html" if request.headers.get("HX-Request") else "clusters/cluster.html"
-    return render(request, page, {"card": card, "stock": stock(node.node for node in card.nodes), "metrics": HEAT_METRICS})
+    return render(
+        request,
+        page,
+        {"card": card, "stock": stock(node.node for node in card.nodes), "metrics": HEAT_METRICS},
+    )
 
 
 @needs(Role.VIEWER)
@@ -56,7 +63,11 @@ def node(request: WorkspaceRequest, name: str) -> HttpResponse:
         return render(request, "clusters/_node.html", {**context, "is_refresh": True})
     gpus = [cell.gpu for cell in card.gpus]
     charts = config(gpus, nodes={name: card.node.memory_bytes}, scopes=(GPU, HOST) if gpus else (HOST,))
-    return render(request, "clusters/node.html", {**context, "charts": charts, "series": f"/api/v1/nodes/{name}/series/"})
+    return render(
+        request,
+        "clusters/node.html",
+        {**context, "charts": charts, "series": f"/api/v1/nodes/{name}/series/"},
+    )
 
 
 @needs(Role.VIEWER)
@@ -69,11 +80,17 @@ def add_machine(request: WorkspaceRequest) -> HttpResponse:
     if form.is_valid():
         try:
             asked = form.cleaned_data
-            invitation, text = invite(asked["cluster"], asked["name"], request.user, monitor_only=asked["monitor_only"])
+            invitation, text = invite(
+                asked["cluster"], asked["name"], request.user, monitor_only=asked["monitor_only"]
+            )
         except EnrolmentError as error:
             form.add_error(error.field, error.message)
         else:
-            response = render(request, "clusters/invited.html", {**context, "invitation": invitation, "told": instructions(text)})
+            response = render(
+                request,
+                "clusters/invited.html",
+                {**context, "invitation": invitation, "told": instructions(text)},
+            )
             response.headers["Cache-Control"] = "no-store"
             return response
     else:
@@ -88,7 +105,9 @@ def invitation(request: WorkspaceRequest, pk: int) -> HttpResponse:
     must_operate(request.user)
     found = get_object_or_404(JoinToken.objects.select_related("node"), pk=pk)
     cards = node_cards([found.node], request.principal.workspace) if found.node else ()
-    return render(request, "clusters/_invitation.html", {"invitation": found, "card": cards[0] if cards else None})
+    return render(
+        request, "clusters/_invitation.html", {"invitation": found, "card": cards[0] if cards else None}
+    )
 
 
 @needs(Role.VIEWER)
@@ -100,4 +119,3 @@ def node_revoke(request: WorkspaceRequest, name: str) -> HttpResponse:
     revoke(found, request.user)
     messages.success(request, f"{found.name} is revoked: the hub does not listen to it any more.")
     return redirect("node", found.name)
-

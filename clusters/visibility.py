@@ -12,11 +12,20 @@ from workspaces.models import User, Workspace
 def clusters_of(workspace: Workspace) -> QuerySet[Cluster]:
     """The clusters open to all, and those that list the workspace."""
     listed = Cluster.workspaces.through.objects.filter(workspace_id=workspace.pk).values("cluster_id")
-    return Cluster.objects.filter(deleted_at=None).filter(Q(workspaces=None) | Q(pk__in=listed)).order_by("name").distinct()
+    return (
+        Cluster.objects.filter(deleted_at=None)
+        .filter(Q(workspaces=None) | Q(pk__in=listed))
+        .order_by("name")
+        .distinct()
+    )
 
 
 def visible_nodes(workspace: Workspace) -> QuerySet[Node]:
-    return Node.objects.filter(cluster__in=clusters_of(workspace)).select_related("cluster").order_by("cluster__name", "name")
+    return (
+        Node.objects.filter(cluster__in=clusters_of(workspace))
+        .select_related("cluster")
+        .order_by("cluster__name", "name")
+    )
 
 
 def may_use(cluster: Cluster, workspace: Workspace) -> bool:

@@ -21,19 +21,24 @@ def queue_of(node: Node) -> str:
 
 
 def _errors_of(app: Any) -> tuple[type[BaseException], ...]:
-    """What the broker's client raises: for a connection that is lost, and for an answer that is an error (a broker that is
-    busy, full or read-only)."""
+    """What the broker's client raises: for a connection that is lost, and for an answer that is an error (a
+    broker that is busy, full or read-only)."""
     connection = app.connection_for_write()
     return (KombuError, OSError, *connection.connection_errors, *connection.channel_errors)
 
 
 def wake(node: Node, run: str, attempt: int) -> bool:
-    """Send the wake-up; False when the broker is away. Then the answer to the node's next report says the same."""
+    """Send the wake-up; False when the broker is away. Then the answer to the node's next report says the
+    same."""
     app = celery.current_app
     try:
         app.send_task(
-            TASK, kwargs={"run": run, "attempt": attempt}, queue=queue_of(node), ignore_result=True,
-            retry=True, retry_policy=RETRY,
+            TASK,
+            kwargs={"run": run, "attempt": attempt},
+            queue=queue_of(node),
+            ignore_result=True,
+            retry=True,
+            retry_policy=RETRY,
         )
     except _errors_of(app) as error:
         log.warning("Node %s could not be woken for run %s, attempt %s: %s", node.name, run, attempt, error)

@@ -21,7 +21,8 @@ class _Rest(StringConvertor):
 register_url_convertor("rest", _Rest())
 
 report = Route("/api/v1/node/report/", node_routes.report, methods=["POST"])
-"""Comes before all routes: to look through a hundred others first takes a tenth of the time that a report costs."""
+"""Comes before all routes: to look through a hundred others first takes a tenth of the time that a report
+costs."""
 routes = [
     Route("/api/v1/node/ca/", join_routes.ca, methods=["GET"]),
     Route("/api/v1/node/wheel/", join_routes.wheel, methods=["GET"]),

@@ -24,7 +24,9 @@ CURATED: tuple[EnvironmentSpec, ...] = (
     ),
     EnvironmentSpec(
         # mpi4py: without it Lightning under MPI takes itself for the only process.
-        name="TrainHub-Lightning-2.6", version="1", kind="venv",
+        name="TrainHub-Lightning-2.6",
+        version="1",
+        kind="venv",
         requirements=(_TORCH, "lightning==2.6.*", *_SCIENCE, *_LOGGING, "mpi4py"),
     ),
     EnvironmentSpec(
@@ -35,14 +37,21 @@ CURATED: tuple[EnvironmentSpec, ...] = (
     ),
     EnvironmentSpec(
         # ninja: DeepSpeed compiles its operations when they are first used.
-        name="TrainHub-DeepSpeed-0.19", version="1", kind="venv",
+        name="TrainHub-DeepSpeed-0.19",
+        version="1",
+        kind="venv",
         requirements=(_TORCH, "deepspeed==0.19.8", "mpi4py", "ninja", *_SCIENCE),
     ),
     EnvironmentSpec(
-        name="TrainHub-Horovod-0.28", version="1", kind="venv", requirements=(_TORCH, "horovod==0.28.1", *_SCIENCE, "mpi4py"),
+        name="TrainHub-Horovod-0.28",
+        version="1",
+        kind="venv",
+        requirements=(_TORCH, "horovod==0.28.1", *_SCIENCE, "mpi4py"),
     ),
     EnvironmentSpec(
-        name="TrainHub-Horovod-TensorFlow-0.28", version="1", kind="venv",
+        name="TrainHub-Horovod-TensorFlow-0.28",
+        version="1",
+        kind="venv",
         requirements=("tensorflow==2.21.*", "horovod==0.28.1", *_SCIENCE, "mpi4py"),
     ),
     EnvironmentSpec(
@@ -50,18 +59,34 @@ CURATED: tuple[EnvironmentSpec, ...] = (
         version="1",
         kind="venv",
         # tf-keras, which `fit` under MultiWorkerMirroredStrategy still needs, requires plain tensorflow: with
-        # tensorflow-cpu beside it two builds would lie on top of each other. pandas: MLflow's autologging does not load without.
+        # tensorflow-cpu beside it two builds would lie on top of each other. pandas: MLflow's autologging
+        # does not load without.
         requirements=("tensorflow==2.21.*", "tf-keras==2.21.*", *_SCIENCE, *_LOGGING, "pandas"),
     ),
     EnvironmentSpec(
-        # What an export needs beside the model's own code; cloudpickle reads the classes that MLflow packs into a model.
-        name=ONNX, version="1", kind="venv",
-        requirements=(_TORCH, "onnx==1.23.*", "onnxscript==0.7.*", "onnxruntime==1.31.*", *_SCIENCE, "cloudpickle"),
+        # What an export needs beside the model's own code; cloudpickle reads the classes that MLflow packs
+        # into a model.
+        name=ONNX,
+        version="1",
+        kind="venv",
+        requirements=(
+            _TORCH,
+            "onnx==1.23.*",
+            "onnxscript==0.7.*",
+            "onnxruntime==1.31.*",
+            *_SCIENCE,
+            "cloudpickle",
+        ),
     ),
 )
 _NEEDS = {
-    "deepspeed": "Needs Open MPI on the node, and g++ to compile DeepSpeed's operations when they are first used.",
-    "horovod": "Needs Open MPI on the node, and Horovod's wheel where the node's PIP_FIND_LINKS points (docs/frameworks.md).",
+    "deepspeed": (
+        "Needs Open MPI on the node, and g++ to compile DeepSpeed's operations when they are first used."
+    ),
+    "horovod": (
+        "Needs Open MPI on the node, and Horovod's wheel where the node's PIP_FIND_LINKS points "
+        "(docs/frameworks.md)."
+    ),
 }
 """Package -> what a node must bring for it besides pip."""
 
@@ -78,12 +103,15 @@ def names() -> tuple[str, ...]:
 
 
 def resolve(ref: EnvironmentRef, interpreters: Collection[Interpreter]) -> EnvironmentSpec:
-    """What `ref` stands for on a node that has `interpreters`; raises SpecError naming what there is instead."""
+    """What `ref` stands for on a node that has `interpreters`; raises SpecError naming what there is
+    instead."""
     if ref.name == SYSTEM:
         return _system(ref.version, interpreters)
     found = [environment for environment in CURATED if environment.name == ref.name]
     if not found:
-        raise SpecError("environment.name", f"{ref.name!r} is not an environment; choose one of {', '.join(names())}")
+        raise SpecError(
+            "environment.name", f"{ref.name!r} is not an environment; choose one of {', '.join(names())}"
+        )
     for environment in found:
         if ref.version in ("", environment.version):
             return environment
@@ -97,6 +125,8 @@ def _system(version: str, interpreters: Collection[Interpreter]) -> EnvironmentS
     for interpreter in interpreters:
         exact = version in (interpreter.path, interpreter.version)
         if exact or interpreter.version.startswith(f"{version}."):
-            return EnvironmentSpec(name=SYSTEM, version=interpreter.version, kind="system", python=interpreter.path)
+            return EnvironmentSpec(
+                name=SYSTEM, version=interpreter.version, kind="system", python=interpreter.path
+            )
     has = ", ".join(f"{item.version} ({item.path})" for item in interpreters) or "none"
     raise SpecError("environment.version", f"no Python {version!r} is on the chosen node; it has {has}")

@@ -37,25 +37,41 @@ def begin(experiment: Experiment, who: User | None, begun: Begun) -> Run:
     with transaction.atomic():
         workspace = Workspace.objects.select_for_update().get(pk=experiment.workspace_id)
         if Experiment.objects.filter(pk=experiment.pk).exclude(deleted_at=None).exists():
-            raise SpecError("experiment_id", f"the experiment {experiment.name!r} is deleted; restore it, or choose another")
+            raise SpecError(
+                "experiment_id",
+                f"the experiment {experiment.name!r} is deleted; restore it, or choose another",
+            )
         workspace.last_run_number += 1
         workspace.save(update_fields=["last_run_number"])
         now = timezone.now()
         run = Run.objects.create(
-            number=workspace.last_run_number, workspace=workspace, experiment=experiment, kind=KIND, display_name=begun.name,
-            parent=begun.parent, state=RunState.RUNNING, created_by=who, started_at=begun.started_at or now, state_since=now,
+            number=workspace.last_run_number,
+            workspace=workspace,
+            experiment=experiment,
+            kind=KIND,
+            display_name=begun.name,
+            parent=begun.parent,
+            state=RunState.RUNNING,
+            created_by=who,
+            started_at=begun.started_at or now,
+            state_since=now,
         )
         tags.put(run, begun.tags)
         origin = f"Begun by run {begun.parent.number}." if begun.parent else "Begun by its client."
-        RunEvent.objects.create(run=run, to_state=RunState.RUNNING, message=origin, actor=_name(who), at=run.created_at)
+        RunEvent.objects.create(
+            run=run, to_state=RunState.RUNNING, message=origin, actor=_name(who), at=run.created_at
+        )
         lifecycle.announce(run, RunState.RUNNING, Reason.NONE)
         if begun.parent is not None:
-            publish_on_commit(run_topic(begun.parent.pk), {"type": "child.begun", "run": begun.parent.pk, "child": run.pk})
+            publish_on_commit(
+                run_topic(begun.parent.pk), {"type": "child.begun", "run": begun.parent.pk, "child": run.pk}
+            )
     return run
 
 
 def move(run: Run, to: RunState, who: User | None, *, at: datetime | None = None) -> bool:
-    """Where its client says that it is; False where it is there already. `at`: when it ended, by the client's clock.
+    """Where its client says that it is; False where it is there already. `at`: when it ended, by the client's
+    clock.
 
     Beside `lifecycle.advance` the one writer of `Run.state`, and of these runs alone.
     """
@@ -73,7 +89,12 @@ def move(run: Run, to: RunState, who: User | None, *, at: datetime | None = None
             return False
         Run.objects.filter(pk=run.pk, kind=KIND).update(state=to, finished_at=ended_at, state_since=now)
         RunEvent.objects.create(
-            run=current, from_state=current.state, to_state=to, message="Told by its client.", actor=_name(who), at=now
+            run=current,
+            from_state=current.state,
+            to_state=to,
+            message="Told by its client.",
+            actor=_name(who),
+            at=now,
         )
         lifecycle.announce(current, to, Reason.NONE)
     return True

@@ -1,6 +1,5 @@
-"""The only writer of a job's `state` (of runs from elsewhere: `jobs.external`): guarded by the table of transitions,
-journaled, published after commit.
-"""
+"""The only writer of a job's `state` (of runs from elsewhere: `jobs.external`): guarded by the table of
+transitions, journaled, published after commit."""
 
 from __future__ import annotations
 
@@ -47,8 +46,14 @@ def advance(
         if run is None:
             return False
         RunEvent.objects.create(
-            run=run, attempt=run.attempt, from_state=run.state, to_state=to, reason=reason, message=message or sentence,
-            actor=actor, at=when,
+            run=run,
+            attempt=run.attempt,
+            from_state=run.state,
+            to_state=to,
+            reason=reason,
+            message=message or sentence,
+            actor=actor,
+            at=when,
         )
         if to in FINAL or to is RunState.QUEUED:
             _end_attempt(run, when)
@@ -59,7 +64,9 @@ def advance(
     return True
 
 
-def note(run_id: str, message: str, *, reason: Reason = Reason.NONE, actor: str = "hub", attempt: int = 0) -> None:
+def note(
+    run_id: str, message: str, *, reason: Reason = Reason.NONE, actor: str = "hub", attempt: int = 0
+) -> None:
     """Journal something that happened while the state stayed."""
     with transaction.atomic():
         RunEvent.objects.create(run_id=run_id, attempt=attempt, reason=reason, message=message, actor=actor)
@@ -81,7 +88,8 @@ def wait_because(run_id: str, reason: Reason, facts: Mapping[str, Any]) -> bool:
 
 
 def explain(run: Run, reason: Reason, facts: Mapping[str, Any]) -> None:
-    """Give a failed run the reason that its ranks' logs told; only where it is still decided by this attempt."""
+    """Give a failed run the reason that its ranks' logs told; only where it is still decided by this
+    attempt."""
     found = Run.objects.filter(pk=run.pk, attempt=run.attempt, state=RunState.FAILED)
     if found.update(reason=reason, facts=dict(facts)):
         announce(run, RunState.FAILED, reason)
@@ -94,8 +102,12 @@ def announce(run: Run, state: RunState, reason: Reason) -> None:
         publish_on_commit(
             topic,
             {
-                "type": "run.changed", "run": run.pk, "number": run.number, "state": state.value,
-                "reason": reason.value, "attempt": run.attempt,
+                "type": "run.changed",
+                "run": run.pk,
+                "number": run.number,
+                "state": state.value,
+                "reason": reason.value,
+                "attempt": run.attempt,
             },
         )
 
@@ -135,7 +147,9 @@ def _end_attempt(run: Run, when: datetime) -> None:
     if not AttemptNode.objects.filter(attempt=attempt, settled_at=None).exists():
         log_store.close(run.pk, attempt.number)
     # Where a node still runs them it is told to end them now; how they then ended, it will tell.
-    Member.objects.filter(attempt=attempt, state__in=(MemberState.WAITING, MemberState.RUNNING)).update(state=MemberState.STOPPED)
+    Member.objects.filter(attempt=attempt, state__in=(MemberState.WAITING, MemberState.RUNNING)).update(
+        state=MemberState.STOPPED
+    )
 
 
 def settle(part: AttemptNode, run_id: str, attempt: int, at: datetime) -> None:
@@ -148,5 +162,7 @@ def settle(part: AttemptNode, run_id: str, attempt: int, at: datetime) -> None:
 
 def _leave_none_running(part: AttemptNode) -> None:
     """Of ranks whose end nobody has told, nobody will tell it."""
-    running = Member.objects.filter(attempt_id=part.attempt_id, node_id=part.node_id, state=MemberState.RUNNING)
+    running = Member.objects.filter(
+        attempt_id=part.attempt_id, node_id=part.node_id, state=MemberState.RUNNING
+    )
     running.update(state=MemberState.LOST)

@@ -50,7 +50,9 @@ class Snapshot(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["workspace", "sha256"], name="snapshot_once_per_workspace")]
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "sha256"], name="snapshot_once_per_workspace")
+        ]
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -58,12 +60,13 @@ class Snapshot(models.Model):
 
 
 class Run(models.Model):
-    """One submitted job, or (`kind` external) one that was logged from elsewhere: it has no spec and no attempts.
+    """One submitted job, or (`kind` external) one that was logged from elsewhere: it has no spec and no
+    attempts.
 
-    `spec` is RunSpec JSON; `preview` the plan as reviewed; `facts` fill the reason's sentence. `parent`: the job whose process
-    logged it, or the run that its client nested it in. `pinned`: a reference that every comparison of the workspace shows.
-    Out of the lists since `archived_at`; as good as gone since `deleted_at`, and gone for good some days later.
-    """
+    `spec` is RunSpec JSON; `preview` the plan as reviewed; `facts` fill the reason's sentence. `parent`: the
+    job whose process logged it, or the run that its client nested it in. `pinned`: a reference that every
+    comparison of the workspace shows. Out of the lists since `archived_at`; as good as gone since
+    `deleted_at`, and gone for good some days later."""
 
     id = models.CharField(primary_key=True, max_length=32, default=new_run_id, editable=False)
     number = models.PositiveIntegerField()
@@ -77,9 +80,13 @@ class Run(models.Model):
     state = models.CharField(
         max_length=16, default=RunState.QUEUED, choices=[(s.value, s.value) for s in RunState], db_index=True
     )
-    reason = models.CharField(max_length=32, default=Reason.NONE, choices=[(r.value, r.value) for r in Reason], blank=True)
+    reason = models.CharField(
+        max_length=32, default=Reason.NONE, choices=[(r.value, r.value) for r in Reason], blank=True
+    )
     facts = models.JSONField(default=dict)
-    attempt = models.PositiveIntegerField(default=0, help_text="Number of the latest attempt; 0 before the first.")
+    attempt = models.PositiveIntegerField(
+        default=0, help_text="Number of the latest attempt; 0 before the first."
+    )
     created_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="runs")
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
     started_at = models.DateTimeField(null=True, blank=True, help_text="First entered Running.")
@@ -89,7 +96,9 @@ class Run(models.Model):
     state_since = models.DateTimeField(default=timezone.now)
     idempotency_key = models.CharField(max_length=128, null=True, blank=True)
     pinned = models.BooleanField(default=False)
-    priority = models.SmallIntegerField(default=0, help_text="Higher is placed first; equal ones in the order they came.")
+    priority = models.SmallIntegerField(
+        default=0, help_text="Higher is placed first; equal ones in the order they came."
+    )
 
     objects = RunQuerySet.as_manager()
 
@@ -137,9 +146,15 @@ class Attempt(models.Model):
     plan = models.JSONField(null=True)
     token_digest = models.CharField(max_length=64, blank=True, db_index=True)
     warnings = models.JSONField(default=list)
-    failing = models.BooleanField(default=False, help_text="It cannot succeed any more: every node is to end its part.")
-    served = models.BooleanField(default=False, help_text="Every deciding rank has succeeded: those that only serve are to end.")
-    cause = models.JSONField(null=True, help_text="Why it failed, as read out of the ranks' logs (jobs.causes); null: not read.")
+    failing = models.BooleanField(
+        default=False, help_text="It cannot succeed any more: every node is to end its part."
+    )
+    served = models.BooleanField(
+        default=False, help_text="Every deciding rank has succeeded: those that only serve are to end."
+    )
+    cause = models.JSONField(
+        null=True, help_text="Why it failed, as read out of the ranks' logs (jobs.causes); null: not read."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True, blank=True)
 
@@ -153,14 +168,20 @@ class AttemptNode(models.Model):
     attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="parts")
     node = models.ForeignKey(Node, models.PROTECT, related_name="parts")
     node_rank = models.PositiveIntegerField()
-    nonce = models.CharField(max_length=32, blank=True, help_text="Set by the first claim; only the same one is answered again.")
+    nonce = models.CharField(
+        max_length=32, blank=True, help_text="Set by the first claim; only the same one is answered again."
+    )
     claimed_at = models.DateTimeField(null=True, blank=True)
     ports = models.JSONField(default=list, help_text="Free there when the node last asked for its part.")
-    daemon = models.JSONField(default=list, help_text="argv of the MPI daemon that the head wants here; the first call holds.")
+    daemon = models.JSONField(
+        default=list, help_text="argv of the MPI daemon that the head wants here; the first call holds."
+    )
     phase = models.CharField(max_length=16, blank=True)
     fact = models.JSONField(default=dict)
     settled_at = models.DateTimeField(null=True, blank=True)
-    sends_unrecorded = models.BooleanField(default=False, help_text="Claimed before the hub recorded which files a node sends.")
+    sends_unrecorded = models.BooleanField(
+        default=False, help_text="Claimed before the hub recorded which files a node sends."
+    )
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["attempt", "node"], name="one_part_per_node")]
@@ -168,7 +189,8 @@ class AttemptNode(models.Model):
 
 
 class SentBlob(models.Model):
-    """A file that a node has sent while it held this part of an attempt: it may name it as an output. `digest`: its SHA-256.
+    """A file that a node has sent while it held this part of an attempt: it may name it as an output.
+    `digest`: its SHA-256.
 
     The row keeps no file from being deleted; it goes soon after the part is settled.
     """
@@ -191,7 +213,9 @@ class Member(models.Model):
     log_name = models.CharField(max_length=128)
     gpus = models.JSONField(default=list)
     decides = models.BooleanField(default=True)
-    state = models.CharField(max_length=16, default=MemberState.WAITING, choices=[(s.value, s.value) for s in MemberState])
+    state = models.CharField(
+        max_length=16, default=MemberState.WAITING, choices=[(s.value, s.value) for s in MemberState]
+    )
     pid = models.PositiveIntegerField(null=True)
     exit_code = models.IntegerField(null=True)
     signal = models.PositiveIntegerField(null=True)
@@ -211,7 +235,9 @@ class RunEvent(models.Model):
     at = models.DateTimeField(default=timezone.now)
     attempt = models.PositiveIntegerField(default=0)
     from_state = models.CharField(max_length=16, blank=True)
-    to_state = models.CharField(max_length=16, blank=True, help_text="Empty: something happened, the state stayed.")
+    to_state = models.CharField(
+        max_length=16, blank=True, help_text="Empty: something happened, the state stayed."
+    )
     reason = models.CharField(max_length=32, blank=True)
     message = models.TextField(blank=True)
     actor = models.CharField(max_length=150, blank=True, help_text="A person's name, 'node NAME', or 'hub'.")
@@ -221,10 +247,11 @@ class RunEvent(models.Model):
 
 
 class Artifact(models.Model):
-    """A file that an attempt left in outputs/ (or logs/), or that its script logged; the bytes are the blob `sha256`.
+    """A file that an attempt left in outputs/ (or logs/), or that its script logged; the bytes are the blob
+    `sha256`.
 
-    Files of a run that was logged from elsewhere belong to attempt 0. `node_rank`: of the node that left it; null: it was logged.
-    """
+    Files of a run that was logged from elsewhere belong to attempt 0. `node_rank`: of the node that left it;
+    null: it was logged."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="artifacts")
     attempt = models.PositiveIntegerField()

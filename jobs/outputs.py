@@ -1,4 +1,5 @@
-"""The files of a run: what its nodes upload when an attempt ends, and what its script logs meanwhile, in one table.
+"""The files of a run: what its nodes upload when an attempt ends, and what its script logs meanwhile, in one
+table.
 
 Of two files with the same path the later attempt's counts; within an attempt, the later file.
 """
@@ -33,9 +34,13 @@ def of_attempt(run: Run, attempt: int) -> QuerySet[Artifact]:
     return latest(run) if attempt in (0, run.attempt) else Artifact.objects.filter(run=run, attempt=attempt)
 
 
-def put(run: Run, attempt: int, path: str, sha256: str, size_bytes: int, *, node_rank: int | None = None) -> Artifact:
-    """Name a stored blob `path`; whatever bore that name in this attempt is replaced. `node_rank`: of the node that left it."""
-    # The moment of naming, later than the blob's last `keep`: by it freeing tells that nobody else has kept the blob since.
+def put(
+    run: Run, attempt: int, path: str, sha256: str, size_bytes: int, *, node_rank: int | None = None
+) -> Artifact:
+    """Name a stored blob `path`; whatever bore that name in this attempt is replaced. `node_rank`: of the
+    node that left it."""
+    # The moment of naming, later than the blob's last `keep`: by it freeing tells that nobody else has kept
+    # the blob since.
     told = {"sha256": sha256, "size_bytes": size_bytes, "created_at": timezone.now(), "node_rank": node_rank}
     row, _ = Artifact.objects.update_or_create(run=run, attempt=attempt, path=path, defaults=told)
     return row

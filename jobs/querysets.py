@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 class RunQuerySet(models.QuerySet[Any]):
     def of(self, workspace: Workspace) -> RunQuerySet:
-        """What the people of a workspace find: a deleted run is not there, for whoever does not ask for it by `ever_of`."""
+        """What the people of a workspace find: a deleted run is not there, for whoever does not ask for it by
+        `ever_of`."""
         return self.ever_of(workspace).kept()
 
     def ever_of(self, workspace: Workspace) -> RunQuerySet:
@@ -42,12 +43,15 @@ class RunQuerySet(models.QuerySet[Any]):
         return self.filter(state=RunState.QUEUED).order_by("-priority", "created_at", "number")
 
     def matching(self, *, state: str = "", experiment: str = "", text: str = "") -> RunQuerySet:
-        """`state` is a state's name or `active`; `text` is found in the name or the experiment's name, or is the number."""
+        """`state` is a state's name or `active`; `text` is found in the name or the experiment's name, or is
+        the number."""
         found = self.filter(experiment__name=experiment) if experiment else self
         if state:
             found = found.filter(state__in=ACTIVE if state == "active" else (state,))
         if text:
             named = Q(display_name__icontains=text) | Q(experiment__name__icontains=text)
             number = text.removeprefix("#").removeprefix("run ").strip()
-            found = found.filter(named | Q(number=int(number)) if number.isdecimal() and len(number) < 10 else named)
+            found = found.filter(
+                named | Q(number=int(number)) if number.isdecimal() and len(number) < 10 else named
+            )
         return found

@@ -1,4 +1,5 @@
-"""The curves of a run: what its nodes and GPUs measured while an attempt lived, read live and kept after its end."""
+"""The curves of a run: what its nodes and GPUs measured while an attempt lived, read live and kept after its
+end."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from trainhub_launch.telemetry import BUCKET_S, HOST
 
 log = logging.getLogger(__name__)
 TOLD_AFTER = timedelta(seconds=60)
-"""The buckets of an attempt's last seconds come after its part is settled; those of a node that was cut off, quickly then."""
+"""The buckets of an attempt's last seconds come after its part is settled; those of a node that was cut off,
+quickly then."""
 NOT_WAITED_FOR = timedelta(hours=2)
 """A node that is lost may never settle its part: what it told before is kept."""
 MOST_AT_ONCE = 50
@@ -53,7 +55,11 @@ def keep_ended(now: datetime | None = None) -> int:
         except DatabaseError:
             raise
         except Exception:
-            log.exception("The curves of run %s on node %s could not be kept; the others go on", attempt.run_id, part.node.name)
+            log.exception(
+                "The curves of run %s on node %s could not be kept; the others go on",
+                attempt.run_id,
+                part.node.name,
+            )
     return kept
 
 
@@ -77,7 +83,8 @@ def own_gpus(members: Sequence[Member]) -> dict[int, list[str]]:
 
 
 class Curves:
-    """Reads one attempt's curves, node by node: from what was kept, or where that is too coarse or not there yet, live."""
+    """Reads one attempt's curves, node by node: from what was kept, or where that is too coarse or not there
+    yet, live."""
 
     def __init__(self, attempt: Attempt) -> None:
         self._kept = attempt_curves.kept(attempt.run_id, attempt.number)
@@ -97,12 +104,16 @@ class Curves:
 
 
 def _due(now: datetime) -> QuerySet[AttemptNode]:
-    """Parts that have ended and of which nothing is kept. What is older than the numbers themselves stays as it is."""
+    """Parts that have ended and of which nothing is kept. What is older than the numbers themselves stays as
+    it is."""
     oldest = now - timedelta(seconds=expiry.kept_s()[BUCKET_S])
     settled = Q(settled_at__gt=oldest, settled_at__lt=now - TOLD_AFTER, attempt__ended_at__isnull=False)
     lost = Q(settled_at=None, attempt__ended_at__gt=oldest, attempt__ended_at__lt=now - NOT_WAITED_FOR)
     kept = KeptSeries.objects.filter(
-        holder=OuterRef("attempt__run_id"), attempt=OuterRef("attempt__number"), node_name=OuterRef("node__name"), subject=HOST
+        holder=OuterRef("attempt__run_id"),
+        attempt=OuterRef("attempt__number"),
+        node_name=OuterRef("node__name"),
+        subject=HOST,
     )
     due = AttemptNode.objects.filter(settled | lost, ~Exists(kept), claimed_at__isnull=False)
     return due.select_related("attempt", "node").order_by("pk")

@@ -1,4 +1,5 @@
-"""A run that has ended, told to the channels that asked for it: a row within the transaction that ends it, sent after it."""
+"""A run that has ended, told to the channels that asked for it: a row within the transaction that ends it,
+sent after it."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from workspaces.notifications import outbox
 from workspaces.notifications.events import RUN_CANCELED, RUN_COMPLETED, RUN_FAILED, Event
 
 FOLLOWERS: list[Callable[[Run], None]] = []
-"""What higher floors do when a run ends, within the transaction that ends it; their AppConfig.ready adds to it."""
+"""What higher floors do when a run ends, within the transaction that ends it; their AppConfig.ready adds to
+it."""
 NAMES = {RunState.COMPLETED: RUN_COMPLETED, RunState.FAILED: RUN_FAILED, RunState.CANCELED: RUN_CANCELED}
 
 
@@ -35,15 +37,27 @@ def ended(run: Run, state: RunState, reason: Reason, sentence: str, at: datetime
             "node": None,
             "gpu": None,
             "run": {
-                "id": run.pk, "title": f"run {run.number}", "number": run.number, "name": run.display_name,
-                "experiment": run.experiment.name, "state": state.value, "reason": reason.value, "sentence": sentence,
+                "id": run.pk,
+                "title": f"run {run.number}",
+                "number": run.number,
+                "name": run.display_name,
+                "experiment": run.experiment.name,
+                "state": state.value,
+                "reason": reason.value,
+                "sentence": sentence,
                 "attempt": run.attempt,
             },
         }
 
     outbox.post(
         Event(
-            name=name, key=f"run:{run.pk}", at=at, asked_as=(name,), workspaces=(run.workspace_id,), body=body,
-            theirs=run.workspace_id, person=run.created_by_id,
+            name=name,
+            key=f"run:{run.pk}",
+            at=at,
+            asked_as=(name,),
+            workspaces=(run.workspace_id,),
+            body=body,
+            theirs=run.workspace_id,
+            person=run.created_by_id,
         )
     )

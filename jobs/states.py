@@ -110,5 +110,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.NOT_FITTING_YET: "{detail}",
     Reason.ORPHANED: "Node {node} no longer holds the run's processes.",
     Reason.NODE_ERROR: "The node {node} could not carry the run: {detail}",
-    Reason.INTERNAL: "TrainHub itself failed; the operator finds the traceback in the server log under {detail}.",
+    Reason.INTERNAL: (
+        "TrainHub itself failed; the operator finds the traceback in the server log under {detail}."
+    ),
 }

@@ -14,12 +14,15 @@ SHORT = 200
 
 
 def put(run: Run, tags: Mapping[str, str]) -> None:
-    """Set these; a tag that is there gets the new value. Raises SpecError where the run would have too many, or too long keys."""
+    """Set these; a tag that is there gets the new value. Raises SpecError where the run would have too many,
+    or too long keys."""
     if not tags:
         return
     too_long = next((key for key in tags if len(key) > LONGEST_KEY), None)
     if too_long is not None:
-        raise SpecError("tags", f"the key {too_long[:40]}… is longer than {LONGEST_KEY} characters; shorten it")
+        raise SpecError(
+            "tags", f"the key {too_long[:40]}… is longer than {LONGEST_KEY} characters; shorten it"
+        )
     others = RunTag.objects.filter(run=run).exclude(key__in=tags).count()
     if others + len(tags) > MOST_OF_A_RUN:
         raise SpecError("tags", f"a run may have {MOST_OF_A_RUN} tags; {others} are there already")
@@ -28,7 +31,9 @@ def put(run: Run, tags: Mapping[str, str]) -> None:
         # In one order everywhere: two writers must not wait for each other in a ring.
         for key in sorted(tags)
     ]
-    RunTag.objects.bulk_create(rows, update_conflicts=True, unique_fields=["run", "key"], update_fields=["value", "short"])
+    RunTag.objects.bulk_create(
+        rows, update_conflicts=True, unique_fields=["run", "key"], update_fields=["value", "short"]
+    )
 
 
 def drop(run: Run, keys: Collection[str]) -> int:

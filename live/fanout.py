@@ -92,7 +92,8 @@ class Fanout:
             listener.offer(text)
 
     async def _probe(self) -> None:
-        """The layer reconnects silently and forgets what passed meanwhile; a probe notices that it was away."""
+        """The layer reconnects silently and forgets what passed meanwhile; a probe notices that it was
+        away."""
         layer = get_channel_layer()
         while True:
             await asyncio.sleep(PROBE_EVERY_S)
@@ -127,8 +128,8 @@ def is_watched(topic: str) -> bool:
 
 
 def tell_here(topic: str, text: str) -> None:
-    """Offer an encoded message to this process's own listeners, without the channel layer: for what only a process that
-    is watched asks for (`is_watched`). From any thread."""
+    """Offer an encoded message to this process's own listeners, without the channel layer: for what only a
+    process that is watched asks for (`is_watched`). From any thread."""
     try:
         here: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
     except RuntimeError:

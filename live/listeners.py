@@ -16,7 +16,8 @@ class Listener(Protocol):
 
 
 class Guard:
-    """Asks `still_allowed` anew whenever a person's access changes, and after anything may have been missed."""
+    """Asks `still_allowed` anew whenever a person's access changes, and after anything may have been
+    missed."""
 
     def __init__(self, still_allowed: Callable[[], Awaitable[None]]) -> None:
         self._still_allowed = still_allowed

@@ -1,4 +1,5 @@
-"""What a socket can receive. Contents are hints: files and rows are the truth, and every message may be lost."""
+"""What a socket can receive. Contents are hints: files and rows are the truth, and every message may be
+lost."""
 
 from __future__ import annotations
 
@@ -63,8 +64,8 @@ class GpuSamples(TypedDict):
 
 
 class TelemetrySampled(TypedDict):
-    """What a node measured from `start` on (Unix seconds by the hub's clock), every `step_s`. Only while somebody looks, never
-    kept as it is, and not sent again: what was missed is read over HTTP."""
+    """What a node measured from `start` on (Unix seconds by the hub's clock), every `step_s`. Only while
+    somebody looks, never kept as it is, and not sent again: what was missed is read over HTTP."""
 
     type: Literal["telemetry.sampled"]
     node: str
@@ -82,7 +83,8 @@ class AlertChanged(TypedDict):
 
 
 class MetricsAdded(TypedDict):
-    """Points of these curves were stored; which, is fetched over HTTP. At most some twice a second for each run."""
+    """Points of these curves were stored; which, is fetched over HTTP. At most some twice a second for each
+    run."""
 
     type: Literal["metrics.added"]
     run: str
@@ -117,6 +119,16 @@ class AccessChanged(TypedDict):
 
 
 Message = (
-    AccessChanged | AlertChanged | ArtifactsChanged | ChildBegun | RunChanged | LogAppended | MemberChanged | EventAdded
-    | MetricsAdded | NodeChanged | TelemetrySampled | Hint
+    AccessChanged
+    | AlertChanged
+    | ArtifactsChanged
+    | ChildBegun
+    | RunChanged
+    | LogAppended
+    | MemberChanged
+    | EventAdded
+    | MetricsAdded
+    | NodeChanged
+    | TelemetrySampled
+    | Hint
 )

@@ -42,7 +42,9 @@ def stack(routes: Sequence[URLPattern | URLResolver], authenticate: Authenticate
         if principal is None:
             await _refuse(scope, receive, send)
         else:
-            await router({**scope, "principal": principal, "authenticate": partial(authenticate, scope)}, receive, send)
+            await router(
+                {**scope, "principal": principal, "authenticate": partial(authenticate, scope)}, receive, send
+            )
 
     return app
 

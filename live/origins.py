@@ -20,9 +20,9 @@ def header(scope: Mapping[str, Any], name: str) -> str:
 def same_origin(scope: Mapping[str, Any]) -> bool:
     """The Origin is the host that was asked, or one of CSRF_TRUSTED_ORIGINS. Without an Origin: no.
 
-    The hub itself sees plain HTTP behind a proxy that speaks TLS, so the scheme of the request says nothing. But where
-    PUBLIC_URL says that people reach this host by TLS, a page at the same host without TLS is another's.
-    """
+    The hub itself sees plain HTTP behind a proxy that speaks TLS, so the scheme of the request says nothing.
+    But where PUBLIC_URL says that people reach this host by TLS, a page at the same host without TLS is
+    another's."""
     origin = header(scope, "origin")
     if not origin:
         return False

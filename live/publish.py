@@ -1,4 +1,5 @@
-"""Telling the sockets of every process. Never raises into the caller: the files and rows are already right."""
+"""Telling the sockets of every process. Never raises into the caller: the files and rows are already
+right."""
 
 from __future__ import annotations
 
@@ -103,7 +104,8 @@ _senders_lock = threading.Lock()
 
 
 def _sender() -> _Sender:
-    """The process's sender, by process id: a forked child needs its own, because threads do not survive a fork."""
+    """The process's sender, by process id: a forked child needs its own, because threads do not survive a
+    fork."""
     with _senders_lock:
         found = _senders.get(os.getpid())
         if found is None:

@@ -19,14 +19,18 @@ TAKEN = re.compile(r"v?\d+\Z|latest\Z", re.IGNORECASE)
 
 
 @transaction.atomic
-def set_alias(model: RegisteredModel, alias: str, number: int, user: User | None, *, is_owner: bool = False) -> ModelAlias:
-    """Give `alias` to that version; a version that had it loses it. Raises RegistryError; PermissionDenied for one that only
-    owners move."""
+def set_alias(
+    model: RegisteredModel, alias: str, number: int, user: User | None, *, is_owner: bool = False
+) -> ModelAlias:
+    """Give `alias` to that version; a version that had it loses it. Raises RegistryError; PermissionDenied
+    for one that only owners move."""
     alias = checked(alias)
     check_protected(model, (alias,), is_owner=is_owner)
     version = ModelVersion.objects.filter(model=model, number=number).first()
     if version is None:
-        raise RegistryError("version", f"{model.name} has no version {number}; its latest is {model.last_version}")
+        raise RegistryError(
+            "version", f"{model.name} has no version {number}; its latest is {model.last_version}"
+        )
     out, _ = ModelAlias.objects.update_or_create(model=model, name=alias, defaults={"version": version})
     _touched(model)
     audit.record(user or "a job", "model.alias-set", f"{model.name} {alias}", model.workspace, version=number)
@@ -50,7 +54,9 @@ def checked(alias: str) -> str:
     if not NAME.match(alias):
         raise RegistryError("alias", "use up to 64 letters, digits, '.', '_' and '-', as in 'production'")
     if TAKEN.match(alias):
-        raise RegistryError("alias", f"{alias!r} reads like a version itself; choose a word such as 'production'")
+        raise RegistryError(
+            "alias", f"{alias!r} reads like a version itself; choose a word such as 'production'"
+        )
     return alias
 
 

@@ -1,4 +1,5 @@
-"""Taking versions and models away. Numbers are never given again; files that nothing else names go in time."""
+"""Taking versions and models away. Numbers are never given again; files that nothing else names go in
+time."""
 
 from __future__ import annotations
 
@@ -14,7 +15,13 @@ from workspaces.models import User
 def delete_version(version: ModelVersion, user: User | None) -> None:
     """With its aliases. For owners only: whoever calls has checked that."""
     subject = f"{version.model.name} version {version.number}"
-    audit.record(user or "a job", "model.version-deleted", subject, version.model.workspace, files=version.files.count())
+    audit.record(
+        user or "a job",
+        "model.version-deleted",
+        subject,
+        version.model.workspace,
+        files=version.files.count(),
+    )
     RegisteredModel.objects.filter(pk=version.model_id).update(updated_at=timezone.now())
     version.delete()
 
@@ -22,5 +29,7 @@ def delete_version(version: ModelVersion, user: User | None) -> None:
 @transaction.atomic
 def delete_model(model: RegisteredModel, user: User | None) -> None:
     """With all versions and aliases. For owners only: whoever calls has checked that."""
-    audit.record(user or "a job", "model.deleted", model.name, model.workspace, versions=model.versions.count())
+    audit.record(
+        user or "a job", "model.deleted", model.name, model.workspace, versions=model.versions.count()
+    )
     model.delete()

@@ -26,10 +26,16 @@ class RegisterForm(forms.Form):
     run = forms.CharField(required=False, label="Run", widget=forms.Select)
     path = forms.CharField(required=False, label="File or folder")
     name = forms.CharField(required=False, label="Model")
-    description = forms.CharField(required=False, label="Description", widget=forms.Textarea(attrs={"rows": 3}))
+    description = forms.CharField(
+        required=False, label="Description", widget=forms.Textarea(attrs={"rows": 3})
+    )
 
     def __init__(
-        self, data: Mapping[str, Any] | None = None, *, workspace: Workspace, initial: dict[str, Any] | None = None
+        self,
+        data: Mapping[str, Any] | None = None,
+        *,
+        workspace: Workspace,
+        initial: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(data, initial=initial, label_suffix="")
         self._name_run_by_id(workspace)
@@ -43,7 +49,9 @@ class RegisterForm(forms.Form):
         shown = [("", "Choose a run"), *((run.pk, f"{run} · {run.display_name}") for run in runs)]
         self.fields["run"].widget = forms.Select(choices=shown, attrs=self.fields["run"].widget.attrs)
         self.paths = choices_of(outputs_of(chosen))[:MOST_CHOICES] if chosen else []
-        self.names = list(RegisteredModel.objects.filter(workspace=workspace).values_list("name", flat=True)[:MOST_CHOICES])
+        self.names = list(
+            RegisteredModel.objects.filter(workspace=workspace).values_list("name", flat=True)[:MOST_CHOICES]
+        )
         self.fields["path"].widget.attrs["list"] = "paths"
         self.fields["name"].widget.attrs["list"] = "names"
 
@@ -51,7 +59,9 @@ class RegisterForm(forms.Form):
         """A link may name the run as people do, by its number."""
         number = str(self.initial.get("run", ""))
         if number.isdecimal() and len(number) < 10:
-            self.initial["run"] = Run.objects.of(workspace).filter(number=int(number)).values_list("pk", flat=True).first()
+            self.initial["run"] = (
+                Run.objects.of(workspace).filter(number=int(number)).values_list("pk", flat=True).first()
+            )
 
     def chosen_run(self, workspace: Workspace) -> Run | None:
         key = self["run"].value()

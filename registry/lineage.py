@@ -29,7 +29,8 @@ class Measured:
 
 @dataclass(frozen=True)
 class Lineage:
-    """`made` is the run with the machines: the job of a run that a job's process logged. None for a version of an upload."""
+    """`made` is the run with the machines: the job of a run that a job's process logged. None for a version
+    of an upload."""
 
     inputs: list[Told]
     snapshot: Told | None
@@ -64,7 +65,14 @@ def drawn(origin: Mapping[str, Any]) -> Lineage:
     measured = [Measured(key, str(item["value"]), item["step"]) for key, item in sorted(metrics.items())]
     return Lineage(
         inputs=[*run.get("inputs", []), *(made.get("inputs", []) if made is not run else [])],
-        snapshot=made.get("snapshot"), git=run.get("git") or made.get("git"), environment=made.get("environment"),
-        nodes=made.get("nodes", []), run=run or None, made=made or None, logged_model=logged, parent=origin.get("parent"),
-        params=sorted(params.items())[:MOST_ROWS], metrics=measured[:MOST_ROWS],
+        snapshot=made.get("snapshot"),
+        git=run.get("git") or made.get("git"),
+        environment=made.get("environment"),
+        nodes=made.get("nodes", []),
+        run=run or None,
+        made=made or None,
+        logged_model=logged,
+        parent=origin.get("parent"),
+        params=sorted(params.items())[:MOST_ROWS],
+        metrics=measured[:MOST_ROWS],
     )

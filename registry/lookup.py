@@ -26,7 +26,8 @@ def version_of(workspace: Workspace, name: str, which: str) -> ModelVersion | No
 
 
 def version_named(workspace: Workspace, text: str) -> ModelVersion | None:
-    """As MLflow names it: `name/3`, `name/latest`, `name/Production` (the newest of that stage) or `name@alias`."""
+    """As MLflow names it: `name/3`, `name/latest`, `name/Production` (the newest of that stage) or
+    `name@alias`."""
     name, slash, which = text.partition("/")
     if not slash:
         name, at, which = text.partition("@")
@@ -41,4 +42,6 @@ def version_named(workspace: Workspace, text: str) -> ModelVersion | None:
 
 
 def versions_of(workspace: Workspace) -> QuerySet[ModelVersion]:
-    return ModelVersion.objects.select_related("model__workspace", "run", "logged_model").filter(model__workspace=workspace)
+    return ModelVersion.objects.select_related("model__workspace", "run", "logged_model").filter(
+        model__workspace=workspace
+    )

@@ -1,4 +1,5 @@
-"""What people say about models and versions: descriptions, tags, names, and which aliases only owners move."""
+"""What people say about models and versions: descriptions, tags, names, and which aliases only owners
+move."""
 
 from __future__ import annotations
 
@@ -28,7 +29,12 @@ class Exists(RegistryError):
 
 
 def create_model(
-    workspace: Workspace, name: str, user: User | None, *, description: str = "", tags: Mapping[str, str] | None = None
+    workspace: Workspace,
+    name: str,
+    user: User | None,
+    *,
+    description: str = "",
+    tags: Mapping[str, str] | None = None,
 ) -> RegisteredModel:
     """A model without versions; raises RegistryError, Exists where there is one."""
     name, tags = check_name(name), checked_tags(tags or {})
@@ -39,7 +45,9 @@ def create_model(
             )
             audit.record(user or "a job", "model.created", name, workspace)
     except IntegrityError as error:
-        raise Exists("name", f"there is a model {name!r} already; choose another name, or add a version to it") from error
+        raise Exists(
+            "name", f"there is a model {name!r} already; choose another name, or add a version to it"
+        ) from error
     return model
 
 
@@ -64,7 +72,8 @@ def describe(thing: Thing, text: str) -> None:
 
 @transaction.atomic
 def describe_and_tag(thing: Thing, description: str | None, tags: Mapping[str, str | None]) -> None:
-    """All of it or nothing: a description unless None, and tags, of which None takes one away. Raises RegistryError."""
+    """All of it or nothing: a description unless None, and tags, of which None takes one away. Raises
+    RegistryError."""
     if description is not None:
         describe(thing, description)
     for key, value in tags.items():
@@ -109,7 +118,9 @@ def checked_tags(tags: Mapping[str, str]) -> dict[str, str]:
         _check_key(key)
         _check_text("value", value)
         if len(value) > LONGEST_VALUE:
-            raise RegistryError("value", f"of the tag {key[:60]!r} has {len(value)} characters; use at most {LONGEST_VALUE}")
+            raise RegistryError(
+                "value", f"of the tag {key[:60]!r} has {len(value)} characters; use at most {LONGEST_VALUE}"
+            )
         if key == PROMPT and value.lower() == "true":
             raise RegistryError("tags", "a prompt is no model; TrainHub keeps no prompts")
     return dict(tags)
@@ -132,9 +143,13 @@ def _check_key(key: str) -> None:
     # Half of a surrogate pair, as JSON can spell it, has no UTF-8: no answer that named it could be sent.
     is_text = all(ord(sign) >= 32 and not 0xD800 <= ord(sign) < 0xE000 for sign in key)
     if not key.strip() or len(key) > LONGEST_KEY or not is_text:
-        raise RegistryError("key", f"of a tag must be text of 1 to {LONGEST_KEY} characters, without control characters")
+        raise RegistryError(
+            "key", f"of a tag must be text of 1 to {LONGEST_KEY} characters, without control characters"
+        )
     if key.startswith(OURS):
-        raise RegistryError("key", f"{key!r} is set by TrainHub itself; choose one that does not begin with {OURS!r}")
+        raise RegistryError(
+            "key", f"{key!r} is set by TrainHub itself; choose one that does not begin with {OURS!r}"
+        )
 
 
 def _tags_now(thing: Thing) -> dict[str, str]:

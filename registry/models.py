@@ -30,12 +30,13 @@ class RegisteredModel(models.Model):
 
 
 class ModelVersion(models.Model):
-    """`source_path` is the file or folder below the run's outputs that was registered; `source` the address that a client
-    gave, and `kind` where the bytes came from: run, logged_model, upload or export (from the version `parent`).
+    """`source_path` is the file or folder below the run's outputs that was registered; `source` the address
+    that a client gave, and `kind` where the bytes came from: run, logged_model, upload or export (from the
+    version `parent`).
 
-    `certificate` is the signed manifest, byte for byte, `signature` its Ed25519 signature in hex. `scan`: what the scanner
-    found in its files ({path: {"verdict", "findings", "note"}}), by the rules of that number (`registry.scanning.verdict_names.RULES`).
-    """
+    `certificate` is the signed manifest, byte for byte, `signature` its Ed25519 signature in hex. `scan`:
+    what the scanner found in its files ({path: {"verdict", "findings", "note"}}), by the rules of that number
+    (`registry.scanning.verdict_names.RULES`)."""
 
     model = models.ForeignKey(RegisteredModel, models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
@@ -88,10 +89,11 @@ class ModelAlias(models.Model):
 
 
 class Export(models.Model):
-    """The conversion of a version into another format by a run of its own (`run`); `result` is the version that it made.
+    """The conversion of a version into another format by a run of its own (`run`); `result` is the version
+    that it made.
 
-    `state`: waiting, done or refused; `report`: what the check found (differences, tolerances, shapes), `message` why not.
-    """
+    `state`: waiting, done or refused; `report`: what the check found (differences, tolerances, shapes),
+    `message` why not."""
 
     version = models.ForeignKey(ModelVersion, models.CASCADE, related_name="exports")
     format = models.CharField(max_length=16, default="onnx")

@@ -40,8 +40,8 @@ class File:
 
 @dataclass(frozen=True)
 class Origin:
-    """What becomes a version: its files, and where they come from. `kind`: run, logged_model, upload, export or version;
-    `source` the address that a client gave, `path` what was chosen below the run's outputs."""
+    """What becomes a version: its files, and where they come from. `kind`: run, logged_model, upload, export
+    or version; `source` the address that a client gave, `path` what was chosen below the run's outputs."""
 
     kind: str
     files: tuple[File, ...]
@@ -65,8 +65,11 @@ class Words:
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
-def register(workspace: Workspace, name: str, run: Run, path: str, user: User, *, description: str = "") -> ModelVersion:
-    """Make the next version of the model `name` (made too, if new) from a file or folder among the run's outputs.
+def register(
+    workspace: Workspace, name: str, run: Run, path: str, user: User, *, description: str = ""
+) -> ModelVersion:
+    """Make the next version of the model `name` (made too, if new) from a file or folder among the run's
+    outputs.
 
     Raises RegistryError. Several at once get different numbers.
     """
@@ -76,10 +79,13 @@ def register(workspace: Workspace, name: str, run: Run, path: str, user: User, *
     return add_version(workspace, name, outputs(run, path), user, Words(description.strip()))
 
 
-def add_version(workspace: Workspace, name: str, origin: Origin, user: User | None, words: Words | None = None) -> ModelVersion:
+def add_version(
+    workspace: Workspace, name: str, origin: Origin, user: User | None, words: Words | None = None
+) -> ModelVersion:
     """The next version of the model `name` (made too, if new), with its certificate: all of it, or nothing.
 
-    A logged model that is still being uploaded may have no files yet; `registry.mlflow.deferred_files` adds them with the certificate.
+    A logged model that is still being uploaded may have no files yet; `registry.mlflow.deferred_files` adds
+    them with the certificate.
 
     Raises RegistryError. Several at once get different numbers.
     """
@@ -87,20 +93,35 @@ def add_version(workspace: Workspace, name: str, origin: Origin, user: User | No
     if not origin.is_pending:
         _check_files(origin.files)
     version = ModelVersion(
-        kind=origin.kind, source=origin.source, source_path=origin.path, run=origin.run, logged_model=origin.logged_model,
-        parent=origin.parent, description=words.description, tags=dict(words.tags), created_by=user,
+        kind=origin.kind,
+        source=origin.source,
+        source_path=origin.path,
+        run=origin.run,
+        logged_model=origin.logged_model,
+        parent=origin.parent,
+        description=words.description,
+        tags=dict(words.tags),
+        created_by=user,
     )
     told = issuance.origin_of(version)
     with transaction.atomic():
         version.model, version.number = _next(workspace, check_name(name))
         version.save()
         files = ModelFile.objects.bulk_create(
-            ModelFile(version=version, path=item.path, size_bytes=item.size_bytes, sha256=item.sha256) for item in origin.files
+            ModelFile(version=version, path=item.path, size_bytes=item.size_bytes, sha256=item.sha256)
+            for item in origin.files
         )
         if files:
             issuance.issue(version, files, told)
         actor, run = user or "a job whose owner is gone", origin.run.pk if origin.run else ""
-        audit.record(actor, "model.registered", f"{name} version {version.number}", workspace, run=run, path=origin.path)
+        audit.record(
+            actor,
+            "model.registered",
+            f"{name} version {version.number}",
+            workspace,
+            run=run,
+            path=origin.path,
+        )
         ask_soon("registry.tasks.scan_version", version.pk)
     return version
 
@@ -110,7 +131,9 @@ def check_name(name: str) -> str:
     if not name:
         raise RegistryError("name", "is required: what shall the model be called?")
     if not MODEL_NAME.match(name):
-        raise RegistryError("name", "use up to 256 letters, digits, space, '.', '_' and '-', starting with a letter or digit")
+        raise RegistryError(
+            "name", "use up to 256 letters, digits, space, '.', '_' and '-', starting with a letter or digit"
+        )
     return name
 
 
@@ -133,13 +156,17 @@ def outputs(run: Run, path: str) -> Origin:
         raise RegistryError("path", "is required: name a file or a folder of the run's outputs")
     present = outputs_of(run)
     if not present:
-        raise RegistryError("path", f"{run} has no outputs; what a script writes to outputs/ is saved when the run ends")
+        raise RegistryError(
+            "path", f"{run} has no outputs; what a script writes to outputs/ is saved when the run ends"
+        )
     for source in dict.fromkeys((wanted, wanted.removeprefix(OUTPUTS))):
         chosen = files_below(source, present)
         if chosen:
             return Origin(RUN, chosen, source=f"runs:/{run.pk}/{source}", path=source, run=run)
     offered = [*choices_of(present)[:5], *(["…"] if len(present) > 5 else [])]
-    raise RegistryError("path", f"{wanted!r} is not among the outputs of {run}; there are: {', '.join(offered)}")
+    raise RegistryError(
+        "path", f"{wanted!r} is not among the outputs of {run}; there are: {', '.join(offered)}"
+    )
 
 
 def files_below(source: str, present: Iterable[Artifact | ModelFile | LoggedModelFile]) -> tuple[File, ...]:
@@ -149,14 +176,18 @@ def files_below(source: str, present: Iterable[Artifact | ModelFile | LoggedMode
         if item.path == source:
             files.append(File(PurePosixPath(item.path).name, item.size_bytes, item.sha256))
         elif not source or item.path.startswith(f"{source}/"):
-            files.append(File(item.path[len(source) + 1 :] if source else item.path, item.size_bytes, item.sha256))
+            files.append(
+                File(item.path[len(source) + 1 :] if source else item.path, item.size_bytes, item.sha256)
+            )
     return tuple(files)
 
 
 def _next(workspace: Workspace, name: str) -> tuple[RegisteredModel, int]:
     model, _ = RegisteredModel.objects.get_or_create(workspace=workspace, name=name)
     # The UPDATE takes the row's lock before the number is read.
-    RegisteredModel.objects.filter(pk=model.pk).update(last_version=F("last_version") + 1, updated_at=timezone.now())
+    RegisteredModel.objects.filter(pk=model.pk).update(
+        last_version=F("last_version") + 1, updated_at=timezone.now()
+    )
     model.refresh_from_db()
     return model, model.last_version
 
@@ -166,6 +197,10 @@ def _check_files(files: Sequence[File]) -> None:
         raise RegistryError("path", "holds no files; choose a file, or a folder with files in it")
     for item in files:
         if item.path in (CERTIFICATE, SIGNATURE):
-            raise RegistryError("path", f"{item.path} is what TrainHub calls its own certificate; leave that file out")
+            raise RegistryError(
+                "path", f"{item.path} is what TrainHub calls its own certificate; leave that file out"
+            )
         if not blobs.hold(item.sha256):
-            raise RegistryError("path", f"the bytes of {item.path} are no longer on the hub; run the job again")
+            raise RegistryError(
+                "path", f"the bytes of {item.path} are no longer on the hub; run the job again"
+            )

@@ -31,7 +31,8 @@ _RUNS = re.compile(r"/(?P<run>[0-9a-f]{32})(?:/(?P<path>.*))?\Z", re.DOTALL)
 
 @dataclass(frozen=True)
 class Asked:
-    """What a client says: `run_id` and `model_id` are the run and the logged model that it takes the source for, or ""."""
+    """What a client says: `run_id` and `model_id` are the run and the logged model that it takes the source
+    for, or ""."""
 
     source: str
     run_id: str = ""
@@ -39,7 +40,8 @@ class Asked:
 
 
 def resolve(caller: Caller, asked: Asked) -> Origin:
-    """The files at that address; raises RegistryError naming `source`, PermissionDenied for a job and another's files."""
+    """The files at that address; raises RegistryError naming `source`, PermissionDenied for a job and
+    another's files."""
     source = asked.source
     if len(source) > LONGEST or any(ord(sign) < 32 for sign in source):
         raise RegistryError("source", f"is longer than {LONGEST} characters, or has control characters")
@@ -72,7 +74,9 @@ def _of_runs(caller: Caller, source: str, path: str) -> Origin:
     if files := files_below(wanted, latest(run)):
         return Origin(RUN, files, source=source, path=wanted, run=run)
     name, _, inner = wanted.partition("/")
-    models = LoggedModel.objects.select_related("run", "experiment").filter(run=run, name=name, deleted_at=None)
+    models = LoggedModel.objects.select_related("run", "experiment").filter(
+        run=run, name=name, deleted_at=None
+    )
     if models:
         steps = dict(RunOutput.objects.filter(run=run, model__in=models).values_list("model_id", "step"))
         newest = max(models, key=lambda model: (steps.get(model.pk, -1), model.created_at))
@@ -125,8 +129,13 @@ def _of_logged(source: str, model: LoggedModel, path: str) -> Origin:
 
 def _of_version(version: ModelVersion) -> Origin:
     return Origin(
-        VERSION, files_below("", version.files.all()), source=f"models:/{version.model.name}/{version.number}",
-        path=version.source_path, run=version.run, logged_model=version.logged_model, parent=version,
+        VERSION,
+        files_below("", version.files.all()),
+        source=f"models:/{version.model.name}/{version.number}",
+        path=version.source_path,
+        run=version.run,
+        logged_model=version.logged_model,
+        parent=version,
     )
 
 
@@ -138,7 +147,9 @@ def _run(caller: Caller, source: str, run_id: str) -> Run:
 
 
 def _logged(caller: Caller, source: str, model_id: str) -> LoggedModel:
-    models = LoggedModel.objects.select_related("run", "experiment").filter(experiment__workspace=caller.workspace)
+    models = LoggedModel.objects.select_related("run", "experiment").filter(
+        experiment__workspace=caller.workspace
+    )
     model = models.filter(pk=model_id, deleted_at=None).first()
     if model is None or (model.run is not None and model.run.deleted_at is not None):
         _refuse(source, "names no logged model of this workspace")
@@ -156,9 +167,14 @@ def _check_told(origin: Origin, asked: Asked) -> None:
     run_id = origin.run.pk if origin.run else ""
     model_id = origin.logged_model.pk if origin.logged_model else ""
     if asked.run_id and asked.run_id != run_id:
-        raise RegistryError("run_id", f"must be the run that the source is of ({run_id or 'none'}), or be left out")
+        raise RegistryError(
+            "run_id", f"must be the run that the source is of ({run_id or 'none'}), or be left out"
+        )
     if asked.model_id and asked.model_id != model_id:
-        raise RegistryError("model_id", f"must be the logged model that the source is of ({model_id or 'none'}), or be left out")
+        raise RegistryError(
+            "model_id",
+            f"must be the logged model that the source is of ({model_id or 'none'}), or be left out",
+        )
 
 
 def _check_own(caller: Caller, origin: Origin) -> None:
@@ -172,6 +188,8 @@ def _check_own(caller: Caller, origin: Origin) -> None:
 
 def _refuse(source: str, why: str) -> NoReturn:
     raise RegistryError(
-        "source", f"{source[:SHOWN]!r} {why}; give runs:/<run id>/<path>, models:/<logged model's id>, models:/<name>/<version>, "
+        "source",
+        f"{source[:SHOWN]!r} {why}; give runs:/<run id>/<path>, models:/<logged model's id>, "
+        "models:/<name>/<version>, "
         "or an mlflow-artifacts:/ address of a run or logged model of this workspace",
     )

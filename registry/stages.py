@@ -17,14 +17,19 @@ ACTIVE = (STAGING, PRODUCTION)
 
 
 @transaction.atomic
-def move(version: ModelVersion, to: str, user: User | None, *, archive: bool = False, is_owner: bool = False) -> ModelVersion:
-    """Move the version to a stage; with `archive` those that were there go to Archived. Raises RegistryError, PermissionDenied.
+def move(
+    version: ModelVersion, to: str, user: User | None, *, archive: bool = False, is_owner: bool = False
+) -> ModelVersion:
+    """Move the version to a stage; with `archive` those that were there go to Archived. Raises RegistryError,
+    PermissionDenied.
 
     A stage whose name is among the model's protected aliases is moved into and out of by owners only.
     """
     stage = canonical(to)
     if archive and stage not in ACTIVE:
-        raise RegistryError("archive_existing_versions", f"is for the stages {' and '.join(ACTIVE)} only, not for {stage}")
+        raise RegistryError(
+            "archive_existing_versions", f"is for the stages {' and '.join(ACTIVE)} only, not for {stage}"
+        )
     check_protected(version.model, (stage, version.stage), is_owner=is_owner)
     now = timezone.now()
     if archive:
@@ -51,4 +56,6 @@ def check_protected(model: RegisteredModel, names: tuple[str, ...], *, is_owner:
     guarded = {str(name).lower() for name in model.protected}
     for name in names:
         if name.lower() in guarded and not is_owner:
-            raise PermissionDenied(f"{name!r} of {model.name} is protected: ask an owner of the workspace to move it.")
+            raise PermissionDenied(
+                f"{name!r} of {model.name} is protected: ask an owner of the workspace to move it."
+            )

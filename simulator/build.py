@@ -12,7 +12,14 @@ from pathlib import Path
 SOURCES = Path(__file__).resolve().parent
 COMPILERS = ("cc", "gcc", "clang")
 FLAGS = (
-    "-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-fPIC", "-shared", "-fvisibility=hidden",
+    "-std=c11",
+    "-D_GNU_SOURCE",
+    "-O2",
+    "-Wall",
+    "-Wextra",
+    "-fPIC",
+    "-shared",
+    "-fvisibility=hidden",
     "-Wl,-soname,libnvidia-ml.so.1",
 )
 NAME = "libnvidia-ml.so.1"
@@ -43,7 +50,10 @@ def _inputs() -> list[Path]:
 def _compiler() -> str:
     found = next((path for name in COMPILERS if (path := shutil.which(name))), None)
     if found is None:
-        raise NoCompiler("Simulated GPUs need a C compiler, and none of cc, gcc and clang is here. Install one, for example gcc.")
+        raise NoCompiler(
+            "Simulated GPUs need a C compiler, and none of cc, gcc and clang is here. Install one, for "
+            "example gcc."
+        )
     return found
 
 

@@ -1,4 +1,5 @@
-"""A simulated world in values, and the file that the library reads it from; simulator/README.md describes both."""
+"""A simulated world in values, and the file that the library reads it from; simulator/README.md describes
+both."""
 
 from __future__ import annotations
 
@@ -67,8 +68,9 @@ class SimMig:
 class SimGpu:
     """One GPU. What has no value here, it does not support.
 
-    `unsupported`: names of calls, also "field:82" and "gpm:5". `errors`: call -> NVML's code. `delays_ms`: call -> how long it
-    hangs. `processes` "visible": every process of this machine that was given the UUID in CUDA_VISIBLE_DEVICES.
+    `unsupported`: names of calls, also "field:82" and "gpm:5". `errors`: call -> NVML's code. `delays_ms`:
+    call -> how long it hangs. `processes` "visible": every process of this machine that was given the UUID in
+    CUDA_VISIBLE_DEVICES.
     `removed`: it fell off the bus, and every call on it says so.
     """
 
@@ -89,8 +91,10 @@ class SimGpu:
 
 @dataclass
 class Scenario:
-    """`init_error`: NVML's code with which nvmlInit fails. `call_error`: with which every call does, of whoever had it open.
-    `epoch`: counting it up is a driver that was loaded anew: who had it open must open it again. CUDA 12080 is 12.8."""
+    """`init_error`: NVML's code with which nvmlInit fails. `call_error`: with which every call does, of
+    whoever had it open.
+    `epoch`: counting it up is a driver that was loaded anew: who had it open must open it again. CUDA 12080
+    is 12.8."""
 
     gpus: list[SimGpu] = field(default_factory=list)
     driver: str = "570.124.06"

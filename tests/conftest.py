@@ -23,9 +23,9 @@ CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What takes longest first, so that no process waits for it in the end. Browser tests last: Playwright's loop stays in
-    its thread, where async tests want their own and Django allows no queries. A file stays together, as whole files are
-    given to processes."""
+    """What takes longest first, so that no process waits for it in the end. Browser tests last: Playwright's
+    loop stays in its thread, where async tests want their own and Django allows no queries. A file stays
+    together, as whole files are given to processes."""
     with_browser = {item.path for item in items if _has("browser", item)}
     items.sort(key=lambda item: (item.path in with_browser, not _has("hosts", item), not _has("slow", item)))
     if os.environ.get("TRAINHUB_TEST_DATABASE_URL"):
@@ -41,7 +41,9 @@ def _has(marker: str, item: pytest.Item) -> bool:
 
 def _uses_database(item: pytest.Item) -> bool:
     fixtures = getattr(item, "fixturenames", ())
-    return item.get_closest_marker("django_db") is not None or bool({"db", "transactional_db"} & set(fixtures))
+    return item.get_closest_marker("django_db") is not None or bool(
+        {"db", "transactional_db"} & set(fixtures)
+    )
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -59,7 +61,8 @@ def _fresh_channel_layer() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _usual_umask() -> Iterator[None]:
-    """What starts a hub or an agent makes its own files private. Files of other tests must not depend on who ran before."""
+    """What starts a hub or an agent makes its own files private. Files of other tests must not depend on who
+    ran before."""
     before = os.umask(0o022)
     yield
     os.umask(before)
@@ -149,7 +152,9 @@ def signed_in(browser: Any, hub: Hub) -> Any:
 def page(browser: Any, hub: Hub, signed_in: Any) -> Iterator[Any]:
     """A tab signed in as the owner of `hub`, at 1440 px, with its first page."""
     window = {"width": 1440, "height": 900}
-    context = browser.new_context(base_url=hub.browser_url, viewport=window, accept_downloads=True, storage_state=signed_in)
+    context = browser.new_context(
+        base_url=hub.browser_url, viewport=window, accept_downloads=True, storage_state=signed_in
+    )
     tab = context.new_page()
     tab.goto("/")
     yield tab

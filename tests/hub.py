@@ -63,7 +63,10 @@ class Hub:
         self.port = free_port()
         self.url = f"{'https' if 'OPEN' in settings else 'http'}://127.0.0.1:{self.port}"
         self.browser_url = self.url if "OPEN" in settings else f"http://trainhub.localhost:{self.port}"
-        self.settings = {**settings, **({"BROKER_BIND": f"127.0.0.1:{free_port()}"} if "OPEN" in settings else {})}
+        self.settings = {
+            **settings,
+            **({"BROKER_BIND": f"127.0.0.1:{free_port()}"} if "OPEN" in settings else {}),
+        }
         self.password = ""
         self.token = ""
         self.process: subprocess.Popen[str] | None = None
@@ -100,13 +103,18 @@ class Hub:
                 start_new_session=True,
                 preexec_fn=end_with_parent(),  # noqa: PLW1509 - only prctl
             )
-        eventually(lambda: "Ctrl-C stops" in self.said() or self._gave_up(), 90, f"{self.console} says that it is ready")
+        eventually(
+            lambda: "Ctrl-C stops" in self.said() or self._gave_up(),
+            90,
+            f"{self.console} says that it is ready",
+        )
         self.password = self.password or next(iter(PASSWORD.findall(self.said())), "")
         return self
 
     @property
     def own_folder(self) -> Path:
-        """What belongs to the hub itself: with RUN_AS a part of the data folder, where root keeps the rest."""
+        """What belongs to the hub itself: with RUN_AS a part of the data folder, where root keeps the
+        rest."""
         separate = self.data_dir / "hub"
         return separate if separate.exists() else self.data_dir
 
@@ -135,7 +143,9 @@ class Hub:
 
     def manage(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         command = [self.python, "manage.py", *arguments]
-        done = subprocess.run(command, cwd=PROJECT, env=self.env, capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run(
+            command, cwd=PROJECT, env=self.env, capture_output=True, text=True, timeout=300, check=False
+        )
         assert not check or done.returncode == 0, done.stderr
         return done
 
@@ -155,7 +165,10 @@ class Hub:
 
     def answers(self) -> bool:
         try:
-            return httpx.get(f"{self.url}/healthz", timeout=2, verify=self.trusted()).status_code == httpx.codes.OK
+            return (
+                httpx.get(f"{self.url}/healthz", timeout=2, verify=self.trusted()).status_code
+                == httpx.codes.OK
+            )
         except httpx.TransportError:
             return False
 
@@ -167,7 +180,11 @@ class Hub:
 
     def trusted(self) -> ssl.SSLContext | bool:
         """An open hub is believed by its own authority alone."""
-        return ssl.create_default_context(cafile=self.own_folder / "tls" / "ca.pem") if "OPEN" in self.settings else True
+        return (
+            ssl.create_default_context(cafile=self.own_folder / "tls" / "ca.pem")
+            if "OPEN" in self.settings
+            else True
+        )
 
     def owner_token(self) -> str:
         if not self.token:

@@ -1,4 +1,5 @@
-"""A database with every migration applied: making one anew takes a hub four seconds of a core, and the tests start dozens."""
+"""A database with every migration applied: making one anew takes a hub four seconds of a core, and the tests
+start dozens."""
 
 from __future__ import annotations
 
@@ -40,7 +41,12 @@ def _template() -> Path:
 
 def _make(place: Path) -> None:
     with tempfile.TemporaryDirectory(dir=CACHE) as folder:
-        env = {**os.environ, "DATA_DIR": folder, "DATABASE_URL": "", "DJANGO_SETTINGS_MODULE": "trainhub.settings"}
+        env = {
+            **os.environ,
+            "DATA_DIR": folder,
+            "DATABASE_URL": "",
+            "DJANGO_SETTINGS_MODULE": "trainhub.settings",
+        }
         command = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
         subprocess.run(command, cwd=PROJECT, env=env, check=True, timeout=300)
         Path(folder, NAME).rename(place)

@@ -1,4 +1,5 @@
-"""Four people around one workspace, so that access rules read as a story: owner, contributor, viewer, stranger.
+"""Four people around one workspace, so that access rules read as a story: owner, contributor, viewer,
+stranger.
 
 Builders for any test with a database; fixtures of the same names for `pytest_plugins = ["tests.people"]`.
 """
@@ -25,7 +26,9 @@ def make_person(name: str, role: Role | None = None, workspace: Workspace | None
     """A person who can sign in by `client_of`; with a role, a member of `workspace` (the default one)."""
     user, _ = User.objects.get_or_create(username=name)
     if role is not None:
-        Membership.objects.update_or_create(workspace=workspace or make_workspace(), user=user, defaults={"role": role})
+        Membership.objects.update_or_create(
+            workspace=workspace or make_workspace(), user=user, defaults={"role": role}
+        )
     return user
 
 

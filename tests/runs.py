@@ -22,10 +22,14 @@ def zipped(files: Mapping[str, str]) -> bytes:
 def submit(hub: Hub, script: str, **spec: Any) -> str:
     """Submit `script` as train.py in the interpreter of the node; the run's id."""
     with hub.client() as client:
-        snapshot = client.post("/api/v1/snapshots/", files={"file": ("source.zip", zipped({"train.py": script}))})
+        snapshot = client.post(
+            "/api/v1/snapshots/", files={"file": ("source.zip", zipped({"train.py": script}))}
+        )
         assert snapshot.status_code in (200, 201), snapshot.text
         source = {"type": "snapshot", "id": snapshot.json()["id"]}
-        answer = client.post("/api/v1/runs/", json={"version": 1, "source": source, "script": "train.py", **spec})
+        answer = client.post(
+            "/api/v1/runs/", json={"version": 1, "source": source, "script": "train.py", **spec}
+        )
         assert answer.status_code == 201, answer.text
         return str(answer.json()["id"])
 

@@ -1,4 +1,5 @@
-"""The hub's own settings on a data folder that ends with the test session; nothing is started by importing this."""
+"""The hub's own settings on a data folder that ends with the test session; nothing is started by importing
+this."""
 
 from __future__ import annotations
 

@@ -23,7 +23,17 @@ FLOORS = {
     "trainhub": 7,
 }
 PACKAGES = [name for name in FLOORS if (PROJECT / name).is_dir()]
-FORBIDDEN_NAMES = {"services", "service", "utils", "util", "helpers", "helper", "common", "manager", "managers"}
+FORBIDDEN_NAMES = {
+    "services",
+    "service",
+    "utils",
+    "util",
+    "helpers",
+    "helper",
+    "common",
+    "manager",
+    "managers",
+}
 LONGEST_FILE = 300
 LONGEST_FUNCTION = 50
 LIGHT = ("trainhub.up.command", "trainhub_node.supervisor.rank")
@@ -66,19 +76,26 @@ def test_the_hub_and_the_node_meet_only_in_the_values_of_floor_0() -> None:
         package = path.relative_to(PROJECT).parts[0]
         for line, name in imported(ast.parse(path.read_text()), package):
             into_node = name == "trainhub_node" and package != "trainhub_node"
-            out_of_node = package == "trainhub_node" and name in FLOORS and name not in ("trainhub_node", "trainhub_launch")
+            out_of_node = (
+                package == "trainhub_node"
+                and name in FLOORS
+                and name not in ("trainhub_node", "trainhub_launch")
+            )
             if into_node or out_of_node:
                 wrong.append(f"{shown(path)}:{line} imports {name}")
     assert not wrong, "\n".join(wrong)
 
 
 def test_simulated_gpus_come_into_the_demo_alone() -> None:
-    """`simulator/` stands on no floor, like bench/: it may use none of ours, and only what starts the demo may use it."""
+    """`simulator/` stands on no floor, like bench/: it may use none of ours, and only what starts the demo
+    may use it."""
     ours = [(path, ast.parse(path.read_text())) for path in modules(*PACKAGES)]
     used = {shown(path) for path, tree in ours for _, name in imported(tree, "") if name == "simulator"}
     assert used <= {"trainhub/up/demo.py"}
     trees = [(path, ast.parse(path.read_text())) for path in modules("simulator")]
-    assert [shown(path) for path, tree in trees for _, name in imported(tree, "simulator") if name in FLOORS] == []
+    assert [
+        shown(path) for path, tree in trees for _, name in imported(tree, "simulator") if name in FLOORS
+    ] == []
 
 
 def test_floor_0_needs_only_the_standard_library() -> None:
@@ -101,15 +118,26 @@ def test_no_module_imports_inside_a_function() -> None:
 
 
 def test_modules_are_named_for_what_they_do() -> None:
-    wrong = [shown(path) for path in modules(*PACKAGES) if path.stem in FORBIDDEN_NAMES or path.parent.name in FORBIDDEN_NAMES]
+    wrong = [
+        shown(path)
+        for path in modules(*PACKAGES)
+        if path.stem in FORBIDDEN_NAMES or path.parent.name in FORBIDDEN_NAMES
+    ]
     assert not wrong, "\n".join(wrong)
 
 
 def test_files_stay_short() -> None:
-    sources = [*modules(*PACKAGES, "tests", "examples", "bench", "simulator"), *sorted((PROJECT / "simulator").glob("*.[ch]"))]
+    sources = [
+        *modules(*PACKAGES, "tests", "examples", "bench", "simulator"),
+        *sorted((PROJECT / "simulator").glob("*.[ch]")),
+    ]
     sources += sorted((PROJECT / "static" / "js").rglob("*.js"))
     sources += sorted((PROJECT / "templates").rglob("*.html"))
-    long = [f"{shown(path)}: {lines}" for path in sources if (lines := len(path.read_text().splitlines())) > LONGEST_FILE]
+    long = [
+        f"{shown(path)}: {lines}"
+        for path in sources
+        if (lines := len(path.read_text().splitlines())) > LONGEST_FILE
+    ]
     assert not long, "\n".join(long)
 
 
@@ -127,5 +155,7 @@ def test_functions_stay_short() -> None:
 @pytest.mark.parametrize("module", LIGHT)
 def test_what_stays_in_memory_for_long_stays_small(module: str) -> None:
     code = f"import sys, {module}; print(*set({sorted(HEAVY)!r}) & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True
+    )
     assert done.stdout.split() == []

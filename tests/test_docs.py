@@ -33,7 +33,11 @@ def read_by_the_hub() -> set[str]:
 def read_by_a_node() -> set[str]:
     text = (PROJECT / "trainhub_node" / "settings.py").read_text()
     names = set(re.findall(r"\bTRAINHUB_[A-Z_]*[A-Z]\b", text))
-    return {name for name in names if name.removesuffix("_FILE") == name or name.removesuffix("_FILE") not in names}
+    return {
+        name
+        for name in names
+        if name.removesuffix("_FILE") == name or name.removesuffix("_FILE") not in names
+    }
 
 
 def test_every_setting_of_the_hub_is_documented_and_none_besides() -> None:
@@ -56,7 +60,9 @@ def test_every_test_that_the_threat_model_names_exists() -> None:
     text = (PROJECT / "THREAT_MODEL.md").read_text()
     named = {name for name in re.findall(r"`([a-z_/]+(?:\.py|\.txt|/))`", text) if "/" in name}
     assert len(named) > 50
-    missing = [name for name in named if not any((PROJECT / root / name).exists() for root in ("", "tests/attacks"))]
+    missing = [
+        name for name in named if not any((PROJECT / root / name).exists() for root in ("", "tests/attacks"))
+    ]
     assert not missing
 
 

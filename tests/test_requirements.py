@@ -25,7 +25,11 @@ def normal(name: str) -> str:
 
 def declared() -> set[str]:
     """The packages of requirements.txt, and what these bring along without being asked for an extra."""
-    lines = [line for line in (PROJECT / "requirements.txt").read_text().splitlines() if line and not line.startswith("#")]
+    lines = [
+        line
+        for line in (PROJECT / "requirements.txt").read_text().splitlines()
+        if line and not line.startswith("#")
+    ]
     found: set[str] = set()
     waiting = [match.group() for line in lines if (match := NAME.match(line))]
     while waiting:
@@ -37,7 +41,9 @@ def declared() -> set[str]:
             needed = requires(name) or []
         except PackageNotFoundError:
             continue
-        waiting += [match.group() for line in needed if "extra ==" not in line and (match := NAME.match(line))]
+        waiting += [
+            match.group() for line in needed if "extra ==" not in line and (match := NAME.match(line))
+        ]
     return found
 
 
@@ -49,7 +55,11 @@ def test_every_import_of_the_hub_and_the_node_is_declared() -> None:
             continue
         package = path.relative_to(PROJECT).parts[0]
         for line, name in imported(ast.parse(path.read_text()), package):
-            if name in sys.stdlib_module_names or name in (*PACKAGES, *BESIDE, path.stem):  # a sitecustomize chains to the next
+            if name in sys.stdlib_module_names or name in (
+                *PACKAGES,
+                *BESIDE,
+                path.stem,
+            ):  # a sitecustomize chains to the next
                 continue
             if not {normal(item) for item in distributions.get(name, [name])} & known:
                 missing.append(f"{shown(path)}:{line} imports {name}")
@@ -59,22 +69,35 @@ def test_every_import_of_the_hub_and_the_node_is_declared() -> None:
 LOCK = PROJECT / "requirements.lock"
 LOCKED = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;]+)", re.MULTILINE)
 FAULTY = [
-    ("Django", "5.2.8"), ("starlette", "0.49.0"), ("cryptography", "44.0.0"), ("cryptography", "46.0.4"),
-    ("setuptools", "78.1.0"), ("python-multipart", "0.0.21"), ("orjson", "3.11.5"), ("h11", "0.15.0"),
-    ("Werkzeug", "3.1.3"), ("sqlparse", "0.5.3"),
+    ("Django", "5.2.8"),
+    ("starlette", "0.49.0"),
+    ("cryptography", "44.0.0"),
+    ("cryptography", "46.0.4"),
+    ("setuptools", "78.1.0"),
+    ("python-multipart", "0.0.21"),
+    ("orjson", "3.11.5"),
+    ("h11", "0.15.0"),
+    ("Werkzeug", "3.1.3"),
+    ("sqlparse", "0.5.3"),
 ]
 """Versions with published faults: finding S26."""
 
 
 def required() -> dict[str, Requirement]:
-    lines = [line for line in (PROJECT / "requirements.txt").read_text().splitlines() if line and not line.startswith("#")]
+    lines = [
+        line
+        for line in (PROJECT / "requirements.txt").read_text().splitlines()
+        if line and not line.startswith("#")
+    ]
     found = [Requirement(line) for line in lines]
     return {normal(item.name): item for item in found}
 
 
 def test_the_lock_satisfies_every_requirement() -> None:
     locked = {normal(name): version for name, version in LOCKED.findall(LOCK.read_text())}
-    missing = [str(item) for name, item in required().items() if not item.specifier.contains(locked.get(name, "0"))]
+    missing = [
+        str(item) for name, item in required().items() if not item.specifier.contains(locked.get(name, "0"))
+    ]
     assert not missing, f"requirements.lock does not satisfy {missing}; run make lock"
 
 

@@ -1,4 +1,5 @@
-"""A browser that remembers each violation of a page's content security policy, so that every test in it can refuse them."""
+"""A browser that remembers each violation of a page's content security policy, so that every test in it can
+refuse them."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ RECORD = """addEventListener("securitypolicyviolation", (event) => {
 
 
 class WatchedBrowser:
-    """A Playwright browser whose pages report violations to `violations`; a test that provokes one takes it from there."""
+    """A Playwright browser whose pages report violations to `violations`; a test that provokes one takes it
+    from there."""
 
     def __init__(self, plain: Any) -> None:
         self._plain = plain
@@ -48,7 +50,8 @@ class WatchedBrowser:
 
 
 def wait_until(page: Any, script: str, arg: Any = None, *, timeout: float = 30_000) -> None:
-    """Wait until `script` is true on the page. Playwright's own wait_for_function asks by eval, which the policy refuses.
+    """Wait until `script` is true on the page. Playwright's own wait_for_function asks by eval, which the
+    policy refuses.
 
     `timeout`: in milliseconds.
     """

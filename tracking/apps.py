@@ -15,7 +15,9 @@ class TrackingConfig(AppConfig):
         BELONGINGS.append(Belonging(self.get_model("MetricBlock"), "metric__run"))
         for name in ("MetricSlice", "Metric", "Param", "EventFile", "RunInput", "RunOutput", "Star"):
             BELONGINGS.append(Belonging(self.get_model(name)))
-        BELONGINGS.append(Belonging(self.get_model("LoggedModelFile"), "model__run", experiment="model__experiment"))
+        BELONGINGS.append(
+            Belonging(self.get_model("LoggedModelFile"), "model__run", experiment="model__experiment")
+        )
         BELONGINGS.append(Belonging(self.get_model("LoggedModel"), experiment="experiment"))
         # Views need the models, which are there only now.
         register_tab = import_string("jobs.views.tabs.register")

@@ -20,7 +20,8 @@ from workspaces.models import User, Workspace
 from workspaces.states import Role, TokenScope
 
 KNOWN_S = 3.0
-"""A script logs hundreds of times a second: its token is not looked up each time. One that was revoked may work so long."""
+"""A script logs hundreds of times a second: its token is not looked up each time. One that was revoked may
+work so long."""
 MOST_KNOWN = 10_000
 
 
@@ -89,9 +90,17 @@ def _look_up(text: str) -> Caller | None:
     if text.startswith(JOB_PREFIX):
         attempts = Attempt.objects.select_related("run__workspace", "run__created_by", "run__experiment")
         attempt = attempts.filter(token_digest=tokens.digest(text), ended_at=None).first()
-        return None if attempt is None else Caller(attempt.run.workspace, Role.CONTRIBUTOR, attempt.run.created_by, attempt.run)
+        return (
+            None
+            if attempt is None
+            else Caller(attempt.run.workspace, Role.CONTRIBUTOR, attempt.run.created_by, attempt.run)
+        )
     principal = tokens.authenticate(text)
-    return None if principal is None else Caller(principal.workspace, principal.role, principal.user, scope=principal.scope)
+    return (
+        None
+        if principal is None
+        else Caller(principal.workspace, principal.role, principal.user, scope=principal.scope)
+    )
 
 
 def _basic(scope: Mapping[str, Any]) -> str | None:

@@ -1,4 +1,5 @@
-"""Logged models that clients deleted by themselves go for good like runs, with their files; versions made of them stay."""
+"""Logged models that clients deleted by themselves go for good like runs, with their files; versions made of
+them stay."""
 
 from __future__ import annotations
 
@@ -12,6 +13,8 @@ from tracking.models import LoggedModel, LoggedModelFile
 
 
 def purge_logged_models(now: datetime | None = None) -> None:
-    due = LoggedModel.objects.filter(deleted_at__lte=(now or timezone.now()) - timedelta(days=settings.PURGE_DAYS))
+    due = LoggedModel.objects.filter(
+        deleted_at__lte=(now or timezone.now()) - timedelta(days=settings.PURGE_DAYS)
+    )
     run_purge.remove(LoggedModelFile.objects.filter(model__in=due.values("pk")))
     run_purge.remove(due)

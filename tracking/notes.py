@@ -15,21 +15,48 @@ from markdown_it.utils import EnvType, OptionsDict
 TAG = "mlflow.note.content"
 LONGEST = 100_000
 MAX_BRACKETS = 20_000
-"""Each `[` makes the parser look for its partner, so that the time grows with their square: 0.4 s for so many."""
+"""Each `[` makes the parser look for its partner, so that the time grows with their square: 0.4 s for so
+many."""
 TAGS = {
-    "a", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s", "strong",
-    "table", "tbody", "td", "th", "thead", "tr", "ul",
+    "a",
+    "blockquote",
+    "br",
+    "code",
+    "del",
+    "em",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "hr",
+    "li",
+    "ol",
+    "p",
+    "pre",
+    "s",
+    "strong",
+    "table",
+    "tbody",
+    "td",
+    "th",
+    "thead",
+    "tr",
+    "ul",
 }
 ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}}
 SCHEMES = {"http", "https", "mailto"}
 
 
 def render(text: str) -> SafeString:
-    """Safe HTML. Tags in the text are shown as typed; an image is a link, for no page here loads anything from elsewhere.
-    A text with more brackets than MAX_BRACKETS is shown as it was typed."""
+    """Safe HTML. Tags in the text are shown as typed; an image is a link, for no page here loads anything
+    from elsewhere. A text with more brackets than MAX_BRACKETS is shown as it was typed."""
     source = text[:LONGEST]
     html = _markdown.render(source) if source.count("[") <= MAX_BRACKETS else f"<pre>{escape(source)}</pre>"
-    clean = nh3.clean(html, tags=TAGS, attributes=ATTRIBUTES, url_schemes=SCHEMES, link_rel="noopener noreferrer nofollow")
+    clean = nh3.clean(
+        html, tags=TAGS, attributes=ATTRIBUTES, url_schemes=SCHEMES, link_rel="noopener noreferrer nofollow"
+    )
     return mark_safe(clean)  # noqa: S308 - nh3 has just cleaned it
 
 
@@ -40,4 +67,6 @@ class _Renderer(RendererHTML):
         return f'<a href="{escape(str(token.attrGet("src") or ""))}">{escape(word)}</a>'
 
 
-_markdown = MarkdownIt("commonmark", {"html": False, "breaks": True}, renderer_cls=_Renderer).enable(["table", "strikethrough"])
+_markdown = MarkdownIt("commonmark", {"html": False, "breaks": True}, renderer_cls=_Renderer).enable(
+    ["table", "strikethrough"]
+)

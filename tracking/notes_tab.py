@@ -30,8 +30,11 @@ def context(run: Run, _: int, request: HttpRequest) -> dict[str, Any]:
     note = note_of(run)
     typed = request.session.pop(f"{TYPED}-{run.pk}", None)
     return {
-        "note": render(note) if note else "", "is_editing": "edit" in request.GET, "seen": _digest(note),
-        "typed": note if typed is None else typed, "longest": LONGEST,
+        "note": render(note) if note else "",
+        "is_editing": "edit" in request.GET,
+        "seen": _digest(note),
+        "typed": note if typed is None else typed,
+        "longest": LONGEST,
     }
 
 
@@ -59,7 +62,10 @@ def _wrong(run: Run, typed: str, seen: str) -> str:
     if "\0" in typed:
         return "The note has characters that cannot be stored; take them out."
     if seen != _digest(note_of(run)):
-        return "Somebody has changed the note since you opened it. Yours is below; what is stored is above. Save to replace it."
+        return (
+            "Somebody has changed the note since you opened it. Yours is below; what is stored is above. "
+            "Save to replace it."
+        )
     return ""
 
 

@@ -30,7 +30,8 @@ class Changed(Exception):
 
 
 def put(run_id: str, experiment_id: int, params: Mapping[str, str]) -> None:
-    """Store these; the same value again is no change. Raises Changed, and SpecError for too many; roll back then."""
+    """Store these; the same value again is no change. Raises Changed, and SpecError for too many; roll back
+    then."""
     if not params:
         return
     before = dict(Param.objects.filter(run_id=run_id, key__in=params).values_list("key", "value"))
@@ -38,12 +39,17 @@ def put(run_id: str, experiment_id: int, params: Mapping[str, str]) -> None:
     if fresh:
         held = Param.objects.filter(run_id=run_id).count()
         if held + len(fresh) > MOST_OF_A_RUN:
-            raise SpecError("params", f"a run may have {MOST_OF_A_RUN} params, and this one has {held}; log a file instead")
+            raise SpecError(
+                "params",
+                f"a run may have {MOST_OF_A_RUN} params, and this one has {held}; log a file instead",
+            )
         rows = [_row(run_id, experiment_id, key, params[key]) for key in fresh]
         Param.objects.bulk_create(rows, ignore_conflicts=True)
         # Of two who say it at the same moment one finds the other's.
         before |= dict(Param.objects.filter(run_id=run_id, key__in=fresh).values_list("key", "value"))
-    changed = tuple(Difference(key, before[key], params[key]) for key in sorted(params) if before[key] != params[key])
+    changed = tuple(
+        Difference(key, before[key], params[key]) for key in sorted(params) if before[key] != params[key]
+    )
     if changed:
         raise Changed(changed)
 
@@ -59,5 +65,10 @@ def number_of(value: str) -> float | None:
 
 def _row(run_id: str, experiment_id: int, key: str, value: str) -> Param:
     return Param(
-        run_id=run_id, experiment_id=experiment_id, key=key, value=value, short=value[:SHORT], number=number_of(value),
+        run_id=run_id,
+        experiment_id=experiment_id,
+        key=key,
+        value=value,
+        short=value[:SHORT],
+        number=number_of(value),
     )

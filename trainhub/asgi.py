@@ -1,4 +1,5 @@
-"""The front door: bytes, static files and health by raw ASGI, sockets by channels, everything else by Django."""
+"""The front door: bytes, static files and health by raw ASGI, sockets by channels, everything else by
+Django."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ async def healthz(_: Request) -> Response:
 
 
 async def http_problem(request: Request, error: Exception) -> Response:
-    """What the routes here refuse by themselves, such as a wrong method, is a problem like everywhere in the API."""
+    """What the routes here refuse by themselves, such as a wrong method, is a problem like everywhere in the
+    API."""
     error = cast("HTTPException", error)
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         error.headers = {"Allow": ", ".join(allowed(raw_routes, request.scope))}
@@ -75,15 +77,30 @@ async def token_problem(_: Request, error: Exception) -> Response:
 
 
 raw_routes = [
-    node_report, *mlflow_hot, Route("/healthz", healthz), Mount("/static", HubStatic()), *mlflow_registry, *artifacts,
-    *curve_files, *job_bytes, *model_bytes, *mlflow_tracking,
+    node_report,
+    *mlflow_hot,
+    Route("/healthz", healthz),
+    Mount("/static", HubStatic()),
+    *mlflow_registry,
+    *artifacts,
+    *curve_files,
+    *job_bytes,
+    *model_bytes,
+    *mlflow_tracking,
 ]
 
 
 @asynccontextmanager
 async def lifespan(app: object) -> AsyncIterator[None]:
     work = (
-        heartbeat_writer.write, slice_writer.write, node_assignments.look, hub_uptime.look, node_auth_cache.look, gpu_sync.look, point_hints.flush, compaction.fold_due,
+        heartbeat_writer.write,
+        slice_writer.write,
+        node_assignments.look,
+        hub_uptime.look,
+        node_auth_cache.look,
+        gpu_sync.look,
+        point_hints.flush,
+        compaction.fold_due,
         file_hints.flush,
     )
     async with hub_uptime.listening(app):
@@ -91,7 +108,11 @@ async def lifespan(app: object) -> AsyncIterator[None]:
             yield
 
 
-front = Starlette(routes=raw_routes, lifespan=lifespan, exception_handlers={HTTPException: http_problem, TokenRefused: token_problem})
+front = Starlette(
+    routes=raw_routes,
+    lifespan=lifespan,
+    exception_handlers={HTTPException: http_problem, TokenRefused: token_problem},
+)
 front.router.redirect_slashes = False
 front.router.default = BrowserAddress(LargeBodies(cast("ASGIApp", django_application)))
 sockets = cast("ASGIApp", stack([*job_sockets, *cluster_sockets], principal_of_scope))

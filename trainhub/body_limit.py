@@ -1,4 +1,5 @@
-"""Django stores a request's whole body before any view can refuse it; so who may send much is asked before that."""
+"""Django stores a request's whole body before any view can refuse it; so who may send much is asked before
+that."""
 
 from __future__ import annotations
 
@@ -27,9 +28,13 @@ class LargeBodies:
             return
         most = settings.MAX_SNAPSHOT_BYTES + FORM_BYTES
         if _told(scope) > most:
-            await _problem(413, "Content Too Large", f"At most {most // 2**20} MiB are taken at once.")(scope, receive, send)
+            await _problem(413, "Content Too Large", f"At most {most // 2**20} MiB are taken at once.")(
+                scope, receive, send
+            )
         elif await principal_of_scope(scope) is None:
-            await _problem(401, "Unauthorized", "Sign in, or send a token, before you send this much.")(scope, receive, send)
+            await _problem(401, "Unauthorized", "Sign in, or send a token, before you send this much.")(
+                scope, receive, send
+            )
         else:
             await self._app(scope, _counted(receive, most), send)
 

@@ -22,7 +22,8 @@ app.set_default()  # the current app is per thread; the web server sends tasks f
 
 
 class Clock(bootsteps.StartStopStep):
-    """`--clock`: beat as a thread. Celery's own `-B` forks a process that survives kill -9 of the worker and then ticks twice."""
+    """`--clock`: beat as a thread. Celery's own `-B` forks a process that survives kill -9 of the worker and
+    then ticks twice."""
 
     def __init__(self, worker: Any, clock: bool = False, **options: Any) -> None:
         self.enabled = clock
@@ -33,9 +34,14 @@ class Clock(bootsteps.StartStopStep):
 
     def create(self, parent: Any) -> Any:
         return EmbeddedService(
-            parent.app, thread=True, schedule_filename=parent.app.conf.beat_schedule_filename, scheduler_cls=SCHEDULER
+            parent.app,
+            thread=True,
+            schedule_filename=parent.app.conf.beat_schedule_filename,
+            scheduler_cls=SCHEDULER,
         )
 
 
 app.steps["worker"].add(Clock)
-app.user_options["worker"].add(Option(["--clock"], is_flag=True, help="Run the periodic tasks in this worker too."))
+app.user_options["worker"].add(
+    Option(["--clock"], is_flag=True, help="Run the periodic tasks in this worker too.")
+)

@@ -1,4 +1,5 @@
-"""The hub's own certificate authority and the certificate of its web server, for hubs that nobody else vouches for."""
+"""The hub's own certificate authority and the certificate of its web server, for hubs that nobody else
+vouches for."""
 
 from __future__ import annotations
 
@@ -27,8 +28,15 @@ SERVER_LIVES = timedelta(days=800)
 RENEWED_BEFORE = timedelta(days=30)
 CLOCKS_DIFFER_BY = timedelta(days=1)
 SIGNING_ONLY = {
-    "digital_signature": False, "content_commitment": False, "key_encipherment": False, "data_encipherment": False,
-    "key_agreement": False, "key_cert_sign": True, "crl_sign": True, "encipher_only": False, "decipher_only": False,
+    "digital_signature": False,
+    "content_commitment": False,
+    "key_encipherment": False,
+    "data_encipherment": False,
+    "key_agreement": False,
+    "key_cert_sign": True,
+    "crl_sign": True,
+    "encipher_only": False,
+    "decipher_only": False,
 }
 
 
@@ -37,10 +45,11 @@ class AuthorityDamaged(Exception):
 
 
 def ensure(folder: Path, hosts: Sequence[str], now: datetime | None = None) -> None:
-    """Make what is missing: an authority once, a server certificate whenever its names change or its end is near.
+    """Make what is missing: an authority once, a server certificate whenever its names change or its end is
+    near.
 
-    The nodes pin the authority, and a new one would lock all of them out: a damaged one raises AuthorityDamaged.
-    """
+    The nodes pin the authority, and a new one would lock all of them out: a damaged one raises
+    AuthorityDamaged."""
     at = now or datetime.now(UTC)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not (folder / "ca.pem").exists():
@@ -62,17 +71,23 @@ def _authority(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateK
 
 
 def _damaged(folder: Path) -> str:
-    remedy = "Restore both from a backup; where there is none, remove the folder and let every other machine join anew."
+    remedy = (
+        "Restore both from a backup; where there is none, remove the folder and let every other "
+        "machine join anew."
+    )
     return f"ca.pem and ca-key.pem in {folder}, by which nodes know this hub, are damaged. {remedy}"
 
 
 def _make_authority(folder: Path, at: datetime) -> None:
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"TrainHub authority {x509.random_serial_number():x}"[:40])])
+    name = x509.Name(
+        [x509.NameAttribute(NameOID.COMMON_NAME, f"TrainHub authority {x509.random_serial_number():x}"[:40])]
+    )
     made = (
         x509.CertificateBuilder(subject_name=name, issuer_name=name, public_key=key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(at - CLOCKS_DIFFER_BY).not_valid_after(at + CA_LIVES)
+        .not_valid_before(at - CLOCKS_DIFFER_BY)
+        .not_valid_after(at + CA_LIVES)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(x509.KeyUsage(**SIGNING_ONLY), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
@@ -82,30 +97,39 @@ def _make_authority(folder: Path, at: datetime) -> None:
 
 
 def _make_server(
-    folder: Path, authority: x509.Certificate, authority_key: ec.EllipticCurvePrivateKey, hosts: Sequence[str], at: datetime
+    folder: Path,
+    authority: x509.Certificate,
+    authority_key: ec.EllipticCurvePrivateKey,
+    hosts: Sequence[str],
+    at: datetime,
 ) -> None:
     key = ec.generate_private_key(ec.SECP256R1())
     usage = {**SIGNING_ONLY, "digital_signature": True, "key_cert_sign": False, "crl_sign": False}
     made = (
         x509.CertificateBuilder(
-            subject_name=x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "TrainHub")]), issuer_name=authority.subject,
+            subject_name=x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "TrainHub")]),
+            issuer_name=authority.subject,
             public_key=key.public_key(),
         )
         .serial_number(x509.random_serial_number())
-        .not_valid_before(at - CLOCKS_DIFFER_BY).not_valid_after(min(at + SERVER_LIVES, authority.not_valid_after_utc))
+        .not_valid_before(at - CLOCKS_DIFFER_BY)
+        .not_valid_after(min(at + SERVER_LIVES, authority.not_valid_after_utc))
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.KeyUsage(**usage), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(x509.SubjectAlternativeName([_named(host) for host in hosts]), critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False
+        )
         .sign(authority_key, hashes.SHA256())
     )
     _write(folder, "server", made, key)
 
 
 def _holds(path: Path, authority: x509.Certificate, hosts: Sequence[str], at: datetime) -> bool:
-    """Whether the certificate at `path` is this authority's, has its key, names exactly these hosts and lives long enough."""
+    """Whether the certificate at `path` is this authority's, has its key, names exactly these hosts and lives
+    long enough."""
     try:
         shown = x509.load_pem_x509_certificate(path.read_bytes())
         key = load_pem_private_key(path.with_name("server-key.pem").read_bytes(), password=None)
@@ -125,5 +149,8 @@ def _named(host: str) -> x509.GeneralName:
 
 
 def _write(folder: Path, name: str, made: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
-    write_secret(folder / f"{name}-key.pem", key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode())
+    write_secret(
+        folder / f"{name}-key.pem",
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode(),
+    )
     write_secret(folder / f"{name}.pem", made.public_bytes(Encoding.PEM).decode())

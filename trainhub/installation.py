@@ -1,4 +1,5 @@
-"""Where this installation keeps and finds things. No Django here: the supervisor reads the same answers as settings."""
+"""Where this installation keeps and finds things. No Django here: the supervisor reads the same answers as
+settings."""
 
 from __future__ import annotations
 
@@ -24,8 +25,9 @@ LOGS = DATA_DIR / "logs"
 TLS_DIR = DATA_DIR / "tls"
 NODE_WHEELS = DATA_DIR / "wheels"
 BROWSER_HOST = "trainhub.localhost"
-"""Browsers know each name below localhost as their own machine, so this one keeps the cookies of a hub that only this machine
-reaches apart from those of the programs at its other ports, which people visit as 127.0.0.1 or localhost."""
+"""Browsers know each name below localhost as their own machine, so this one keeps the cookies of a hub that
+only this machine reaches apart from those of the programs at its other ports, which people visit as 127.0.0.1
+or localhost."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 ANY_ADDRESS = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, never bound by itself
 
@@ -49,7 +51,8 @@ class Bind(NamedTuple):
 
 
 class Certificate(NamedTuple):
-    """What the web server shows, and who vouches for it: a file of the hub's own authority, None for one that others know."""
+    """What the web server shows, and who vouches for it: a file of the hub's own authority, None for one that
+    others know."""
 
     chain: Path
     key: Path
@@ -83,23 +86,29 @@ def is_on_loopback_only() -> bool:
 
 
 def certificate() -> Certificate | None:
-    """None where the web server speaks plain HTTP: on this machine alone, or to a proxy that speaks TLS (TLS=0)."""
+    """None where the web server speaks plain HTTP: on this machine alone, or to a proxy that speaks TLS
+    (TLS=0)."""
     chain, key = env.text("TLS_CERT_FILE", ""), env.text("TLS_KEY_FILE", "")
     if bool(chain) != bool(key):
         raise env.EnvError("TLS_CERT_FILE and TLS_KEY_FILE belong together; set both, or none")
     if not is_open():
         if chain:
-            raise env.EnvError("TLS_CERT_FILE is used where the hub is open to other machines; set OPEN=1 too")
+            raise env.EnvError(
+                "TLS_CERT_FILE is used where the hub is open to other machines; set OPEN=1 too"
+            )
         return None
     if env.boolean("TLS", True):
         return Certificate(Path(chain).absolute(), Path(key).absolute(), None) if chain else OWN_CERTIFICATE
     if not env.text("PUBLIC_URL", "").startswith("https://"):
-        raise env.EnvError("TLS=0 leaves TLS to a proxy of yours; set PUBLIC_URL to the https:// address of that proxy")
+        raise env.EnvError(
+            "TLS=0 leaves TLS to a proxy of yours; set PUBLIC_URL to the https:// address of that proxy"
+        )
     return None
 
 
 def broker_certificate() -> Certificate | None:
-    """What the embedded broker shows to nodes on other machines: the web server's certificate, else one of the hub's own.
+    """What the embedded broker shows to nodes on other machines: the web server's certificate, else one of
+    the hub's own.
 
     None while the hub is not open. With TLS=0 too the broker speaks TLS, because no proxy stands before it.
     """
@@ -120,7 +129,8 @@ def certificate_hosts() -> list[str]:
 
 
 def allowed_hosts() -> list[str]:
-    """The hosts that a request may name: those that the operator lists, the hub's own, and those in its certificate."""
+    """The hosts that a request may name: those that the operator lists, the hub's own, and those in its
+    certificate."""
     certified = certificate_hosts() if certificate() is not None else []
     return sorted({*env.words("ALLOWED_HOSTS"), *own_hosts(), *(bracketed(host) for host in certified)})
 
@@ -132,7 +142,8 @@ def agent_url() -> str:
 
 
 def public_url() -> str:
-    """How people's browsers reach the hub: PUBLIC_URL, or an address that reaches it from as far as it listens."""
+    """How people's browsers reach the hub: PUBLIC_URL, or an address that reaches it from as far as it
+    listens."""
     given = _checked_url("PUBLIC_URL", env.text("PUBLIC_URL", ""))
     if not given and bind().host in LOOPBACK and not is_open():
         return f"{_scheme()}://{BROWSER_HOST}:{bind().port}"
@@ -140,21 +151,26 @@ def public_url() -> str:
 
 
 def api_url() -> str:
-    """How programs reach the hub, such as nodes and MLflow's clients: API_URL, or PUBLIC_URL where programs find its host too."""
+    """How programs reach the hub, such as nodes and MLflow's clients: API_URL, or PUBLIC_URL where programs
+    find its host too."""
     given = _checked_url("API_URL", env.text("API_URL", ""))
     if is_for_browsers_only(given):
-        raise env.EnvError(f"API_URL={given} names a host that programs often do not find; use {bind().local_url}")
+        raise env.EnvError(
+            f"API_URL={given} names a host that programs often do not find; use {bind().local_url}"
+        )
     public = _checked_url("PUBLIC_URL", env.text("PUBLIC_URL", ""))
     return given or (public if public and not is_for_browsers_only(public) else _listening_url())
 
 
 def is_for_browsers_only(url: str) -> bool:
-    """Whether the host of `url` is a name below localhost: browsers know these by themselves, programs look them up in vain."""
+    """Whether the host of `url` is a name below localhost: browsers know these by themselves, programs look
+    them up in vain."""
     return (urlsplit(url).hostname or "").endswith(".localhost")
 
 
 def known_public_url() -> str:
-    """Like `public_url`, but a command that is given neither PUBLIC_URL nor BIND asks the TrainHub that runs."""
+    """Like `public_url`, but a command that is given neither PUBLIC_URL nor BIND asks the TrainHub that
+    runs."""
     if env.text("PUBLIC_URL", "") or env.text("BIND", ""):
         return public_url()
     return services().get("public_url") or public_url()
@@ -169,7 +185,12 @@ def known_api_url() -> str:
 
 def own_hosts() -> list[str]:
     """The host names and addresses under which this hub may be asked without further setting."""
-    hosts = {"localhost", "127.0.0.1", "[::1]", *(urlsplit(url).hostname or "" for url in (public_url(), api_url()))}
+    hosts = {
+        "localhost",
+        "127.0.0.1",
+        "[::1]",
+        *(urlsplit(url).hostname or "" for url in (public_url(), api_url())),
+    }
     host = bind().host
     hosts |= {socket.gethostname(), addresses.in_use()} if host in ANY_ADDRESS else {host}
     if is_open() and host in ANY_ADDRESS:
@@ -184,7 +205,9 @@ def services() -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise env.EnvError(f"{SERVICES_FILE} cannot be read: {error.strerror}. Run as the account that runs TrainHub.") from error
+        raise env.EnvError(
+            f"{SERVICES_FILE} cannot be read: {error.strerror}. Run as the account that runs TrainHub."
+        ) from error
     try:
         return dict(json.loads(text))
     except ValueError as error:
@@ -209,11 +232,14 @@ def given_broker_url() -> str:
 
 def node_broker_url() -> str:
     """How other machines reach the broker, where that is not by BROKER_URL; without user or password."""
-    return _of_kind("NODE_BROKER_URL", env.text("NODE_BROKER_URL", ""), BROKER_KINDS) or services().get("node_broker_url", "")
+    return _of_kind("NODE_BROKER_URL", env.text("NODE_BROKER_URL", ""), BROKER_KINDS) or services().get(
+        "node_broker_url", ""
+    )
 
 
 def broker_ca() -> Path | None:
-    """The authority of the certificate that the embedded broker shows to other machines; None where there is none."""
+    """The authority of the certificate that the embedded broker shows to other machines; None where there is
+    none."""
     path = "" if env.text("NODE_BROKER_URL", "") else services().get("broker_ca", "")
     return Path(path) if path else None
 
@@ -249,7 +275,8 @@ def secret_key() -> str:
 
 
 def _of_kind(name: str, url: str, kinds: tuple[str, ...]) -> str:
-    """`url` where it is empty or of a known kind. The message leaves out the rest of it, which may hold a password."""
+    """`url` where it is empty or of a known kind. The message leaves out the rest of it, which may hold a
+    password."""
     if url and url.partition("://")[0] not in kinds:
         raise env.EnvError(f"{name} must start with one of {', '.join(f'{kind}://' for kind in kinds)}")
     return url

@@ -20,7 +20,8 @@ class MailServer(NamedTuple):
 
 
 def server(url: str) -> MailServer:
-    """`smtp://`, `smtps://` (TLS from the start) or `smtp+tls://` (STARTTLS), `user:password@host:port`; "" is no server."""
+    """`smtp://`, `smtps://` (TLS from the start) or `smtp+tls://` (STARTTLS), `user:password@host:port`; ""
+    is no server."""
     if not url:
         return MailServer()
     parts = urlsplit(url)
@@ -32,6 +33,10 @@ def server(url: str) -> MailServer:
     if parts.scheme not in PORTS or not parts.hostname or port == 0:
         raise EnvError("EMAIL_URL must be smtp://, smtps:// or smtp+tls:// and then user:password@host:port")
     return MailServer(
-        parts.hostname, port or PORTS[parts.scheme], unquote(parts.username or ""), unquote(parts.password or ""),
-        is_ssl=parts.scheme == "smtps", is_starttls=parts.scheme == "smtp+tls",
+        parts.hostname,
+        port or PORTS[parts.scheme],
+        unquote(parts.username or ""),
+        unquote(parts.password or ""),
+        is_ssl=parts.scheme == "smtps",
+        is_starttls=parts.scheme == "smtp+tls",
     )

@@ -7,7 +7,14 @@ from urllib.parse import urlsplit
 from trainhub import env, installation
 
 USUAL_PORTS = {
-    "redis": 6379, "rediss": 6379, "amqp": 5672, "amqps": 5671, "postgres": 5432, "postgresql": 5432, "http": 80, "https": 443,
+    "redis": 6379,
+    "rediss": 6379,
+    "amqp": 5672,
+    "amqps": 5671,
+    "postgres": 5432,
+    "postgresql": 5432,
+    "http": 80,
+    "https": 443,
 }
 
 
@@ -16,7 +23,12 @@ def own_ports() -> set[int]:
     used = {installation.bind().port}
     if (broker := installation.broker_bind()) is not None:
         used.add(broker.port)
-    addresses = (installation.redis_url(), installation.broker_url(), installation.node_broker_url(), installation.rabbitmq_api_url())
+    addresses = (
+        installation.redis_url(),
+        installation.broker_url(),
+        installation.node_broker_url(),
+        installation.rabbitmq_api_url(),
+    )
     for url in (*addresses, env.secret("DATABASE_URL")):
         parts = urlsplit(url)
         port = (parts.port or USUAL_PORTS.get(parts.scheme, 0)) if parts.hostname else 0

@@ -1,8 +1,9 @@
-"""What drf-spectacular cannot see or say by itself: the byte routes in front of Django, every refusal, and null.
+"""What drf-spectacular cannot see or say by itself: the byte routes in front of Django, every refusal, and
+null.
 
-The public functions are postprocessing hooks (SPECTACULAR_SETTINGS). Clients are generated from this document, so a status
-or a content type that is missing here is an error that they cannot handle; tests/api/contract.py compares answers with it.
-"""
+The public functions are postprocessing hooks (SPECTACULAR_SETTINGS). Clients are generated from this
+document, so a status or a content type that is missing here is an error that they cannot handle;
+tests/api/contract.py compares answers with it."""
 
 from __future__ import annotations
 
@@ -24,8 +25,13 @@ CHANGING_METHODS = ("post", "put", "patch", "delete")
 BYTES_TYPE = "application/octet-stream"
 JSON_TYPE = "application/json"
 CONTENT_TYPES: Mapping[str, str] = {
-    "certificate": JSON_TYPE, "whole": "application/zip", "metrics": "text/csv", "run_metrics_csv": "text/csv",
-    "verifier": "text/x-python", "log": "text/plain", "signature": JSON_TYPE,
+    "certificate": JSON_TYPE,
+    "whole": "application/zip",
+    "metrics": "text/csv",
+    "run_metrics_csv": "text/csv",
+    "verifier": "text/x-python",
+    "log": "text/plain",
+    "signature": JSON_TYPE,
 }
 """Route name -> content type of a success; any other serves a file, whose type follows from its name."""
 ANY_TYPE = "*/*"
@@ -46,7 +52,10 @@ PROBLEM: dict[str, Any] = {
                 "type": "object",
                 "required": ["field", "message"],
                 "properties": {
-                    "field": {"type": "string", "description": "A JSON path such as distribution.process_count."},
+                    "field": {
+                        "type": "string",
+                        "description": "A JSON path such as distribution.process_count.",
+                    },
                     "message": {"type": "string"},
                 },
             },
@@ -56,11 +65,14 @@ PROBLEM: dict[str, Any] = {
 
 
 def add_bytes(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Add the byte routes that people's programs use; the nodes' own protocol is not part of the public API."""
+    """Add the byte routes that people's programs use; the nodes' own protocol is not part of the public
+    API."""
     for route in (*job_bytes, *model_bytes, *curve_files):
         if not route.path.startswith(NODE_ROUTES):
             operations = result["paths"].setdefault(route.path_format, {})
-            for method in sorted((route.methods or set()) - ({"HEAD"} if "GET" in (route.methods or ()) else set())):
+            for method in sorted(
+                (route.methods or set()) - ({"HEAD"} if "GET" in (route.methods or ()) else set())
+            ):
                 operations[method.lower()] = _operation(route, method)
     result["paths"] = dict(sorted(result["paths"].items()))
     return result
@@ -78,7 +90,8 @@ def add_problems(result: dict[str, Any], **_: Any) -> dict[str, Any]:
 
 
 def null_by_any_of(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Write "this or null" as anyOf: drf-spectacular says oneOf, which null violates where the schema itself allows it."""
+    """Write "this or null" as anyOf: drf-spectacular says oneOf, which null violates where the schema itself
+    allows it."""
     _rewrite(result.get("components", {}))
     _rewrite(result["paths"])
     return result
@@ -120,7 +133,9 @@ def _operation(route: Route, method: str) -> dict[str, Any]:
     return {
         "operationId": f"{route.name}_{method.lower()}",
         "description": told[:1].upper() + told[1:],
-        "parameters": [{"in": "path", "name": name, "required": True, "schema": {"type": "string"}} for name in names],
+        "parameters": [
+            {"in": "path", "name": name, "required": True, "schema": {"type": "string"}} for name in names
+        ],
         "tags": [route.path.split("/")[3]],
         "security": [{"token": []}],
         "responses": _successes(route.name, method),
@@ -139,6 +154,9 @@ def _successes(name: str, method: str) -> dict[str, Any]:
     content = {content_type: {"schema": schema}}
     answers: dict[str, Any] = {"200": {"description": "The whole.", "content": content}}
     if name in PARTIAL_FILES:
-        answers["206"] = {"description": "The range that was asked for.", "content": {ANY_TYPE: {"schema": schema}}}
+        answers["206"] = {
+            "description": "The range that was asked for.",
+            "content": {ANY_TYPE: {"schema": schema}},
+        }
         answers["304"] = {"description": "Not changed since the ETag or date that was sent."}
     return answers

@@ -94,7 +94,12 @@ OWN_PORTS = own_ports()
 IS_ON_LOOPBACK_ONLY = installation.is_on_loopback_only()
 EMAIL_URL = env.secret("EMAIL_URL")
 _mail = mail.server(EMAIL_URL)
-EMAIL_HOST, EMAIL_PORT, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _mail.host, _mail.port, _mail.user, _mail.password
+EMAIL_HOST, EMAIL_PORT, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = (
+    _mail.host,
+    _mail.port,
+    _mail.user,
+    _mail.password,
+)
 EMAIL_USE_SSL, EMAIL_USE_TLS, EMAIL_TIMEOUT = _mail.is_ssl, _mail.is_starttls, 5
 DEFAULT_FROM_EMAIL = env.text("EMAIL_FROM", "trainhub@localhost")
 
@@ -154,7 +159,9 @@ _SQLITE = {
     "transaction_mode": "IMMEDIATE",
     "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA journal_size_limit=67108864;",
 }
-_database: dict[str, Any] = {**dj_database_url.parse(env.secret("DATABASE_URL") or f"sqlite:///{DATA_DIR / 'trainhub.sqlite3'}")}
+_database: dict[str, Any] = {
+    **dj_database_url.parse(env.secret("DATABASE_URL") or f"sqlite:///{DATA_DIR / 'trainhub.sqlite3'}")
+}
 if _database["ENGINE"] == "django.db.backends.sqlite3":
     _database["OPTIONS"] = {**_database.get("OPTIONS", {}), **_SQLITE}
 elif _database["ENGINE"] == "django.db.backends.postgresql":
@@ -171,7 +178,9 @@ RABBITMQ_API_URL = installation.rabbitmq_api_url()
 HUB_CA = installation.hub_ca()
 OWN_NODE_TOKEN_FILE = installation.NODE_TOKEN_FILE
 NODE_WHEELS = installation.NODE_WHEELS
-CHANNEL_LAYERS = {"default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}}
+CHANNEL_LAYERS = {
+    "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}
+}
 
 CELERY_BROKER_URL = BROKER_URL
 CELERY_TASK_SERIALIZER = CELERY_RESULT_SERIALIZER = "json"
@@ -188,35 +197,101 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BROKER_CHANNEL_ERROR_RETRY = True
 CELERY_WORKER_CONSUMER = "trainhub.worker.consumer:PatientConsumer"
-CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_timeout": 30, "socket_connect_timeout": 5, "socket_keepalive": True}
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "socket_timeout": 30,
+    "socket_connect_timeout": 5,
+    "socket_keepalive": True,
+}
 CELERY_ENABLE_UTC = True
 CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "run" / "beat")
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "watch": {"task": "jobs.tasks.watch", "schedule": 2.0, "options": {"ignore_result": True}},
     "reap": {"task": "jobs.tasks.reap", "schedule": 5.0, "options": {"ignore_result": True}},
-    "tend-machines": {"task": "clusters.tasks.tend_machines", "schedule": 2.0, "options": {"ignore_result": True}},
-    "mend-brokers": {"task": "clusters.tasks.mend_brokers", "schedule": 20.0, "options": {"ignore_result": True}},
-    "fold-telemetry": {"task": "clusters.tasks.fold_telemetry", "schedule": 30.0, "options": {"ignore_result": True}},
-    "fold-metrics": {"task": "tracking.tasks.fold_metrics", "schedule": 60.0, "options": {"ignore_result": True}},
-    "read-events": {"task": "tracking.tasks.read_events", "schedule": 2.0, "options": {"ignore_result": True}},
+    "tend-machines": {
+        "task": "clusters.tasks.tend_machines",
+        "schedule": 2.0,
+        "options": {"ignore_result": True},
+    },
+    "mend-brokers": {
+        "task": "clusters.tasks.mend_brokers",
+        "schedule": 20.0,
+        "options": {"ignore_result": True},
+    },
+    "fold-telemetry": {
+        "task": "clusters.tasks.fold_telemetry",
+        "schedule": 30.0,
+        "options": {"ignore_result": True},
+    },
+    "fold-metrics": {
+        "task": "tracking.tasks.fold_metrics",
+        "schedule": 60.0,
+        "options": {"ignore_result": True},
+    },
+    "read-events": {
+        "task": "tracking.tasks.read_events",
+        "schedule": 2.0,
+        "options": {"ignore_result": True},
+    },
     "keep-curves": {"task": "jobs.tasks.keep_curves", "schedule": 20.0, "options": {"ignore_result": True}},
-    "expire-telemetry": {"task": "clusters.tasks.expire_telemetry", "schedule": 3600.0, "options": {"ignore_result": True}},
-    "evaluate-alerts": {"task": "clusters.tasks.evaluate_alerts", "schedule": 10.0, "options": {"ignore_result": True}},
-    "forget-alerts": {"task": "clusters.tasks.forget_alerts", "schedule": 86400.0, "options": {"ignore_result": True}},
+    "expire-telemetry": {
+        "task": "clusters.tasks.expire_telemetry",
+        "schedule": 3600.0,
+        "options": {"ignore_result": True},
+    },
+    "evaluate-alerts": {
+        "task": "clusters.tasks.evaluate_alerts",
+        "schedule": 10.0,
+        "options": {"ignore_result": True},
+    },
+    "forget-alerts": {
+        "task": "clusters.tasks.forget_alerts",
+        "schedule": 86400.0,
+        "options": {"ignore_result": True},
+    },
     "deliver": {"task": "workspaces.tasks.deliver", "schedule": 5.0, "options": {"ignore_result": True}},
-    "forget-deliveries": {"task": "workspaces.tasks.forget_deliveries", "schedule": 86400.0, "options": {"ignore_result": True}},
+    "forget-deliveries": {
+        "task": "workspaces.tasks.forget_deliveries",
+        "schedule": 86400.0,
+        "options": {"ignore_result": True},
+    },
     "purge": {"task": "trainhub.tasks.purge", "schedule": 3600.0, "options": {"ignore_result": True}},
-    "settle-exports": {"task": "registry.tasks.settle_exports", "schedule": 10.0, "options": {"ignore_result": True}},
-    "scan-missed": {"task": "registry.tasks.scan_missed", "schedule": 60.0, "options": {"ignore_result": True}},
-    "account-usage": {"task": "tracking.tasks.account_usage", "schedule": 60.0, "options": {"ignore_result": True}},
-    "account-past-usage": {"task": "tracking.tasks.account_past_usage", "schedule": 3600.0, "options": {"ignore_result": True}},
-    "sweep-blobs": {"task": "trainhub.tasks.sweep_blobs", "schedule": 21600.0, "options": {"ignore_result": True}},
+    "settle-exports": {
+        "task": "registry.tasks.settle_exports",
+        "schedule": 10.0,
+        "options": {"ignore_result": True},
+    },
+    "scan-missed": {
+        "task": "registry.tasks.scan_missed",
+        "schedule": 60.0,
+        "options": {"ignore_result": True},
+    },
+    "account-usage": {
+        "task": "tracking.tasks.account_usage",
+        "schedule": 60.0,
+        "options": {"ignore_result": True},
+    },
+    "account-past-usage": {
+        "task": "tracking.tasks.account_past_usage",
+        "schedule": 3600.0,
+        "options": {"ignore_result": True},
+    },
+    "sweep-blobs": {
+        "task": "trainhub.tasks.sweep_blobs",
+        "schedule": 21600.0,
+        "options": {"ignore_result": True},
+    },
     "seal-blobs": {"task": "trainhub.tasks.seal_blobs", "schedule": 60.0, "options": {"ignore_result": True}},
     "forget-sign-in-attempts": {
-        "task": "workspaces.tasks.forget_sign_in_attempts", "schedule": 3600.0, "options": {"ignore_result": True},
+        "task": "workspaces.tasks.forget_sign_in_attempts",
+        "schedule": 3600.0,
+        "options": {"ignore_result": True},
     },
-    "clear-sessions": {"task": "trainhub.tasks.clear_sessions", "schedule": 86400.0, "options": {"ignore_result": True}},
+    "clear-sessions": {
+        "task": "trainhub.tasks.clear_sessions",
+        "schedule": 86400.0,
+        "options": {"ignore_result": True},
+    },
 }
 
 AUTH_USER_MODEL = "workspaces.User"
@@ -252,7 +327,10 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["workspaces.api.json_body.BoundedJSONParser", "rest_framework.parsers.MultiPartParser"],
+    "DEFAULT_PARSER_CLASSES": [
+        "workspaces.api.json_body.BoundedJSONParser",
+        "rest_framework.parsers.MultiPartParser",
+    ],
     "EXCEPTION_HANDLER": "workspaces.api.problems.exception_handler",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
@@ -266,7 +344,9 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "COMPONENT_SPLIT_REQUEST": True,
     "POSTPROCESSING_HOOKS": [
-        "drf_spectacular.hooks.postprocess_schema_enums", "trainhub.schema.add_bytes", "trainhub.schema.add_problems",
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "trainhub.schema.add_bytes",
+        "trainhub.schema.add_problems",
         "trainhub.schema.null_by_any_of",
     ],
 }

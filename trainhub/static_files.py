@@ -10,14 +10,17 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 THIRD_PARTY = ("bootstrap", "django_htmx", "vendor")
-"""Change only with an upgrade. Ours are asked for again by ETag: ES modules import each other by bare name."""
+"""Change only with an upgrade. Ours are asked for again by ETag: ES modules import each other by bare
+name."""
 
 
 class HubStatic(StaticFiles):
     def __init__(self) -> None:
         super().__init__(check_dir=False)
         finders = (FileSystemFinder(), AppDirectoriesFinder())
-        self.all_directories = [storage.location for finder in finders for storage in finder.storages.values()]
+        self.all_directories = [
+            storage.location for finder in finders for storage in finder.storages.values()
+        ]
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         response = await super().get_response(path, scope)

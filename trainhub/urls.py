@@ -6,11 +6,24 @@ from drf_spectacular.views import SpectacularAPIView
 from trainhub.views import api_page
 
 PAGES = (
-    "workspaces.urls", "clusters.provisioning.urls", "clusters.urls", "jobs.wizard.urls", "jobs.urls", "tracking.history.urls",
-    "tracking.urls", "tracking.usage.urls", "tracking.comparison.differences.urls", "registry.exports.urls", "registry.urls",
+    "workspaces.urls",
+    "clusters.provisioning.urls",
+    "clusters.urls",
+    "jobs.wizard.urls",
+    "jobs.urls",
+    "tracking.history.urls",
+    "tracking.urls",
+    "tracking.usage.urls",
+    "tracking.comparison.differences.urls",
+    "registry.exports.urls",
+    "registry.urls",
 )
 APIS = (
-    "workspaces.api.urls", "clusters.api.urls", "tracking.api.urls", "jobs.api.urls", "registry.exports.api.urls",
+    "workspaces.api.urls",
+    "clusters.api.urls",
+    "tracking.api.urls",
+    "jobs.api.urls",
+    "registry.exports.api.urls",
     "registry.api.urls",
 )
 

@@ -32,7 +32,9 @@ class Operation:
 
 @needs(Role.VIEWER)
 def api_page(request: WorkspaceRequest) -> HttpResponse:
-    groups = [(area, list(found)) for area, found in groupby(operations(), key=lambda operation: operation.area)]
+    groups = [
+        (area, list(found)) for area, found in groupby(operations(), key=lambda operation: operation.area)
+    ]
     return render(request, "trainhub/api.html", {"groups": groups, "base": settings.API_URL})
 
 
@@ -41,8 +43,18 @@ def operations() -> tuple[Operation, ...]:
     """Every operation of the schema by path; the schema cannot change while the process lives."""
     generator: Any = SchemaGenerator
     paths = generator().get_schema(request=None, public=True)["paths"]
-    found = [_operation(method, path, paths[path][method]) for path in paths for method in METHODS if method in paths[path]]
-    return tuple(sorted(found, key=lambda operation: (operation.area, operation.path, METHODS.index(operation.method.lower()))))
+    found = [
+        _operation(method, path, paths[path][method])
+        for path in paths
+        for method in METHODS
+        if method in paths[path]
+    ]
+    return tuple(
+        sorted(
+            found,
+            key=lambda operation: (operation.area, operation.path, METHODS.index(operation.method.lower())),
+        )
+    )
 
 
 def _operation(method: str, path: str, described: dict[str, Any]) -> Operation:

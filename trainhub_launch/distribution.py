@@ -64,10 +64,15 @@ def read_distribution(fields: Fields) -> Distribution:
     elif kind == "tensorflow":
         out = TensorflowConfiguration(
             worker_count=part.integer("worker_count", 1, least=1, most=MAX_TENSORFLOW_TASKS),
-            parameter_server_count=part.integer("parameter_server_count", 0, least=0, most=MAX_TENSORFLOW_TASKS),
+            parameter_server_count=part.integer(
+                "parameter_server_count", 0, least=0, most=MAX_TENSORFLOW_TASKS
+            ),
         )
     else:
-        raise SpecError("distribution.type", f"{kind!r} is not known; use 'pytorch', 'mpi' or 'tensorflow', or leave it out")
+        raise SpecError(
+            "distribution.type",
+            f"{kind!r} is not known; use 'pytorch', 'mpi' or 'tensorflow', or leave it out",
+        )
     part.finish()
     return out
 

@@ -15,16 +15,32 @@ MASTER_PORT = 6105
 
 LOOPBACK = "127.0.0.1"
 
-DEFAULTS = frozenset({
-    "OMP_NUM_THREADS", "PYTHONUNBUFFERED", "PYTHONPATH", "NCCL_IB_DISABLE", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME",
-    "ACCELERATE_USE_CPU", "OMPI_MCA_btl_tcp_if_include", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "PET_RDZV_CONF", "PET_LOCAL_ADDR",
-}) | tracking.DEFAULTS
+DEFAULTS = (
+    frozenset(
+        {
+            "OMP_NUM_THREADS",
+            "PYTHONUNBUFFERED",
+            "PYTHONPATH",
+            "NCCL_IB_DISABLE",
+            "NCCL_SOCKET_IFNAME",
+            "GLOO_SOCKET_IFNAME",
+            "ACCELERATE_USE_CPU",
+            "OMPI_MCA_btl_tcp_if_include",
+            "TORCH_DISABLE_SHARE_RDZV_TCP_STORE",
+            "PET_RDZV_CONF",
+            "PET_LOCAL_ADDR",
+        }
+    )
+    | tracking.DEFAULTS
+)
 """Names of the contract that tune a process and do not say who it is: the user's own value wins."""
 
 Ports = Mapping[str, Sequence[int]]
 
 
-def common(node: PlacedNode, placement: Placement, *, processes: int, visible: Sequence[str]) -> dict[str, EnvValue]:
+def common(
+    node: PlacedNode, placement: Placement, *, processes: int, visible: Sequence[str]
+) -> dict[str, EnvValue]:
     """What each process on `node` gets: `processes` share its cores, and this one sees the GPUs `visible`."""
     env: dict[str, EnvValue] = {
         "TRAINHUB_RUN_ID": Reference("launch", "run_id"),
@@ -87,18 +103,25 @@ def master(placement: Placement, ports: Ports) -> tuple[dict[str, EnvValue], dic
         return env | {"MASTER_PORT": Reference("launch", "port")}, {}
     free = ports.get(placement.head.name, ())
     if not free:
-        raise SpecError("distribution", f"{placement.head.name}, the head of the run, has no free port from {MASTER_PORT} on")
+        raise SpecError(
+            "distribution",
+            f"{placement.head.name}, the head of the run, has no free port from {MASTER_PORT} on",
+        )
     port = MASTER_PORT if MASTER_PORT in free else free[0]
     return env | {"MASTER_PORT": str(port)}, {"MASTER_PORT": port}
 
 
-def user_variables(spec: RunSpec, contract: Mapping[str, EnvValue], provided: Mapping[str, str]) -> dict[str, EnvValue]:
+def user_variables(
+    spec: RunSpec, contract: Mapping[str, EnvValue], provided: Mapping[str, str]
+) -> dict[str, EnvValue]:
     """The user's own variables; raises SpecError for one that would tell a process it is another."""
     env: dict[str, EnvValue] = {}
     for name, variable in spec.environment_variables.items():
         if is_reserved(name, contract, provided):
             raise SpecError(f"environment_variables.{name}", reserved_sentence(name))
-        env[name] = Reference("secret", variable.secret) if variable.secret is not None else variable.value or ""
+        env[name] = (
+            Reference("secret", variable.secret) if variable.secret is not None else variable.value or ""
+        )
     return env
 
 

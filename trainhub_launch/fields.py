@@ -20,7 +20,10 @@ def check_text(path: str, text: str) -> None:
     except UnicodeEncodeError:
         raise SpecError(path, "is not valid Unicode (half of a surrogate pair)") from None
     if size > MAX_WORD_BYTES:
-        raise SpecError(path, f"is {size} bytes long; a process can be given at most {MAX_WORD_BYTES} (put it into a file)")
+        raise SpecError(
+            path,
+            f"is {size} bytes long; a process can be given at most {MAX_WORD_BYTES} (put it into a file)",
+        )
 
 
 class Fields:
@@ -40,7 +43,9 @@ class Fields:
         self._asked.add(name)
         return self._data.get(name, default)
 
-    def text(self, name: str, default: str = "", *, required: bool = False, longest: int = MAX_WORD_BYTES) -> str:
+    def text(
+        self, name: str, default: str = "", *, required: bool = False, longest: int = MAX_WORD_BYTES
+    ) -> str:
         value = self.raw(name, default)
         if not isinstance(value, str):
             raise SpecError(self.path(name), "must be a string")

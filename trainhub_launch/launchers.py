@@ -19,16 +19,45 @@ PER_NODE = {
 }
 """Program or module -> what to call it; each starts the processes of one node."""
 
-HEAD = frozenset({
-    "mpirun", "mpirun.openmpi", "mpirun.mpich", "mpiexec", "mpiexec.openmpi", "mpiexec.mpich", "mpiexec.hydra", "orterun",
-    "prterun", "prun", "oshrun", "horovodrun", "deepspeed", "deepspeed.pt", "srun", "jsrun", "aprun",
-    "horovod.runner.launch", "deepspeed.launcher.runner", "deepspeed.launcher.launch",
-})
+HEAD = frozenset(
+    {
+        "mpirun",
+        "mpirun.openmpi",
+        "mpirun.mpich",
+        "mpiexec",
+        "mpiexec.openmpi",
+        "mpiexec.mpich",
+        "mpiexec.hydra",
+        "orterun",
+        "prterun",
+        "prun",
+        "oshrun",
+        "horovodrun",
+        "deepspeed",
+        "deepspeed.pt",
+        "srun",
+        "jsrun",
+        "aprun",
+        "horovod.runner.launch",
+        "deepspeed.launcher.runner",
+        "deepspeed.launcher.launch",
+    }
+)
 """Programs and modules that start processes on all nodes from one of them: TrainHub's own work."""
 
-_WITHOUT_VALUE = frozenset({
-    "--use-env", "--standalone", "--no-python", "--module", "-m", "--run-path", "--cpu", "--multi-gpu", "--logs-specs",
-})
+_WITHOUT_VALUE = frozenset(
+    {
+        "--use-env",
+        "--standalone",
+        "--no-python",
+        "--module",
+        "-m",
+        "--run-path",
+        "--cpu",
+        "--multi-gpu",
+        "--logs-specs",
+    }
+)
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,11 @@ MAX_PROCESSES = 1024
 class GpuFact:
     """One device, by UUID.
 
-    `numbers`: the latest value of each metric (`trainhub_launch.metrics.GPU_KEYS`) and `counters` of each counter; what the
-    device does not support is absent, never 0. `state`: ok, or lost: it was there and does not answer any more, and `error`
-    says how. `parent`: of a MIG device, the UUID of the GPU that it is a part of, whose own numbers stand there; `profile`
-    its size, such as "1g.10gb". A GPU in MIG mode is not offered to runs, its MIG devices are.
-    """
+    `numbers`: the latest value of each metric (`trainhub_launch.metrics.GPU_KEYS`) and `counters` of each
+    counter; what the device does not support is absent, never 0. `state`: ok, or lost: it was there and does
+    not answer any more, and `error` says how. `parent`: of a MIG device, the UUID of the GPU that it is a
+    part of, whose own numbers stand there; `profile` its size, such as "1g.10gb". A GPU in MIG mode is not
+    offered to runs, its MIG devices are."""
 
     uuid: str
     index: int
@@ -53,7 +53,8 @@ class Interpreter:
 
 @dataclass(frozen=True)
 class NetworkPort:
-    """An InfiniBand or RoCE port as the kernel tells it. `state`: ACTIVE, DOWN, INIT …; `rate`: "400 Gb/sec (4X NDR)"."""
+    """An InfiniBand or RoCE port as the kernel tells it. `state`: ACTIVE, DOWN, INIT …; `rate`: "400 Gb/sec
+    (4X NDR)"."""
 
     device: str
     port: int
@@ -66,9 +67,8 @@ class NetworkPort:
 class Heartbeat:
     """What the node is and how it does. `cores`, `slots`: see FreeNode. Bytes and percent.
 
-    `numbers`: the machine's latest (`trainhub_launch.metrics.HOST_KEYS`). `nvml`: why GPUs cannot be read, a sentence; "" where
-    they can or where there is no driver at all.
-    """
+    `numbers`: the machine's latest (`trainhub_launch.metrics.HOST_KEYS`). `nvml`: why GPUs cannot be read, a
+    sentence; "" where they can or where there is no driver at all."""
 
     agent_version: str
     hostname: str
@@ -100,8 +100,12 @@ def heartbeat_of(data: Mapping[str, Any]) -> Heartbeat:
         {
             **data,
             "gpus": tuple(_gpu(gpu) for gpu in data["gpus"]),
-            "interpreters": tuple(read(Interpreter, item) for item in _few(data, "interpreters", MAX_INTERPRETERS)),
-            "network_ports": tuple(read(NetworkPort, item) for item in _few(data, "network_ports", MAX_PORTS)),
+            "interpreters": tuple(
+                read(Interpreter, item) for item in _few(data, "interpreters", MAX_INTERPRETERS)
+            ),
+            "network_ports": tuple(
+                read(NetworkPort, item) for item in _few(data, "network_ports", MAX_PORTS)
+            ),
             "numbers": numbers_of(data["numbers"], "numbers"),
         },
     )
@@ -123,7 +127,11 @@ def _gpu(data: Mapping[str, Any]) -> GpuFact:
             **data,
             "numbers": numbers_of(data["numbers"], "numbers"),
             # NaN and infinity are no whole numbers: not known.
-            "counters": {name: int(value) for name, value in numbers_of(data["counters"], "counters").items() if isfinite(value)},
+            "counters": {
+                name: int(value)
+                for name, value in numbers_of(data["counters"], "counters").items()
+                if isfinite(value)
+            },
             "processes": tuple(read(GpuProcess, item) for item in data["processes"][:MAX_PROCESSES]),
         },
     )

@@ -29,7 +29,8 @@ class FreeNode:
     `mpi`: the node itself has mpirun (an environment may bring its own), of `mpi_version`, "" = not known.
     `silent_s`: None = it reports; a number = for so long it has not, and nothing is started there.
     `is_lost`: silent for so long that what it ran counts as lost.
-    `closed`: why it takes no new runs ("is drained"), "" = it takes them. `gpus_lost`: how many of its GPUs do not answer.
+    `closed`: why it takes no new runs ("is drained"), "" = it takes them. `gpus_lost`: how many of its GPUs
+    do not answer.
     `is_coming`: not there yet, so nothing of it is free; the cluster's provider can make it.
     """
 
@@ -62,8 +63,13 @@ class FreeNode:
         return is_open and len(self.gpus) >= wanted.gpus and self.slots >= wanted.slots
 
     def could_soon(self, wanted: Demand) -> bool:
-        """Whether it is enough that runs end there, or that it comes: nobody has to mend or reopen it first."""
-        return not (self.is_lost or self.closed) and self.can_ever(wanted) and self.gpus_total - self.gpus_lost >= wanted.gpus
+        """Whether it is enough that runs end there, or that it comes: nobody has to mend or reopen it
+        first."""
+        return (
+            not (self.is_lost or self.closed)
+            and self.can_ever(wanted)
+            and self.gpus_total - self.gpus_lost >= wanted.gpus
+        )
 
     @property
     def takes_runs(self) -> bool:

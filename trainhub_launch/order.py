@@ -34,15 +34,23 @@ class EnvironmentSpec:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "name": self.name, "version": self.version, "kind": self.kind, "python": self.python,
-            "requirements": list(self.requirements), "index_urls": list(self.index_urls),
+            "name": self.name,
+            "version": self.version,
+            "kind": self.kind,
+            "python": self.python,
+            "requirements": list(self.requirements),
+            "index_urls": list(self.index_urls),
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> EnvironmentSpec:
         return cls(
-            name=data["name"], version=data["version"], kind=data["kind"], python=data["python"],
-            requirements=tuple(data["requirements"]), index_urls=tuple(data["index_urls"]),
+            name=data["name"],
+            version=data["version"],
+            kind=data["kind"],
+            python=data["python"],
+            requirements=tuple(data["requirements"]),
+            index_urls=tuple(data["index_urls"]),
         )
 
 
@@ -51,9 +59,9 @@ class NodeOrder:
     """`values`: what every Reference of the plan stands for, keyed `secret:NAME` and `launch:NAME`.
 
     The node itself adds launch:work_dir and launch:node_dir. `masked`: values never to be shown.
-    `go`: whether the processes may start. An order of several nodes comes twice: first without it (`command` is
-    provisional, and all is to be made ready), then, once every node is ready, with it and the final `command`.
-    """
+    `go`: whether the processes may start. An order of several nodes comes twice: first without it (`command`
+    is provisional, and all is to be made ready), then, once every node is ready, with it and the final
+    `command`."""
 
     run: str
     attempt: int
@@ -70,19 +78,35 @@ class NodeOrder:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "version": VERSION, "run": self.run, "attempt": self.attempt, "command": command_to_json(self.command),
-            "environment": self.environment.to_json(), "snapshot": self.snapshot, "snapshot_size": self.snapshot_size,
-            "values": dict(self.values), "masked": list(self.masked), "timeout_s": self.timeout_s,
-            "grace_s": self.grace_s, "head": self.head, "go": self.go,
+            "version": VERSION,
+            "run": self.run,
+            "attempt": self.attempt,
+            "command": command_to_json(self.command),
+            "environment": self.environment.to_json(),
+            "snapshot": self.snapshot,
+            "snapshot_size": self.snapshot_size,
+            "values": dict(self.values),
+            "masked": list(self.masked),
+            "timeout_s": self.timeout_s,
+            "grace_s": self.grace_s,
+            "head": self.head,
+            "go": self.go,
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> NodeOrder:
         return cls(
-            run=data["run"], attempt=data["attempt"], command=command_from_json(data["command"]),
-            environment=EnvironmentSpec.from_json(data["environment"]), snapshot=data["snapshot"],
-            snapshot_size=data["snapshot_size"], values=dict(data["values"]), masked=tuple(data["masked"]),
-            timeout_s=data["timeout_s"], grace_s=data["grace_s"], head=data["head"],
+            run=data["run"],
+            attempt=data["attempt"],
+            command=command_from_json(data["command"]),
+            environment=EnvironmentSpec.from_json(data["environment"]),
+            snapshot=data["snapshot"],
+            snapshot_size=data["snapshot_size"],
+            values=dict(data["values"]),
+            masked=tuple(data["masked"]),
+            timeout_s=data["timeout_s"],
+            grace_s=data["grace_s"],
+            head=data["head"],
             # A node that is upgraded takes up what an agent before this word was told.
             go=data.get("go", True),
         )

@@ -51,14 +51,17 @@ def demand(spec: RunSpec) -> Demand:
         processes = -(-distribution.worker_count // nodes) + always_on_cpu
         nodes_field = "resources.node_count"
     return Demand(
-        nodes=nodes, gpus=gpus, slots=always_on_cpu if gpus else processes, nodes_field=nodes_field,
+        nodes=nodes,
+        gpus=gpus,
+        slots=always_on_cpu if gpus else processes,
+        nodes_field=nodes_field,
         mpi=isinstance(distribution, MpiConfiguration),
     )
 
 
 def place(wanted: Demand, nodes: tuple[FreeNode, ...]) -> Placement | Refusal:
-    """Choose nodes for `wanted`, in the order of their names. A node that is silent, closed or on its way counts as
-    there, and gets nothing.
+    """Choose nodes for `wanted`, in the order of their names. A node that is silent, closed or on its way
+    counts as there, and gets nothing.
 
     The fullest fitting nodes are taken, so that large free ones stay whole. Several nodes are all
     with InfiniBand where enough of those are free; a run on one node leaves them to others.
@@ -77,7 +80,8 @@ def place(wanted: Demand, nodes: tuple[FreeNode, ...]) -> Placement | Refusal:
 
 
 def provisional(wanted: Demand, nodes: tuple[FreeNode, ...]) -> Placement | Refusal:
-    """A placement for a preview: as if everything on the nodes were free, and those were chosen first that report."""
+    """A placement for a preview: as if everything on the nodes were free, and those were chosen first that
+    report."""
     here = tuple(node for node in nodes if node.takes_runs)
     found = place(wanted, tuple(_idle(node) for node in here))
     if isinstance(found, Refusal):
@@ -89,7 +93,15 @@ def _preference(wanted: Demand, node: FreeNode) -> tuple[object, ...]:
     """Lowest first. What would make the run fail there weighs more than what would only waste the place."""
     cut_off = wanted.nodes > 1 and node.is_alone
     without_mpi = wanted.mpi and not node.mpi
-    return (cut_off, without_mpi, node.is_coming, len(node.gpus), node.infiniband, node.slots, natural(node.name))
+    return (
+        cut_off,
+        without_mpi,
+        node.is_coming,
+        len(node.gpus),
+        node.infiniband,
+        node.slots,
+        natural(node.name),
+    )
 
 
 def _idle(node: FreeNode) -> FreeNode:
@@ -99,6 +111,11 @@ def _idle(node: FreeNode) -> FreeNode:
 
 def _placed(node: FreeNode, wanted: Demand) -> PlacedNode:
     return PlacedNode(
-        name=node.name, address=node.address, gpus=node.gpus[: wanted.gpus], slots=wanted.slots, cores=node.cores,
-        interface=node.interface, infiniband=node.infiniband,
+        name=node.name,
+        address=node.address,
+        gpus=node.gpus[: wanted.gpus],
+        slots=wanted.slots,
+        cores=node.cores,
+        interface=node.interface,
+        infiniband=node.infiniband,
     )

@@ -9,12 +9,13 @@ from typing import Any
 VERSION = 1
 
 RANK_WRAPPER = "{rank}"
-"""The item of `NodeCommand.launcher` that the node replaces by its own rank wrapper: the argv on one node, on several
-a name that each of them knows."""
+"""The item of `NodeCommand.launcher` that the node replaces by its own rank wrapper: the argv on one node, on
+several a name that each of them knows."""
 
 RSH_AGENT = "{rsh_agent}"
-"""The item of `NodeCommand.launcher` that the node replaces by the one string that Open MPI takes as
-its remote start command (`plm_rsh_agent`; Open MPI 5 knows it by that name too); only in plans of several nodes."""
+"""The item of `NodeCommand.launcher` that the node replaces by the one string that Open MPI takes as its
+remote start command (`plm_rsh_agent`; Open MPI 5 knows it by that name too); only in plans of several
+nodes."""
 
 BASE_ENVIRONMENT = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "USER")
 """What a process gets from its node besides `PlannedProcess.env`; nothing else is passed on."""
@@ -66,9 +67,9 @@ class PlannedProcess:
 @dataclass(frozen=True)
 class NodeCommand:
     """One node's part. `launcher` is the head's mpirun argv, or empty (then the node starts each of
-    `processes` itself, except on the other nodes of an MPI plan); the rank wrapper that mpirun starts
-    finds its process in `processes` by OMPI_COMM_WORLD_RANK. `launcher_env` is for mpirun, or for its daemon
-    on the other nodes; whether these may run as root (OMPI_ALLOW_RUN_AS_ROOT, …_CONFIRM) is for the node to say."""
+    `processes` itself, except on the other nodes of an MPI plan); the rank wrapper that mpirun starts finds
+    its process in `processes` by OMPI_COMM_WORLD_RANK. `launcher_env` is for mpirun, or for its daemon on the
+    other nodes; whether these may run as root (OMPI_ALLOW_RUN_AS_ROOT, …_CONFIRM) is for the node to say."""
 
     node: str
     node_rank: int

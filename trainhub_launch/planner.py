@@ -23,7 +23,9 @@ def plan(spec: RunSpec, placement: Placement, ports: Ports = NO_PORTS) -> Launch
     preview: ports read `<assigned at launch>`.
     """
     if len(placement.nodes) != spec.node_count:
-        raise SpecError("distribution", f"needs {spec.node_count} node(s), and the placement has {len(placement.nodes)}")
+        raise SpecError(
+            "distribution", f"needs {spec.node_count} node(s), and the placement has {len(placement.nodes)}"
+        )
     made = FRAMEWORKS[framework_of(spec)].planner(spec, placement, ports)
     return replace(made, commands=tuple(_with_user_variables(spec, command) for command in made.commands))
 

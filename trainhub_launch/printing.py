@@ -68,7 +68,9 @@ def _process(process: PlannedProcess, shared: Mapping[str, EnvValue]) -> Iterato
     yield f"    argv    {_line(process.argv)}"
     if shown_argv(process) != process.argv:
         yield f"    runs    {_line(shown_argv(process))}"
-    yield from _environment({name: value for name, value in process.env.items() if name not in shared}, "    ")
+    yield from _environment(
+        {name: value for name, value in process.env.items() if name not in shared}, "    "
+    )
     for name, value in sorted(process.provided.items()):
         yield f"    {name}={_word(value)}  (set by Open MPI)"
 
@@ -92,7 +94,11 @@ def _word(text: str) -> str:
 
 def _shared(processes: tuple[PlannedProcess, ...]) -> dict[str, EnvValue]:
     first, *others = processes
-    return {name: value for name, value in first.env.items() if all(other.env.get(name) == value for other in others)}
+    return {
+        name: value
+        for name, value in first.env.items()
+        if all(other.env.get(name) == value for other in others)
+    }
 
 
 def _count(number: int, one: str, many: str) -> str:

@@ -25,14 +25,22 @@ def never(wanted: Demand, nodes: Sequence[FreeNode]) -> Refusal:
     """The cluster is too small, with what would fit instead."""
     able = sorted((node.name for node in nodes if node.can_ever(wanted)), key=natural)
     if not able and len(nodes) >= wanted.nodes:
-        return Refusal(f"The run needs {_each(wanted)}, {_too_small(wanted, nodes)}.", _field(wanted), permanent=True)
+        return Refusal(
+            f"The run needs {_each(wanted)}, {_too_small(wanted, nodes)}.", _field(wanted), permanent=True
+        )
     if len(able) == len(nodes):
         has = "grows to" if any(node.is_coming for node in nodes) else "has"
-        there = f"and the cluster {has} {counted(len(nodes), 'node')}; ask for at most {counted(len(nodes), 'node')}"
+        there = (
+            f"and the cluster {has} {counted(len(nodes), 'node')}; ask for at most "
+            f"{counted(len(nodes), 'node')}"
+        )
     elif able:
         have = "1 node has" if len(able) == 1 else f"{len(able)} nodes have"
         more = f" and {len(able) - MOST_NAMED} more" if len(able) > MOST_NAMED else ""
-        there = f"and only {have} that many: {', '.join(able[:MOST_NAMED])}{more}; ask for {_instead(wanted, nodes, len(able))}"
+        there = (
+            f"and only {have} that many: {', '.join(able[:MOST_NAMED])}{more}; ask for "
+            f"{_instead(wanted, nodes, len(able))}"
+        )
     else:
         there = f"and the cluster has {counted(len(nodes), 'node')}, none of which has that many"
     return Refusal(f"The run needs {_each(wanted)}, {there}.", wanted.nodes_field, permanent=True)
@@ -44,7 +52,9 @@ def not_now(wanted: Demand, nodes: Sequence[FreeNode]) -> Refusal:
     nodes = [node for node in nodes if not node.is_coming]
     if not nodes and coming:
         more = f"up to {counted(coming, 'node')} can be added to it for runs that wait"
-        return Refusal(f"The cluster has no node that is ready; {more}.", "resources.cluster", permanent=False)
+        return Refusal(
+            f"The cluster has no node that is ready; {more}.", "resources.cluster", permanent=False
+        )
     if not nodes:
         return Refusal("The cluster has no node that is ready.", "resources.cluster", permanent=False)
     able = [node for node in nodes if node.can_ever(wanted)]
@@ -70,7 +80,12 @@ def span(seconds: float) -> str:
 
 def _too_small(wanted: Demand, nodes: Sequence[FreeNode]) -> str:
     nearest = max(
-        nodes, key=lambda node: (min(node.gpus_total, wanted.gpus), min(node.slots_total, wanted.slots), node.gpus_total)
+        nodes,
+        key=lambda node: (
+            min(node.gpus_total, wanted.gpus),
+            min(node.slots_total, wanted.slots),
+            node.gpus_total,
+        ),
     )
     has = _amount(nearest.gpus_total if wanted.gpus else 0, nearest.slots_total if wanted.slots else 0)
     name = "one that can be added" if nearest.is_coming else nearest.name
@@ -112,9 +127,13 @@ def _standing(wanted: Demand, node: FreeNode) -> str:
     if node.closed:
         return f"{node.name} {node.closed}"
     if len(node.gpus) < wanted.gpus:
-        return _short(node, "GPU", len(node.gpus), node.gpus_total, [(hold, hold.gpus) for hold in node.holds])
+        return _short(
+            node, "GPU", len(node.gpus), node.gpus_total, [(hold, hold.gpus) for hold in node.holds]
+        )
     if node.slots < wanted.slots:
-        return _short(node, "process slot", node.slots, node.slots_total, [(hold, hold.slots) for hold in node.holds])
+        return _short(
+            node, "process slot", node.slots, node.slots_total, [(hold, hold.slots) for hold in node.holds]
+        )
     return f"{node.name} has room" if node.holds else f"{node.name} is free"
 
 
@@ -140,7 +159,10 @@ def _field(wanted: Demand) -> str:
 
 
 def _each(wanted: Demand) -> str:
-    return f"{counted(wanted.nodes, 'node')} with {_amount(wanted.gpus, wanted.slots)}{'' if wanted.nodes == 1 else ' each'}"
+    return (
+        f"{counted(wanted.nodes, 'node')} with "
+        f"{_amount(wanted.gpus, wanted.slots)}{'' if wanted.nodes == 1 else ' each'}"
+    )
 
 
 def _amount(gpus: int, slots: int) -> str:

@@ -76,8 +76,9 @@ READY = "ready"
 
 @dataclass(frozen=True)
 class DaemonCall:
-    """On the head of an MPI run: mpirun wants its daemon started on `host`, an address of the plan, with `argv`
-    (the daemon's own name first). Once per attempt and host; what comes later for the same host is refused."""
+    """On the head of an MPI run: mpirun wants its daemon started on `host`, an address of the plan, with
+    `argv` (the daemon's own name first). Once per attempt and host; what comes later for the same host is
+    refused."""
 
     host: str
     argv: tuple[str, ...]
@@ -87,13 +88,13 @@ class DaemonCall:
 class AttemptFact:
     """One attempt as its node knows it; sent again until the hub settles it.
 
-    `phase`: one of PHASES. `phase_at`: phase -> Unix seconds, for every phase reached. `error`: why it could not be prepared or
-    started, a sentence; with `error_kind` one of environment, snapshot, launch, upload, internal.
+    `phase`: one of PHASES. `phase_at`: phase -> Unix seconds, for every phase reached. `error`: why it could
+    not be prepared or started, a sentence; with `error_kind` one of environment, snapshot, launch, upload,
+    internal.
     `logs`: name -> size now, of every log file. `stopping`: why the node is ending it, "" = it is not:
-    canceled, gang, timeout, orphan, served. `warnings`: sentences (a file in outputs/ left out …).
-    From `ready` on, in a run of several nodes: `ports` are free here and kept for this attempt, and `versions`
-    tells the software that all nodes must agree on ("python", "torch", "openmpi" … -> version).
-    """
+    canceled, gang, timeout, orphan, served. `warnings`: sentences (a file in outputs/ left out …). From
+    `ready` on, in a run of several nodes: `ports` are free here and kept for this attempt, and `versions`
+    tells the software that all nodes must agree on ("python", "torch", "openmpi" … -> version)."""
 
     run: str
     attempt: int
@@ -116,9 +117,8 @@ class Report:
     """`agent`: random id of this agent process; `sequence` counts its reports from 1.
 
     `living`: (run, attempt) of every attempt this node holds that is not settled, each report.
-    `samples`: every second's numbers since the last report; lost ones are not sent again. `buckets` and `events`: those
-    that no Ack has confirmed yet, a bounded number of the oldest.
-    """
+    `samples`: every second's numbers since the last report; lost ones are not sent again. `buckets` and
+    `events`: those that no Ack has confirmed yet, a bounded number of the oldest."""
 
     agent: str
     sequence: int
@@ -139,13 +139,17 @@ class Report:
         """Raises WireError for anything that is not a report."""
         try:
             if data["version"] != VERSION:
-                raise WireError(f"report version {data['version']} is not {VERSION}; upgrade the node or the hub")
+                raise WireError(
+                    f"report version {data['version']} is not {VERSION}; upgrade the node or the hub"
+                )
             beat = data["heartbeat"]
             return cls(
                 agent=_text(data["agent"]),
                 sequence=int(data["sequence"]),
                 sent_at=float(data["sent_at"]),
-                living=tuple((_text(run), int(attempt)) for run, attempt in _few(data, "living", MAX_ATTEMPTS)),
+                living=tuple(
+                    (_text(run), int(attempt)) for run, attempt in _few(data, "living", MAX_ATTEMPTS)
+                ),
                 heartbeat=None if beat is None else heartbeat_of(beat),
                 attempts=tuple(_attempt(item) for item in _few(data, "attempts", MAX_ATTEMPTS)),
                 logs=tuple(read(LogChunk, item) for item in data["logs"]),
@@ -172,13 +176,13 @@ class StopOrder:
 class Ack:
     """`offsets`: next wanted byte of every log named in the report, as (run, attempt, name, offset).
 
-    `start`: attempts placed here that wait for a claim: the first one, or, of a node that is ready, the one that
-    brings the final order (a lost wake-up). `stop`: to be ended.
+    `start`: attempts placed here that wait for a claim: the first one, or, of a node that is ready, the one
+    that brings the final order (a lost wake-up). `stop`: to be ended.
     `daemons`: (run, attempt, argv) of each MPI daemon that is to be started here.
     `settled`: attempts the hub knows the whole outcome of; the node may forget and later delete them.
     `interval_s`: time to the next report when nothing happens.
-    `buckets_until`: every bucket that ends at or before this moment (Unix seconds by the node's clock) is stored, and
-    need not be sent again; `events_until`: so is every event up to this serial.
+    `buckets_until`: every bucket that ends at or before this moment (Unix seconds by the node's clock) is
+    stored, and need not be sent again; `events_until`: so is every event up to this serial.
     `is_watched`: somebody looks at this node now.
     """
 
@@ -197,7 +201,8 @@ class Ack:
 
     @classmethod
     def from_wire(cls, data: Any) -> Ack:
-        """Run ids and attempts are passed on as they came, and it is for the node to check each before it uses one."""
+        """Run ids and attempts are passed on as they came, and it is for the node to check each before it
+        uses one."""
         try:
             return cls(
                 offsets=tuple((r, a, n, int(o)) for r, a, n, o in data["offsets"]),
@@ -254,9 +259,10 @@ def _attempt(data: Mapping[str, Any]) -> AttemptFact:
             "ports": tuple(int(port) for port in data["ports"]),
             "versions": {_text(name): _text(version) for name, version in data["versions"].items()},
             "daemons": tuple(
-                DaemonCall(_text(call["host"]), tuple(_text(item) for item in call["argv"])) for call in data["daemons"]
+                DaemonCall(_text(call["host"]), tuple(_text(item) for item in call["argv"]))
+                for call in data["daemons"]
             ),
-        }
+        },
     )
 
 

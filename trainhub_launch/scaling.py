@@ -1,4 +1,5 @@
-"""How many nodes a cluster's provider is to make for those who wait, and which idle ones it may release. Pure."""
+"""How many nodes a cluster's provider is to make for those who wait, and which idle ones it may release.
+Pure."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from trainhub_launch.offers import Demand, FreeNode
 
 @dataclass(frozen=True)
 class Bounds:
-    """Of the provider's nodes: how many there are at least and at most, after how many seconds without a lease one goes,
-    and what each offers."""
+    """Of the provider's nodes: how many there are at least and at most, after how many seconds without a
+    lease one goes, and what each offers."""
 
     least: int
     most: int
@@ -28,8 +29,8 @@ class Bounds:
 class Standing:
     """A node of the cluster. `idle_s`: for how long it has held nothing; None = it holds something.
 
-    `is_provided`: the provider made it. `is_kept`: somebody drained it or keeps it otherwise, so it is not released unasked.
-    """
+    `is_provided`: the provider made it. `is_kept`: somebody drained it or keeps it otherwise, so it is not
+    released unasked."""
 
     node: FreeNode
     is_provided: bool = True
@@ -45,17 +46,21 @@ class Decision:
     release: tuple[str, ...] = ()
 
 
-def decide(bounds: Bounds, nodes: Sequence[Standing], coming: int, leaving: int, demands: Sequence[Demand]) -> Decision:
+def decide(
+    bounds: Bounds, nodes: Sequence[Standing], coming: int, leaving: int, demands: Sequence[Demand]
+) -> Decision:
     """`coming`: machines that were asked for and are no nodes yet; `leaving`: machines that are not gone yet.
 
-    A node is only added for a run that can start once all that it lacks has come: a run that waits for others to end
-    gets nothing that would stand idle until then, and nobody behind it is given what it would have to wait for.
-    A node goes only while nobody who waits could use it, so what was made for a run is there when its turn comes.
-    """
+    A node is only added for a run that can start once all that it lacks has come: a run that waits for others
+    to end gets nothing that would stand idle until then, and nobody behind it is given what it would have to
+    wait for. A node goes only while nobody who waits could use it, so what was made for a run is there when
+    its turn comes."""
     provided = sum(node.is_provided for node in nodes)
     asked = provided + coming + leaving
     possible = [wanted for wanted in demands if _is_possible(bounds, nodes, wanted)]
-    lacking = max(_lacking(bounds, nodes, coming, bounds.most - asked, possible), bounds.least - provided - coming)
+    lacking = max(
+        _lacking(bounds, nodes, coming, bounds.most - asked, possible), bounds.least - provided - coming
+    )
     return Decision(max(0, min(lacking, bounds.most - asked)), _idle(bounds, nodes, provided, possible))
 
 
@@ -68,7 +73,9 @@ def _is_possible(bounds: Bounds, nodes: Sequence[Standing], wanted: Demand) -> b
     return able >= wanted.nodes
 
 
-def _lacking(bounds: Bounds, nodes: Sequence[Standing], coming: int, room: int, demands: Sequence[Demand]) -> int:
+def _lacking(
+    bounds: Bounds, nodes: Sequence[Standing], coming: int, room: int, demands: Sequence[Demand]
+) -> int:
     """How many new nodes the runs need that can start once these are there."""
     free = [[len(item.node.gpus), item.node.slots] for item in nodes if item.node.takes_runs]
     free += [[bounds.gpus, bounds.slots] for _ in range(coming)]
@@ -77,7 +84,8 @@ def _lacking(bounds: Bounds, nodes: Sequence[Standing], coming: int, room: int, 
         fitting = [left for left in free if left[0] >= wanted.gpus and left[1] >= wanted.slots]
         short = max(0, wanted.nodes - len(fitting))
         if short and bounds.can_make(wanted) and added + short > room:
-            # What it lacks must be let go by others first, and it then stands in front of all that could be added now.
+            # What it lacks must be let go by others first, and it then stands in front of all that could be
+            # added now.
             return added
         if not bounds.can_make(wanted):
             short = 0
@@ -90,17 +98,23 @@ def _lacking(bounds: Bounds, nodes: Sequence[Standing], coming: int, room: int, 
     return added
 
 
-def _idle(bounds: Bounds, nodes: Sequence[Standing], provided: int, demands: Sequence[Demand]) -> tuple[str, ...]:
+def _idle(
+    bounds: Bounds, nodes: Sequence[Standing], provided: int, demands: Sequence[Demand]
+) -> tuple[str, ...]:
     able = [
-        item for item in nodes
-        if item.is_provided and item.idle_s is not None and not item.is_kept
+        item
+        for item in nodes
+        if item.is_provided
+        and item.idle_s is not None
+        and not item.is_kept
         and not any(item.node.could_soon(wanted) for wanted in demands)
     ]
     able.sort(key=lambda item: (-(item.idle_s or 0.0), item.node.name))
     above = provided - bounds.most
     spare = provided - bounds.least
     gone = [
-        item.node.name for number, item in enumerate(able)
+        item.node.name
+        for number, item in enumerate(able)
         if number < spare and (number < above or (item.idle_s or 0.0) >= bounds.idle_s)
     ]
     return tuple(gone)

@@ -20,8 +20,18 @@ from trainhub_launch.errors import SpecError
 from trainhub_launch.fields import Fields, check_text
 
 __all__ = [
-    "Distribution", "EnvironmentRef", "ExampleSource", "Limits", "MpiConfiguration", "PyTorchConfiguration", "Resources",
-    "RunSpec", "SnapshotSource", "Source", "TensorflowConfiguration", "Variable",
+    "Distribution",
+    "EnvironmentRef",
+    "ExampleSource",
+    "Limits",
+    "MpiConfiguration",
+    "PyTorchConfiguration",
+    "Resources",
+    "RunSpec",
+    "SnapshotSource",
+    "Source",
+    "TensorflowConfiguration",
+    "Variable",
 ]
 
 VERSION = 1
@@ -137,7 +147,9 @@ class RunSpec:
         fields.integer("version", VERSION, least=1, most=VERSION)
         experiment = fields.text("experiment", "default", required=True)
         if not EXPERIMENT_NAME.match(experiment):
-            raise SpecError("experiment", "use letters, digits, space, '.', '_' and '-', starting with a letter or digit")
+            raise SpecError(
+                "experiment", "use letters, digits, space, '.', '_' and '-', starting with a letter or digit"
+            )
         spec = cls(
             source=_read_source(fields),
             experiment=experiment,
@@ -200,7 +212,9 @@ def _read_variables(fields: Fields) -> dict[str, Variable]:
     for name, value in raw.items():
         path = f"environment_variables.{name}"
         if not isinstance(name, str) or not VARIABLE_NAME.match(name):
-            raise SpecError(path, "is not a variable name; use letters, digits and '_', not starting with a digit")
+            raise SpecError(
+                path, "is not a variable name; use letters, digits and '_', not starting with a digit"
+            )
         if isinstance(value, Mapping):
             part = Fields(value, path)
             out[name] = Variable(secret=part.text("secret", required=True))
@@ -225,7 +239,9 @@ def _read_limits(part: Fields) -> Limits:
 
 def _read_tags(fields: Fields) -> dict[str, str]:
     raw = fields.raw("tags", {})
-    if not isinstance(raw, Mapping) or not all(isinstance(k, str) and isinstance(v, str) for k, v in raw.items()):
+    if not isinstance(raw, Mapping) or not all(
+        isinstance(k, str) and isinstance(v, str) for k, v in raw.items()
+    ):
         raise SpecError("tags", "must be a JSON object of strings")
     for name, value in raw.items():
         check_text(f"tags.{name}", name + value)
@@ -244,8 +260,11 @@ def _check_whole(spec: RunSpec) -> None:
         if spec.resources.node_count not in (None, distribution.node_count):
             raise SpecError(
                 "resources.node_count",
-                f"is {spec.resources.node_count}, but the distribution asks for {distribution.node_count} node(s); "
+                f"is {spec.resources.node_count}, but the distribution asks for {distribution.node_count} "
+                "node(s); "
                 "leave it out or make both the same",
             )
     elif distribution is None and (spec.resources.node_count or 1) > 1:
-        raise SpecError("resources.node_count", "a run on several nodes needs a distribution (pytorch, mpi or tensorflow)")
+        raise SpecError(
+            "resources.node_count", "a run on several nodes needs a distribution (pytorch, mpi or tensorflow)"
+        )

@@ -1,4 +1,5 @@
-"""Numbers over time on the wire: blocks of samples and of buckets, processes on GPUs, and what befell a GPU."""
+"""Numbers over time on the wire: blocks of samples and of buckets, processes on GPUs, and what befell a
+GPU."""
 
 from __future__ import annotations
 
@@ -23,13 +24,13 @@ UNKNOWN = float("nan")
 
 @dataclass(frozen=True)
 class Block:
-    """Numbers of `subjects` at `steps` moments, `step_s` apart, from `start` on (Unix seconds by the node's clock; a
-    multiple of `step_s`).
+    """Numbers of `subjects` at `steps` moments, `step_s` apart, from `start` on (Unix seconds by the node's
+    clock; a multiple of `step_s`).
 
-    `values` is a matrix [step][subject][metric] of little-endian float32; NaN = not known, never 0 for it. In a block of
-    buckets a value is the mean over its bucket and `peaks`, of the same shape, the maximum; samples have no peaks.
-    The host's metrics and the GPUs' differ, so they travel in blocks of their own: subjects are (HOST,) or GPUs' UUIDs.
-    """
+    `values` is a matrix [step][subject][metric] of little-endian float32; NaN = not known, never 0 for it. In
+    a block of buckets a value is the mean over its bucket and `peaks`, of the same shape, the maximum;
+    samples have no peaks. The host's metrics and the GPUs' differ, so they travel in blocks of their own:
+    subjects are (HOST,) or GPUs' UUIDs."""
 
     start: int
     step_s: int
@@ -54,8 +55,8 @@ class Block:
 
 @dataclass(frozen=True)
 class GpuProcess:
-    """A process that has memory or work on a GPU. `run`, `attempt`, `rank`: of ours, where it is; rank None = a launcher
-    or a helper of the run. None = the device cannot tell."""
+    """A process that has memory or work on a GPU. `run`, `attempt`, `rank`: of ours, where it is; rank None =
+    a launcher or a helper of the run. None = the device cannot tell."""
 
     pid: int
     name: str
@@ -69,8 +70,9 @@ class GpuProcess:
 
 @dataclass(frozen=True)
 class GpuEvent:
-    """What befell a GPU, once. `kind`: xid, lost, back, ecc, nvml_lost or nvml_back. `serial` counts an agent's events from 1.
-    `gpu` is "" where it befell the library as a whole; `code` the XID's number, else 0."""
+    """What befell a GPU, once. `kind`: xid, lost, back, ecc, nvml_lost or nvml_back. `serial` counts an
+    agent's events from 1. `gpu` is "" where it befell the library as a whole; `code` the XID's number, else
+    0."""
 
     serial: int
     at: float
@@ -85,7 +87,9 @@ EVENT_KINDS = ("xid", "lost", "back", "ecc", "nvml_lost", "nvml_back")
 
 def pack(rows: Sequence[Sequence[Mapping[str, float]]], metrics: Sequence[str]) -> bytes:
     """The matrix of a block from rows[step][subject][metric]; what is absent is NaN."""
-    return array("f", [row.get(metric, UNKNOWN) for step in rows for row in step for metric in metrics]).tobytes()
+    return array(
+        "f", [row.get(metric, UNKNOWN) for step in rows for row in step for metric in metrics]
+    ).tobytes()
 
 
 def unpack(values: bytes) -> array[float]:
@@ -98,9 +102,15 @@ def unpack(values: bytes) -> array[float]:
 def check(block: Block) -> None:
     """Raises WireError for a block that is not what it says."""
     if not 1 <= len(block.subjects) <= MOST_SUBJECTS or len(set(block.subjects)) != len(block.subjects):
-        raise WireError(f"a block must have 1 to {MOST_SUBJECTS} different subjects, not {len(block.subjects)}")
+        raise WireError(
+            f"a block must have 1 to {MOST_SUBJECTS} different subjects, not {len(block.subjects)}"
+        )
     known = HOST_KEYS if block.is_host else GPU_KEYS
-    if not block.metrics or len(set(block.metrics)) != len(block.metrics) or not set(block.metrics) <= known.keys():
+    if (
+        not block.metrics
+        or len(set(block.metrics)) != len(block.metrics)
+        or not set(block.metrics) <= known.keys()
+    ):
         raise WireError("a block's metrics must be different ones that the hub knows")
     if any(len(subject) > 96 or "\0" in subject for subject in block.subjects) or HOST in block.subjects[1:]:
         raise WireError("a block's subjects must be UUIDs of GPUs, or the host alone")
@@ -108,7 +118,9 @@ def check(block: Block) -> None:
         raise WireError(f"a block must begin at a multiple of its step, which is {SAMPLE_S} or {BUCKET_S} s")
     row = ITEM_BYTES * len(block.subjects) * len(block.metrics)
     if not block.values or len(block.values) % row or block.steps > MOST_STEPS:
-        raise WireError(f"a block of {len(block.values)} bytes is no matrix of 1 to {MOST_STEPS} rows of {row} bytes")
+        raise WireError(
+            f"a block of {len(block.values)} bytes is no matrix of 1 to {MOST_STEPS} rows of {row} bytes"
+        )
     if len(block.peaks) != (len(block.values) if block.step_s == BUCKET_S else 0):
         raise WireError("buckets must have as many peaks as values, and samples none")
 
@@ -116,8 +128,12 @@ def check(block: Block) -> None:
 def block_of(data: Mapping[str, Any]) -> Block:
     """From the wire, checked."""
     block = Block(
-        start=_whole(data["start"]), step_s=_whole(data["step_s"]), subjects=_texts(data["subjects"]),
-        metrics=_texts(data["metrics"]), values=_bytes(data["values"]), peaks=_bytes(data["peaks"]),
+        start=_whole(data["start"]),
+        step_s=_whole(data["step_s"]),
+        subjects=_texts(data["subjects"]),
+        metrics=_texts(data["metrics"]),
+        values=_bytes(data["values"]),
+        peaks=_bytes(data["peaks"]),
     )
     check(block)
     return block

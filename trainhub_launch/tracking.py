@@ -1,4 +1,5 @@
-"""MLFLOW_*: with these a script that logs by MLflow's own client logs to this run, unless it is told of another server."""
+"""MLFLOW_*: with these a script that logs by MLflow's own client logs to this run, unless it is told of
+another server."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ _BESIDE = frozenset({"MLFLOW_REGISTRY_URI", "MLFLOW_DEPLOYMENTS_TARGET", "MLFLOW
 
 
 def variables(spec: RunSpec) -> dict[str, EnvValue]:
-    """Of every process. Who names a server of his own gets nothing of this hub's there: neither token nor run."""
+    """Of every process. Who names a server of his own gets nothing of this hub's there: neither token nor
+    run."""
     if SERVER in spec.environment_variables:
         return dict(QUIET)
     return {
@@ -41,8 +43,14 @@ def is_reserved(name: str, contract: Collection[str]) -> bool:
 def reserved_sentence(name: str) -> str:
     """Why a variable of MLflow's own may not be given, or "" for any other."""
     if name in _BESIDE:
-        return f"MLflow's client would send this run's token to {name} too; give {SERVER} as well, or leave {name} out"
+        return (
+            f"MLflow's client would send this run's token to {name} too; give {SERVER} as well, or leave "
+            f"{name} out"
+        )
     if name in _WHO | _WHERE:
         told = "who logs" if name in _WHO else "which run is logged to"
-        return f"TrainHub tells MLflow's client {told}; leave {name} out, or give the {SERVER} of another server with it"
+        return (
+            f"TrainHub tells MLflow's client {told}; leave {name} out, or give the {SERVER} of another "
+            "server with it"
+        )
     return ""

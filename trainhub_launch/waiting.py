@@ -16,9 +16,9 @@ class Line(Generic[Who]):
     """Ask for each run in the order of its turn; `grant` what it gets, or have it `wait`.
 
     A run that waits keeps a claim to what it needs of every node that it could use, for nobody knows which of
-    them will be free first. Whoever comes later gets what lies beyond all claims, and the nodes that are too small for
-    those in front: so a node that is large enough for the run in front becomes free for it no later than without them.
-    """
+    them will be free first. Whoever comes later gets what lies beyond all claims, and the nodes that are too
+    small for those in front: so a node that is large enough for the run in front becomes free for it no later
+    than without them."""
 
     def __init__(self, nodes: tuple[FreeNode, ...]) -> None:
         self._nodes = {node.name: node for node in nodes}
@@ -34,7 +34,8 @@ class Line(Generic[Who]):
         return tuple(self._nodes.values())
 
     def ask(self, wanted: Demand) -> Placement | Refusal:
-        """A place beyond the claims of those who wait. What was refused once stays refused: only less is left."""
+        """A place beyond the claims of those who wait. What was refused once stays refused: only less is
+        left."""
         if wanted in self._refused:
             return self._refused[wanted]
         answer = place(wanted, tuple(self._beyond(node) for node in self._nodes.values()))
@@ -55,8 +56,8 @@ class Line(Generic[Who]):
             self._slots[placed.name] -= placed.slots
 
     def wait(self, wanted: Demand, who: Who) -> None:
-        """One that only a lost or closed node could let start claims nothing: it would keep the others waiting as long as that
-        is away."""
+        """One that only a lost or closed node could let start claims nothing: it would keep the others
+        waiting as long as that is away."""
         able = self._able(wanted)
         if len(able) < wanted.nodes:
             return

@@ -12,13 +12,19 @@ from trainhub_launch.errors import WireError
 
 _T = TypeVar("_T")
 _PLAIN: dict[str, tuple[type, ...]] = {
-    "str": (str,), "int": (int,), "float": (int, float), "bytes": (bytes,), "bool": (bool,), "None": (type(None),),
+    "str": (str,),
+    "int": (int,),
+    "float": (int, float),
+    "bytes": (bytes,),
+    "bool": (bool,),
+    "None": (type(None),),
 }
 _NUMBERS, _NAMES = frozenset((int, float)), frozenset((str,))
 
 
 def read(kind: type[_T], data: Mapping[str, Any]) -> _T:
-    """Build `kind`, refusing a plain field of another type: what follows puts these into paths, files and rows."""
+    """Build `kind`, refusing a plain field of another type: what follows puts these into paths, files and
+    rows."""
     made = kind(**data)
     for name, allowed, told in _plain_fields(cast("Hashable", kind)):
         value = getattr(made, name)
@@ -29,7 +35,11 @@ def read(kind: type[_T], data: Mapping[str, Any]) -> _T:
 
 def numbers_of(data: Any, what: str) -> dict[str, float]:
     """A mapping of names to numbers."""
-    if type(data) is dict and _NUMBERS.issuperset(map(type, data.values())) and _NAMES.issuperset(map(type, data)):
+    if (
+        type(data) is dict
+        and _NUMBERS.issuperset(map(type, data.values()))
+        and _NAMES.issuperset(map(type, data))
+    ):
         # Thousands of them come each second: no look at each by Python's own hand.
         return data
     if not isinstance(data, Mapping):

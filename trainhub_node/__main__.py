@@ -16,8 +16,11 @@ from trainhub_node.agent import Agent
 from trainhub_node.settings import SettingsError
 
 FLAGS = {
-    "address": "TRAINHUB_NODE_ADDRESS", "interface": "TRAINHUB_NODE_INTERFACE", "run_as": "TRAINHUB_NODE_RUN_AS",
-    "slots": "TRAINHUB_NODE_SLOTS", "name": "TRAINHUB_NODE_NAME",
+    "address": "TRAINHUB_NODE_ADDRESS",
+    "interface": "TRAINHUB_NODE_INTERFACE",
+    "run_as": "TRAINHUB_NODE_RUN_AS",
+    "slots": "TRAINHUB_NODE_SLOTS",
+    "name": "TRAINHUB_NODE_NAME",
 }
 MARKS = {True: "ok", False: "wrong", None: "note"}
 WORDS = """\
@@ -36,27 +39,51 @@ def parser() -> argparse.ArgumentParser:
     whole.add_argument("--version", action="version", version=f"trainhub-node {__version__}")
     commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")
     where = argparse.ArgumentParser(add_help=False)
-    where.add_argument("--dir", default="", help=f"folder of this node (default here: {configuration.default_folder()})")
+    where.add_argument(
+        "--dir", default="", help=f"folder of this node (default here: {configuration.default_folder()})"
+    )
     join = commands.add_parser("join", parents=[where], help="become a node of a hub")
     join.add_argument("url", metavar="URL", help="the hub's address, like https://10.0.0.1:8000")
-    join.add_argument("--token", required=True, help="join token that `manage.py node token NAME` printed on the hub")
-    join.add_argument("--name", default="", help="name of this node (default: the token's, or this machine's host name)")
-    join.add_argument("--address", default="", help="IP address for the other nodes (default: that on the way to the hub)")
-    join.add_argument("--interface", default="", help="network interface of training traffic (default: that of the address)")
-    join.add_argument("--run-as", default="", metavar="ACCOUNT", help="account under which runs execute; needs root")
-    join.add_argument("--slots", default="", metavar="N", help="places for processes without a GPU (default: 4 per core)")
-    join.add_argument("--replace", action="store_true", help="take the place of a node of that name, or of an earlier join here")
-    join.add_argument("--insecure-http", action="store_true", help="speak http:// over a network that is yours alone")
-    join.add_argument("--systemd", action="store_true", help="then print a systemd unit, and what to do with it")
+    join.add_argument(
+        "--token", required=True, help="join token that `manage.py node token NAME` printed on the hub"
+    )
+    join.add_argument(
+        "--name", default="", help="name of this node (default: the token's, or this machine's host name)"
+    )
+    join.add_argument(
+        "--address", default="", help="IP address for the other nodes (default: that on the way to the hub)"
+    )
+    join.add_argument(
+        "--interface", default="", help="network interface of training traffic (default: that of the address)"
+    )
+    join.add_argument(
+        "--run-as", default="", metavar="ACCOUNT", help="account under which runs execute; needs root"
+    )
+    join.add_argument(
+        "--slots", default="", metavar="N", help="places for processes without a GPU (default: 4 per core)"
+    )
+    join.add_argument(
+        "--replace",
+        action="store_true",
+        help="take the place of a node of that name, or of an earlier join here",
+    )
+    join.add_argument(
+        "--insecure-http", action="store_true", help="speak http:// over a network that is yours alone"
+    )
+    join.add_argument(
+        "--systemd", action="store_true", help="then print a systemd unit, and what to do with it"
+    )
     commands.add_parser("run", parents=[where], help="take work from the hub, until SIGTERM")
-    commands.add_parser("status", parents=[where], help="whether the hub takes this node, and what may be wrong")
+    commands.add_parser(
+        "status", parents=[where], help="whether the hub takes this node, and what may be wrong"
+    )
     commands.add_parser("unit", parents=[where], help="print a systemd unit for `run`")
     return whole
 
 
 def main() -> None:
-    """The console script. Threads of libraries may still wait for a broker or a hub; nothing that they hold needs
-    an orderly end."""
+    """The console script. Threads of libraries may still wait for a broker or a hub; nothing that they hold
+    needs an orderly end."""
     code = obey()
     logging.shutdown()
     sys.stdout.flush()
@@ -88,10 +115,17 @@ def obey() -> int:
 def _join(given: argparse.Namespace, place: Path) -> int:
     flags = {variable: value for flag, variable in FLAGS.items() if (value := getattr(given, flag))}
     env = {**os.environ, **flags}
-    joined = join.join(join.Wish(
-        url=given.url, token=given.token, folder=place, environment=env, name=env.get("TRAINHUB_NODE_NAME", ""),
-        replace=given.replace, insecure_http=given.insecure_http,
-    ))
+    joined = join.join(
+        join.Wish(
+            url=given.url,
+            token=given.token,
+            folder=place,
+            environment=env,
+            name=env.get("TRAINHUB_NODE_NAME", ""),
+            replace=given.replace,
+            insecure_http=given.insecure_http,
+        )
+    )
     _say(f"This machine is now {joined.name} of cluster {joined.cluster}, at {joined.url}.")
     for remark in joined.remarks:
         _say(f"But {remark}.")

@@ -54,7 +54,13 @@ class Agent:
         self._sampler = Sampler(settings, self._gpus, recorder, ticked=self._sampled)
         self._graves = crash_cleanup.Graves(settings.environments, self._watch.poke)
         self._uplink = Uplink(
-            self._hub, self._attempts, self._watch, self, heartbeat=self._sampler.latest, feed=self._feed, tend=self._tend,
+            self._hub,
+            self._attempts,
+            self._watch,
+            self,
+            heartbeat=self._sampler.latest,
+            feed=self._feed,
+            tend=self._tend,
             owner=owner,
         )
         self._starter = Starter(
@@ -120,7 +126,9 @@ class Agent:
         if facts.over:
             self._starter.reap(held.rundir)
             self._uploads.submit(held.rundir)
-        elif child is not None and not proc.alive(child["pid"], child["identity"]) and not _ended(held.rundir):
+        elif (
+            child is not None and not proc.alive(child["pid"], child["identity"]) and not _ended(held.rundir)
+        ):
             self._graves.dig(held.rundir)
         elif child is None:
             self._starter.check(held.rundir)
@@ -135,11 +143,15 @@ class Agent:
         try:
             cache.remove_set_aside(self.settings)
         except OSError:
-            log.exception("Environments that are of no use any more could not be removed; the next start tries again")
+            log.exception(
+                "Environments that are of no use any more could not be removed; the next start tries again"
+            )
         while not self._closing.wait(HOUSEKEEPING_S):
             try:
                 free = shutil.disk_usage(self.settings.folder).free
-                self._attempts.discard_old(now=time.time(), keep_s=0 if free < LOW_DISK_BYTES else book.KEEP_SETTLED_S)
+                self._attempts.discard_old(
+                    now=time.time(), keep_s=0 if free < LOW_DISK_BYTES else book.KEEP_SETTLED_S
+                )
                 cache.trim(self.settings)
             except OSError:
                 log.exception("Old files could not be cleared away")

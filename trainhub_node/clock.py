@@ -17,4 +17,7 @@ def doubt(offset: float) -> str:
     if abs(offset) <= TOLERATED_S:
         return ""
     way = "behind" if offset > 0 else "ahead of"
-    return f"this machine's clock is {abs(offset):.0f} s {way} the hub's; set it, for example with `timedatectl set-ntp true`"
+    return (
+        f"this machine's clock is {abs(offset):.0f} s {way} the hub's; set it, for example with "
+        "`timedatectl set-ntp true`"
+    )

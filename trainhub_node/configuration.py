@@ -1,4 +1,5 @@
-"""What `join` writes down and `run` reads: the settings of a node in its folder, beside the hub's certificate."""
+"""What `join` writes down and `run` reads: the settings of a node in its folder, beside the hub's
+certificate."""
 
 from __future__ import annotations
 
@@ -27,7 +28,11 @@ NAMES = {
 
 
 def default_folder() -> Path:
-    return Path("/var/lib/trainhub-node") if os.geteuid() == 0 else Path.home() / ".local" / "share" / "trainhub-node"
+    return (
+        Path("/var/lib/trainhub-node")
+        if os.geteuid() == 0
+        else Path.home() / ".local" / "share" / "trainhub-node"
+    )
 
 
 def folder(given: str, env: Mapping[str, str]) -> Path:
@@ -45,7 +50,8 @@ def environment(place: Path, env: Mapping[str, str]) -> dict[str, str]:
     if "TRAINHUB_HUB_URL" not in held | given:
         raise SettingsError(
             f"this machine is no node yet: there is no {place / FILE}, and TRAINHUB_HUB_URL is not set; run "
-            "`trainhub-node join URL --token …` first, with what `manage.py node token NAME` prints on the hub"
+            "`trainhub-node join URL --token …` first, with what `manage.py node token NAME` prints "
+            "on the hub"
         )
     return {**held, **given, "TRAINHUB_NODE_DIR": str(place)}
 
@@ -59,7 +65,9 @@ def read(place: Path) -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise SettingsError(f"{file} cannot be read: {error.strerror}; run this as the account that joined") from error
+        raise SettingsError(
+            f"{file} cannot be read: {error.strerror}; run this as the account that joined"
+        ) from error
     except (ValueError, AttributeError) as error:
         raise SettingsError(f"{file} is damaged; join again with --replace") from error
 

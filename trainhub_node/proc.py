@@ -54,7 +54,8 @@ def processes() -> list[Process]:
 
 
 def oom_kills() -> int:
-    """How many processes the kernel of this machine has killed for lack of memory; 0 where it does not say."""
+    """How many processes the kernel of this machine has killed for lack of memory; 0 where it does not
+    say."""
     for line in (read("/proc/vmstat") or b"").splitlines():
         if line.startswith(b"oom_kill "):
             return int(line.split()[1])

@@ -92,9 +92,8 @@ def _write_aside(path: str, data: bytes) -> None:
 def read(path: str, largest: int = LARGEST) -> Any:
     """The record at `path`, None where there is none. Raises Unreadable.
 
-    Some folders of records belong to the account that runs the training. So the entry is looked at before it is opened: a
-    pipe or a device would act on being opened, and a pipe has no end.
-    """
+    Some folders of records belong to the account that runs the training. So the entry is looked at before it
+    is opened: a pipe or a device would act on being opened, and a pipe has no end."""
     try:
         entry = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:

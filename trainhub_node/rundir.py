@@ -16,16 +16,18 @@ class BadIdentifier(ValueError):
 
 
 def is_key(run: object, attempt: object) -> bool:
-    """Whether `run` is a run id of 32 lowercase hexadecimal digits and `attempt` a whole number of at least 1."""
+    """Whether `run` is a run id of 32 lowercase hexadecimal digits and `attempt` a whole number of at least
+    1."""
     # Without `re`, whose import would delay every rank by 8 ms.
     is_run = type(run) is str and len(run) == RUN_ID_LENGTH and not run.strip(RUN_ID_CHARACTERS)
     return is_run and type(attempt) is int and 1 <= attempt <= MAX_ATTEMPT
 
 
 class RunDir:
-    """One attempt's folder. Who writes what: the agent `claim`, `order`, `go`, `daemon`, `terms`, `agent`, `stop`,
-    `outputs_record`, `settled`; the child `child`, `state`, `bin` and `supervisor_ended`; the rank wrappers and `rsh` what is
-    in `ranks`. Under MPI `ranks` belongs to the account of the ranks, so the child writes nothing in it once they run.
+    """One attempt's folder. Who writes what: the agent `claim`, `order`, `go`, `daemon`, `terms`, `agent`,
+    `stop`, `outputs_record`, `settled`; the child `child`, `state`, `bin` and `supervisor_ended`; the rank
+    wrappers and `rsh` what is in `ranks`. Under MPI `ranks` belongs to the account of the ranks, so the child
+    writes nothing in it once they run.
 
     Raises BadIdentifier where `run` or `attempt` is none.
     """
@@ -133,7 +135,8 @@ class RunDir:
         return f"{self.path}/ranks/{rank}.ended.json"
 
     def supervisor_ended(self, rank: int) -> str:
-        """How a rank ended as the child saw it; where this is present it counts, and not what the rank's wrapper wrote."""
+        """How a rank ended as the child saw it; where this is present it counts, and not what the rank's
+        wrapper wrote."""
         return f"{self.path}/{rank}.ended.json"
 
     @property
@@ -141,7 +144,8 @@ class RunDir:
         return f"{self.path}/logs"
 
     def log(self, name: str) -> str:
-        """The path of the log `name`. Raises BadIdentifier for a name that would leave the folder of the logs."""
+        """The path of the log `name`. Raises BadIdentifier for a name that would leave the folder of the
+        logs."""
         if name in ("", ".", "..") or "/" in name or "\0" in name:
             raise BadIdentifier(f"{name!r:.100} is not the name of a log")
         return f"{self.path}/logs/{name}"

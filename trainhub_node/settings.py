@@ -76,12 +76,19 @@ def read(env: Mapping[str, str] = os.environ) -> NodeSettings:
     cores = len(os.sched_getaffinity(0))
     account = _account(env.get("TRAINHUB_NODE_RUN_AS", ""))
     return NodeSettings(
-        hub_url=_url(env), token=_token(env),
+        hub_url=_url(env),
+        token=_token(env),
         name=env.get("TRAINHUB_NODE_NAME", "") or socket.gethostname(),
-        folder=_folder(env), cache=_cache(env), cores=cores,
+        folder=_folder(env),
+        cache=_cache(env),
+        cores=cores,
         slots=_positive(env, "TRAINHUB_NODE_SLOTS", max(8, 4 * cores)),
         cache_bytes=_positive(env, "TRAINHUB_NODE_CACHE_BYTES", DEFAULT_CACHE_BYTES),
-        python=_python(env, account), address=_address(env), interface=_interface(env), run_as=account, hub_ca=_hub_ca(env),
+        python=_python(env, account),
+        address=_address(env),
+        interface=_interface(env),
+        run_as=account,
+        hub_ca=_hub_ca(env),
     )
 
 
@@ -91,7 +98,9 @@ def _url(env: Mapping[str, str]) -> str:
         raise SettingsError("TRAINHUB_HUB_URL is not set; give the hub's address, like http://10.0.0.1:8000")
     parts = urlsplit(value)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise SettingsError(f"TRAINHUB_HUB_URL={value} must be like https://hub.example.org or http://10.0.0.1:8000")
+        raise SettingsError(
+            f"TRAINHUB_HUB_URL={value} must be like https://hub.example.org or http://10.0.0.1:8000"
+        )
     return value
 
 
@@ -101,16 +110,22 @@ def _token(env: Mapping[str, str]) -> str:
         try:
             value = Path(file).read_text().strip()
         except OSError as error:
-            raise SettingsError(f"TRAINHUB_NODE_TOKEN_FILE={file} cannot be read: {error.strerror}") from error
+            raise SettingsError(
+                f"TRAINHUB_NODE_TOKEN_FILE={file} cannot be read: {error.strerror}"
+            ) from error
     if not value:
-        raise SettingsError("TRAINHUB_NODE_TOKEN (or _FILE) is not set; `trainhub-node join` gets one from the hub")
+        raise SettingsError(
+            "TRAINHUB_NODE_TOKEN (or _FILE) is not set; `trainhub-node join` gets one from the hub"
+        )
     return value
 
 
 def _folder(env: Mapping[str, str]) -> Path:
     value = env.get("TRAINHUB_NODE_DIR", "")
     if not value:
-        raise SettingsError("TRAINHUB_NODE_DIR is not set; give a folder for attempts and caches, like /var/lib/trainhub-node")
+        raise SettingsError(
+            "TRAINHUB_NODE_DIR is not set; give a folder for attempts and caches, like /var/lib/trainhub-node"
+        )
     return Path(value).absolute()
 
 
@@ -144,9 +159,13 @@ def _interface(env: Mapping[str, str]) -> str:
     value = env.get("TRAINHUB_NODE_INTERFACE", "")
     known = addresses.by_interface()
     if value and value not in known:
-        raise SettingsError(f"TRAINHUB_NODE_INTERFACE={value} is not an interface here; there are: {', '.join(known)}")
+        raise SettingsError(
+            f"TRAINHUB_NODE_INTERFACE={value} is not an interface here; there are: {', '.join(known)}"
+        )
     if value and not known[value] and not env.get("TRAINHUB_NODE_ADDRESS"):
-        raise SettingsError(f"TRAINHUB_NODE_INTERFACE={value} has no address now; bring it up, or choose another one")
+        raise SettingsError(
+            f"TRAINHUB_NODE_INTERFACE={value} has no address now; bring it up, or choose another one"
+        )
     return value
 
 
@@ -163,13 +182,21 @@ def _python(env: Mapping[str, str], account: Account | None) -> str:
     value = env.get("TRAINHUB_NODE_PYTHON", "")
     if value:
         if not may_run(value, account):
-            raise SettingsError(f"TRAINHUB_NODE_PYTHON={value} is not a file that {_whom(account)} may execute")
+            raise SettingsError(
+                f"TRAINHUB_NODE_PYTHON={value} is not a file that {_whom(account)} may execute"
+            )
         return str(Path(value).absolute())
     # The interpreter below the agent's own virtual environment: training must not find the agent's packages.
-    for found in (getattr(sys, "_base_executable", "") or sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
+    for found in (
+        getattr(sys, "_base_executable", "") or sys.executable,
+        "/usr/bin/python3",
+        "/usr/local/bin/python3",
+    ):
         if may_run(found, account):
             return found
-    raise SettingsError(f"TRAINHUB_NODE_PYTHON is not set, and there is no Python that {_whom(account)} may execute")
+    raise SettingsError(
+        f"TRAINHUB_NODE_PYTHON is not set, and there is no Python that {_whom(account)} may execute"
+    )
 
 
 def may_run(path: str, account: Account | None) -> bool:
@@ -178,7 +205,11 @@ def may_run(path: str, account: Account | None) -> bool:
         return os.access(path, os.X_OK)
     # Asked as that account: folders on the way count too.
     done = subprocess.run(
-        ["/usr/bin/test", "-x", path], user=account.uid, group=account.gid, check=False, stdin=subprocess.DEVNULL,
+        ["/usr/bin/test", "-x", path],
+        user=account.uid,
+        group=account.gid,
+        check=False,
+        stdin=subprocess.DEVNULL,
         extra_groups=os.getgrouplist(account.name, account.gid),
     )
     return done.returncode == 0
@@ -192,7 +223,9 @@ def _account(name: str) -> Account | None:
     if not name:
         return None
     if os.geteuid() != 0:
-        raise SettingsError(f"TRAINHUB_NODE_RUN_AS={name} needs an agent that runs as root; leave it out otherwise")
+        raise SettingsError(
+            f"TRAINHUB_NODE_RUN_AS={name} needs an agent that runs as root; leave it out otherwise"
+        )
     try:
         found = pwd.getpwnam(name)
     except KeyError as error:

@@ -46,7 +46,11 @@ def _hub(settings: NodeSettings) -> Iterator[Finding]:
     finally:
         hub.close()
     doubt = clock.doubt(clock.offset_s(float(config["hub_time"]), asked_at, time.time()))
-    yield Finding(True, "hub", f"{settings.hub_url} accepts this node as {config['node']} of cluster {config['cluster']}")
+    yield Finding(
+        True,
+        "hub",
+        f"{settings.hub_url} accepts this node as {config['node']} of cluster {config['cluster']}",
+    )
     parts = urlsplit(settings.hub_url)
     if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
         yield Finding(None, "hub", "the way to it is not encrypted; start the hub with OPEN=1 and join again")
@@ -56,10 +60,14 @@ def _hub(settings: NodeSettings) -> Iterator[Finding]:
 
 def _broker(config: dict[str, object], settings: NodeSettings) -> Finding:
     if not config["broker_url"]:
-        return Finding(None, "broker", "none for this node: the hub's answers to reports bring the work, within seconds")
+        return Finding(
+            None, "broker", "none for this node: the hub's answers to reports bring the work, within seconds"
+        )
     why = wakeups.unreachable(config, settings.hub_ca)
     if why:
-        return Finding(False, "broker", f"{why}; open its port to this machine. Until then reports bring the work, later")
+        return Finding(
+            False, "broker", f"{why}; open its port to this machine. Until then reports bring the work, later"
+        )
     return Finding(True, "broker", "takes this node")
 
 
@@ -67,17 +75,27 @@ def _place(settings: NodeSettings) -> Iterator[Finding]:
     address, interface = heartbeat.place(settings)
     alone = is_loopback(address)
     note = ": other nodes cannot reach it, so it takes no part in runs of several" if alone else ""
-    yield Finding(None if alone else True, "address", f"{address} on {interface or 'no interface of this machine'}{note}")
+    yield Finding(
+        None if alone else True,
+        "address",
+        f"{address} on {interface or 'no interface of this machine'}{note}",
+    )
     for doubt in heartbeat.doubts(settings):
         yield Finding(False, "address", doubt)
 
 
 def _machine(settings: NodeSettings) -> Iterator[Finding]:
     version = interpreters.ask(settings.python, settings.run_as)
-    yield Finding(bool(version), "python", f"{settings.python} {version or 'does not start; set TRAINHUB_NODE_PYTHON'}")
+    yield Finding(
+        bool(version), "python", f"{settings.python} {version or 'does not start; set TRAINHUB_NODE_PYTHON'}"
+    )
     yield from _gpus()
     mpi = heartbeat.mpi_version()
-    yield Finding(True if mpi else None, "mpi", mpi or "no mpirun on the PATH, so no runs with MPI (Debian: openmpi-bin)")
+    yield Finding(
+        True if mpi else None,
+        "mpi",
+        mpi or "no mpirun on the PATH, so no runs with MPI (Debian: openmpi-bin)",
+    )
 
 
 def _gpus() -> Iterator[Finding]:

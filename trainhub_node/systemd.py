@@ -35,7 +35,8 @@ WantedBy={target}
 
 
 def unit(folder: Path) -> str:
-    """For the agent of this interpreter and that folder; of the whole machine for root, else of this account."""
+    """For the agent of this interpreter and that folder; of the whole machine for root, else of this
+    account."""
     words = (sys.executable, "-m", "trainhub_node", "run", "--dir", str(folder))
     own = Path(__file__).resolve().parent.parent
     installed = {Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")}

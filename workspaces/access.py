@@ -25,7 +25,8 @@ SESSION_WORKSPACE = "workspace"
 
 @dataclass(frozen=True)
 class Principal:
-    """A person acting in one workspace. `scope` is that of the API token in use; a session may do all that the role allows."""
+    """A person acting in one workspace. `scope` is that of the API token in use; a session may do all that
+    the role allows."""
 
     user: User
     workspace: Workspace
@@ -54,7 +55,8 @@ def membership_principal(
     memberships = Membership.objects.select_related("workspace").filter(user=user)
     if workspace is not None:
         memberships = memberships.filter(workspace=workspace)
-    # Memberships are numbered as people join, so nobody can make a workspace come first by adding somebody to it.
+    # Memberships are numbered as people join, so nobody can make a workspace come first by adding somebody to
+    # it.
     found = memberships.order_by("pk").first()
     return None if found is None else Principal(user, found.workspace, Role(found.role), scope)
 
@@ -62,9 +64,8 @@ def membership_principal(
 def session_principal(user: User, session: Mapping[str, Any]) -> Principal | None:
     """`user` in the workspace that their session names, or in the one they joined first where it names none.
 
-    None for a stranger, and for somebody who has left the workspace that the session names: nothing may silently act in
-    another one.
-    """
+    None for a stranger, and for somebody who has left the workspace that the session names: nothing may
+    silently act in another one."""
     chosen = session.get(SESSION_WORKSPACE)
     if chosen is None:
         return membership_principal(user)
@@ -73,16 +74,16 @@ def session_principal(user: User, session: Mapping[str, Any]) -> Principal | Non
 
 
 def access_changed(user: User) -> None:
-    """Once this transaction has committed, have every open socket of `user` asked again whether it may stay."""
+    """Once this transaction has committed, have every open socket of `user` asked again whether it may
+    stay."""
     publish_on_commit(access_topic(user.pk), {"type": "access.changed"})
 
 
 def principal(request: HttpRequest) -> Principal:
     """Who asks for this page. A person without membership learns nothing: 404.
 
-    A session keeps its workspace from the first page on. When that membership has ended, the next page that is opened
-    moves to the workspace joined first; a form that was drawn before is refused.
-    """
+    A session keeps its workspace from the first page on. When that membership has ended, the next page that
+    is opened moves to the workspace joined first; a form that was drawn before is refused."""
     if isinstance(request.user, AnonymousUser):
         raise Http404
     session = getattr(request, "session", {})
@@ -100,7 +101,8 @@ def _other_workspace(request: HttpRequest) -> Principal:
         raise Http404
     if request.method not in ("GET", "HEAD"):
         raise PermissionDenied(
-            f"You are no longer a member of the workspace in which this page was opened. Open it again in {found.workspace}."
+            "You are no longer a member of the workspace in which this page was opened. Open it again in "
+            f"{found.workspace}."
         )
     return found
 

@@ -1,7 +1,8 @@
-"""What this process does for all nodes together, about once a second, in one thread: so that a report costs nobody a query.
+"""What this process does for all nodes together, about once a second, in one thread: so that a report costs
+nobody a query.
 
-Only the web server has such a thread. Elsewhere (tests, shell, worker) whoever would leave something to it does it at once.
-"""
+Only the web server has such a thread. Elsewhere (tests, shell, worker) whoever would leave something to it
+does it at once."""
 
 from __future__ import annotations
 
@@ -67,8 +68,8 @@ def going(*work: Work) -> Iterator[None]:
 
 
 def run_once(work: Sequence[Work]) -> None:
-    """Each once; one that fails keeps none of the others back. The thread's connection stays open from round to round: to
-    make one each second costs more than the work."""
+    """Each once; one that fails keeps none of the others back. The thread's connection stays open from round
+    to round: to make one each second costs more than the work."""
     for one in work:
         try:
             one()
@@ -87,6 +88,12 @@ def _complain(one: Work, error: Exception) -> None:
         return
     _failing[one] = repr(error)
     if isinstance(error, DatabaseError | InterfaceError):
-        log.warning("The database does not do what reports need (%s); tried again every second: %s", one.__module__, error)
+        log.warning(
+            "The database does not do what reports need (%s); tried again every second: %s",
+            one.__module__,
+            error,
+        )
     else:
-        log.error("%s.%s failed; it is tried again every second", one.__module__, one.__qualname__, exc_info=error)
+        log.error(
+            "%s.%s failed; it is tried again every second", one.__module__, one.__qualname__, exc_info=error
+        )

@@ -18,14 +18,18 @@ from workspaces.states import Role, TokenScope
 from workspaces.tokens import DEFAULT_LIFETIME_DAYS, LIFETIMES_DAYS
 
 ROLE_CHOICES = [(role.value, role.value) for role in Role]
-ROLE_HELP = "A viewer reads everything here, a contributor also runs programs on the nodes, an owner also manages people."
+ROLE_HELP = (
+    "A viewer reads everything here, a contributor also runs programs on the nodes, an owner also "
+    "manages people."
+)
 SCOPE_CHOICES = [(TokenScope.WRITE.value, "read and write"), (TokenScope.READ.value, "read only")]
 NO_END = "none"
 LIFETIME_CHOICES = [*((str(days), f"in {days} days") for days in LIFETIMES_DAYS), (NO_END, "never")]
 
 
 class SignInForm(AuthenticationForm):
-    """Django's form behind the throttle of sign-in. `retry_after_s`: the password was not looked at, and when it may be."""
+    """Django's form behind the throttle of sign-in. `retry_after_s`: the password was not looked at, and when
+    it may be."""
 
     retry_after_s = 0
     error_messages = {
@@ -52,15 +56,22 @@ class SignInForm(AuthenticationForm):
     def confirm_login_allowed(self, user: Any) -> None:
         super().confirm_login_allowed(user)
         if membership_principal(user) is None and not is_invited(user):
-            raise ValidationError("You are not a member of any workspace here. Ask an owner to add you, then sign in again.")
+            raise ValidationError(
+                "You are not a member of any workspace here. Ask an owner to add you, then sign in again."
+            )
 
 
 class ChangePasswordForm(PasswordChangeForm):
     """Django's form behind the same throttle, with the question what becomes of API tokens."""
 
     revoke_tokens = forms.BooleanField(
-        required=False, initial=True, label="Revoke my API tokens too",
-        help_text="Leave this on if somebody else may know your password. Programs that use a token then need a new one.",
+        required=False,
+        initial=True,
+        label="Revoke my API tokens too",
+        help_text=(
+            "Leave this on if somebody else may know your password. Programs that use a token then "
+            "need a new one."
+        ),
     )
 
     def __init__(self, request: HttpRequest, user: User, data: Any = None) -> None:
@@ -88,11 +99,19 @@ class ChangePasswordForm(PasswordChangeForm):
 class TokenForm(forms.Form):
     name = forms.CharField(max_length=100, help_text="Where you will use it, for example: laptop.")
     scope = forms.TypedChoiceField(
-        choices=SCOPE_CHOICES, coerce=TokenScope, initial=TokenScope.WRITE, required=False, empty_value=TokenScope.WRITE,
-        label="May", help_text="Reading suffices for dashboards and reports.",
+        choices=SCOPE_CHOICES,
+        coerce=TokenScope,
+        initial=TokenScope.WRITE,
+        required=False,
+        empty_value=TokenScope.WRITE,
+        label="May",
+        help_text="Reading suffices for dashboards and reports.",
     )
     expires = forms.ChoiceField(
-        choices=LIFETIME_CHOICES, initial=str(DEFAULT_LIFETIME_DAYS), required=False, label="Expires",
+        choices=LIFETIME_CHOICES,
+        initial=str(DEFAULT_LIFETIME_DAYS),
+        required=False,
+        label="Expires",
         help_text="It is refused from then on.",
     )
 
@@ -105,10 +124,16 @@ class TokenForm(forms.Form):
 
 class MemberForm(forms.Form):
     username = forms.CharField(
-        max_length=150, label="User name",
-        help_text="Somebody new gets a one-time password, shown here once. Who has an account is invited, and decides.",
+        max_length=150,
+        label="User name",
+        help_text=(
+            "Somebody new gets a one-time password, shown here once. Who has an account is invited, "
+            "and decides."
+        ),
     )
-    role = forms.TypedChoiceField(choices=ROLE_CHOICES, coerce=Role, initial=Role.CONTRIBUTOR, help_text=ROLE_HELP)
+    role = forms.TypedChoiceField(
+        choices=ROLE_CHOICES, coerce=Role, initial=Role.CONTRIBUTOR, help_text=ROLE_HELP
+    )
 
 
 class RoleForm(forms.Form):

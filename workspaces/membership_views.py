@@ -23,7 +23,8 @@ from workspaces.states import Role
 
 
 def invitations(request: HttpRequest) -> HttpResponse:
-    """Not behind `needs`: somebody who is a member of nothing yet may answer an invitation. A stranger finds nothing."""
+    """Not behind `needs`: somebody who is a member of nothing yet may answer an invitation. A stranger finds
+    nothing."""
     user = _member_or_invited(request)
     if user.password_is_one_time:
         return redirect_to_password()
@@ -42,7 +43,10 @@ def invitation_accept(request: WorkspaceRequest, pk: int) -> HttpResponse:
     if membership is None:
         raise Http404
     choose_workspace(request, membership.workspace)
-    messages.success(request, f"You are {membership.role} of {membership.workspace} now, and this page shows that workspace.")
+    messages.success(
+        request,
+        f"You are {membership.role} of {membership.workspace} now, and this page shows that workspace.",
+    )
     return redirect("dashboard")
 
 
@@ -60,7 +64,9 @@ def invitation_withdraw(request: WorkspaceRequest, pk: int) -> HttpResponse:
     page = ask_for_password(request)
     if page is not None:
         return page
-    invitation = get_object_or_404(Invitation.objects.select_related("user"), pk=pk, workspace=request.principal.workspace)
+    invitation = get_object_or_404(
+        Invitation.objects.select_related("user"), pk=pk, workspace=request.principal.workspace
+    )
     people.withdraw(request.principal, invitation)
     messages.success(request, f"{invitation.user} is no longer invited.")
     return redirect("settings")
@@ -70,7 +76,9 @@ def invitation_withdraw(request: WorkspaceRequest, pk: int) -> HttpResponse:
 @require_POST
 def workspace_choose(request: WorkspaceRequest, pk: int) -> HttpResponse:
     """From now on every page of this session shows the workspace, until another one is chosen."""
-    membership = get_object_or_404(Membership.objects.select_related("workspace"), user=request.user, workspace_id=pk)
+    membership = get_object_or_404(
+        Membership.objects.select_related("workspace"), user=request.user, workspace_id=pk
+    )
     choose_workspace(request, membership.workspace)
     return redirect("dashboard")
 

@@ -1,4 +1,5 @@
-"""Who may do what where: people, workspaces, memberships, API tokens, the audit trail; and whom to tell of what happens."""
+"""Who may do what where: people, workspaces, memberships, API tokens, the audit trail; and whom to tell of
+what happens."""
 
 from __future__ import annotations
 
@@ -10,13 +11,18 @@ from workspaces.states import Role, TokenScope
 
 
 class User(AbstractUser):
-    is_operator = models.BooleanField(default=False, help_text="May manage clusters, nodes and people of this installation.")
-    password_is_one_time = models.BooleanField(default=False, help_text="Set by an owner; to be replaced at the first sign-in.")
+    is_operator = models.BooleanField(
+        default=False, help_text="May manage clusters, nodes and people of this installation."
+    )
+    password_is_one_time = models.BooleanField(
+        default=False, help_text="Set by an owner; to be replaced at the first sign-in."
+    )
 
 
 class SignInAttempts(models.Model):
-    """Failed attempts to sign in that `workspaces.authentication.login_throttle` counts under one key. Times are in seconds
-    since 1970; until `known_until` the key is that of a name at an address from which its person has signed in."""
+    """Failed attempts to sign in that `workspaces.authentication.login_throttle` counts under one key. Times
+    are in seconds since 1970; until `known_until` the key is that of a name at an address from which its
+    person has signed in."""
 
     key = models.CharField(max_length=64, primary_key=True)
     count = models.FloatField(default=0)
@@ -40,14 +46,19 @@ class Workspace(models.Model):
 class Membership(models.Model):
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="memberships")
     user = models.ForeignKey(User, models.CASCADE, related_name="memberships")
-    role = models.CharField(max_length=16, choices=[(role.value, role.value) for role in Role], default=Role.VIEWER)
+    role = models.CharField(
+        max_length=16, choices=[(role.value, role.value) for role in Role], default=Role.VIEWER
+    )
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["workspace", "user"], name="one_role_per_person_and_workspace")]
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "user"], name="one_role_per_person_and_workspace")
+        ]
 
 
 class Invitation(models.Model):
-    """An owner asks a person who has an account to become a member. It changes nothing until the person accepts."""
+    """An owner asks a person who has an account to become a member. It changes nothing until the person
+    accepts."""
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="invitations")
     user = models.ForeignKey(User, models.CASCADE, related_name="invitations")
@@ -56,18 +67,25 @@ class Invitation(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["workspace", "user"], name="one_invitation_per_person_and_workspace")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["workspace", "user"], name="one_invitation_per_person_and_workspace"
+            )
+        ]
 
 
 class ApiToken(models.Model):
-    """A person's token for one workspace; only its SHA-256 is kept. A token without `expires_at` does not expire."""
+    """A person's token for one workspace; only its SHA-256 is kept. A token without `expires_at` does not
+    expire."""
 
     user = models.ForeignKey(User, models.CASCADE, related_name="api_tokens")
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="api_tokens")
     name = models.CharField(max_length=100)
     digest = models.CharField(max_length=64, unique=True)
     hint = models.CharField(max_length=12, help_text="First characters, to recognise it.")
-    scope = models.CharField(max_length=8, choices=[(scope.value, scope.value) for scope in TokenScope], default=TokenScope.WRITE)
+    scope = models.CharField(
+        max_length=8, choices=[(scope.value, scope.value) for scope in TokenScope], default=TokenScope.WRITE
+    )
     expires_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
@@ -89,10 +107,9 @@ class Channel(models.Model):
     """A way to tell people outside of the pages: a webhook's URL or a mail address, in `target`.
 
     `user` None: the workspace's own, else that person's for this workspace. `events`: words of
-    `workspaces.notifications.events.CHOICES`. `ours_only`: of alerts only those that concern a run of this workspace.
-    `secret` signs what a webhook gets. While it fails: since when, with which error, and when it is tried again; after a day
-    it is paused. `busy_until`: somebody is sending.
-    """
+    `workspaces.notifications.events.CHOICES`. `ours_only`: of alerts only those that concern a run of this
+    workspace. `secret` signs what a webhook gets. While it fails: since when, with which error, and when it
+    is tried again; after a day it is paused. `busy_until`: somebody is sending."""
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="channels")
     user = models.ForeignKey(User, models.CASCADE, null=True, blank=True, related_name="channels")
@@ -132,4 +149,8 @@ class Delivery(models.Model):
     class Meta:
         ordering = ["id"]
         constraints = [models.UniqueConstraint(fields=["channel", "key"], name="told_once")]
-        indexes = [models.Index(fields=["channel", "try_at"], condition=models.Q(state="waiting"), name="delivery_waiting")]
+        indexes = [
+            models.Index(
+                fields=["channel", "try_at"], condition=models.Q(state="waiting"), name="delivery_waiting"
+            )
+        ]

@@ -1,8 +1,8 @@
 """Who belongs to a workspace, and as what: add, invite, change, remove. A workspace always keeps an owner.
 
-Nobody becomes a member without consent: an account that exists is invited, and its person accepts or declines. An account
-that an owner makes belongs to that workspace alone until its person has chosen a password of their own.
-"""
+Nobody becomes a member without consent: an account that exists is invited, and its person accepts or
+declines. An account that an owner makes belongs to that workspace alone until its person has chosen a
+password of their own."""
 
 from __future__ import annotations
 
@@ -32,14 +32,16 @@ class PeopleError(Exception):
 
 
 class Added(NamedTuple):
-    """What became of a name: a new member with a one-time password, or (`password` None) a person who is now invited."""
+    """What became of a name: a new member with a one-time password, or (`password` None) a person who is now
+    invited."""
 
     user: User
     password: str | None
 
 
 def add(who: Principal, username: str, role: Role) -> Added:
-    """Makes an account and a member of a name that is new here; invites the person where the account exists."""
+    """Makes an account and a member of a name that is new here; invites the person where the account
+    exists."""
     user = User.objects.filter(username__iexact=username).first()
     if user is None:
         _check_name(username)
@@ -121,21 +123,25 @@ def _invite(who: Principal, user: User, role: Role) -> None:
         # Whoever made the account knows its password, and could accept in the person's place.
         raise PeopleError(
             "username",
-            f"{user} has not chosen a password of their own yet, and belongs to the workspace that made the account until then;"
+            f"{user} has not chosen a password of their own yet, and belongs to the workspace that made the "
+            "account until then;"
             " ask them to sign in there first, or use another name",
         )
     _, is_new = Invitation.objects.get_or_create(
         workspace=who.workspace, user=user, defaults={"role": role, "invited_by": who.user}
     )
     if not is_new:
-        raise PeopleError("username", f"{user} is invited already; withdraw the invitation to offer another role")
+        raise PeopleError(
+            "username", f"{user} is invited already; withdraw the invitation to offer another role"
+        )
     access_changed(user)
     audit.record(who.user, "member.invited", user.get_username(), who.workspace, role=role)
 
 
 @transaction.atomic
 def _add_new(who: Principal, username: str, user: User | None, encoded: str, role: Role) -> User:
-    """A new account, or one that nobody has ever made their own; whoever knew an older first password of it knows it no more."""
+    """A new account, or one that nobody has ever made their own; whoever knew an older first password of it
+    knows it no more."""
     if user is None:
         try:
             with transaction.atomic():
@@ -143,7 +149,9 @@ def _add_new(who: Principal, username: str, user: User | None, encoded: str, rol
                 user = User.objects.create(username=name, password=encoded, password_is_one_time=True)
         except IntegrityError as error:
             raise PeopleError("username", f"{username} was added at this moment; look at the list") from error
-    elif not User.objects.filter(pk=user.pk, password_is_one_time=True, memberships=None).update(password=encoded):
+    elif not User.objects.filter(pk=user.pk, password_is_one_time=True, memberships=None).update(
+        password=encoded
+    ):
         raise PeopleError("username", f"{user} was added at this moment; look at the list")
     Membership.objects.create(workspace=who.workspace, user=user, role=role)
     audit.record(who.user, "member.added", user.get_username(), who.workspace, role=role, is_new=True)

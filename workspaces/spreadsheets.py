@@ -1,4 +1,5 @@
-"""Text in CSV files: spreadsheets run a cell that begins like a formula, so each name from outside passes through here."""
+"""Text in CSV files: spreadsheets run a cell that begins like a formula, so each name from outside passes
+through here."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ _FORMULA = re.compile(r"[\t\r\n]|[\s\"'\ufeff\u200b]*[=+\-@\uff1d\uff0b\uff0d\uf
 
 
 def plain_text(text: str) -> str:
-    """The text as a cell of a CSV file: in one line, and with an apostrophe before what a spreadsheet would take for a formula.
+    """The text as a cell of a CSV file: in one line, and with an apostrophe before what a spreadsheet would
+    take for a formula.
 
     For text only: a number such as -0.5 is no formula and is written as it is."""
     # The csv module does not quote a carriage return that is not part of its own line end.

@@ -16,7 +16,8 @@ class Role(StrEnum):
 
 
 class TokenScope(StrEnum):
-    """What a program may do with an API token: read changes nothing, write does whatever its person's role allows."""
+    """What a program may do with an API token: read changes nothing, write does whatever its person's role
+    allows."""
 
     READ = "read"
     WRITE = "write"

@@ -42,7 +42,9 @@ class TokenExpired(TokenRefused):
     status = 401
 
     def __init__(self, expired_at: datetime) -> None:
-        super().__init__(f"This token expired on {expired_at:%Y-%m-%d at %H:%M} UTC; make a new one under Settings.")
+        super().__init__(
+            f"This token expired on {expired_at:%Y-%m-%d at %H:%M} UTC; make a new one under Settings."
+        )
 
 
 class TokenOnlyReads(TokenRefused):
@@ -61,13 +63,24 @@ def digest(text: str) -> str:
 
 
 def issue(
-    user: User, workspace: Workspace, name: str, *, scope: TokenScope = TokenScope.WRITE, lifetime: timedelta | None = None
+    user: User,
+    workspace: Workspace,
+    name: str,
+    *,
+    scope: TokenScope = TokenScope.WRITE,
+    lifetime: timedelta | None = None,
 ) -> tuple[ApiToken, str]:
-    """A new token of `user` for `workspace`, and its text, which exists nowhere else. `lifetime` None: without an end."""
+    """A new token of `user` for `workspace`, and its text, which exists nowhere else. `lifetime` None:
+    without an end."""
     text = new_token(PREFIX)
     expires_at = None if lifetime is None else timezone.now() + lifetime
     token = ApiToken.objects.create(
-        user=user, workspace=workspace, name=name, digest=digest(text), hint=text[:HINT_LENGTH], scope=scope,
+        user=user,
+        workspace=workspace,
+        name=name,
+        digest=digest(text),
+        hint=text[:HINT_LENGTH],
+        scope=scope,
         expires_at=expires_at,
     )
     return token, text
@@ -95,7 +108,8 @@ def authenticate(text: str) -> Principal | None:
 
 
 def require_scope(scope: TokenScope, method: str, path: str) -> None:
-    """The one check of what a token may do. Raises TokenOnlyReads where a token that only reads would change something."""
+    """The one check of what a token may do. Raises TokenOnlyReads where a token that only reads would change
+    something."""
     if scope is TokenScope.WRITE or method in SAFE_METHODS:
         return
     if method != "POST" or READS_BY_POST.fullmatch(path) is None:

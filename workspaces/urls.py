@@ -23,7 +23,11 @@ urlpatterns = [
     path("settings/members/", views.member_add, name="member-add"),
     path("settings/members/<int:pk>/role/", views.member_role, name="member-role"),
     path("settings/members/<int:pk>/remove/", views.member_remove, name="member-remove"),
-    path("settings/members/invitations/<int:pk>/withdraw/", memberships.invitation_withdraw, name="invitation-withdraw"),
+    path(
+        "settings/members/invitations/<int:pk>/withdraw/",
+        memberships.invitation_withdraw,
+        name="invitation-withdraw",
+    ),
     path("invitations/", memberships.invitations, name="invitations"),
     path("invitations/<int:pk>/accept/", memberships.invitation_accept, name="invitation-accept"),
     path("invitations/<int:pk>/decline/", memberships.invitation_decline, name="invitation-decline"),

@@ -32,7 +32,9 @@ def token_create(request: WorkspaceRequest) -> HttpResponse:
         return _settings(request, token_form=form)
     who = request.principal
     given = form.cleaned_data
-    token, text = tokens.issue(who.user, who.workspace, given["name"], scope=given["scope"], lifetime=form.lifetime)
+    token, text = tokens.issue(
+        who.user, who.workspace, given["name"], scope=given["scope"], lifetime=form.lifetime
+    )
     audit.record(who.user, "token.created", token.name, who.workspace, scope=token.scope)
     return _settings(request, new_token=text)
 
@@ -41,7 +43,9 @@ def token_create(request: WorkspaceRequest) -> HttpResponse:
 @require_POST
 @requires_password
 def token_revoke(request: WorkspaceRequest, pk: int) -> HttpResponse:
-    token = get_object_or_404(ApiToken, pk=pk, user=request.principal.user, workspace=request.principal.workspace)
+    token = get_object_or_404(
+        ApiToken, pk=pk, user=request.principal.user, workspace=request.principal.workspace
+    )
     tokens.revoke(token)
     audit.record(request.principal.user, "token.revoked", token.name, request.principal.workspace)
     messages.success(request, f"Token {token.name} is revoked.")
@@ -94,7 +98,9 @@ def member_remove(request: WorkspaceRequest, pk: int) -> HttpResponse:
     except people.PeopleError as error:
         messages.error(request, f"{error.message}.")
     else:
-        messages.success(request, f"{membership.user} is no longer a member; their tokens for this workspace are revoked.")
+        messages.success(
+            request, f"{membership.user} is no longer a member; their tokens for this workspace are revoked."
+        )
     return redirect("settings")
 
 
@@ -107,7 +113,9 @@ def _settings(request: WorkspaceRequest, **shown: object) -> HttpResponse:
         "tokens": own.order_by("-created_at"),
         "token_form": TokenForm(label_suffix=""),
         "now": timezone.now(),
-        "invited": Invitation.objects.filter(workspace=who.workspace).select_related("user").order_by("user__username"),
+        "invited": Invitation.objects.filter(workspace=who.workspace)
+        .select_related("user")
+        .order_by("user__username"),
         "members": who.workspace.memberships.select_related("user").order_by("user__username"),
         "may_manage": who.may(Role.OWNER),
         "member_form": MemberForm(label_suffix=""),

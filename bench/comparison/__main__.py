@@ -1,4 +1,5 @@
-"""`python -m bench.comparison CHECKOUT [--pairs 15]`: this checkout beside an older one, which has a `.venv` of its own.
+"""`python -m bench.comparison CHECKOUT [--pairs 15]`: this checkout beside an older one, which has a `.venv`
+of its own.
 
 Ends with an error where the 95 % interval of a ratio reaches the limit of 1.10.
 """
@@ -20,7 +21,8 @@ from bench.support.stack import ROOT
 
 ALONE = ("launch", "log", "artifact", "download")
 TOGETHER = ("idle", "ingest")
-"""Seconds of a core, which both hubs may take at the same time. The nodes of `ingest` report until the end, so it is last."""
+"""Seconds of a core, which both hubs may take at the same time. The nodes of `ingest` report until the end,
+so it is last."""
 LIMIT = 1.10
 DEFAULT_PAIRS = 15
 FILE_MB = 200
@@ -32,10 +34,13 @@ class Side:
     def __init__(self, checkout: Path, mlflow_python: str, file: Path) -> None:
         self.seconds: defaultdict[str, list[float]] = defaultdict(list)
         python = checkout / ".venv" / "bin" / "python"
-        # Given as text, so that its imports come from the current folder, the checkout, and not from beside this file.
+        # Given as text, so that its imports come from the current folder, the checkout, and not from beside
+        # this file.
         program = Path(__file__).with_name("subject.py").read_text()
         argv = [str(python), "-c", program, mlflow_python, str(file)]
-        self._process = subprocess.Popen(argv, cwd=checkout, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            argv, cwd=checkout, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         while self._line() != "ready":
             pass
 
@@ -64,9 +69,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("checkout", type=Path, help="the older one; run `make .venv/ready-dev` there first")
     parser.add_argument("--pairs", type=int, default=DEFAULT_PAIRS)
-    parser.add_argument("--only", choices=(*ALONE, *TOGETHER), action="append", help="may be given more than once")
+    parser.add_argument(
+        "--only", choices=(*ALONE, *TOGETHER), action="append", help="may be given more than once"
+    )
     options = parser.parse_args()
-    mlflow = subprocess.run([ROOT / ".ci" / "mlflow-env"], check=True, capture_output=True, text=True).stdout.split()[-1]
+    mlflow = subprocess.run(
+        [ROOT / ".ci" / "mlflow-env"], check=True, capture_output=True, text=True
+    ).stdout.split()[-1]
     with tempfile.TemporaryDirectory(prefix="th-bench-compare-") as folder, ExitStack() as ending:
         file = Path(folder, "weights.bin")
         file.write_bytes(os.urandom(FILE_MB * 1_000_000))

@@ -25,7 +25,8 @@ class Ratio:
 
 
 def ratio(old: Sequence[float], new: Sequence[float]) -> Ratio:
-    """Of pairs, by bootstrap: the interval is that of the means of pairs drawn again and again, each with the same chance."""
+    """Of pairs, by bootstrap: the interval is that of the means of pairs drawn again and again, each with the
+    same chance."""
     logs = [math.log(ours / theirs) for theirs, ours in zip(old, new, strict=True)]
     numbers = random.Random(SEED)
     means = sorted(statistics.fmean(numbers.choices(logs, k=len(logs))) for _ in range(RESAMPLES))

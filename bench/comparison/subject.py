@@ -1,8 +1,8 @@
-"""Run in one of the two checkouts, by its own interpreter: starts its hub, then measures what standard input asks for.
+"""Run in one of the two checkouts, by its own interpreter: starts its hub, then measures what standard input
+asks for.
 
-Each line of input is the name of a measurement; each answer is a line of JSON, name -> seconds. Everything but this file comes
-from the checkout in the current folder.
-"""
+Each line of input is the name of a measurement; each answer is a line of JSON, name -> seconds. Everything
+but this file comes from the checkout in the current folder."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ from bench.support.reporting_fleet import Road, Teller, Told
 from bench.support.stack import Stack, script_ready, stack
 
 QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true"}
-LEAVES_FILE = "import os; os.makedirs('outputs', exist_ok=True); open('outputs/large.bin', 'wb').write(os.urandom(200_000_000))\n"
+LEAVES_FILE = (
+    "import os; os.makedirs('outputs', exist_ok=True); open('outputs/large.bin', "
+    "'wb').write(os.urandom(200_000_000))\n"
+)
 FILE_BYTES = 200_000_000
 LAUNCHES, DOWNLOADS = 3, 5
 LOG_BYTES = 50_000_000
@@ -35,7 +38,8 @@ SETTLE_S, INGEST_S, IDLE_S = 25.0, 20.0, 20.0
 
 
 class Subject:
-    """One hub and what is measured of it. `mlflow_python`: an interpreter with MLflow's client. `file`: what it sends."""
+    """One hub and what is measured of it. `mlflow_python`: an interpreter with MLflow's client. `file`: what
+    it sends."""
 
     def __init__(self, hub: Stack, mlflow_python: str, file: Path) -> None:
         self._hub = hub
@@ -53,7 +57,12 @@ class Subject:
 
     def log(self) -> dict[str, float]:
         """From the first byte that one of two ranks writes to the last one in the hub's logs."""
-        distribution = {"type": "pytorch", "process_count": 2, "node_count": 1, "communication_backend": "gloo"}
+        distribution = {
+            "type": "pytorch",
+            "process_count": 2,
+            "node_count": 1,
+            "communication_backend": "gloo",
+        }
         run = self._hub.submit(self._noisy, "main.py", distribution=distribution)
         logs = [self._hub.log_file(run, f"70_driver_log_{rank}.txt") for rank in (0, 1)]
         deadline = time.monotonic() + 120
@@ -72,8 +81,14 @@ class Subject:
         return {"100 MB of log": ended - started}
 
     def artifact(self) -> dict[str, float]:
-        """A file up and down by MLflow's own client, and the seconds of a core that the web server takes for both."""
-        env = {**os.environ, **QUIET, "MLFLOW_TRACKING_URI": self._hub.url, "MLFLOW_TRACKING_TOKEN": self._hub.token}
+        """A file up and down by MLflow's own client, and the seconds of a core that the web server takes for
+        both."""
+        env = {
+            **os.environ,
+            **QUIET,
+            "MLFLOW_TRACKING_URI": self._hub.url,
+            "MLFLOW_TRACKING_TOKEN": self._hub.token,
+        }
         argv = [self._mlflow_python, "-m", "bench.support.mlflow_artifacts", str(self._file)]
         before = cpu_s(self._web)
         done = subprocess.run(argv, env=env, capture_output=True, text=True, check=True)
@@ -81,7 +96,8 @@ class Subject:
         result = json.loads(done.stdout.splitlines()[-1])
         if not result["same"]:
             raise RuntimeError("the hub gave other bytes than it got")
-        # The client writes what it fetches to the disk, so its time says more of the disk: `download` measures the hub.
+        # The client writes what it fetches to the disk, so its time says more of the disk: `download`
+        # measures the hub.
         return {"artifact up": result["up_s"], "artifact: CPU": spent}
 
     def download(self) -> dict[str, float]:
@@ -89,7 +105,9 @@ class Subject:
         if not self._file_url:
             run = self._hub.submit(self._hub.snapshot({"main.py": LEAVES_FILE}), "main.py")
             if self._hub.wait(run)["state"] != "Completed":
-                raise RuntimeError(f"the run that leaves the file failed: {self._hub.api('GET', f'/runs/{run}/')}")
+                raise RuntimeError(
+                    f"the run that leaves the file failed: {self._hub.api('GET', f'/runs/{run}/')}"
+                )
             self._file_url = f"{self._hub.url}/api/v1/runs/{run}/outputs/large.bin"
         return {"download": statistics.median(self._download() for _ in range(DOWNLOADS))}
 
@@ -134,7 +152,8 @@ class Subject:
 
 
 class Fleet:
-    """Nodes that report from now on, in a thread of their own. Ready when the costly first reports are over."""
+    """Nodes that report from now on, in a thread of their own. Ready when the costly first reports are
+    over."""
 
     def __init__(self, hub: Stack) -> None:
         self.results = Told()

@@ -1,4 +1,5 @@
-"""Run by an interpreter with MLflow: sends a file with its unmodified client and fetches it again. Prints JSON, seconds each.
+"""Run by an interpreter with MLflow: sends a file with its unmodified client and fetches it again. Prints
+JSON, seconds each.
 
 python -m bench.support.mlflow_artifacts FILE
 """

@@ -1,4 +1,5 @@
-"""Run by an interpreter with MLflow: what its unmodified client gets out of the server at MLFLOW_TRACKING_URI. Prints JSON.
+"""Run by an interpreter with MLflow: what its unmodified client gets out of the server at
+MLFLOW_TRACKING_URI. Prints JSON.
 
 python -m bench.support.mlflow_client {single,batch,search,curve} ...
 """
@@ -23,8 +24,8 @@ logging.disable(logging.WARNING)
 
 
 def acknowledge_at_once() -> None:
-    """TCP_QUICKACK on every read of the client: a server whose answers leave in several small writes waits for the client's
-    late acknowledgement, which says nothing about how much work it does."""
+    """TCP_QUICKACK on every read of the client: a server whose answers leave in several small writes waits
+    for the client's late acknowledgement, which says nothing about how much work it does."""
     plain = socket.socket.recv_into
 
     def recv_into(self: socket.socket, *args: Any, **kwargs: Any) -> int:
@@ -59,7 +60,10 @@ def batch(count: int, keys: int) -> dict[str, float]:
     run = a_run(client)
     now = int(time.time() * 1000)
     batches = [
-        [Metric(f"m{place % keys}", place / 7, now + place, number * (1000 // keys) + place // keys) for place in range(1000)]
+        [
+            Metric(f"m{place % keys}", place / 7, now + place, number * (1000 // keys) + place // keys)
+            for place in range(1000)
+        ]
         for number in range(count + 1)
     ]
     client.log_batch(run, batches[0])

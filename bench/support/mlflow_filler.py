@@ -1,5 +1,6 @@
-"""Run by an interpreter with MLflow: fills the database of an MLflow server (its own schema) with runs like those of
-bench.support.run_filler, or with one long curve. python -m bench.support.mlflow_filler DATABASE_URL {runs N | curve N}"""
+"""Run by an interpreter with MLflow: fills the database of an MLflow server (its own schema) with runs like
+those of bench.support.run_filler, or with one long curve. python -m bench.support.mlflow_filler DATABASE_URL
+{runs N | curve N}"""
 
 from __future__ import annotations
 
@@ -30,9 +31,16 @@ def insert(connection: Any, table: Any, rows: list[dict[str, Any]]) -> None:
 
 
 def experiment(connection: Any, name: str) -> int:
-    fields = {"name": name, "artifact_location": f"mlflow-artifacts:/{name}", "lifecycle_stage": "active", "creation_time": 1,
-              "last_update_time": 1}
-    found = sqlalchemy.select(SqlExperiment.__table__.c.experiment_id).where(SqlExperiment.__table__.c.name == name)
+    fields = {
+        "name": name,
+        "artifact_location": f"mlflow-artifacts:/{name}",
+        "lifecycle_stage": "active",
+        "creation_time": 1,
+        "last_update_time": 1,
+    }
+    found = sqlalchemy.select(SqlExperiment.__table__.c.experiment_id).where(
+        SqlExperiment.__table__.c.name == name
+    )
     if connection.execute(found).scalar_one_or_none() is None:
         connection.execute(SqlExperiment.__table__.insert(), [fields])
     return int(connection.execute(found).scalar_one())
@@ -40,25 +48,49 @@ def experiment(connection: Any, name: str) -> int:
 
 def run_row(run: str, number: int, experiment_id: int) -> dict[str, Any]:
     return {
-        "run_uuid": run, "name": f"run {number}", "source_type": "UNKNOWN", "source_name": "", "entry_point_name": "",
-        "user_id": "olivia", "status": "FINISHED", "start_time": FIRST_MS + number * 1000,
-        "end_time": FIRST_MS + 500_000 + number * 1000, "source_version": "", "lifecycle_stage": "active",
-        "artifact_uri": f"mlflow-artifacts:/{experiment_id}/{run}/artifacts", "experiment_id": experiment_id,
+        "run_uuid": run,
+        "name": f"run {number}",
+        "source_type": "UNKNOWN",
+        "source_name": "",
+        "entry_point_name": "",
+        "user_id": "olivia",
+        "status": "FINISHED",
+        "start_time": FIRST_MS + number * 1000,
+        "end_time": FIRST_MS + 500_000 + number * 1000,
+        "source_version": "",
+        "lifecycle_stage": "active",
+        "artifact_uri": f"mlflow-artifacts:/{experiment_id}/{run}/artifacts",
+        "experiment_id": experiment_id,
     }
 
 
 def runs(connection: Any, count: int) -> None:
     chance, experiment_id = random.Random(7), experiment(connection, "bench-0")
-    tables: dict[Any, list[dict[str, Any]]] = {SqlRun: [], SqlParam: [], SqlTag: [], SqlMetric: [], SqlLatestMetric: []}
+    tables: dict[Any, list[dict[str, Any]]] = {
+        SqlRun: [],
+        SqlParam: [],
+        SqlTag: [],
+        SqlMetric: [],
+        SqlLatestMetric: [],
+    }
     for number in range(count):
         run = uuid.uuid4().hex
         tables[SqlRun].append(run_row(run, number, experiment_id))
         values = {"opt": chance.choice(OPTIMIZERS), "lr": f"{10 ** chance.uniform(-5, -1):.2g}"}
         values |= {f"p{place}": str(chance.randint(0, 99)) for place in range(6)}
         tables[SqlParam] += [{"run_uuid": run, "key": key, "value": value} for key, value in values.items()]
-        tables[SqlTag] += [{"run_uuid": run, "key": f"t{place}", "value": str(chance.randint(0, 9))} for place in range(4)]
+        tables[SqlTag] += [
+            {"run_uuid": run, "key": f"t{place}", "value": str(chance.randint(0, 9))} for place in range(4)
+        ]
         for key in METRICS:
-            point = {"run_uuid": run, "key": key, "value": chance.random(), "timestamp": 1, "step": 9, "is_nan": False}
+            point = {
+                "run_uuid": run,
+                "key": key,
+                "value": chance.random(),
+                "timestamp": 1,
+                "step": 9,
+                "is_nan": False,
+            }
             tables[SqlMetric].append(point)
             tables[SqlLatestMetric].append(point)
         if len(tables[SqlRun]) == AT_ONCE or number == count - 1:
@@ -72,7 +104,14 @@ def curve(connection: Any, count: int) -> None:
     insert(connection, SqlRun, [run_row(run, 1, experiment_id)])
     chance = random.Random(7)
     points = [
-        {"run_uuid": run, "key": "loss", "value": chance.random(), "timestamp": FIRST_MS + step, "step": step, "is_nan": False}
+        {
+            "run_uuid": run,
+            "key": "loss",
+            "value": chance.random(),
+            "timestamp": FIRST_MS + step,
+            "step": step,
+            "is_nan": False,
+        }
         for step in range(count)
     ]
     insert(connection, SqlMetric, points)

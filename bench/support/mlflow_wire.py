@@ -1,4 +1,5 @@
-"""The bytes that MLflow's client sends, sent as fast as they are answered: what a server takes without what its client takes."""
+"""The bytes that MLflow's client sends, sent as fast as they are answered: what a server takes without what
+its client takes."""
 
 from __future__ import annotations
 
@@ -24,7 +25,10 @@ class Wire:
         parts = urlsplit(url)
         self._connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=120)
         self._connection.connect()
-        self._headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
+        self._headers = {
+            "Content-Type": "application/json",
+            **({"Authorization": f"Bearer {token}"} if token else {}),
+        }
 
     def ask(self, method: str, path: str, body: bytes | None = None) -> bytes:
         self._connection.request(method, path, body, self._headers)
@@ -59,15 +63,23 @@ class Wire:
             steps = range(number * (1000 // keys), (number + 1) * (1000 // keys))
             points = [
                 {"key": f"m{key}", "value": step / 7, "timestamp": FIRST_MS + step, "step": step}
-                for step in steps for key in range(keys)
+                for step in steps
+                for key in range(keys)
             ]
             bodies.append(json.dumps({"run_id": run, "metrics": points}).encode())
         return 1000 * count / self._took("runs/log-batch", bodies)
 
     def search(self, experiment: str, rounds: int) -> tuple[float, int]:
         """Median seconds, and how many of at most 100 runs were found."""
-        found = json.loads(self.ask("GET", f"{API}/experiments/get-by-name?experiment_name={experiment}"))["experiment"]
-        asked = {"experiment_ids": [found["experiment_id"]], "filter": SEARCHED, "order_by": ORDER, "max_results": 100}
+        found = json.loads(self.ask("GET", f"{API}/experiments/get-by-name?experiment_name={experiment}"))[
+            "experiment"
+        ]
+        asked = {
+            "experiment_ids": [found["experiment_id"]],
+            "filter": SEARCHED,
+            "order_by": ORDER,
+            "max_results": 100,
+        }
         body, took, answer = json.dumps(asked).encode(), [], b"{}"
         for _ in range(rounds):
             begun = time.perf_counter()

@@ -26,7 +26,11 @@ class Database:
         """Of the server and all its children, those that have ended too."""
         own = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         ended = (int(own[13]) + int(own[14])) / os.sysconf("SC_CLK_TCK")
-        children = [int(pid) for task in Path(f"/proc/{self.pid}/task").glob("*/children") for pid in task.read_text().split()]
+        children = [
+            int(pid)
+            for task in Path(f"/proc/{self.pid}/task").glob("*/children")
+            for pid in task.read_text().split()
+        ]
         return cpu_s(self.pid) + ended + sum(_cpu_or_none(pid) for pid in children)
 
 
@@ -36,11 +40,17 @@ def postgresql() -> Iterator[Database]:
         if os.geteuid() == 0:
             shutil.chown(folder, "postgres", "postgres")
         data, port = f"{folder}/data", free_port()
-        subprocess.run(_as_postgres("initdb", "-D", data, "-U", "hub", "-A", "trust"), check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            _as_postgres("initdb", "-D", data, "-U", "hub", "-A", "trust"),
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
         options = ("-D", data, "-p", str(port), "-k", folder, "-c", "listen_addresses=127.0.0.1")
         server = subprocess.Popen(_as_postgres("postgres", *options), stderr=subprocess.DEVNULL)
         try:
-            while subprocess.run([_binary("pg_isready"), "-h", "127.0.0.1", "-p", str(port), "-q"], check=False).returncode:
+            while subprocess.run(
+                [_binary("pg_isready"), "-h", "127.0.0.1", "-p", str(port), "-q"], check=False
+            ).returncode:
                 time.sleep(0.1)
             yield Database(f"postgres://hub@127.0.0.1:{port}/postgres", server.pid)
         finally:
@@ -51,7 +61,9 @@ def postgresql() -> Iterator[Database]:
 def _as_postgres(name: str, *arguments: str) -> list[str]:
     """PostgreSQL refuses root."""
     argv = [_binary(name), *arguments]
-    return argv if os.geteuid() else ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups", *argv]
+    return (
+        argv if os.geteuid() else ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups", *argv]
+    )
 
 
 def _binary(name: str) -> str:

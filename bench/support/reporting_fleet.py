@@ -1,5 +1,5 @@
-"""Many nodes that tell numbers as real agents do, for next to no CPU of their own: bodies are encoded once, and only their
-times are written anew; a few connections carry them."""
+"""Many nodes that tell numbers as real agents do, for next to no CPU of their own: bodies are encoded once,
+and only their times are written anew; a few connections carry them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ class Told:
 
     def since(self, marks: tuple[int, ...]) -> Told:
         answers, late, stored, sent = marks
-        return Told(self.answer_s[answers:], self.late_s[late:], self.stored_s[stored:], {}, self.sent_bytes - sent)
+        return Told(
+            self.answer_s[answers:], self.late_s[late:], self.stored_s[stored:], {}, self.sent_bytes - sent
+        )
 
 
 class Teller:
@@ -52,7 +54,9 @@ class Teller:
 
     def __init__(self, name: str, token: str, gpus: int, due: float) -> None:
         self.name, self.due = name, due
-        self.uuids = tuple(f"GPU-{secrets.token_hex(4)}-{secrets.token_hex(2)}-{name}-{index}" for index in range(gpus))
+        self.uuids = tuple(
+            f"GPU-{secrets.token_hex(4)}-{secrets.token_hex(2)}-{name}-{index}" for index in range(gpus)
+        )
         self._head = (
             f"POST /api/v1/node/report/ HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
             "Content-Type: application/msgpack\r\nContent-Length: "
@@ -89,13 +93,19 @@ class Teller:
 
     def _encode(self, count: int) -> tuple[bytearray, dict[float, list[int]]]:
         report = Report(
-            agent=self._agent, sequence=1, sent_at=SENT_AT, heartbeat=self._beat(),
+            agent=self._agent,
+            sequence=1,
+            sent_at=SENT_AT,
+            heartbeat=self._beat(),
             buckets=self._blocks(BUCKET_START, BUCKET_S, count) if count else (),
             samples=self._blocks(SAMPLE_START, SAMPLE_S, 1) if self._is_watched else (),
         )
         body = bytearray(msgpack.packb(report.to_wire()))
-        marks = {SENT_AT: struct.pack(">Bd", 0xCB, SENT_AT), BUCKET_START: struct.pack(">BI", 0xCE, BUCKET_START),
-                 SAMPLE_START: struct.pack(">BI", 0xCE, SAMPLE_START)}
+        marks = {
+            SENT_AT: struct.pack(">Bd", 0xCB, SENT_AT),
+            BUCKET_START: struct.pack(">BI", 0xCE, BUCKET_START),
+            SAMPLE_START: struct.pack(">BI", 0xCE, SAMPLE_START),
+        }
         places = {what: _all_of(mark, body) for what, mark in marks.items()}
         self._bodies[count, self._is_watched] = body, places
         return body, places
@@ -103,7 +113,8 @@ class Teller:
     def _blocks(self, start: int, step_s: int, steps: int) -> tuple[Block, ...]:
         return tuple(
             Block(start, step_s, subjects, metrics, values, values if step_s == BUCKET_S else b"")
-            for subjects, metrics in (((HOST,), HOST_NAMES), (self.uuids, GPU_NAMES)) if subjects
+            for subjects, metrics in (((HOST,), HOST_NAMES), (self.uuids, GPU_NAMES))
+            if subjects
             for values in [self._matrix(steps * len(subjects) * len(metrics))]
         )
 
@@ -112,16 +123,30 @@ class Teller:
 
     def _beat(self) -> Heartbeat:
         return Heartbeat(
-            agent_version="simulated", hostname=self.name, address="10.1.0.1", interface="eth0", cores=64, slots=64,
-            memory_bytes=512 * GIB, memory_used_bytes=40 * GIB, cpu_pct=3.0, disk_free_bytes=900 * GIB,
-            boot_id=self._agent, driver="550.54.15", cuda="12.4",
+            agent_version="simulated",
+            hostname=self.name,
+            address="10.1.0.1",
+            interface="eth0",
+            cores=64,
+            slots=64,
+            memory_bytes=512 * GIB,
+            memory_used_bytes=40 * GIB,
+            cpu_pct=3.0,
+            disk_free_bytes=900 * GIB,
+            boot_id=self._agent,
+            driver="550.54.15",
+            cuda="12.4",
             numbers={name: self._numbers.uniform(0, 100) for name in HOST_NAMES},
             gpus=tuple(
                 GpuFact(
-                    uuid=uuid, index=index, name="Simulated H100", memory_bytes=80 * GIB,
+                    uuid=uuid,
+                    index=index,
+                    name="Simulated H100",
+                    memory_bytes=80 * GIB,
                     numbers={name: self._numbers.uniform(0, 700) for name in GPU_NAMES},
                     counters=dict.fromkeys(COUNTERS, 12345),
-                ) for index, uuid in enumerate(self.uuids)
+                )
+                for index, uuid in enumerate(self.uuids)
             ),
         )
 

@@ -1,4 +1,5 @@
-"""Fills the database of a hub with many finished runs: 8 metrics, 8 params and 4 tags each. Django must have been set up."""
+"""Fills the database of a hub with many finished runs: 8 metrics, 8 params and 4 tags each. Django must have
+been set up."""
 
 from __future__ import annotations
 
@@ -23,30 +24,44 @@ _NODE = {"environment": {f"VARIABLE_{number}": "x" * 40 for number in range(24)}
 _PLAN = json.dumps({"version": 1, "nodes": [_NODE, _NODE]})
 
 
-def fill(runs: int, workspace: Workspace, *, experiments: int = 1, user: User | None = None, seed: int = 7) -> list[Experiment]:
+def fill(
+    runs: int, workspace: Workspace, *, experiments: int = 1, user: User | None = None, seed: int = 7
+) -> list[Experiment]:
     """Add `runs` of them, newest last, a minute apart; their experiments."""
-    made = [Experiment.objects.get_or_create(workspace=workspace, name=f"bench-{n}")[0] for n in range(experiments)]
+    made = [
+        Experiment.objects.get_or_create(workspace=workspace, name=f"bench-{n}")[0]
+        for n in range(experiments)
+    ]
     dice = random.Random(seed)
     first = workspace.last_run_number + 1
     begun = datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=runs)
     for start in range(0, runs, AT_ONCE):
         numbers = range(first + start, first + min(start + AT_ONCE, runs))
         with transaction.atomic():
-            _some(numbers, [made[n % experiments] for n in numbers], begun - timedelta(minutes=first), user, dice)
+            _some(
+                numbers,
+                [made[n % experiments] for n in numbers],
+                begun - timedelta(minutes=first),
+                user,
+                dice,
+            )
     workspace.last_run_number += runs
     workspace.save(update_fields=["last_run_number"])
     return made
 
 
 def analyze() -> None:
-    """The statistics and maps that a database has after its first minutes; PostgreSQL's autovacuum does it by itself."""
+    """The statistics and maps that a database has after its first minutes; PostgreSQL's autovacuum does it by
+    itself."""
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             for model in (Run, RunTag, Metric, Param):
                 cursor.execute(f"VACUUM ANALYZE {model._meta.db_table}")
 
 
-def _some(numbers: Sequence[int], of: Sequence[Experiment], zero: datetime, user: User | None, dice: random.Random) -> None:
+def _some(
+    numbers: Sequence[int], of: Sequence[Experiment], zero: datetime, user: User | None, dice: random.Random
+) -> None:
     ids = [uuid.UUID(int=dice.getrandbits(128)).hex for _ in numbers]
     whose = list(zip(ids, numbers, of, strict=True))
     _write(Run, [_run(*one, zero + timedelta(minutes=one[1]), user) for one in whose])
@@ -57,19 +72,41 @@ def _some(numbers: Sequence[int], of: Sequence[Experiment], zero: datetime, user
 
 def _run(run: str, number: int, experiment: Experiment, at: datetime, user: User | None) -> Run:
     spec = {
-        "version": 1, "experiment": experiment.name, "display_name": f"train {number}", "script": "train.py",
-        "source": {"type": "snapshot", "id": "0" * 64}, "arguments": ["--epochs", "20"],
+        "version": 1,
+        "experiment": experiment.name,
+        "display_name": f"train {number}",
+        "script": "train.py",
+        "source": {"type": "snapshot", "id": "0" * 64},
+        "arguments": ["--epochs", "20"],
         "environment": {"name": "system", "version": "1"},
-        "distribution": {"type": "pytorch", "communication_backend": "nccl", "process_count": 2, "node_count": 1},
-        "resources": {"cluster": "local", "node_count": None, "gpus_per_node": 2}, "tags": {}, "priority": 0,
+        "distribution": {
+            "type": "pytorch",
+            "communication_backend": "nccl",
+            "process_count": 2,
+            "node_count": 1,
+        },
+        "resources": {"cluster": "local", "node_count": None, "gpus_per_node": 2},
+        "tags": {},
+        "priority": 0,
     }
     failed = number % 10 == 0
     return Run(
-        id=run, number=number, workspace_id=experiment.workspace_id, experiment=experiment, spec=spec,
+        id=run,
+        number=number,
+        workspace_id=experiment.workspace_id,
+        experiment=experiment,
+        spec=spec,
         display_name=f"train {number}",
-        preview=_Text(_PLAN), state="Failed" if failed else "Completed", reason="exited" if failed else "completed",
-        facts={"rank": 0, "code": 1, "node": "alpha"} if failed else {}, attempt=1, created_by=user, created_at=at,
-        started_at=at + timedelta(seconds=5), finished_at=at + timedelta(seconds=65 + number % 600), state_since=at,
+        preview=_Text(_PLAN),
+        state="Failed" if failed else "Completed",
+        reason="exited" if failed else "completed",
+        facts={"rank": 0, "code": 1, "node": "alpha"} if failed else {},
+        attempt=1,
+        created_by=user,
+        created_at=at,
+        started_at=at + timedelta(seconds=5),
+        finished_at=at + timedelta(seconds=65 + number % 600),
+        state_since=at,
     )
 
 
@@ -77,16 +114,28 @@ def _metrics(run: str, experiment: int, dice: random.Random) -> Iterator[Metric]
     for key in METRICS:
         value = dice.random()
         yield Metric(
-            run_id=run, experiment_id=experiment, key=key, count=100, last_value=value, last_step=99, last_ms=0,
-            min_value=value / 2, max_value=value,
+            run_id=run,
+            experiment_id=experiment,
+            key=key,
+            count=100,
+            last_value=value,
+            last_step=99,
+            last_ms=0,
+            min_value=value / 2,
+            max_value=value,
         )
 
 
 def _params(run: str, number: int, experiment: int, dice: random.Random) -> Iterator[Param]:
     chosen = {
-        "opt": dice.choice(OPTIMIZERS), "lr": f"{dice.choice((1, 3)) * 10 ** -dice.randint(1, 5):g}", "seed": str(number % SEEDS),
-        "batch_size": str(2 ** dice.randint(4, 9)), "depth": str(dice.randint(2, 50)), "dropout": f"{dice.random():.2f}",
-        "data": f"/data/set-{dice.randint(0, 9)}", "note": f"run of the {number}th kind",
+        "opt": dice.choice(OPTIMIZERS),
+        "lr": f"{dice.choice((1, 3)) * 10 ** -dice.randint(1, 5):g}",
+        "seed": str(number % SEEDS),
+        "batch_size": str(2 ** dice.randint(4, 9)),
+        "depth": str(dice.randint(2, 50)),
+        "dropout": f"{dice.random():.2f}",
+        "data": f"/data/set-{dice.randint(0, 9)}",
+        "note": f"run of the {number}th kind",
     }
     for key, value in chosen.items():
         figure = float(value) if value[0].isdigit() else None
@@ -109,7 +158,9 @@ def _each(rows: Iterable[Iterable[models.Model]]) -> list[models.Model]:
 
 def _write(model: type[models.Model], rows: Sequence[models.Model]) -> None:
     """As bulk_create would, without what that costs."""
-    fields = [field for field in model._meta.concrete_fields if not field.get_internal_type().endswith("AutoField")]
+    fields = [
+        field for field in model._meta.concrete_fields if not field.get_internal_type().endswith("AutoField")
+    ]
     names = ", ".join(f'"{field.column}"' for field in fields)
     values = [tuple(_stored(field, getattr(row, field.attname)) for field in fields) for row in rows]
     with connection.cursor() as cursor:

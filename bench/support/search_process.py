@@ -1,4 +1,5 @@
-"""Measures finding among many runs in the database of the environment: a process of its own, started by bench.runs."""
+"""Measures finding among many runs in the database of the environment: a process of its own, started by
+bench.runs."""
 
 from __future__ import annotations
 
@@ -23,11 +24,19 @@ from workspaces.models import Membership, User, Workspace  # noqa: E402
 TIMES = 7
 ASKED: tuple[tuple[str, str, str], ...] = (
     ("metric and param, by the metric", "metrics.acc > 0.5 AND params.opt = 'adam'", "metrics.acc DESC"),
-    ("metric and param, by another metric", "metrics.acc > 0.5 AND params.opt = 'adam'", "metrics.val_acc DESC"),
+    (
+        "metric and param, by another metric",
+        "metrics.acc > 0.5 AND params.opt = 'adam'",
+        "metrics.val_acc DESC",
+    ),
     ("two metrics, by a third", "metrics.acc > 0.5 AND metrics.loss < 0.5", "metrics.val_acc"),
     ("few match, by a metric", "metrics.acc > 0.9999 AND params.opt = 'adam'", "metrics.acc DESC"),
     ("none matches", "metrics.acc > 0.5 AND params.opt = 'none'", "metrics.acc DESC"),
-    ("OR, NOT, least", "NOT params.opt = 'adam' AND (metrics.acc > 0.5 OR min(metrics.loss) < 0.1)", "metrics.acc DESC"),
+    (
+        "OR, NOT, least",
+        "NOT params.opt = 'adam' AND (metrics.acc > 0.5 OR min(metrics.loss) < 0.1)",
+        "metrics.acc DESC",
+    ),
     ("number of a param", "params.depth > 40 AND params.lr < 0.001", "metrics.acc DESC"),
     ("LIKE", "params.note LIKE '%99%'", "metrics.acc DESC"),
     ("no filter, by a metric", "", "metrics.acc DESC"),
@@ -35,8 +44,14 @@ ASKED: tuple[tuple[str, str, str], ...] = (
 )
 PAGES: tuple[tuple[str, dict[str, object]], ...] = (
     ("page: newest", {}),
-    ("page: filtered, by a metric", {"filter": "metrics.acc > 0.5 AND params.opt = 'adam'", "order": "metrics.acc DESC"}),
-    ("page: grouped", {"filter": "metrics.acc > 0.9", "group": ["params.opt", "params.lr"], "column": ["metrics.acc"]}),
+    (
+        "page: filtered, by a metric",
+        {"filter": "metrics.acc > 0.5 AND params.opt = 'adam'", "order": "metrics.acc DESC"},
+    ),
+    (
+        "page: grouped",
+        {"filter": "metrics.acc > 0.9", "group": ["params.opt", "params.lr"], "column": ["metrics.acc"]},
+    ),
 )
 
 

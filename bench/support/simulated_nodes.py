@@ -1,4 +1,5 @@
-"""Nodes that report, claim and finish as real ones do, without any process behind them: many in one event loop."""
+"""Nodes that report, claim and finish as real ones do, without any process behind them: many in one event
+loop."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ class Part:
 
 
 class SimulatedNode:
-    """`live` reports until it is cancelled: every second while it holds something, every five while it does not."""
+    """`live` reports until it is cancelled: every second while it holds something, every five while it does
+    not."""
 
     def __init__(self, name: str, token: str, client: httpx.AsyncClient, tally: Tally, gpus: int = 8) -> None:
         self.name = name
@@ -53,16 +55,34 @@ class SimulatedNode:
         self._asking: set[Key] = set()
         number = int(name.rpartition("-")[2])
         self._beat = Heartbeat(
-            agent_version="simulated", hostname=name, address=f"10.1.{number // 250}.{number % 250 + 1}", interface="eth0",
-            cores=64, slots=64, memory_bytes=512 * GIB, memory_used_bytes=40 * GIB, cpu_pct=3.0, disk_free_bytes=900 * GIB,
+            agent_version="simulated",
+            hostname=name,
+            address=f"10.1.{number // 250}.{number % 250 + 1}",
+            interface="eth0",
+            cores=64,
+            slots=64,
+            memory_bytes=512 * GIB,
+            memory_used_bytes=40 * GIB,
+            cpu_pct=3.0,
+            disk_free_bytes=900 * GIB,
             gpus=tuple(
                 GpuFact(
-                    uuid=f"GPU-{name}-{index}", index=index, name="Simulated", memory_bytes=80 * GIB,
-                    numbers={"memory_used_bytes": GIB, "utilization_pct": 0.0, "power_w": 70.0, "temperature_c": 35.0},
+                    uuid=f"GPU-{name}-{index}",
+                    index=index,
+                    name="Simulated",
+                    memory_bytes=80 * GIB,
+                    numbers={
+                        "memory_used_bytes": GIB,
+                        "utilization_pct": 0.0,
+                        "power_w": 70.0,
+                        "temperature_c": 35.0,
+                    },
                 )
                 for index in range(gpus)
             ),
-            interpreters=(Interpreter("/usr/bin/python3", "3.11.7"),), mpi="mpirun (Open MPI) 4.1.6", boot_id=self._agent,
+            interpreters=(Interpreter("/usr/bin/python3", "3.11.7"),),
+            mpi="mpirun (Open MPI) 4.1.6",
+            boot_id=self._agent,
         )
 
     async def live(self, delay_s: float) -> None:
@@ -79,23 +99,35 @@ class SimulatedNode:
 
     def _pace(self) -> float:
         """As the real one's: the hub's word, but not one for an idle node where it is busy now."""
-        return min(LIVE_S, self._interval_s) if self._parts and not self._interval_is_for_live else self._interval_s
+        return (
+            min(LIVE_S, self._interval_s)
+            if self._parts and not self._interval_is_for_live
+            else self._interval_s
+        )
 
     async def _report(self) -> None:
         self._sequence += 1
         parts = list(self._parts.items())
         told = Report(
-            agent=self._agent, sequence=self._sequence, sent_at=time.time(), living=tuple(key for key, _ in parts),
+            agent=self._agent,
+            sequence=self._sequence,
+            sent_at=time.time(),
+            living=tuple(key for key, _ in parts),
             heartbeat=replace(self._beat, cpu_pct=float(self._sequence % 100)),
             attempts=tuple(part.fact for _, part in parts),
             logs=tuple(
-                LogChunk(*key, name, offset, LINE) for key, part in parts for name, offset in part.logs.items() if offset == 0
+                LogChunk(*key, name, offset, LINE)
+                for key, part in parts
+                for name, offset in part.logs.items()
+                if offset == 0
             ),
         )
         headers = {**self._headers, "Content-Type": "application/msgpack"}
         begun = time.monotonic()
         try:
-            answer = await self._client.post("/api/v1/node/report/", content=msgpack.packb(told.to_wire()), headers=headers)
+            answer = await self._client.post(
+                "/api/v1/node/report/", content=msgpack.packb(told.to_wire()), headers=headers
+            )
         except httpx.TransportError as error:
             self._note(type(error).__name__)
             return
@@ -143,7 +175,9 @@ class SimulatedNode:
             return
         order = NodeOrder.from_json(answer.json())
         now = time.time()
-        fact = held.fact if held else AttemptFact(*key, "accepted", phase_at={"accepted": now, "preparing": now})
+        fact = (
+            held.fact if held else AttemptFact(*key, "accepted", phase_at={"accepted": now, "preparing": now})
+        )
         self._parts[key] = Part(nonce, fact, order)
         if order.go:
             self._start(key)
@@ -157,7 +191,9 @@ class SimulatedNode:
         now = time.time()
         ranks = [process.rank for process in part.order.command.processes]
         members = tuple(MemberFact(rank, "running", pid=1000 + rank, started_at=now) for rank in ranks)
-        self._tell(key, replace(part.fact, members=members, logs=dict.fromkeys(part.logs, len(LINE))), "running")
+        self._tell(
+            key, replace(part.fact, members=members, logs=dict.fromkeys(part.logs, len(LINE))), "running"
+        )
         asyncio.get_running_loop().call_later(RUNS_FOR_S, self._finish, key)
 
     def _finish(self, key: Key) -> None:
@@ -166,7 +202,8 @@ class SimulatedNode:
             return
         now = time.time()
         members = tuple(
-            replace(member, state="ended", ended_at=now, exit_code=0, log_bytes=len(LINE)) for member in part.fact.members
+            replace(member, state="ended", ended_at=now, exit_code=0, log_bytes=len(LINE))
+            for member in part.fact.members
         )
         self._tell(key, replace(part.fact, members=members), "done")
 

@@ -1,4 +1,5 @@
-"""What people do by hand on several hosts: an sshd on each, and mpirun, torchrun or plain processes over it."""
+"""What people do by hand on several hosts: an sshd on each, and mpirun, torchrun or plain processes over
+it."""
 
 from __future__ import annotations
 
@@ -55,25 +56,48 @@ class Shells:
             (place / "host_key").write_text(self._key.read_text())
             (place / "host_key").chmod(0o600)
             (place / "key.pub").write_text(self._key.with_suffix(".pub").read_text())
-            machine.spawn(machine.folder / "sshd.log", "/usr/sbin/sshd", "-D", "-e", "-f", "/tmp/ssh/sshd_config")
+            machine.spawn(
+                machine.folder / "sshd.log", "/usr/sbin/sshd", "-D", "-e", "-f", "/tmp/ssh/sshd_config"
+            )
         for machine in self.machines:
             eventually(partial(self._answers, machine), 10, f"sshd of {machine.name}")
 
     def mpirun(self, program: tuple[str, ...], each: int) -> list[str]:
         hosts = ",".join(f"{machine.address}:{each}" for machine in self.machines)
-        options = ["--allow-run-as-root", "--mca", "plm_rsh_agent", " ".join(SSH), "--host", hosts, "--bind-to", "none"]
+        options = [
+            "--allow-run-as-root",
+            "--mca",
+            "plm_rsh_agent",
+            " ".join(SSH),
+            "--host",
+            hosts,
+            "--bind-to",
+            "none",
+        ]
         options += ["--mca", "oob_tcp_if_include", "eth0", "--mca", "btl_tcp_if_include", "eth0"]
         return ["mpirun", *options, "-np", str(each * len(self.machines)), *program]
 
     def torchrun(self, program: tuple[str, ...], each: int, port: int) -> list[str]:
         """One on every machine, begun at the same time."""
-        return self._everywhere([
+        return self._everywhere(
             [
-                str(self.bin / "torchrun"), "--nnodes", str(len(self.machines)), "--node_rank", str(rank),
-                "--nproc_per_node", str(each), "--master_addr", self.head.address, "--master_port", str(port), *program,
+                [
+                    str(self.bin / "torchrun"),
+                    "--nnodes",
+                    str(len(self.machines)),
+                    "--node_rank",
+                    str(rank),
+                    "--nproc_per_node",
+                    str(each),
+                    "--master_addr",
+                    self.head.address,
+                    "--master_port",
+                    str(port),
+                    *program,
+                ]
+                for rank in range(len(self.machines))
             ]
-            for rank in range(len(self.machines))
-        ])
+        )
 
     def _everywhere(self, commands: list[list[str]]) -> list[str]:
         lines = [
@@ -86,7 +110,10 @@ class Shells:
         """Seconds from the command, given on the head, to `count` lines of output; waits for its end."""
         begun = time.monotonic()
         process = subprocess.Popen(
-            self.head.inside(*command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/",
+            self.head.inside(*command),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd="/",
             env={**os.environ, "PATH": f"{self.bin}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"},
         )
         assert process.stdout is not None

@@ -49,7 +49,12 @@ class Stack:
         return str(self.api("POST", "/snapshots/", files=files_part)["id"])
 
     def submit(self, snapshot: str, script: str, **spec: Any) -> str:
-        body = {"source": {"type": "snapshot", "id": snapshot}, "script": script, "experiment": "bench", **spec}
+        body = {
+            "source": {"type": "snapshot", "id": snapshot},
+            "script": script,
+            "experiment": "bench",
+            **spec,
+        }
         return str(self.api("POST", "/runs/", json=body)["id"])
 
     def wait(self, run: str, seconds: float = 60) -> dict[str, Any]:
@@ -66,7 +71,12 @@ class Stack:
 
     def shell(self, code: str) -> str:
         """What this code prints in one of the hub's own processes."""
-        env = {**os.environ, **self.settings, "DATA_DIR": str(self.data), "BIND": self.url.removeprefix("http://")}
+        env = {
+            **os.environ,
+            **self.settings,
+            "DATA_DIR": str(self.data),
+            "BIND": self.url.removeprefix("http://"),
+        }
         command = [sys.executable, "manage.py", "shell", "-c", code]
         return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True).stdout
 
@@ -93,7 +103,9 @@ def stack(**settings: str) -> Iterator[Stack]:
         port = free_port()
         env = {**os.environ, **settings, "DATA_DIR": folder, "BIND": f"127.0.0.1:{port}"}
         begun = time.monotonic()
-        supervisor = subprocess.Popen([sys.executable, "manage.py", "up"], cwd=ROOT, env=env, stdout=subprocess.DEVNULL)
+        supervisor = subprocess.Popen(
+            [sys.executable, "manage.py", "up"], cwd=ROOT, env=env, stdout=subprocess.DEVNULL
+        )
         try:
             url = f"http://127.0.0.1:{port}"
             _await_answer(f"{url}/healthz", supervisor)
@@ -117,7 +129,10 @@ def script_ready(path: Path, least: int = 1) -> bool:
 def summary(name: str, seconds: list[float]) -> str:
     ordered = sorted(seconds)
     p99 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
-    return f"{name:<44} median {ordered[len(ordered) // 2] * 1e3:8.1f} ms   p99 {p99 * 1e3:8.1f} ms   n={len(ordered)}"
+    return (
+        f"{name:<44} median {ordered[len(ordered) // 2] * 1e3:8.1f} ms   p99 {p99 * 1e3:8.1f} ms   "
+        f"n={len(ordered)}"
+    )
 
 
 def _await_answer(url: str, supervisor: subprocess.Popen[bytes]) -> None:
@@ -135,7 +150,12 @@ def _await_answer(url: str, supervisor: subprocess.Popen[bytes]) -> None:
 
 def _token(env: dict[str, str]) -> str:
     done = subprocess.run(
-        [sys.executable, "manage.py", "token", "create", "admin"], cwd=ROOT, env=env, capture_output=True, text=True, check=True
+        [sys.executable, "manage.py", "token", "create", "admin"],
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     found = re.search(r"\S{30,}", done.stdout)
     if found is None:

@@ -1,7 +1,8 @@
-"""Fills the database of a hub with the past of a fleet: a process of its own, started by bench.charts with that hub's settings.
+"""Fills the database of a hub with the past of a fleet: a process of its own, started by bench.charts with
+that hub's settings.
 
-Beside the packed chunks of the first node it stores the same numbers as plain rows, and prints as JSON what each takes.
-"""
+Beside the packed chunks of the first node it stores the same numbers as plain rows, and prints as JSON what
+each takes."""
 
 from __future__ import annotations
 
@@ -51,9 +52,13 @@ def numbers(buckets: int, seed: int, names: Sequence[str]) -> tuple[Numbers, Num
         elif name.endswith("_c"):
             mean[row] = np.round(30 + np.convolve(work, np.ones(30) / 30, "same") * 0.45, 1)
         else:
-            top = {"_w": 620.0, "z": 1980.0, "_s": 3e9}.get(name[-2:], 1980.0 if name.endswith("mhz") else 90.0)
+            top = {"_w": 620.0, "z": 1980.0, "_s": 3e9}.get(
+                name[-2:], 1980.0 if name.endswith("mhz") else 90.0
+            )
             mean[row] = np.round(work / 94 * top + random.normal(0, top / 40, buckets) * busy, 1).clip(0)
-    most = mean + np.where(mean > 0, np.abs(random.normal(0, 1, mean.shape)) * mean * 0.03, 0).round(1).astype(np.float32)
+    most = mean + np.where(mean > 0, np.abs(random.normal(0, 1, mean.shape)) * mean * 0.03, 0).round(
+        1
+    ).astype(np.float32)
     return mean, most.astype(np.float32)
 
 
@@ -71,7 +76,9 @@ def main() -> None:
         subject: numbers((now - begun) // BUCKET_S, seed, HOST_NAMES if subject == HOST else GPU_NAMES)
         for seed, subject in enumerate(subjects)
     }
-    packed = {subject: list(_packed(*pair, subject=subject, begun=begun, now=now)) for subject, pair in data.items()}
+    packed = {
+        subject: list(_packed(*pair, subject=subject, begun=begun, now=now)) for subject, pair in data.items()
+    }
     took = []
     for number in range(options.nodes):
         name = f"bench-{number}"
@@ -82,7 +89,9 @@ def main() -> None:
         cursor.execute("ANALYZE")
     told: dict[str, Any] = {"bytes_per_gpu_day": {}, "rows": _beside(data["GPU-0"], begun, now)}
     for step in POINTS:
-        total = sum(len(row.data) for subject in subjects if subject for row in packed[subject] if row.step_s == step)
+        total = sum(
+            len(row.data) for subject in subjects if subject for row in packed[subject] if row.step_s == step
+        )
         days = min(kept_s()[step], now - begun) / 86400
         told["bytes_per_gpu_day"][step] = total / GPUS / days
     told["fold_s"] = _folded(cluster, packed, _slices("folded", data, begun, now), now)
@@ -99,7 +108,10 @@ def _packed(mean: Numbers, most: Numbers, *, subject: str, begun: int, now: int)
     for step, kept in kept_s().items():
         each = step // BUCKET_S
         shape = (len(names), folded // each, each)
-        means, peaks = mean[:, :folded].reshape(shape).mean(axis=2), most[:, :folded].reshape(shape).max(axis=2)
+        means, peaks = (
+            mean[:, :folded].reshape(shape).mean(axis=2),
+            most[:, :folded].reshape(shape).max(axis=2),
+        )
         for first in range(0, means.shape[1], POINTS[step]):
             start = begun + first * step
             if start + span_s(step) < now - kept:
@@ -119,21 +131,34 @@ def _slices(node: str, data: dict[str, tuple[Numbers, Numbers]], begun: int, now
     first = (now - NOT_FOLDED_S - begun) // BUCKET_S // 60 * 60
     blocks = []
     for told, names in (([subject for subject in data if subject], GPU_NAMES), ([HOST], HOST_NAMES)):
-        values, peaks = (np.stack([data[subject][which][:, first:].T for subject in told], axis=1) for which in (0, 1))
+        values, peaks = (
+            np.stack([data[subject][which][:, first:].T for subject in told], axis=1) for which in (0, 1)
+        )
         subjects = tuple(subject and f"{node}-{subject}" for subject in told)
-        blocks.append(Block(begun + first * BUCKET_S, BUCKET_S, subjects, names, values.tobytes(), peaks.tobytes()))
+        blocks.append(
+            Block(begun + first * BUCKET_S, BUCKET_S, subjects, names, values.tobytes(), peaks.tobytes())
+        )
     return slice_bytes(blocks)
 
 
-def _store(cluster: Cluster, name: str, packed: dict[str, list[TelemetryChunk]], slices: dict[int, bytes]) -> float:
+def _store(
+    cluster: Cluster, name: str, packed: dict[str, list[TelemetryChunk]], slices: dict[int, bytes]
+) -> float:
     """Seconds to store one slice."""
     node = Node.objects.create(cluster=cluster, name=name, token_digest=name)
     Gpu.objects.bulk_create(
         Gpu(uuid=f"{name}-GPU-{index}", node=node, index=index, name="NVIDIA H200") for index in range(GPUS)
     )
     rows = (
-        TelemetryChunk(node=node, subject=subject and f"{name}-{subject}", step_s=row.step_s, start=row.start, data=row.data)
-        for subject, chunks in packed.items() for row in chunks
+        TelemetryChunk(
+            node=node,
+            subject=subject and f"{name}-{subject}",
+            step_s=row.step_s,
+            start=row.start,
+            data=row.data,
+        )
+        for subject, chunks in packed.items()
+        for row in chunks
     )
     TelemetryChunk.objects.bulk_create(rows, batch_size=200)
     started = time.perf_counter()
@@ -143,8 +168,11 @@ def _store(cluster: Cluster, name: str, packed: dict[str, list[TelemetryChunk]],
     return (time.perf_counter() - started) / len(slices)
 
 
-def _folded(cluster: Cluster, packed: dict[str, list[TelemetryChunk]], slices: dict[int, bytes], now: int) -> float:
-    """Seconds of CPU of this process to fold what a node has told in 20 minutes, into chunks that are half full."""
+def _folded(
+    cluster: Cluster, packed: dict[str, list[TelemetryChunk]], slices: dict[int, bytes], now: int
+) -> float:
+    """Seconds of CPU of this process to fold what a node has told in 20 minutes, into chunks that are half
+    full."""
     _store(cluster, "folded", packed, slices)
     node = Node.objects.get(name="folded")
     begun = time.process_time()
@@ -155,23 +183,31 @@ def _folded(cluster: Cluster, packed: dict[str, list[TelemetryChunk]], slices: d
 
 
 def _beside(pair: tuple[Numbers, Numbers], begun: int, now: int) -> dict[str, float]:
-    """The same as rows of 56 numbers, one per GPU and point: what a day takes, and how long the charts' query."""
+    """The same as rows of 56 numbers, one per GPU and point: what a day takes, and how long the charts'
+    query."""
     columns = [f"{kind}_{place}" for kind in ("mean", "max") for place in range(len(GPU_NAMES))]
     made = ", ".join(f"{column} real" for column in columns)
     with connection.cursor() as cursor:
         found: dict[str, float] = {}
         for label, step, days in (("24 h", 60, 1), ("30 d", 600, 30)):
             table = f"bench_rows_{step}"
-            cursor.execute(f"CREATE TABLE {table} (gpu varchar(96), at bigint, {made}, PRIMARY KEY (gpu, at))")
+            cursor.execute(
+                f"CREATE TABLE {table} (gpu varchar(96), at bigint, {made}, PRIMARY KEY (gpu, at))"
+            )
             each, first = step // BUCKET_S, max(0, (now - days * 86400 - begun) // BUCKET_S)
             count = (pair[0].shape[1] - first) // each
             shape = (len(GPU_NAMES), count, each)
-            means, peaks = (matrix[:, first : first + count * each].reshape(shape).max(axis=2) for matrix in pair)
+            means, peaks = (
+                matrix[:, first : first + count * each].reshape(shape).max(axis=2) for matrix in pair
+            )
             took: list[float] = []
             slots = ", ".join(["%s"] * (2 + len(columns)))
             for gpu in range(GPUS):
                 lines = np.concatenate((means, peaks)).T.astype(float).round(1).tolist()
-                rows = [(f"GPU-{gpu}", begun + (first + place * each) * BUCKET_S, *line) for place, line in enumerate(lines)]
+                rows = [
+                    (f"GPU-{gpu}", begun + (first + place * each) * BUCKET_S, *line)
+                    for place, line in enumerate(lines)
+                ]
                 started = time.perf_counter()
                 with transaction.atomic():
                     cursor.executemany(f"INSERT INTO {table} VALUES ({slots})", rows)
@@ -199,7 +235,10 @@ def _size(cursor: Any, table: str) -> float:
     if connection.vendor == "postgresql":
         cursor.execute("SELECT pg_total_relation_size(%s)", [table])
     else:
-        cursor.execute("SELECT sum(pgsize) FROM dbstat WHERE name = %s OR name LIKE %s", [table, f"sqlite_autoindex_{table}%"])
+        cursor.execute(
+            "SELECT sum(pgsize) FROM dbstat WHERE name = %s OR name LIKE %s",
+            [table, f"sqlite_autoindex_{table}%"],
+        )
     return float(cursor.fetchone()[0] or 0)
 
 

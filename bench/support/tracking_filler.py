@@ -36,13 +36,19 @@ def curve(count: int) -> None:
     workspace.save(update_fields=["last_run_number"])
     experiment, _ = Experiment.objects.get_or_create(workspace=workspace, name=f"curve-{count}")
     run = Run.objects.create(
-        number=workspace.last_run_number, workspace=workspace, experiment=experiment, kind="external", display_name="long",
+        number=workspace.last_run_number,
+        workspace=workspace,
+        experiment=experiment,
+        kind="external",
+        display_name="long",
         state="Completed",
     )
     chance = random.Random(7)
     for first in range(0, count, AT_ONCE):
         steps = range(first, min(count, first + AT_ONCE))
-        append(run.pk, experiment.pk, [Point("loss", chance.random(), step, FIRST_MS + step) for step in steps])
+        append(
+            run.pk, experiment.pk, [Point("loss", chance.random(), step, FIRST_MS + step) for step in steps]
+        )
     while fold(run.pk):
         pass
     print(run.pk)

@@ -1,4 +1,5 @@
-"""An alert that fired or cleared, told to pages and channels: within the transaction that changed it, sent after it."""
+"""An alert that fired or cleared, told to pages and channels: within the transaction that changed it, sent
+after it."""
 
 from __future__ import annotations
 
@@ -28,8 +29,13 @@ def tell(alert: Alert, at: datetime) -> None:
     gpu = presenters.gpu_of(alert)
     outbox.post(
         Event(
-            name=ALERT_FIRED if has_fired else ALERT_CLEARED, key=f"alert:{alert.pk}:{alert.state}", at=at, asked_as=asked,
-            workspaces=_may_know(alert), body=partial(body, alert, gpu, at), theirs=alert.facts.get("holder_workspace"),
+            name=ALERT_FIRED if has_fired else ALERT_CLEARED,
+            key=f"alert:{alert.pk}:{alert.state}",
+            at=at,
+            asked_as=asked,
+            workspaces=_may_know(alert),
+            body=partial(body, alert, gpu, at),
+            theirs=alert.facts.get("holder_workspace"),
         )
     )
 
@@ -43,15 +49,24 @@ def body(alert: Alert, gpu: Gpu | None, at: datetime, workspace_id: int) -> dict
     if event == ALERT_FIRED:
         text = f"[{alert.severity}] {shown.title}{where}, since {alert.since:%H:%M} UTC: {shown.sentence}"
     else:
-        text = f"[cleared] {shown.title}{where}, which began at {alert.since:%H:%M} UTC. It was: {shown.sentence}"
+        text = (
+            f"[cleared] {shown.title}{where}, which began at {alert.since:%H:%M} UTC. It was: "
+            f"{shown.sentence}"
+        )
     return {
         "event": event,
         "at": at.isoformat(),
         "text": text,
         "url": f"{settings.PUBLIC_URL}/alerts/#alert-{alert.pk}",
         "alert": {
-            "id": alert.pk, "kind": alert.kind, "title": shown.title, "severity": alert.severity, "state": alert.state,
-            "sentence": shown.sentence, "since": alert.since.isoformat(), "fired_at": _iso(alert.fired_at),
+            "id": alert.pk,
+            "kind": alert.kind,
+            "title": shown.title,
+            "severity": alert.severity,
+            "state": alert.state,
+            "sentence": shown.sentence,
+            "since": alert.since.isoformat(),
+            "fired_at": _iso(alert.fired_at),
             "cleared_at": _iso(alert.cleared_at),
         },
         "node": None if node is None else {"name": node.name, "cluster": node.cluster.name},

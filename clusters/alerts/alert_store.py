@@ -1,8 +1,7 @@
 """The open alerts and their history: pending, firing, cleared. Each change is written once, whoever finds it.
 
-Rows carry all that is remembered, so a worker that starts anew goes on where the last one was, and two of them at once agree:
-what opens an alert is unique, what fires or clears it is a guarded update.
-"""
+Rows carry all that is remembered, so a worker that starts anew goes on where the last one was, and two of
+them at once agree: what opens an alert is unique, what fires or clears it is a guarded update."""
 
 from __future__ import annotations
 
@@ -67,7 +66,9 @@ def shown() -> QuerySet[Alert]:
 
 def forget(now: datetime) -> None:
     """Delete what cleared long ago."""
-    Alert.objects.filter(state=CLEARED, cleared_at__lt=now - timedelta(days=settings.ALERT_KEEP_DAYS)).delete()
+    Alert.objects.filter(
+        state=CLEARED, cleared_at__lt=now - timedelta(days=settings.ALERT_KEEP_DAYS)
+    ).delete()
 
 
 GRAVEST_FIRST: tuple[OrderBy | str, ...] = ("severity", F("fired_at").desc(nulls_last=True), "-pk")
@@ -81,8 +82,15 @@ def _open() -> dict[str, Alert]:
 def _begin(cases: Sequence[Case], now: datetime) -> None:
     rows = [
         Alert(
-            key=case.key, kind=case.rule.kind, node_id=case.node, subject=case.subject, state=PENDING, severity=case.severity,
-            holder=case.held.holder if case.held else "", since=now, seen_at=now,
+            key=case.key,
+            kind=case.rule.kind,
+            node_id=case.node,
+            subject=case.subject,
+            state=PENDING,
+            severity=case.severity,
+            holder=case.held.holder if case.held else "",
+            since=now,
+            seen_at=now,
         )
         for case in cases
     ]
@@ -103,7 +111,11 @@ def _change(alert: Alert, judged: Judged, now: datetime) -> Change | None:
         return None
     if now - alert.seen_at > GAP:
         return partial(_begin_anew, alert, now)
-    return partial(_fire, alert, case, now) if now - alert.since >= timedelta(seconds=case.rule.lasts_s(limits())) else None
+    return (
+        partial(_fire, alert, case, now)
+        if now - alert.since >= timedelta(seconds=case.rule.lasts_s(limits()))
+        else None
+    )
 
 
 def _missed(alert: Alert, now: datetime) -> Change | None:
@@ -111,7 +123,11 @@ def _missed(alert: Alert, now: datetime) -> Change | None:
     gone = now - alert.seen_at
     if alert.state == PENDING:
         return partial(_drop, alert) if gone > timedelta(seconds=rule.forgives_s if rule else 0.0) else None
-    return partial(_clear, alert, now) if gone >= timedelta(seconds=min(rule.hold_s, limits().hold_s) if rule else 0.0) else None
+    return (
+        partial(_clear, alert, now)
+        if gone >= timedelta(seconds=min(rule.hold_s, limits().hold_s) if rule else 0.0)
+        else None
+    )
 
 
 def _begin_anew(alert: Alert, now: datetime) -> None:
@@ -131,11 +147,17 @@ def _clear(alert: Alert, now: datetime) -> None:
 def _fire(alert: Alert, case: Case, now: datetime) -> None:
     held = case.held
     fields = {
-        "state": FIRING, "fired_at": now, "severity": case.severity, "sentence": case.finding.sentence, "node_id": case.node,
+        "state": FIRING,
+        "fired_at": now,
+        "severity": case.severity,
+        "sentence": case.finding.sentence,
+        "node_id": case.node,
         "holder": held.holder if held else "",
         "facts": {
-            **case.finding.facts, "gpu": case.finding.gpu or (case.subject if isinstance(case.rule, GpuRule) else ""),
-            "holder_label": held.label if held else "", "holder_workspace": held.workspace if held else None,
+            **case.finding.facts,
+            "gpu": case.finding.gpu or (case.subject if isinstance(case.rule, GpuRule) else ""),
+            "holder_label": held.label if held else "",
+            "holder_workspace": held.workspace if held else None,
         },
     }
     if Alert.objects.filter(pk=alert.pk, state=PENDING).update(**fields):

@@ -1,4 +1,5 @@
-"""What was seen of a node before: which fast network ports were active, how many memory errors its GPUs had."""
+"""What was seen of a node before: which fast network ports were active, how many memory errors its GPUs
+had."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ def refresh(known: Baseline | None, node: Node, now: datetime) -> tuple[Baseline
     before = known or Baseline(node=node)
     ports = _ports(before.ports, node.vitals.get("network_ports", ()), now)
     ecc = _ecc(before.ecc, node.vitals.get("counters", {}), now)
-    changed = (known is None and bool(ports or ecc)) or (known is not None and (ports, ecc) != (known.ports, known.ecc))
+    changed = (known is None and bool(ports or ecc)) or (
+        known is not None and (ports, ecc) != (known.ports, known.ecc)
+    )
     return Baseline(node=node, ports=ports, ecc=ecc), changed
 
 
@@ -40,7 +43,9 @@ def growth(baseline: Baseline, uuid: str, now: datetime) -> Growth | None:
 def _ports(before: Mapping[str, str], told: Any, now: datetime) -> dict[str, str]:
     kept = {name: at for name, at in before.items() if now - datetime.fromisoformat(at) < FORGOTTEN_AFTER}
     for name, state in _told(told):
-        if state == ACTIVE and (name not in kept or now - datetime.fromisoformat(kept[name]) >= WRITTEN_EVERY):
+        if state == ACTIVE and (
+            name not in kept or now - datetime.fromisoformat(kept[name]) >= WRITTEN_EVERY
+        ):
             kept[name] = now.isoformat()
     return kept
 
@@ -49,7 +54,9 @@ def _told(ports: Any) -> list[tuple[str, str]]:
     return [(f"{port['device']}/{port['port']}", port["state"]) for port in ports]
 
 
-def _ecc(before: Mapping[str, list[Any]], counters: Mapping[str, Mapping[str, int]], now: datetime) -> dict[str, list[Any]]:
+def _ecc(
+    before: Mapping[str, list[Any]], counters: Mapping[str, Mapping[str, int]], now: datetime
+) -> dict[str, list[Any]]:
     """What a GPU has had before it was first seen is no news."""
     found = dict(before)
     for uuid, told in counters.items():

@@ -17,7 +17,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Case:
-    """A finding about something: what an open Alert is about. `scope` is the rule and the thing, `key` the case itself."""
+    """A finding about something: what an open Alert is about. `scope` is the rule and the thing, `key` the
+    case itself."""
 
     rule: Rule
     scope: str
@@ -39,8 +40,8 @@ class Case:
 
 @dataclass(frozen=True)
 class Judged:
-    """`unknown`: scopes of which the facts do not tell. `unheard` and `unread`: nodes of which nothing, or nothing about
-    their GPUs, is known. `holders`: who holds each GPU, which the hub knows of any node."""
+    """`unknown`: scopes of which the facts do not tell. `unheard` and `unread`: nodes of which nothing, or
+    nothing about their GPUs, is known. `holders`: who holds each GPU, which the hub knows of any node."""
 
     cases: dict[str, Case] = field(default_factory=dict)
     unknown: frozenset[str] = frozenset()
@@ -63,7 +64,8 @@ def judge(nodes: Sequence[NodeFacts], limits: Limits) -> Judged:
             case = Case(rule, scope, subject, finding, where, held, by_holder)
             cases[case.key] = case
     return Judged(
-        cases, frozenset(unknown),
+        cases,
+        frozenset(unknown),
         unheard=frozenset(node.pk for node in nodes if not node.is_heard),
         unread=frozenset(node.pk for node in nodes if not node.is_heard or node.nvml),
         holders={gpu.uuid: gpu.held.holder if gpu.held else "" for node in nodes for gpu in node.gpus},
@@ -87,18 +89,39 @@ def _all(nodes: Sequence[NodeFacts], limits: Limits) -> Iterator[Asked]:
         for rule in RUN_RULES:
             if rule.is_on(limits):
                 subject = run.held.holder
-                yield rule, f"{rule.kind}:{subject}", subject, None, run.held, _found(rule.kind, rule.condition, run, limits)
+                yield (
+                    rule,
+                    f"{rule.kind}:{subject}",
+                    subject,
+                    None,
+                    run.held,
+                    _found(rule.kind, rule.condition, run, limits),
+                )
 
 
 def _of_node(node: NodeFacts, rules: Sequence[NodeRule], limits: Limits) -> Iterator[Asked]:
     for rule in rules:
         if node.is_heard or rule.of_silent:
-            yield rule, f"{rule.kind}:{node.pk}", "", node.pk, None, _found(rule.kind, rule.condition, node, limits)
+            yield (
+                rule,
+                f"{rule.kind}:{node.pk}",
+                "",
+                node.pk,
+                None,
+                _found(rule.kind, rule.condition, node, limits),
+            )
 
 
 def _of_gpu(gpu: GpuFacts, node: NodeFacts, rules: Sequence[GpuRule], limits: Limits) -> Iterator[Asked]:
     for rule in rules:
-        yield rule, f"{rule.kind}:{gpu.uuid}", gpu.uuid, node.pk, gpu.held, _found(rule.kind, rule.condition, gpu, node, limits)
+        yield (
+            rule,
+            f"{rule.kind}:{gpu.uuid}",
+            gpu.uuid,
+            node.pk,
+            gpu.held,
+            _found(rule.kind, rule.condition, gpu, node, limits),
+        )
 
 
 def _found(kind: str, condition: Callable[..., Found], *facts: object) -> Found:

@@ -1,4 +1,5 @@
-"""The picture that rules judge by, read from the database in a fixed number of queries, however many nodes there are."""
+"""The picture that rules judge by, read from the database in a fixed number of queries, however many nodes
+there are."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ MOST_EVENTS = 10_000
 
 def nodes(now: datetime) -> list[NodeFacts]:
     """All nodes that have ever reported and are not revoked."""
-    rows = list(Node.objects.filter(revoked_at=None).exclude(last_report_at=None).defer("interpreters").order_by("pk"))
+    rows = list(
+        Node.objects.filter(revoked_at=None).exclude(last_report_at=None).defer("interpreters").order_by("pk")
+    )
     span = heard(now)
     newest = latest.of(rows, now.timestamp())
     devices: dict[int, list[Gpu]] = defaultdict(list)
@@ -64,11 +67,18 @@ def _node(node: Node, known: _Known) -> NodeFacts:
     holders = {uuid: holder for lease, holder in leases for uuid in lease.gpus}
     is_ready = status(node, known.now, known.span) is NodeStatus.READY
     return NodeFacts(
-        pk=node.pk, name=node.name, is_heard=is_ready and _is_fresh(vitals, known.now),
-        silence_s=silence_s(node, known.now, known.span), is_drained=node.drained_at is not None,
-        is_monitor_only=node.monitor_only, nvml=node.nvml, clock_offset_s=node.clock_offset_s,
-        memory_bytes=node.memory_bytes or None, memory_used_bytes=vitals.get("memory_used_bytes"),
-        disk_free_bytes=vitals.get("disk_free_bytes"), ports=baseline.ports_now(known.baselines[node.pk], node),
+        pk=node.pk,
+        name=node.name,
+        is_heard=is_ready and _is_fresh(vitals, known.now),
+        silence_s=silence_s(node, known.now, known.span),
+        is_drained=node.drained_at is not None,
+        is_monitor_only=node.monitor_only,
+        nvml=node.nvml,
+        clock_offset_s=node.clock_offset_s,
+        memory_bytes=node.memory_bytes or None,
+        memory_used_bytes=vitals.get("memory_used_bytes"),
+        disk_free_bytes=vitals.get("disk_free_bytes"),
+        ports=baseline.ports_now(known.baselines[node.pk], node),
         holders=tuple(holder for _, holder in leases),
         gpus=tuple(_gpu(gpu, node, holders.get(gpu.uuid), known) for gpu in known.devices.get(node.pk, ())),
     )
@@ -80,11 +90,19 @@ def _gpu(gpu: Gpu, node: Node, held: Held | None, known: _Known) -> GpuFacts:
     newest = known.newest.get(node.pk)
     bucket = {} if newest is None else newest.gpus.get(gpu.uuid, {})
     return GpuFacts(
-        uuid=gpu.uuid, index=gpu.index, name=gpu.name, memory_bytes=gpu.memory_bytes, state=gpu.state, error=gpu.error,
-        parent=gpu.parent, mig=gpu.mig, held=held,
+        uuid=gpu.uuid,
+        index=gpu.index,
+        name=gpu.name,
+        memory_bytes=gpu.memory_bytes,
+        state=gpu.state,
+        error=gpu.error,
+        parent=gpu.parent,
+        mig=gpu.mig,
+        held=held,
         mean=_numbers(told, {metric: mean for metric, (mean, _) in bucket.items()}),
         peak=_numbers(told, {metric: peak for metric, (_, peak) in bucket.items()}),
-        counters=vitals.get("counters", {}).get(gpu.uuid, {}), processes=vitals.get("processes", {}).get(gpu.uuid, ()),
+        counters=vitals.get("counters", {}).get(gpu.uuid, {}),
+        processes=vitals.get("processes", {}).get(gpu.uuid, ()),
         happenings=known.happenings.get(gpu.uuid, ()),
         grown=baseline.growth(known.baselines[node.pk], gpu.uuid, known.now),
     )
@@ -110,7 +128,11 @@ def _baselines(rows: Collection[Node], now: datetime) -> dict[int, Baseline]:
     if changed:
         with transaction.atomic():
             Baseline.objects.bulk_create(
-                changed, update_conflicts=True, unique_fields=["node"], update_fields=["ports", "ecc"], batch_size=200
+                changed,
+                update_conflicts=True,
+                unique_fields=["node"],
+                update_fields=["ports", "ecc"],
+                batch_size=200,
             )
     return found
 
@@ -122,7 +144,9 @@ def _happenings(now: datetime) -> dict[str, list[Happening]]:
     gpus = recent.filter(kind__in=tuple(GPU_KINDS)).exclude(gpu="").order_by("-pk")[:MOST_EVENTS]
     on: dict[int, set[str]] = defaultdict(set)
     for event in gpus:
-        found[event.gpu].append(Happening(GPU_KINDS[event.kind], (now - event.at).total_seconds(), event.code))
+        found[event.gpu].append(
+            Happening(GPU_KINDS[event.kind], (now - event.at).total_seconds(), event.code)
+        )
         on[event.node_id].add(event.gpu)
     restarts = recent.filter(node__in=on, kind="restarted").values_list("node_id", "at") if on else ()
     for node_id, at in restarts:

@@ -1,4 +1,5 @@
-"""What rules judge by: one moment's picture of nodes, GPUs and who holds them. Values only; no rule asks the database."""
+"""What rules judge by: one moment's picture of nodes, GPUs and who holds them. Values only; no rule asks the
+database."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ class Growth:
 
 @dataclass(frozen=True)
 class GpuFacts:
-    """`mean` and `peak` are of the newest bucket; what is not known is absent. `grown`: ECC errors since they are watched."""
+    """`mean` and `peak` are of the newest bucket; what is not known is absent. `grown`: ECC errors since they
+    are watched."""
 
     uuid: str
     index: int
@@ -60,7 +62,8 @@ class GpuFacts:
 
 @dataclass(frozen=True)
 class NodeFacts:
-    """`is_heard`: its numbers are of now. `ports`: those that have been active of late, and whether each is."""
+    """`is_heard`: its numbers are of now. `ports`: those that have been active of late, and whether each
+    is."""
 
     pk: int
     name: str
@@ -80,7 +83,8 @@ class NodeFacts:
 
 @dataclass(frozen=True)
 class Finding:
-    """A condition that holds. `also` tells findings of one rule about one thing apart; `severity` where it is not the rule's.
+    """A condition that holds. `also` tells findings of one rule about one thing apart; `severity` where it is
+    not the rule's.
 
     `node` and `gpu` say where, for a rule about runs.
     """

@@ -1,4 +1,5 @@
-"""Conditions of one GPU. Each: None where the facts do not tell, else what was found, which may be nothing."""
+"""Conditions of one GPU. Each: None where the facts do not tell, else what was found, which may be
+nothing."""
 # ruff: noqa: ARG001 - every condition takes the same
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ def idle(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
         return None
     if highest >= limits.idle_pct:
         return ()
-    how = f"its processes use less than {limits.idle_pct:g} % of it" if gpu.processes else "no process is on it"
+    how = (
+        f"its processes use less than {limits.idle_pct:g} % of it" if gpu.processes else "no process is on it"
+    )
     sentence = (
         f"{where(gpu, node)} is held by {HOLDER} and does not work: {how}. "
         "Look into the log for what the run waits for, or end the run so that others get the GPU."
@@ -41,15 +44,22 @@ def idle(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
 
 
 def hang(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
-    """Every moment a kernel is there, and no power is drawn: ranks that wait for each other look like that."""
-    busy, power, most = gpu.mean.get("utilization_pct"), gpu.mean.get("power_w"), gpu.mean.get("power_limit_w")
+    """Every moment a kernel is there, and no power is drawn: ranks that wait for each other look like
+    that."""
+    busy, power, most = (
+        gpu.mean.get("utilization_pct"),
+        gpu.mean.get("power_w"),
+        gpu.mean.get("power_limit_w"),
+    )
     if busy is None or power is None or not most:
         return None
     if busy < BUSY_PCT or power >= most * limits.hang_power_pct / 100:
         return ()
     sentence = (
-        f"{where(gpu, node)} says {busy:.0f} % utilisation and draws only {power:.0f} W of {most:.0f} W: a kernel that waits "
-        f"for ever, as in a collective that one rank never reached. It is held by {HOLDER}. Look for the rank whose log is "
+        f"{where(gpu, node)} says {busy:.0f} % utilisation and draws only {power:.0f} W of {most:.0f} W: a "
+        "kernel that waits "
+        f"for ever, as in a collective that one rank never reached. It is held by {HOLDER}. Look for the "
+        "rank whose log is "
         "silent, take stacks with py-spy there, and end the run if it does not go on."
     )
     return (Finding(sentence, {"utilization_pct": busy, "power_w": power, "power_limit_w": most}),)
@@ -66,7 +76,9 @@ def throttled(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
     if (heat or 0.0) >= THROTTLED_PCT:
         sentence = f"{where(gpu, node)} is slowed by heat{at}. Check fans, air flow and the room's cooling."
     else:
-        sentence = f"{where(gpu, node)} is slowed by its hardware{at}. Check power supply, power cables and cooling."
+        sentence = (
+            f"{where(gpu, node)} is slowed by its hardware{at}. Check power supply, power cables and cooling."
+        )
     return (Finding(sentence, {"thermal_pct": heat, "hardware_pct": hardware, "temperature_c": degrees}),)
 
 
@@ -81,7 +93,10 @@ def hot(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
         parts.append(f"its memory {memory:.0f} °C hot")
     if not parts:
         return ()
-    sentence = f"{where(gpu, node)} is {' and '.join(parts)}. Check fans, air flow and the room's cooling before it slows down."
+    sentence = (
+        f"{where(gpu, node)} is {' and '.join(parts)}. Check fans, air flow and the room's cooling "
+        "before it slows down."
+    )
     return (Finding(sentence, {"temperature_c": core, "memory_temperature_c": memory}),)
 
 
@@ -94,8 +109,10 @@ def memory(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
     if share < limits.gpu_memory_pct:
         return ()
     sentence = (
-        f"The memory of {where(gpu, node)} is nearly full: {taken / GIB:.1f} of {gpu.memory_bytes / GIB:.1f} GiB, "
-        f"held by {HOLDER}. What runs there may run out of it: a smaller batch, gradient checkpointing or sharding makes room."
+        f"The memory of {where(gpu, node)} is nearly full: {taken / GIB:.1f} of "
+        f"{gpu.memory_bytes / GIB:.1f} GiB, "
+        f"held by {HOLDER}. What runs there may run out of it: a smaller batch, gradient checkpointing or "
+        "sharding makes room."
     )
     return (Finding(sentence, {"percent": share}),)
 
@@ -108,7 +125,8 @@ def ecc(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
         return ()
     count = "" if grown is None else f" ({grown.by} more)"
     sentence = (
-        f"{where(gpu, node)} has had memory errors that could not be corrected{count}; it is held by {HOLDER}. What was computed "
+        f"{where(gpu, node)} has had memory errors that could not be corrected{count}; it is held by "
+        f"{HOLDER}. What was computed "
         "there may be wrong. Drain the node and reset the GPU; if it comes again, have the GPU replaced."
     )
     return (Finding(sentence, {"grown_by": grown.by if grown else None}),)
@@ -127,7 +145,10 @@ def rows(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
     if pending is None and failed is None:
         return None
     if failed:
-        sentence = f"{where(gpu, node)} has no spare memory rows left: remapping has failed. Drain the node; replace the GPU."
+        sentence = (
+            f"{where(gpu, node)} has no spare memory rows left: remapping has failed. Drain the "
+            "node; replace the GPU."
+        )
         return (Finding(sentence, {"failed": failed}, CRITICAL, also="failed"),)
     if not pending:
         return ()
@@ -149,7 +170,8 @@ def narrow(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
     if lanes is None or most is None:
         return None
     sentence = (
-        f"{where(gpu, node)} talks to its machine over {lanes} PCIe lanes instead of {most}: data reaches it slower. "
+        f"{where(gpu, node)} talks to its machine over {lanes} PCIe lanes instead of {most}: data reaches "
+        "it slower. "
         "Reseat the card or its riser when the machine is free."
     )
     return (Finding(sentence, {"lanes": lanes, "most": most}),) if 0 < lanes < most else ()
@@ -159,11 +181,13 @@ def lost(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
     if gpu.state != GPU_LOST:
         return ()
     if node.nvml:
-        # All are lost with the library, which is a case of its own: what is wrong with this one, nobody knows.
+        # All are lost with the library, which is a case of its own: what is wrong with this one, nobody
+        # knows.
         return None
     error = f" ({gpu.error.rstrip('.')})" if gpu.error else ""
     sentence = (
-        f"{where(gpu, node)} does not answer any more{error}; it is held by {HOLDER}. What runs on it cannot go on, and it "
+        f"{where(gpu, node)} does not answer any more{error}; it is held by {HOLDER}. What runs on it "
+        "cannot go on, and it "
         "gets no new work. Drain the node and restart the machine."
     )
     return (Finding(sentence, {"error": gpu.error}),)
@@ -173,7 +197,11 @@ def stray(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
     """Offered as free, and used by somebody who did not ask."""
     if gpu.held is not None or node.is_monitor_only:
         return ()
-    taking = [item for item in gpu.processes if not item.get("run") and (item.get("memory_bytes") or 0) >= STRAY_BYTES]
+    taking = [
+        item
+        for item in gpu.processes
+        if not item.get("run") and (item.get("memory_bytes") or 0) >= STRAY_BYTES
+    ]
     if not taking:
         return ()
     most = max(taking, key=lambda item: item["memory_bytes"])
@@ -189,12 +217,16 @@ def stray(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
 def _xid(gpu: GpuFacts, node: NodeFacts, code: int, times: int) -> Finding:
     told = xid(code)
     again = f", {times} times" if times > 1 else ""
-    sentence = f"{where(gpu, node)} reported XID {code}{again}: {told.meaning}. It is held by {HOLDER}. {told.remedy}"
+    sentence = (
+        f"{where(gpu, node)} reported XID {code}{again}: {told.meaning}. It is held by {HOLDER}. "
+        f"{told.remedy}"
+    )
     return Finding(sentence, {"code": code, "times": times}, told.severity or WARNING, also=str(code))
 
 
 def _busiest(gpu: GpuFacts) -> float | None:
-    """Of a MIG device, which tells no utilisation of its own, that of its busiest process, where all tell it."""
+    """Of a MIG device, which tells no utilisation of its own, that of its busiest process, where all tell
+    it."""
     shares = [item.get("sm_pct") for item in gpu.processes]
     known = [share for share in shares if share is not None]
     return max(known) if known and len(known) == len(shares) else None

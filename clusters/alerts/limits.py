@@ -1,4 +1,5 @@
-"""From where on something deserves attention: the installation's settings (docs/alerts.md). 0 switches a rule off."""
+"""From where on something deserves attention: the installation's settings (docs/alerts.md). 0 switches a rule
+off."""
 
 from __future__ import annotations
 
@@ -38,16 +39,28 @@ class Limits:
 def limits() -> Limits:
     """Those in force."""
     return Limits(
-        idle_minutes=settings.ALERT_IDLE_MINUTES, idle_pct=settings.ALERT_IDLE_PERCENT,
-        hang_minutes=settings.ALERT_HANG_MINUTES, hang_power_pct=settings.ALERT_HANG_POWER_PERCENT,
-        throttle_s=settings.ALERT_THROTTLE_SECONDS, gpu_c=settings.ALERT_GPU_CELSIUS,
-        gpu_memory_c=settings.ALERT_GPU_MEMORY_CELSIUS, gpu_memory_pct=settings.ALERT_GPU_MEMORY_PERCENT,
-        ecc=settings.ALERT_ECC, xid_quiet_minutes=settings.ALERT_XID_QUIET_MINUTES,
-        remapped_rows=settings.ALERT_REMAPPED_ROWS, retired_pages=settings.ALERT_RETIRED_PAGES,
+        idle_minutes=settings.ALERT_IDLE_MINUTES,
+        idle_pct=settings.ALERT_IDLE_PERCENT,
+        hang_minutes=settings.ALERT_HANG_MINUTES,
+        hang_power_pct=settings.ALERT_HANG_POWER_PERCENT,
+        throttle_s=settings.ALERT_THROTTLE_SECONDS,
+        gpu_c=settings.ALERT_GPU_CELSIUS,
+        gpu_memory_c=settings.ALERT_GPU_MEMORY_CELSIUS,
+        gpu_memory_pct=settings.ALERT_GPU_MEMORY_PERCENT,
+        ecc=settings.ALERT_ECC,
+        xid_quiet_minutes=settings.ALERT_XID_QUIET_MINUTES,
+        remapped_rows=settings.ALERT_REMAPPED_ROWS,
+        retired_pages=settings.ALERT_RETIRED_PAGES,
         pcie_minutes=settings.ALERT_PCIE_MINUTES,
-        gpu_lost=settings.ALERT_GPU_LOST, stray_minutes=settings.ALERT_STRAY_MINUTES, nvml_s=settings.ALERT_NVML_SECONDS,
-        silent_s=settings.ALERT_SILENT_SECONDS, disk_free_bytes=settings.ALERT_DISK_FREE_BYTES,
-        host_memory_pct=settings.ALERT_HOST_MEMORY_PERCENT, port_s=settings.ALERT_PORT_SECONDS,
-        clock_s=settings.ALERT_CLOCK_SECONDS, unbalanced_minutes=settings.ALERT_UNBALANCED_MINUTES,
-        lasting_s=settings.ALERT_LASTING_SECONDS, hold_s=settings.ALERT_HOLD_SECONDS,
+        gpu_lost=settings.ALERT_GPU_LOST,
+        stray_minutes=settings.ALERT_STRAY_MINUTES,
+        nvml_s=settings.ALERT_NVML_SECONDS,
+        silent_s=settings.ALERT_SILENT_SECONDS,
+        disk_free_bytes=settings.ALERT_DISK_FREE_BYTES,
+        host_memory_pct=settings.ALERT_HOST_MEMORY_PERCENT,
+        port_s=settings.ALERT_PORT_SECONDS,
+        clock_s=settings.ALERT_CLOCK_SECONDS,
+        unbalanced_minutes=settings.ALERT_UNBALANCED_MINUTES,
+        lasting_s=settings.ALERT_LASTING_SECONDS,
+        hold_s=settings.ALERT_HOLD_SECONDS,
     )

@@ -31,14 +31,18 @@ def silent(node: NodeFacts, limits: Limits) -> Found:
     runs = len({held.holder for held in node.holders})
     then = f" {runs} run{'s' if runs > 1 else ''} cannot go on without it." if runs else ""
     sentence = (
-        f"{node.name} does not report any more.{then} Check that the machine is up, that it reaches the hub, and "
+        f"{node.name} does not report any more.{then} Check that the machine is up, that it reaches the "
+        "hub, and "
         "that the agent runs there: systemctl status trainhub-node."
     )
     return (Finding(sentence, {"runs": runs}),)
 
 
 def nvml(node: NodeFacts, limits: Limits) -> Found:
-    sentence = f"The GPUs of {node.name} cannot be read: {node.nvml.rstrip('.')}. Until then it takes no run with GPUs."
+    sentence = (
+        f"The GPUs of {node.name} cannot be read: {node.nvml.rstrip('.')}. Until then it takes no "
+        "run with GPUs."
+    )
     return (Finding(sentence, {"error": node.nvml}),) if node.nvml else ()
 
 
@@ -59,7 +63,8 @@ def memory(node: NodeFacts, limits: Limits) -> Found:
     if share < limits.host_memory_pct:
         return ()
     sentence = (
-        f"The memory of {node.name} is nearly full: {used / GIB:.0f} of {node.memory_bytes / GIB:.0f} GiB. The kernel will end "
+        f"The memory of {node.name} is nearly full: {used / GIB:.0f} of {node.memory_bytes / GIB:.0f} GiB. "
+        "The kernel will end "
         "processes when it is. Fewer data-loader workers or smaller caches make room."
     )
     return (Finding(sentence, {"percent": share}),)
@@ -68,23 +73,31 @@ def memory(node: NodeFacts, limits: Limits) -> Found:
 def ports(node: NodeFacts, limits: Limits) -> Found:
     return tuple(
         Finding(
-            f"Port {name} of {node.name} was active and is down: runs over several nodes fall back to slower ways, or fail. "
+            f"Port {name} of {node.name} was active and is down: runs over several nodes fall back to "
+            "slower ways, or fail. "
             "Check the cable and the switch.",
-            {"port": name}, also=name,
+            {"port": name},
+            also=name,
         )
-        for name, is_active in sorted(node.ports.items()) if not is_active
+        for name, is_active in sorted(node.ports.items())
+        if not is_active
     )
 
 
 def clock(node: NodeFacts, limits: Limits) -> Found:
     if abs(node.clock_offset_s) < limits.clock_s:
         return ()
-    return (Finding(f"{node.name}: {clocks.sentence(node.clock_offset_s)}", {"offset_s": node.clock_offset_s}),)
+    return (
+        Finding(f"{node.name}: {clocks.sentence(node.clock_offset_s)}", {"offset_s": node.clock_offset_s}),
+    )
 
 
 def unbalanced(run: RunFacts, limits: Limits) -> Found:
-    """One GPU of a run does less than half of what the others do: they wait for it, or it has nothing to do."""
-    known = [(gpu.mean["utilization_pct"], node, gpu) for node, gpu in run.gpus if "utilization_pct" in gpu.mean]
+    """One GPU of a run does less than half of what the others do: they wait for it, or it has nothing to
+    do."""
+    known = [
+        (gpu.mean["utilization_pct"], node, gpu) for node, gpu in run.gpus if "utilization_pct" in gpu.mean
+    ]
     if len(known) < len(run.gpus) or len(known) < 2:
         return () if len(run.gpus) < 2 else None
     known.sort(key=lambda item: item[0])
@@ -98,4 +111,8 @@ def unbalanced(run: RunFacts, limits: Limits) -> Found:
         f"{whose} works at {least:.0f} % while the other GPUs of {HOLDER} work at {others:.0f} %. "
         "Look whether its rank loads data slower, has less to do, or whether that GPU is slowed."
     )
-    return (Finding(sentence, {"least_pct": least, "others_pct": others, "rank": rank}, node=node.pk, gpu=gpu.uuid),)
+    return (
+        Finding(
+            sentence, {"least_pct": least, "others_pct": others, "rank": rank}, node=node.pk, gpu=gpu.uuid
+        ),
+    )

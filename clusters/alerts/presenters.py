@@ -45,9 +45,11 @@ class Line:
 
 
 def visible(workspace: Workspace, run: str = "") -> QuerySet[Alert]:
-    """What was told of the nodes that the workspace may use; what is still pending is nobody's business. With `run`, a run's
-    id, only what concerns that run, where it is one of theirs."""
-    found = Alert.objects.filter(state__in=TOLD, node__cluster__in=clusters_of(workspace).order_by().values("pk"))
+    """What was told of the nodes that the workspace may use; what is still pending is nobody's business. With
+    `run`, a run's id, only what concerns that run, where it is one of theirs."""
+    found = Alert.objects.filter(
+        state__in=TOLD, node__cluster__in=clusters_of(workspace).order_by().values("pk")
+    )
     if run:
         found = found.filter(holder=run, facts__holder_workspace=workspace.pk)
     return found.select_related("node", "node__cluster").defer("node__vitals", "node__interpreters")
@@ -68,7 +70,10 @@ def firing_on(nodes: Iterable[Node], workspace: Workspace) -> list[Line]:
 
 
 def all_firing(workspace: Workspace, most: int) -> list[Line]:
-    return lines(visible(workspace).filter(state="firing").order_by("severity", "-fired_at", "-pk")[:most], workspace.pk)
+    return lines(
+        visible(workspace).filter(state="firing").order_by("severity", "-fired_at", "-pk")[:most],
+        workspace.pk,
+    )
 
 
 def lines(alerts: Iterable[Alert], workspace_id: int) -> list[Line]:
@@ -83,8 +88,12 @@ def line(alert: Alert, workspace_id: int, gpu: Gpu | None) -> Line:
     label = facts.get("holder_label", "")
     shown = (label if is_ours else STRANGER) if alert.holder else NOBODY
     return Line(
-        alert=alert, title=title(alert.kind), sentence=alert.sentence.replace(HOLDER, shown), gpu=gpu,
-        run=alert.holder if is_ours else "", run_title=label if is_ours and alert.holder else "",
+        alert=alert,
+        title=title(alert.kind),
+        sentence=alert.sentence.replace(HOLDER, shown),
+        gpu=gpu,
+        run=alert.holder if is_ours else "",
+        run_title=label if is_ours and alert.holder else "",
     )
 
 

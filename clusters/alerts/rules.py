@@ -21,9 +21,10 @@ def at_once(_: Limits) -> float:
 
 @dataclass(frozen=True)
 class Rule:
-    """`lasts_s`: for how long it has to hold before it fires; `forgives_s`: an absence as short as that does not begin it anew.
-    `hold_s`: for how long it has to be gone before it clears, so that what comes and goes is told once; never longer than the
-    installation's setting."""
+    """`lasts_s`: for how long it has to hold before it fires; `forgives_s`: an absence as short as that does
+    not begin it anew.
+    `hold_s`: for how long it has to be gone before it clears, so that what comes and goes is told once; never
+    longer than the installation's setting."""
 
     kind: str
     title: str
@@ -56,40 +57,150 @@ class RunRule(Rule):
 
 
 GPU_RULES = (
-    GpuRule("gpu_idle", "GPU held but idle", lambda on: on.idle_minutes, WARNING, lambda on: on.idle_minutes * MINUTE,
-            condition=gpu_rules.idle, by_holder=True),
-    GpuRule("gpu_hang", "Busy at idle power", lambda on: on.hang_minutes, CRITICAL, lambda on: on.hang_minutes * MINUTE,
-            condition=gpu_rules.hang, by_holder=True),
-    GpuRule("gpu_throttled", "GPU slowed down", lambda on: on.throttle_s, WARNING, lambda on: on.throttle_s, forgives_s=20.0,
-            condition=gpu_rules.throttled),
-    GpuRule("gpu_hot", "GPU too hot", lambda on: on.gpu_c or on.gpu_memory_c, WARNING, lambda on: on.lasting_s,
-            condition=gpu_rules.hot),
-    GpuRule("gpu_memory", "GPU memory nearly full", lambda on: on.gpu_memory_pct, WARNING, lambda on: on.lasting_s,
-            condition=gpu_rules.memory, by_holder=True),
-    GpuRule("gpu_ecc", "Memory errors not corrected", lambda on: on.ecc, CRITICAL, hold_s=0.0, condition=gpu_rules.ecc),
-    GpuRule("gpu_xid", "XID error", lambda on: on.xid_quiet_minutes, WARNING, hold_s=0.0, condition=gpu_rules.xids),
-    GpuRule("gpu_rows", "Memory rows to be remapped", lambda on: on.remapped_rows, WARNING, condition=gpu_rules.rows),
-    GpuRule("gpu_pages", "Memory pages to be retired", lambda on: on.retired_pages, WARNING, condition=gpu_rules.pages),
-    GpuRule("gpu_pcie", "Fewer PCIe lanes", lambda on: on.pcie_minutes, WARNING, lambda on: on.pcie_minutes * MINUTE,
-            condition=gpu_rules.narrow),
+    GpuRule(
+        "gpu_idle",
+        "GPU held but idle",
+        lambda on: on.idle_minutes,
+        WARNING,
+        lambda on: on.idle_minutes * MINUTE,
+        condition=gpu_rules.idle,
+        by_holder=True,
+    ),
+    GpuRule(
+        "gpu_hang",
+        "Busy at idle power",
+        lambda on: on.hang_minutes,
+        CRITICAL,
+        lambda on: on.hang_minutes * MINUTE,
+        condition=gpu_rules.hang,
+        by_holder=True,
+    ),
+    GpuRule(
+        "gpu_throttled",
+        "GPU slowed down",
+        lambda on: on.throttle_s,
+        WARNING,
+        lambda on: on.throttle_s,
+        forgives_s=20.0,
+        condition=gpu_rules.throttled,
+    ),
+    GpuRule(
+        "gpu_hot",
+        "GPU too hot",
+        lambda on: on.gpu_c or on.gpu_memory_c,
+        WARNING,
+        lambda on: on.lasting_s,
+        condition=gpu_rules.hot,
+    ),
+    GpuRule(
+        "gpu_memory",
+        "GPU memory nearly full",
+        lambda on: on.gpu_memory_pct,
+        WARNING,
+        lambda on: on.lasting_s,
+        condition=gpu_rules.memory,
+        by_holder=True,
+    ),
+    GpuRule(
+        "gpu_ecc",
+        "Memory errors not corrected",
+        lambda on: on.ecc,
+        CRITICAL,
+        hold_s=0.0,
+        condition=gpu_rules.ecc,
+    ),
+    GpuRule(
+        "gpu_xid", "XID error", lambda on: on.xid_quiet_minutes, WARNING, hold_s=0.0, condition=gpu_rules.xids
+    ),
+    GpuRule(
+        "gpu_rows",
+        "Memory rows to be remapped",
+        lambda on: on.remapped_rows,
+        WARNING,
+        condition=gpu_rules.rows,
+    ),
+    GpuRule(
+        "gpu_pages",
+        "Memory pages to be retired",
+        lambda on: on.retired_pages,
+        WARNING,
+        condition=gpu_rules.pages,
+    ),
+    GpuRule(
+        "gpu_pcie",
+        "Fewer PCIe lanes",
+        lambda on: on.pcie_minutes,
+        WARNING,
+        lambda on: on.pcie_minutes * MINUTE,
+        condition=gpu_rules.narrow,
+    ),
     GpuRule("gpu_lost", "GPU lost", lambda on: on.gpu_lost, CRITICAL, condition=gpu_rules.lost, hold_s=10.0),
-    GpuRule("gpu_stray", "Free GPU in use", lambda on: on.stray_minutes, WARNING, lambda on: on.stray_minutes * MINUTE,
-            condition=gpu_rules.stray),
+    GpuRule(
+        "gpu_stray",
+        "Free GPU in use",
+        lambda on: on.stray_minutes,
+        WARNING,
+        lambda on: on.stray_minutes * MINUTE,
+        condition=gpu_rules.stray,
+    ),
 )
 NODE_RULES = (
-    NodeRule("node_silent", "Node silent", lambda on: on.silent_s, CRITICAL, condition=node_rules.silent, of_silent=True,
-             hold_s=10.0),
-    NodeRule("node_nvml", "GPUs cannot be read", lambda on: on.nvml_s, CRITICAL, lambda on: on.nvml_s, condition=node_rules.nvml,
-             hold_s=10.0),
-    NodeRule("node_disk", "Disk nearly full", lambda on: on.disk_free_bytes, CRITICAL, condition=node_rules.disk),
-    NodeRule("node_memory", "Memory nearly full", lambda on: on.host_memory_pct, WARNING, lambda on: on.lasting_s,
-             condition=node_rules.memory),
-    NodeRule("node_port", "Fast network port down", lambda on: on.port_s, CRITICAL, lambda on: on.port_s,
-             condition=node_rules.ports, hold_s=30.0),
-    NodeRule("node_clock", "Clock off", lambda on: on.clock_s, WARNING, lambda on: on.lasting_s, condition=node_rules.clock),
+    NodeRule(
+        "node_silent",
+        "Node silent",
+        lambda on: on.silent_s,
+        CRITICAL,
+        condition=node_rules.silent,
+        of_silent=True,
+        hold_s=10.0,
+    ),
+    NodeRule(
+        "node_nvml",
+        "GPUs cannot be read",
+        lambda on: on.nvml_s,
+        CRITICAL,
+        lambda on: on.nvml_s,
+        condition=node_rules.nvml,
+        hold_s=10.0,
+    ),
+    NodeRule(
+        "node_disk", "Disk nearly full", lambda on: on.disk_free_bytes, CRITICAL, condition=node_rules.disk
+    ),
+    NodeRule(
+        "node_memory",
+        "Memory nearly full",
+        lambda on: on.host_memory_pct,
+        WARNING,
+        lambda on: on.lasting_s,
+        condition=node_rules.memory,
+    ),
+    NodeRule(
+        "node_port",
+        "Fast network port down",
+        lambda on: on.port_s,
+        CRITICAL,
+        lambda on: on.port_s,
+        condition=node_rules.ports,
+        hold_s=30.0,
+    ),
+    NodeRule(
+        "node_clock",
+        "Clock off",
+        lambda on: on.clock_s,
+        WARNING,
+        lambda on: on.lasting_s,
+        condition=node_rules.clock,
+    ),
 )
 RUN_RULES = (
-    RunRule("run_unbalanced", "Ranks unbalanced", lambda on: on.unbalanced_minutes, WARNING,
-            lambda on: on.unbalanced_minutes * MINUTE, forgives_s=30.0, condition=node_rules.unbalanced),
+    RunRule(
+        "run_unbalanced",
+        "Ranks unbalanced",
+        lambda on: on.unbalanced_minutes,
+        WARNING,
+        lambda on: on.unbalanced_minutes * MINUTE,
+        forgives_s=30.0,
+        condition=node_rules.unbalanced,
+    ),
 )
 RULES: dict[str, Rule] = {rule.kind: rule for rule in (*GPU_RULES, *NODE_RULES, *RUN_RULES)}

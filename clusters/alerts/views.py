@@ -30,16 +30,27 @@ class AlertFilter:
 
     @classmethod
     def read(cls, query: QueryDict) -> AlertFilter:
-        asked = {name: query.get(name, "").replace("\x00", "").strip()[:100] for name in ("kind", "severity", "node", "run")}
+        asked = {
+            name: query.get(name, "").replace("\x00", "").strip()[:100]
+            for name in ("kind", "severity", "node", "run")
+        }
         state = query.get("state", "")
         return cls(
             state=state if state in presenters.TOLD else "",
             kind=asked["kind"] if asked["kind"] in presenters.KINDS else "",
-            severity=asked["severity"] if asked["severity"] in SEVERITIES else "", node=asked["node"], run=asked["run"],
+            severity=asked["severity"] if asked["severity"] in SEVERITIES else "",
+            node=asked["node"],
+            run=asked["run"],
         )
 
     def apply(self, alerts: QuerySet[Alert]) -> QuerySet[Alert]:
-        wanted = {"state": self.state, "kind": self.kind, "severity": self.severity, "node__name": self.node, "holder": self.run}
+        wanted = {
+            "state": self.state,
+            "kind": self.kind,
+            "severity": self.severity,
+            "node__name": self.node,
+            "holder": self.run,
+        }
         return alerts.filter(**{name: value for name, value in wanted.items() if value})
 
     def __bool__(self) -> bool:
@@ -51,14 +62,24 @@ def alerts(request: WorkspaceRequest) -> HttpResponse:
     workspace = request.principal.workspace
     chosen = AlertFilter.read(request.GET)
     found = chosen.apply(presenters.visible(workspace, chosen.run))
-    firing = presenters.lines(found.filter(state=alert_store.FIRING).order_by(*alert_store.GRAVEST_FIRST), workspace.pk)
-    page = Paginator(found.filter(state=alert_store.CLEARED).order_by("-cleared_at", "-pk"), ON_A_PAGE).get_page(request.GET.get("page"))
+    firing = presenters.lines(
+        found.filter(state=alert_store.FIRING).order_by(*alert_store.GRAVEST_FIRST), workspace.pk
+    )
+    page = Paginator(
+        found.filter(state=alert_store.CLEARED).order_by("-cleared_at", "-pk"), ON_A_PAGE
+    ).get_page(request.GET.get("page"))
     context: dict[str, Any] = {
-        "alerts": firing, "page": page, "history": presenters.lines(page.object_list, workspace.pk), "chosen": chosen,
-        "kinds": presenters.KINDS.items(), "severities": SEVERITIES,
+        "alerts": firing,
+        "page": page,
+        "history": presenters.lines(page.object_list, workspace.pk),
+        "chosen": chosen,
+        "kinds": presenters.KINDS.items(),
+        "severities": SEVERITIES,
     }
     wants_part = "HX-Request" in request.headers and "HX-History-Restore-Request" not in request.headers
-    response = render(request, "clusters/_alert_lists.html" if wants_part else "clusters/alerts.html", context)
+    response = render(
+        request, "clusters/_alert_lists.html" if wants_part else "clusters/alerts.html", context
+    )
     patch_vary_headers(response, ["HX-Request"])
     patch_cache_control(response, no_store=True)
     return response

@@ -73,8 +73,12 @@ class AlertList(APIView):
         """What fires and what has fired, the latest first."""
         workspace = cast("PrincipalRequest", request).principal.workspace
         pages = AlertPages()
-        page = pages.paginate_queryset(_selected(presenters.visible(workspace, _run(request)), request), request, view=self)
-        return pages.get_paginated_response(AlertSerializer(presenters.lines(page or [], workspace.pk), many=True).data)
+        page = pages.paginate_queryset(
+            _selected(presenters.visible(workspace, _run(request)), request), request, view=self
+        )
+        return pages.get_paginated_response(
+            AlertSerializer(presenters.lines(page or [], workspace.pk), many=True).data
+        )
 
 
 def _run(request: Request) -> str:

@@ -129,7 +129,9 @@ class _NodeView(_LifeView):
         verb(found, who)
         found.refresh_from_db()
         workspace = self.principal(request).workspace
-        return Response(NodeSerializer(node_cards([found], workspace)[0], context={"workspace": workspace}).data)
+        return Response(
+            NodeSerializer(node_cards([found], workspace)[0], context={"workspace": workspace}).data
+        )
 
 
 class NodeDrain(_NodeView):
@@ -158,7 +160,8 @@ class NodeMonitorOnly(_NodeView):
 class NodeLowPriority(_NodeView):
     @extend_schema(request=SwitchSerializer, responses=NodeSerializer)
     def post(self, request: Request, name: str) -> Response:
-        """Whether it may vanish at any time: its runs then begin anew without using up a retry. For operators."""
+        """Whether it may vanish at any time: its runs then begin anew without using up a retry. For
+        operators."""
         self.operator(request)  # who may not change it is told so, whatever the body says
         on = _switch(request)
         return self.do(request, name, lambda node, who: node_admin.set_low_priority(node, on, who))
@@ -167,11 +170,14 @@ class NodeLowPriority(_NodeView):
 class NodeRemove(_NodeView):
     @extend_schema(request=RemovalSerializer, responses=NodeSerializer)
     def post(self, request: Request, name: str) -> Response:
-        """Off the lists for good; 409 while something runs there, unless by force. The history of its runs stays."""
+        """Off the lists for good; 409 while something runs there, unless by force. The history of its runs
+        stays."""
         self.operator(request)
         asked = RemovalSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
-        return self.do(request, name, lambda node, who: node_admin.remove(node, who, force=asked.validated_data["force"]))
+        return self.do(
+            request, name, lambda node, who: node_admin.remove(node, who, force=asked.validated_data["force"])
+        )
 
 
 def _switch(request: Request) -> bool:

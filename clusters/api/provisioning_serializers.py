@@ -17,7 +17,9 @@ class SettingsSerializer(serializers.Serializer[Any]):
     workspaces = serializers.ListField(
         child=serializers.SlugField(), required=False, help_text="Slugs of those that may use it; none = all."
     )
-    provider = serializers.SlugField(allow_blank=True, required=False, help_text="A folder of NODE_PROVIDERS, or empty.")
+    provider = serializers.SlugField(
+        allow_blank=True, required=False, help_text="A folder of NODE_PROVIDERS, or empty."
+    )
     min_nodes = serializers.IntegerField(min_value=0, max_value=cluster_admin.MOST_NODES, required=False)
     max_nodes = serializers.IntegerField(min_value=0, max_value=cluster_admin.MOST_NODES, required=False)
     idle_s = serializers.IntegerField(min_value=0, max_value=cluster_admin.LONGEST_IDLE_S, required=False)
@@ -29,7 +31,9 @@ class SettingsSerializer(serializers.Serializer[Any]):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         unknown = sorted(set(self.initial_data) - set(self.fields))
         if unknown:
-            raise serializers.ValidationError({unknown[0]: f"is no setting of a cluster; there are: {', '.join(self.fields)}"})
+            raise serializers.ValidationError(
+                {unknown[0]: f"is no setting of a cluster; there are: {', '.join(self.fields)}"}
+            )
         return attrs
 
 
@@ -81,4 +85,6 @@ class SwitchSerializer(serializers.Serializer[Any]):
 
 
 class RemovalSerializer(serializers.Serializer[Any]):
-    force = serializers.BooleanField(default=False, help_text="Although something runs there: that ends as lost.")
+    force = serializers.BooleanField(
+        default=False, help_text="Although something runs there: that ends as lost."
+    )

@@ -13,7 +13,9 @@ from clusters.overview import ClusterCard, NodeCard
 class LeaseSerializer(serializers.Serializer[Any]):
     """What holds GPUs or slots; of another workspace's run only that it is busy."""
 
-    run = serializers.CharField(source="holder", help_text="The run's id; empty for a run of another workspace.")
+    run = serializers.CharField(
+        source="holder", help_text="The run's id; empty for a run of another workspace."
+    )
     title = serializers.CharField(source="label", help_text="'run 41', or 'busy'.")
     gpus = serializers.ListField(child=serializers.CharField())
     slots = serializers.IntegerField()
@@ -35,11 +37,16 @@ class GpuSerializer(serializers.Serializer[Any]):
     error = serializers.CharField(source="gpu.error")
     part_of = serializers.CharField(source="gpu.parent", help_text="Of a MIG device the UUID of its GPU.")
     profile = serializers.CharField(source="gpu.profile", help_text="Of a MIG device its size, like 1g.10gb.")
-    mig = serializers.BooleanField(source="gpu.mig", help_text="It is cut into MIG devices, which runs get instead.")
-    numbers = serializers.DictField(
-        child=serializers.FloatField(), help_text="Its latest values by metric (/api/v1/metrics/); what it cannot tell is absent."
+    mig = serializers.BooleanField(
+        source="gpu.mig", help_text="It is cut into MIG devices, which runs get instead."
     )
-    counters = serializers.DictField(child=serializers.IntegerField(), help_text="Its counters as they stand.")
+    numbers = serializers.DictField(
+        child=serializers.FloatField(),
+        help_text="Its latest values by metric (/api/v1/metrics/); what it cannot tell is absent.",
+    )
+    counters = serializers.DictField(
+        child=serializers.IntegerField(), help_text="Its counters as they stand."
+    )
     held = LeaseSerializer(allow_null=True)
 
 
@@ -52,7 +59,9 @@ class ProcessSerializer(serializers.Serializer[Any]):
     user = serializers.CharField()
     memory_bytes = serializers.IntegerField(allow_null=True)
     sm_pct = serializers.FloatField(allow_null=True)
-    run = serializers.CharField(source="held.holder", default="", help_text="The run's id; empty for what is no run of yours.")
+    run = serializers.CharField(
+        source="held.holder", default="", help_text="The run's id; empty for what is no run of yours."
+    )
     rank = serializers.IntegerField(allow_null=True)
 
 
@@ -73,21 +82,30 @@ class NodeSerializer(serializers.Serializer[Any]):
     cpu_pct = serializers.FloatField(allow_null=True)
     disk_free_bytes = serializers.IntegerField(allow_null=True)
     infiniband = serializers.BooleanField(source="node.infiniband")
-    monitor_only = serializers.BooleanField(source="node.monitor_only", help_text="It is watched, and takes no runs.")
+    monitor_only = serializers.BooleanField(
+        source="node.monitor_only", help_text="It is watched, and takes no runs."
+    )
     mpi = serializers.CharField(source="node.mpi")
     run_as = serializers.CharField(source="node.run_as")
-    interpreters = serializers.ListField(source="node.interpreters", child=serializers.DictField(child=serializers.CharField()))
+    interpreters = serializers.ListField(
+        source="node.interpreters", child=serializers.DictField(child=serializers.CharField())
+    )
     driver = serializers.CharField(source="node.driver")
     cuda = serializers.CharField(source="node.cuda")
-    nvml = serializers.CharField(source="node.nvml", help_text="Why its GPUs cannot be read; empty where they can.")
+    nvml = serializers.CharField(
+        source="node.nvml", help_text="Why its GPUs cannot be read; empty where they can."
+    )
     drained_at = serializers.DateTimeField(source="node.drained_at", allow_null=True)
-    low_priority = serializers.BooleanField(source="node.low_priority", help_text="It may vanish at any time.")
-    removed_at = serializers.DateTimeField(source="node.removed_at", allow_null=True, help_text="Off the lists since then.")
+    low_priority = serializers.BooleanField(
+        source="node.low_priority", help_text="It may vanish at any time."
+    )
+    removed_at = serializers.DateTimeField(
+        source="node.removed_at", allow_null=True, help_text="Off the lists since then."
+    )
     numbers = serializers.DictField(source="node.vitals.host", child=serializers.FloatField(), default=dict)
     gpus = GpuSerializer(many=True)
     processes = serializers.SerializerMethodField(help_text="On its GPUs.")
     leases = LeaseSerializer(many=True)
-
 
     @extend_schema_field(ProcessSerializer(many=True))
     def get_processes(self, card: NodeCard) -> list[dict[str, Any]]:
@@ -101,15 +119,21 @@ class StockSerializer(serializers.Serializer[Any]):
     name = serializers.CharField(help_text="As the devices tell it.")
     count = serializers.IntegerField()
     memory_bytes = serializers.IntegerField(allow_null=True)
-    model = serializers.CharField(source="model.name", default=None, allow_null=True, help_text="In /api/v1/gpu-models/.")
+    model = serializers.CharField(
+        source="model.name", default=None, allow_null=True, help_text="In /api/v1/gpu-models/."
+    )
 
 
 class GpuModelSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     memory_gib = serializers.IntegerField()
-    peak_tflops = serializers.FloatField(help_text="Dense 16-bit matrix products, as the data sheet promises; for ordering.")
+    peak_tflops = serializers.FloatField(
+        help_text="Dense 16-bit matrix products, as the data sheet promises; for ordering."
+    )
     nvlink = serializers.BooleanField()
-    azure = serializers.CharField(help_text="The cloud's machine series that has it; empty where there is none.")
+    azure = serializers.CharField(
+        help_text="The cloud's machine series that has it; empty where there is none."
+    )
 
 
 class ClusterSerializer(serializers.Serializer[Any]):
@@ -124,15 +148,21 @@ class ClusterSerializer(serializers.Serializer[Any]):
 
     @extend_schema_field(StockSerializer(many=True))
     def get_gpu_models(self, card: ClusterCard) -> list[dict[str, Any]]:
-        return [dict(item) for item in StockSerializer(stock(node.node for node in card.nodes), many=True).data]
+        return [
+            dict(item) for item in StockSerializer(stock(node.node for node in card.nodes), many=True).data
+        ]
 
     def get_nodes(self, card: ClusterCard) -> list[str]:
         return [node.node.name for node in card.nodes]
 
 
 class InvitationSerializer(serializers.Serializer[Any]):
-    cluster = serializers.CharField(max_length=50, default="local", help_text="Made when the machine joins, where there is none.")
-    name = serializers.CharField(max_length=50, default="", allow_blank=True, help_text="Empty: the machine names itself.")
+    cluster = serializers.CharField(
+        max_length=50, default="local", help_text="Made when the machine joins, where there is none."
+    )
+    name = serializers.CharField(
+        max_length=50, default="", allow_blank=True, help_text="Empty: the machine names itself."
+    )
     monitor_only = serializers.BooleanField(default=False, help_text="It is watched, and takes no runs.")
 
 

@@ -35,7 +35,9 @@ from workspaces.models import Workspace
 from workspaces.states import Role
 
 GPUS = OpenApiParameter("gpus", str, description="UUIDs, comma-separated; all of the node's unless named.")
-METRIC = OpenApiParameter("metric", str, description="One of the GPUs' metrics; utilization_pct unless named.")
+METRIC = OpenApiParameter(
+    "metric", str, description="One of the GPUs' metrics; utilization_pct unless named."
+)
 
 
 class _TelemetryView(APIView):
@@ -46,7 +48,9 @@ class _TelemetryView(APIView):
 
 
 class NodeSeriesView(_TelemetryView):
-    @extend_schema(parameters=[*SPAN, *METRICS, GPUS], responses=answers(SERIES), operation_id="nodes_series_retrieve")
+    @extend_schema(
+        parameters=[*SPAN, *METRICS, GPUS], responses=answers(SERIES), operation_id="nodes_series_retrieve"
+    )
     def get(self, request: Request, name: str) -> HttpResponse:
         """What a node and its GPUs measured: means and maxima over time, gaps as null."""
         node = visible_nodes(self.workspace(request)).filter(name=name).first()
@@ -56,17 +60,28 @@ class NodeSeriesView(_TelemetryView):
         asked = asked_of(request.query_params, now, takes=("metrics", "host", "gpus"))
         gpus = _gpus_of(node, request.query_params.get("gpus"))
         found = series.read(
-            node, gpus, gpu_metrics=asked.gpu_metrics, host_metrics=asked.host_metrics,
-            start=asked.start, end=asked.end, points=asked.points, now=now,
+            node,
+            gpus,
+            gpu_metrics=asked.gpu_metrics,
+            host_metrics=asked.host_metrics,
+            start=asked.start,
+            end=asked.end,
+            points=asked.points,
+            now=now,
         )
-        told = Told(node.name, found, devices_of(node, found.gpus if gpus is None else gpus, present=gpus is None))
+        told = Told(
+            node.name, found, devices_of(node, found.gpus if gpus is None else gpus, present=gpus is None)
+        )
         return answer(told, asked, file_name(node.name, "series"))
 
 
 class GpuSeriesView(_TelemetryView):
-    @extend_schema(parameters=[*SPAN, *METRICS], responses=answers(SERIES), operation_id="gpus_series_retrieve")
+    @extend_schema(
+        parameters=[*SPAN, *METRICS], responses=answers(SERIES), operation_id="gpus_series_retrieve"
+    )
     def get(self, request: Request, uuid: str) -> HttpResponse:
-        """What a GPU measured, on whichever node it was; `node` is the one it is in now, and `host` that one's numbers."""
+        """What a GPU measured, on whichever node it was; `node` is the one it is in now, and `host` that
+        one's numbers."""
         nodes = visible_nodes(self.workspace(request))
         gpu = Gpu.objects.select_related("node").filter(uuid=uuid, node__in=nodes.values("pk")).first()
         if gpu is None:
@@ -74,12 +89,24 @@ class GpuSeriesView(_TelemetryView):
         now = time.time()
         asked = asked_of(request.query_params, now, host=())
         found = series.of_gpu(
-            gpu, nodes, gpu_metrics=asked.gpu_metrics, start=asked.start, end=asked.end, points=asked.points, now=now
+            gpu,
+            nodes,
+            gpu_metrics=asked.gpu_metrics,
+            start=asked.start,
+            end=asked.end,
+            points=asked.points,
+            now=now,
         )
         if asked.host_metrics:
             machine = series.read(
-                gpu.node, (), gpu_metrics=(), host_metrics=asked.host_metrics,
-                start=asked.start, end=asked.end, points=asked.points, now=now,
+                gpu.node,
+                (),
+                gpu_metrics=(),
+                host_metrics=asked.host_metrics,
+                start=asked.start,
+                end=asked.end,
+                points=asked.points,
+                now=now,
             )
             found = dataclasses.replace(found, host=machine.host)
         return answer(Told(gpu.node.name, found, [_device(gpu)]), asked, file_name(gpu.uuid, "series"))
@@ -97,13 +124,21 @@ class ClusterHeat(_TelemetryView):
         nodes = list(visible_nodes(workspace).filter(cluster__name=name, revoked_at=None))
         found = heat.heat(nodes, metric, start=asked.start, end=asked.end, points=asked.points, now=now)
         gpus = Gpu.objects.filter(node__in=[node.pk for node in nodes], present=True).select_related("node")
-        told = [(gpu, found.rows.get((gpu.node_id, gpu.uuid))) for gpu in gpus.order_by("node__name", "index", "uuid")]
+        told = [
+            (gpu, found.rows.get((gpu.node_id, gpu.uuid)))
+            for gpu in gpus.order_by("node__name", "index", "uuid")
+        ]
         if asked.as_csv:
             rows = ((gpu.node.name, _device(gpu), mean) for gpu, mean in told)
             return heat_csv_response(file_name(name, metric), metric, found.grid, rows)
         unknown = [None] * found.grid.points
         listed = [
-            {"node": gpu.node.name, "uuid": gpu.uuid, "index": gpu.index, "mean": unknown if mean is None else mean}
+            {
+                "node": gpu.node.name,
+                "uuid": gpu.uuid,
+                "index": gpu.index,
+                "mean": unknown if mean is None else mean,
+            }
             for gpu, mean in told
         ]
         span = {**span_json(found.grid), "step_s": found.grid.step_s, "times": found.grid.times}
@@ -113,7 +148,8 @@ class ClusterHeat(_TelemetryView):
 class MetricTables(_TelemetryView):
     @extend_schema(responses={(200, "application/json"): METRIC_TABLES})
     def get(self, request: Request) -> Response:  # noqa: ARG002 - DRF's signature
-        """The metrics of GPUs and of machines: how they are asked for, what they are called, and their unit."""
+        """The metrics of GPUs and of machines: how they are asked for, what they are called, and their
+        unit."""
         return Response({"gpu": _table(GPU_METRICS), "host": _table(HOST_METRICS)})
 
 
@@ -124,7 +160,8 @@ def answer(told: Told, asked: Asked, name: str) -> HttpResponse:
 
 
 def devices_of(node: Node, uuids: Iterable[str], *, present: bool) -> list[Device]:
-    """The GPUs of these UUIDs, and with `present` those that are in the node now, as they are numbered there."""
+    """The GPUs of these UUIDs, and with `present` those that are in the node now, as they are numbered
+    there."""
     wanted = set(uuids)
     rows = Gpu.objects.filter(uuid__in=wanted)
     if present:
@@ -146,10 +183,15 @@ def _gpus_of(node: Node, text: str | None) -> list[str] | None:
     strange = [uuid for uuid in wanted if uuid not in present]
     if strange:
         # One that was moved elsewhere has left its numbers here.
-        known = present | set(TelemetryChunk.objects.filter(node=node, subject__in=strange).values_list("subject", flat=True))
+        known = present | set(
+            TelemetryChunk.objects.filter(node=node, subject__in=strange).values_list("subject", flat=True)
+        )
         unknown = [uuid for uuid in strange if uuid not in known]
         if unknown:
-            raise SpecError("gpus", f"{unknown[0]!r} is no GPU of {node.name}, which has {', '.join(sorted(present)) or 'none'}")
+            raise SpecError(
+                "gpus",
+                f"{unknown[0]!r} is no GPU of {node.name}, which has {', '.join(sorted(present)) or 'none'}",
+            )
     return wanted
 
 

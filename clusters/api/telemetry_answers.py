@@ -38,23 +38,38 @@ class Told:
 
 
 def json_response(body: Mapping[str, Any]) -> HttpResponse:
-    return HttpResponse(orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY), content_type="application/json")
+    return HttpResponse(
+        orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY), content_type="application/json"
+    )
 
 
 def node_json(told: Told) -> dict[str, Any]:
     on, found = told.series.grid, told.series.gpus
     gpus = [
-        {"uuid": device.uuid, "index": device.index, "name": device.name, "series": _curves(found.get(device.uuid, {}))}
+        {
+            "uuid": device.uuid,
+            "index": device.index,
+            "name": device.name,
+            "series": _curves(found.get(device.uuid, {})),
+        }
         for device in told.devices
     ]
-    return {"node": told.node, "step_s": on.step_s, "times": on.times, "host": _curves(told.series.host), "gpus": gpus}
+    return {
+        "node": told.node,
+        "step_s": on.step_s,
+        "times": on.times,
+        "host": _curves(told.series.host),
+        "gpus": gpus,
+    }
 
 
 def span_json(on: Grid) -> dict[str, Any]:
     return {"from": on.start, "to": on.end}
 
 
-def csv_response(name: str, answers: Sequence[Told], gpu_metrics: Sequence[str], host_metrics: Sequence[str]) -> HttpResponse:
+def csv_response(
+    name: str, answers: Sequence[Told], gpu_metrics: Sequence[str], host_metrics: Sequence[str]
+) -> HttpResponse:
     """A row per moment and subject: the machine's own with an empty `gpu`. Empty fields = not known."""
     columns = [*(("gpu", metric) for metric in gpu_metrics), *(("host", metric) for metric in host_metrics)]
     titles = [f"{scope}_{metric}_{kind}" for scope, metric in columns for kind in ("mean", "max")]
@@ -68,7 +83,8 @@ def heat_csv_response(
     times = [iso(moment) for moment in on.times.tolist()]
     lines = (
         (at, plain_text(node), plain_text(device.uuid), device.index, value)
-        for node, device, mean in rows for at, value in zip(times, _words(mean, on), strict=True)
+        for node, device, mean in rows
+        for at, value in zip(times, _words(mean, on), strict=True)
     )
     return _download(name, ["time", "node", "gpu", "index", f"gpu_{metric}_mean"], lines)
 
@@ -85,14 +101,20 @@ def _curves(curves: Curves) -> dict[str, dict[str, Numbers]]:
 def _node_rows(told: Told, columns: Sequence[tuple[str, str]]) -> Iterable[Sequence[object]]:
     on = told.series.grid
     times = [iso(moment) for moment in on.times.tolist()]
-    subjects: list[tuple[str, Device | None, Curves]] = [("host", None, told.series.host)] if told.series.host else []
+    subjects: list[tuple[str, Device | None, Curves]] = (
+        [("host", None, told.series.host)] if told.series.host else []
+    )
     subjects += [("gpu", device, told.series.gpus.get(device.uuid, {})) for device in told.devices]
     for scope, device, curves in subjects:
         fields: list[list[str]] = []
         for of, metric in columns:
             curve = curves.get(metric) if of == scope else None
             fields += (_words(curve.mean if curve else None, on), _words(curve.max if curve else None, on))
-        head = (plain_text(told.node), plain_text(device.uuid) if device else "", device.index if device else "")
+        head = (
+            plain_text(told.node),
+            plain_text(device.uuid) if device else "",
+            device.index if device else "",
+        )
         for at, values in zip(times, zip(*fields, strict=True), strict=True) if fields else ():
             yield (at, *head, *values)
 

@@ -1,4 +1,5 @@
-"""What somebody asks of numbers over time: the span, the metrics, the shape. A refusal names the parameter and what it may be."""
+"""What somebody asks of numbers over time: the span, the metrics, the shape. A refusal names the parameter
+and what it may be."""
 
 from __future__ import annotations
 
@@ -17,10 +18,20 @@ from trainhub_launch.metrics import GPU_KEYS, HOST_KEYS
 USUAL_SPAN_S = 3600
 USUAL_POINTS = 300
 USUAL_GPU_METRICS = (
-    "utilization_pct", "memory_bandwidth_pct", "memory_used_bytes", "power_w", "temperature_c", "sm_clock_mhz",
+    "utilization_pct",
+    "memory_bandwidth_pct",
+    "memory_used_bytes",
+    "power_w",
+    "temperature_c",
+    "sm_clock_mhz",
 )
 USUAL_HOST_METRICS = (
-    "cpu_pct", "memory_used_bytes", "disk_read_bytes_s", "disk_write_bytes_s", "network_tx_bytes_s", "network_rx_bytes_s",
+    "cpu_pct",
+    "memory_used_bytes",
+    "disk_read_bytes_s",
+    "disk_write_bytes_s",
+    "network_tx_bytes_s",
+    "network_rx_bytes_s",
 )
 LAST_MOMENT = 2.0**36
 ALL = "all"
@@ -29,11 +40,15 @@ _TIME = "Unix seconds or ISO 8601 (UTC where it names no zone)"
 SPAN = [
     OpenApiParameter("from", str, description=f"{_TIME}; an hour before `to` unless named."),
     OpenApiParameter("to", str, description=f"{_TIME}; now unless named."),
-    OpenApiParameter("points", int, description=f"At most so many points, 1 to {MOST_POINTS}; {USUAL_POINTS} unless named."),
+    OpenApiParameter(
+        "points", int, description=f"At most so many points, 1 to {MOST_POINTS}; {USUAL_POINTS} unless named."
+    ),
     OpenApiParameter("as", str, enum=["json", "csv"], description="`csv`: a file to download."),
 ]
 METRICS = [
-    OpenApiParameter("metrics", str, description="Of GPUs, comma-separated (GET /api/v1/metrics/ lists them), or `all`."),
+    OpenApiParameter(
+        "metrics", str, description="Of GPUs, comma-separated (GET /api/v1/metrics/ lists them), or `all`."
+    ),
     OpenApiParameter("host", str, description="Of the machine, in the same way."),
 ]
 
@@ -51,11 +66,16 @@ class Asked:
 
 
 def asked_of(
-    query: Mapping[str, str], now: float, *, takes: Collection[str] = ("metrics", "host"),
-    host: tuple[str, ...] = USUAL_HOST_METRICS, span: tuple[float, float] | None = None, most_points: int = MOST_POINTS,
+    query: Mapping[str, str],
+    now: float,
+    *,
+    takes: Collection[str] = ("metrics", "host"),
+    host: tuple[str, ...] = USUAL_HOST_METRICS,
+    span: tuple[float, float] | None = None,
+    most_points: int = MOST_POINTS,
 ) -> Asked:
-    """`takes`: parameters of this address besides the span's. `host` and `span`: the machine's metrics, and the time, unless
-    named. Raises SpecError."""
+    """`takes`: parameters of this address besides the span's. `host` and `span`: the machine's metrics, and
+    the time, unless named. Raises SpecError."""
     known = {*(parameter.name for parameter in SPAN), *takes}
     for name in query:
         if name not in known:
@@ -65,9 +85,12 @@ def asked_of(
     if start >= end:
         raise SpecError("from", f"must lie before `to`, which is {iso(end)}")
     return Asked(
-        start=start, end=end, points=_points(query.get("points", ""), most_points),
+        start=start,
+        end=end,
+        points=_points(query.get("points", ""), most_points),
         gpu_metrics=_metrics("metrics", query.get("metrics"), GPU_KEYS, USUAL_GPU_METRICS),
-        host_metrics=_metrics("host", query.get("host"), HOST_KEYS, host), as_csv=_as_csv(query.get("as", "")),
+        host_metrics=_metrics("host", query.get("host"), HOST_KEYS, host),
+        as_csv=_as_csv(query.get("as", "")),
     )
 
 

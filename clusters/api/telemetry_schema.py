@@ -1,4 +1,5 @@
-"""The shapes of the answers about numbers over time, for the OpenAPI schema: orjson writes them, no serializer does."""
+"""The shapes of the answers about numbers over time, for the OpenAPI schema: orjson writes them, no
+serializer does."""
 
 from __future__ import annotations
 
@@ -27,14 +28,21 @@ TEXT: Schema = {"type": "string"}
 WHOLE: Schema = {"type": "integer"}
 MOMENT: Schema = {"type": "integer", "description": "Unix seconds by the hub's clock."}
 _INDEX: Schema = {"type": ["integer", "null"]}
-_NUMBERS: Schema = {**list_of({"type": ["number", "null"]}), "description": "One for each time; null = not known."}
+_NUMBERS: Schema = {
+    **list_of({"type": ["number", "null"]}),
+    "description": "One for each time; null = not known.",
+}
 _CURVES: Schema = {
-    "type": "object", "additionalProperties": object_of(mean=_NUMBERS, max=_NUMBERS),
+    "type": "object",
+    "additionalProperties": object_of(mean=_NUMBERS, max=_NUMBERS),
     "description": "By metric; one of which nothing is known is absent.",
 }
 _GRID = {"step_s": WHOLE, "times": list_of(MOMENT)}
 NODE = object_of(
-    node=TEXT, **_GRID, host=_CURVES, gpus=list_of(object_of(uuid=TEXT, index=_INDEX, name=TEXT, series=_CURVES))
+    node=TEXT,
+    **_GRID,
+    host=_CURVES,
+    gpus=list_of(object_of(uuid=TEXT, index=_INDEX, name=TEXT, series=_CURVES)),
 )
 SPAN = {"from_": MOMENT, "to": MOMENT}
 SERIES: Schema = {"allOf": [NODE, object_of(**SPAN)]}

@@ -81,20 +81,27 @@ class _OperatorView(APIView):
 class Invitations(_OperatorView):
     @extend_schema(request=InvitationSerializer, responses={201: InvitedSerializer})
     def post(self, request: Request) -> Response:
-        """Let one machine join: the token works once, within 24 hours, and is shown this one time. For operators."""
+        """Let one machine join: the token works once, within 24 hours, and is shown this one time. For
+        operators."""
         who = self.operator(request)
         asked = InvitationSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         told = asked.validated_data
         made, text = invite(told["cluster"], told["name"], who, monitor_only=told["monitor_only"])
-        answer = {"token": text, "command": instructions(text).whole, "cluster": made.cluster, "name": made.name}
+        answer = {
+            "token": text,
+            "command": instructions(text).whole,
+            "cluster": made.cluster,
+            "name": made.name,
+        }
         return Response(InvitedSerializer({**answer, "expires_at": made.expires_at}).data, status=201)
 
 
 class NodeRevoke(_OperatorView):
     @extend_schema(request=None, responses=NodeSerializer)
     def post(self, request: Request, name: str) -> Response:
-        """Refuse the node from now on; what it runs ends as lost. For operators. Asked again, it changes nothing."""
+        """Refuse the node from now on; what it runs ends as lost. For operators. Asked again, it changes
+        nothing."""
         who = self.operator(request)
         found = Node.objects.select_related("cluster").filter(name=name).first()
         if found is None:
@@ -102,4 +109,6 @@ class NodeRevoke(_OperatorView):
         if found.revoked_at is None:
             revoke(found, who)
         workspace = cast("PrincipalRequest", request).principal.workspace
-        return Response(NodeSerializer(node_cards([found], workspace)[0], context={"workspace": workspace}).data)
+        return Response(
+            NodeSerializer(node_cards([found], workspace)[0], context={"workspace": workspace}).data
+        )

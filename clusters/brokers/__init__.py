@@ -1,8 +1,7 @@
 """What a node may do at the broker: fetch its own wake-ups, and nothing else.
 
-Every node has a user there. Its password follows from the hub's key and the node's token, so nothing is stored,
-and a new token or a revocation ends the old one.
-"""
+Every node has a user there. Its password follows from the hub's key and the node's token, so nothing is
+stored, and a new token or a revocation ends the old one."""
 
 from __future__ import annotations
 
@@ -30,7 +29,8 @@ ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared with, never bound
 UNNAMED = "localhost"
 """What a broker's URL means that names no host."""
 READ_ONLY = "wake-ups:read-only"
-"""What a node says of itself that only reads its queue. One of a version before also writes there, and would fail at once."""
+"""What a node says of itself that only reads its queue. One of a version before also writes there, and would
+fail at once."""
 _told: set[str] = set()
 _renewed: set[str] = set()
 """The brokers whose users this process has given the rights of this version."""
@@ -40,8 +40,8 @@ _renewed: set[str] = set()
 class Line:
     """How a node listens. `url` empty: not at all; the answers to its reports bring the work.
 
-    `ca`: the authority of the certificate that the broker shows, in PEM; empty where it shows none, or one that others know.
-    """
+    `ca`: the authority of the certificate that the broker shows, in PEM; empty where it shows none, or one
+    that others know."""
 
     url: str = ""
     ca: str = ""
@@ -50,12 +50,14 @@ class Line:
 def line_of(node: Node, asked_host: str, capabilities: Collection[str] = (READ_ONLY,)) -> Line:
     """Let the node in at the broker, and say how it gets there. Raises BrokerAway.
 
-    `asked_host`: the name or address under which the node reached the hub. `capabilities`: what the node says it can do.
-    """
+    `asked_host`: the name or address under which the node reached the hub. `capabilities`: what the node says
+    it can do."""
     if READ_ONLY not in capabilities:
         _tell_once(
-            f"Node {node.name} runs an older version of the agent: it gets its work with the answers to its reports, a few "
-            "seconds later than by a wake-up. Install the hub's package on it again (its page under Clusters has the command)."
+            f"Node {node.name} runs an older version of the agent: it gets its work with the answers to its "
+            "reports, a few "
+            "seconds later than by a wake-up. Install the hub's package on it again (its page under "
+            "Clusters has the command)."
         )
         return Line()
     broker, base = _broker(), _base(node, asked_host)
@@ -85,10 +87,11 @@ def withdraw(name: str) -> None:
 
 
 def mend() -> None:
-    """The broker's users as they should be: a broker that was restarted may have forgotten them, or have missed a revocation.
+    """The broker's users as they should be: a broker that was restarted may have forgotten them, or have
+    missed a revocation.
 
-    The first time in a process every user is made anew: it may have the rights and the password of an older version.
-    """
+    The first time in a process every user is made anew: it may have the rights and the password of an older
+    version."""
     broker = _broker()
     if broker is None:
         return
@@ -119,7 +122,8 @@ def _broker() -> Valkey | RabbitMq | None:
 
 
 def _password(node: Node) -> str:
-    # The name counts the passwords that have travelled without encryption out: nodes of version 1 sent theirs so.
+    # The name counts the passwords that have travelled without encryption out: nodes of version 1 sent theirs
+    # so.
     return salted_hmac("clusters.brokers.2", f"{node.pk}:{node.token_digest}", algorithm="sha256").hexdigest()
 
 
@@ -132,11 +136,14 @@ def _base(node: Node, asked_host: str) -> SplitResult | None:
         _warn_of_plain_text(settings.NODE_BROKER_URL)
         seen = urlsplit(settings.NODE_BROKER_URL)
         host = asked_host if seen.hostname in ANY_ADDRESS else seen.hostname or asked_host
-        return seen._replace(netloc=_netloc(host, seen.port), path=own.path if own.scheme != "redis+socket" else seen.path)
+        return seen._replace(
+            netloc=_netloc(host, seen.port), path=own.path if own.scheme != "redis+socket" else seen.path
+        )
     is_here_alone = own.scheme == "redis+socket" or is_loopback(own.hostname or UNNAMED)
     if is_here_alone and not is_loopback(asked_host or UNNAMED):
         _tell_once(
-            "Nodes on other machines get no wake-ups, only work with the answers to their reports: the broker listens on "
+            "Nodes on other machines get no wake-ups, only work with the answers to their reports: the "
+            "broker listens on "
             "this machine alone. Set OPEN=1, or NODE_BROKER_URL to how they reach the broker."
         )
         return None
@@ -149,7 +156,8 @@ def _warn_of_plain_text(url: str) -> None:
     parts = urlsplit(url)
     if parts.scheme in PLAIN and not is_loopback(parts.hostname or UNNAMED):
         _tell_once(
-            f"The broker at {parts.hostname} is reached without encryption: whoever reads the network sees the nodes' passwords "
+            f"The broker at {parts.hostname} is reached without encryption: whoever reads the network sees "
+            "the nodes' passwords "
             f"there. Give it TLS, and name it as {parts.scheme}s:// in NODE_BROKER_URL or BROKER_URL."
         )
 

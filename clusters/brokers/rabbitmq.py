@@ -1,4 +1,5 @@
-"""Users of nodes on RabbitMQ, made through its management plugin: each may read its own queue, and do nothing else."""
+"""Users of nodes on RabbitMQ, made through its management plugin: each may read its own queue, and do nothing
+else."""
 
 from __future__ import annotations
 
@@ -13,8 +14,12 @@ from clusters.brokers.errors import BrokerAway, NotAllowed
 PREFIX = "node."
 NOTHING = "^$"
 LIMITS = {"max-connections": 8, "max-channels": 32}
-"""Of one node's user. An agent has one connection with a few channels; those of an agent that was killed may linger a while."""
-UNSET = "set RABBITMQ_API_URL to the address of RabbitMQ's management plugin, with a user that is an administrator there"
+"""Of one node's user. An agent has one connection with a few channels; those of an agent that was killed may
+linger a while."""
+UNSET = (
+    "set RABBITMQ_API_URL to the address of RabbitMQ's management plugin, with a user that is an "
+    "administrator there"
+)
 
 
 class RabbitMq:
@@ -32,8 +37,13 @@ class RabbitMq:
         self._ask("PUT", f"/api/users/{user}", {"password": password, "tags": ""})
         for limit, value in LIMITS.items():
             self._ask("PUT", f"/api/user-limits/{user}/{limit}", {"value": value})
-        # A node may not declare its queue. As Celery declares it when the hub sends the first wake-up, so it must be here.
-        self._ask("PUT", f"/api/queues/{self._vhost}/{queue}", {"durable": True, "auto_delete": False, "arguments": {}})
+        # A node may not declare its queue. As Celery declares it when the hub sends the first wake-up, so it
+        # must be here.
+        self._ask(
+            "PUT",
+            f"/api/queues/{self._vhost}/{queue}",
+            {"durable": True, "auto_delete": False, "arguments": {}},
+        )
         rights = {"configure": NOTHING, "write": NOTHING, "read": f"^{re.escape(queue)}$"}
         self._ask("PUT", f"/api/permissions/{self._vhost}/{user}", rights)
 
@@ -49,7 +59,9 @@ class RabbitMq:
         if not self._api_url:
             raise NotAllowed(UNSET)
         try:
-            answer = httpx.request(method, self._api_url + path, json=body, auth=self._who, timeout=5.0, trust_env=False)
+            answer = httpx.request(
+                method, self._api_url + path, json=body, auth=self._who, timeout=5.0, trust_env=False
+            )
         except httpx.HTTPError as error:
             raise BrokerAway(f"RabbitMQ's management plugin does not answer: {error}") from error
         if answer.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):

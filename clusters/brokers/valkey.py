@@ -1,4 +1,5 @@
-"""Users of nodes on Valkey and Redis: one ACL user each, which may wait at its own queue and do nothing else."""
+"""Users of nodes on Valkey and Redis: one ACL user each, which may wait at its own queue and do nothing
+else."""
 
 from __future__ import annotations
 
@@ -14,9 +15,10 @@ from clusters.brokers.errors import BrokerAway, NotAllowed
 PREFIX = "node."
 QUEUE_SUFFIX = ".wake"
 COMMANDS = ("ping", "brpop")
-"""All that a node's Celery worker sends. The cost of both is that of their own bytes: nothing is stored, no script runs, and
-no number of them is carried out in one go, so a node cannot keep the server from its other clients. A transaction can: it
-collects any number of reads and runs them while everybody else waits. And what a node may write, the hub has to read."""
+"""All that a node's Celery worker sends. The cost of both is that of their own bytes: nothing is stored, no
+script runs, and no number of them is carried out in one go, so a node cannot keep the server from its other
+clients. A transaction can: it collects any number of reads and runs them while everybody else waits. And what
+a node may write, the hub has to read."""
 GRANT = (
     "the hub's user at the broker may not manage users there. Let it (ACL SETUSER <user> +acl), "
     "and give it the rights that it is to pass on"
@@ -56,7 +58,9 @@ class Valkey:
 
     @contextmanager
     def _asked(self) -> Iterator[Any]:
-        server = redis.Redis.from_url(self._url, decode_responses=True, socket_timeout=5, socket_connect_timeout=2)
+        server = redis.Redis.from_url(
+            self._url, decode_responses=True, socket_timeout=5, socket_connect_timeout=2
+        )
         try:
             yield server
         except (redis.ConnectionError, redis.TimeoutError) as error:

@@ -1,4 +1,5 @@
-"""How another machine becomes a node: an operator invites, the machine trades the join token for one of its own, once."""
+"""How another machine becomes a node: an operator invites, the machine trades the join token for one of its
+own, once."""
 
 from __future__ import annotations
 
@@ -49,14 +50,19 @@ class Joined:
 def invite(
     cluster: str, name: str, by: User | None, *, monitor_only: bool = False, actor: str = "command line"
 ) -> tuple[JoinToken, str]:
-    """A new join token and its text, which exists nowhere else. `name` empty: the machine names itself. `monitor_only`: the
-    machine is to be watched, and takes no runs. `actor`: who invites where it is nobody."""
+    """A new join token and its text, which exists nowhere else. `name` empty: the machine names itself.
+    `monitor_only`: the machine is to be watched, and takes no runs. `actor`: who invites where it is
+    nobody."""
     check_name("cluster", cluster)
     if name:
         check_name("name", name)
     text = new_token(PREFIX)
     made = JoinToken.objects.create(
-        cluster=cluster, name=name, digest=digest(text), created_by=by, expires_at=timezone.now() + LIVES,
+        cluster=cluster,
+        name=name,
+        digest=digest(text),
+        created_by=by,
+        expires_at=timezone.now() + LIVES,
         monitor_only=monitor_only,
     )
     purpose: dict[str, Any] = {"monitor_only": True} if monitor_only else {}
@@ -67,7 +73,8 @@ def invite(
 
 @transaction.atomic
 def join(text: str, name: str, hostname: str, *, replace: bool = False, address: str = "") -> Joined:
-    """Make the machine a node. Raises TokenSpent, NameTaken and EnrolmentError; then the token stays as it was."""
+    """Make the machine a node. Raises TokenSpent, NameTaken and EnrolmentError; then the token stays as it
+    was."""
     token = _usable(text)
     wanted = _name(token, name, hostname)
     known = Node.objects.filter(name=wanted).first()
@@ -81,11 +88,20 @@ def join(text: str, name: str, hostname: str, *, replace: bool = False, address:
     token.save(update_fields=["used_at", "node"])
     inviter = _inviter(token)
     did = "joined" if known is None else "took the node's place in"
-    message = f"The machine {hostname or 'without a name'} at {address or 'an unknown address'} {did} cluster {token.cluster}."
+    message = (
+        f"The machine {hostname or 'without a name'} at {address or 'an unknown address'} {did} "
+        f"cluster {token.cluster}."
+    )
     watched = " It is only watched, and takes no runs." if node.monitor_only else ""
     journal.add(node, "joined", f"{message} Invited by {inviter}.{watched}")
     audit.record(
-        f"node {wanted}", "node.joined", wanted, cluster=token.cluster, hostname=hostname, address=address, invited_by=inviter
+        f"node {wanted}",
+        "node.joined",
+        wanted,
+        cluster=token.cluster,
+        hostname=hostname,
+        address=address,
+        invited_by=inviter,
     )
     return Joined(node, own)
 
@@ -138,7 +154,9 @@ def _usable(text: str) -> JoinToken:
 
 def _name(token: JoinToken, name: str, hostname: str) -> str:
     if token.name and name and name != token.name:
-        raise EnrolmentError("name", f"this token is for {token.name}, not for {name!r}; leave the name out, or use another")
+        raise EnrolmentError(
+            "name", f"this token is for {token.name}, not for {name!r}; leave the name out, or use another"
+        )
     wanted = token.name or name or name_of_host(hostname)
     check_name("name", wanted)
     return wanted
@@ -152,5 +170,10 @@ def _give_way(node: Node, replace: bool) -> None:
         remedy = "stop the agent there first, or revoke it" if replace else "choose another name with --name"
         raise NameTaken("name", f"{node.name} is joined already and reports to the hub; {remedy}")
     raise NameTaken(
-        "name", f"{node.name} is joined already, and {stands}; choose another name with --name, or take its place with --replace"
+        "name",
+        (
+            f"{node.name} is joined already, and {stands}; choose another name with --name, or take "
+            "its place "
+            "with --replace"
+        ),
     )

@@ -15,7 +15,8 @@ FOLDER = "trainhub-node"
 
 @dataclass(frozen=True)
 class Instructions:
-    """Steps for a shell; no `install` where the hub has no package to give. `is_pinned`: the token names the authority."""
+    """Steps for a shell; no `install` where the hub has no package to give. `is_pinned`: the token names the
+    authority."""
 
     install: tuple[str, ...]
     join: str

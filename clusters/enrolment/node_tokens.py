@@ -38,7 +38,9 @@ def enrol(cluster_name: str, node_name: str) -> tuple[Node, str]:
     )
     if not made:
         if node.cluster_id != cluster.pk and node.leases.filter(released_at=None).exists():
-            raise EnrolmentError("cluster", f"{node_name} is busy in cluster {node.cluster}; let its runs end or cancel them")
+            raise EnrolmentError(
+                "cluster", f"{node_name} is busy in cluster {node.cluster}; let its runs end or cancel them"
+            )
         node.cluster = cluster
         node.token_digest = digest(token)
         if node.removed_at is not None:
@@ -59,7 +61,8 @@ def node_of_token(text: str) -> Node | None:
 
 @transaction.atomic
 def revoke(node: Node, by: User | str = "command line") -> None:
-    """Refuse the node from now on, here and at the broker. What it runs becomes lost in time; its history stays."""
+    """Refuse the node from now on, here and at the broker. What it runs becomes lost in time; its history
+    stays."""
     node.revoked_at = timezone.now()
     node.save(update_fields=["revoked_at"])
     journal.add(node, "revoked", f"Revoked by {by}; the hub does not listen to it any more.")

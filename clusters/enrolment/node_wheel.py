@@ -1,4 +1,5 @@
-"""The package that other machines install: built from this very hub's sources, so that both speak the same."""
+"""The package that other machines install: built from this very hub's sources, so that both speak the
+same."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def wheel() -> Path | None:
 
 @contextmanager
 def building_soon(after_seconds: float = BUILD_AFTER_SECONDS) -> Iterator[None]:
-    """In the lifespan of the web server: build the package in the background, so that the first invitation need not wait."""
+    """In the lifespan of the web server: build the package in the background, so that the first invitation
+    need not wait."""
     timer = threading.Timer(after_seconds, wheel)
     timer.name, timer.daemon = "node-wheel", True
     timer.start()
@@ -64,8 +66,13 @@ def _build(folder: Path) -> Path | None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         done = subprocess.run(
-            [sys.executable, str(BUILDER), str(folder)], cwd=settings.BASE_DIR, stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, timeout=LONGEST_BUILD_S, check=False,
+            [sys.executable, str(BUILDER), str(folder)],
+            cwd=settings.BASE_DIR,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=LONGEST_BUILD_S,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         log.exception("The package for nodes was not built within %d s", LONGEST_BUILD_S)
@@ -78,7 +85,8 @@ def _build(folder: Path) -> Path | None:
 
 
 def _discard_others(folder: Path) -> None:
-    """Packages of other sources: this hub hands out none of them any more, and every upgrade leaves one behind."""
+    """Packages of other sources: this hub hands out none of them any more, and every upgrade leaves one
+    behind."""
     for other in folder.parent.iterdir():
         if other == folder:
             continue

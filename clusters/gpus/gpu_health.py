@@ -8,12 +8,26 @@ from dataclasses import dataclass
 from trainhub_launch.metrics import COUNTERS
 
 HEALTH = (
-    "ecc_corrected", "ecc_uncorrected", "retired_pages_sbe", "retired_pages_dbe", "retired_pages_pending",
-    "remapped_rows_corrected", "remapped_rows_uncorrected", "remapped_rows_pending", "remapped_rows_failed", "pcie_replays",
-    "nvlink_crc_errors", "nvlink_replays", "xid_count",
+    "ecc_corrected",
+    "ecc_uncorrected",
+    "retired_pages_sbe",
+    "retired_pages_dbe",
+    "retired_pages_pending",
+    "remapped_rows_corrected",
+    "remapped_rows_uncorrected",
+    "remapped_rows_pending",
+    "remapped_rows_failed",
+    "pcie_replays",
+    "nvlink_crc_errors",
+    "nvlink_replays",
+    "xid_count",
 )
 GRAVE = {
-    "ecc_uncorrected", "retired_pages_dbe", "retired_pages_pending", "remapped_rows_uncorrected", "remapped_rows_pending",
+    "ecc_uncorrected",
+    "retired_pages_dbe",
+    "retired_pages_pending",
+    "remapped_rows_uncorrected",
+    "remapped_rows_pending",
     "remapped_rows_failed",
 }
 """Those of which one is too many."""
@@ -37,15 +51,19 @@ class Health:
 def health(counters: Mapping[str, int]) -> Health | None:
     """None where the device tells no such counter."""
     counts = [
-        Count(COUNTERS[key][0], counters[key], is_grave=key in GRAVE and counters[key] > 0) for key in HEALTH if key in counters
+        Count(COUNTERS[key][0], counters[key], is_grave=key in GRAVE and counters[key] > 0)
+        for key in HEALTH
+        if key in counters
     ]
     if not counts:
         return None
-    return Health(tuple(count for count in counts if count.value), tuple(count for count in counts if not count.value))
+    return Health(
+        tuple(count for count in counts if count.value), tuple(count for count in counts if not count.value)
+    )
 
 
 def link(counters: Mapping[str, int]) -> str:
-    """"PCIe 4 ×16", and what it could be where it is less; "" where the device does not tell."""
+    """ "PCIe 4 ×16", and what it could be where it is less; "" where the device does not tell."""
     now = _link(counters, "")
     most = _link(counters, "_max")
     if not now:

@@ -62,9 +62,12 @@ class History:
 
 
 def history(gpu: Gpu, span: Span, workspace: Workspace, now: float) -> History:
-    """Leases are found by the node that has the GPU now: one that moved brings its curves along, not its runs."""
+    """Leases are found by the node that has the GPU now: one that moved brings its curves along, not its
+    runs."""
     since, until = (datetime.fromtimestamp(at, UTC) for at in (span.start, span.end))
-    leases = Lease.objects.filter(Q(released_at=None) | Q(released_at__gt=since), node=gpu.node_id, created_at__lt=until)
+    leases = Lease.objects.filter(
+        Q(released_at=None) | Q(released_at__gt=since), node=gpu.node_id, created_at__lt=until
+    )
     # The newest rows alone are read: SQLite cannot ask what a JSON list holds.
     found = [lease for lease in leases.order_by("-pk")[:MOST_LEASES] if gpu.uuid in lease.gpus]
     if not found:
@@ -78,7 +81,10 @@ def _use(lease: Lease, span: Span, workspace: Workspace, load: _Load, now: float
     end = None if lease.released_at is None else lease.released_at.timestamp()
     shown = max(start, span.start), min(now if end is None else end, span.end)
     return Use(
-        line=lease_line(lease, workspace), start=start, end=end, held_s=max(0.0, shown[1] - shown[0]),
+        line=lease_line(lease, workspace),
+        start=start,
+        end=end,
+        held_s=max(0.0, shown[1] - shown[0]),
         utilization_pct=load.mean(*shown),
     )
 

@@ -31,12 +31,15 @@ def gpu_names(nodes: Iterable[str]) -> dict[str, str]:
 
 def stock(nodes: Iterable[Node]) -> tuple[Stock, ...]:
     """Whole GPUs of these nodes by model, the slowest first."""
-    devices = Gpu.objects.filter(node__in=list(nodes), present=True, parent="").values_list("name", "memory_bytes")
+    devices = Gpu.objects.filter(node__in=list(nodes), present=True, parent="").values_list(
+        "name", "memory_bytes"
+    )
     counted: Counter[str] = Counter()
     memory: dict[str, int | None] = {}
     for name, size in devices:
         counted[name] += 1
         memory[name] = size
     return tuple(
-        Stock(name, counted[name], memory[name], model_of(name)) for name in sorted(counted, key=lambda name: (order(name), name))
+        Stock(name, counted[name], memory[name], model_of(name))
+        for name in sorted(counted, key=lambda name: (order(name), name))
     )

@@ -1,4 +1,5 @@
-"""The processes on a node's GPUs, as one workspace may know them: of another's runs only that they are there."""
+"""The processes on a node's GPUs, as one workspace may know them: of another's runs only that they are
+there."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ Key = tuple[str, int]
 
 @dataclass(frozen=True)
 class ProcessLine:
-    """A process on a GPU. `held`: the run that it belongs to, where this workspace may know it. `is_strange`: it belongs to a
-    run of another one, and says neither its name nor its user. A number None = not known."""
+    """A process on a GPU. `held`: the run that it belongs to, where this workspace may know it. `is_strange`:
+    it belongs to a run of another one, and says neither its name nor its user. A number None = not known."""
 
     gpu: Gpu
     pid: int
@@ -29,7 +30,9 @@ class ProcessLine:
     is_strange: bool
 
 
-def process_lines(card: NodeCard, workspace: Workspace, gpus: Collection[str] | None = None) -> list[ProcessLine]:
+def process_lines(
+    card: NodeCard, workspace: Workspace, gpus: Collection[str] | None = None
+) -> list[ProcessLine]:
     """In the order of the GPUs; `gpus`: on these alone."""
     told: Mapping[str, list[dict[str, Any]]] = card.node.vitals.get("processes", {})
     found = [(cell.gpu, item) for cell in card.gpus for item in told.get(cell.gpu.uuid, [])]
@@ -43,9 +46,15 @@ def _line(gpu: Gpu, item: Mapping[str, Any], holders: Mapping[Key, LeaseLine]) -
     # Of a run that was never leased here nobody can tell whose it is.
     is_strange = bool(item["run"]) and (held is None or not held.holder)
     return ProcessLine(
-        gpu=gpu, pid=item["pid"], name="" if is_strange else item["name"], user="" if is_strange else item["user"],
-        memory_bytes=item["memory_bytes"], sm_pct=item["sm_pct"], rank=None if is_strange else item["rank"],
-        held=None if is_strange else held, is_strange=is_strange,
+        gpu=gpu,
+        pid=item["pid"],
+        name="" if is_strange else item["name"],
+        user="" if is_strange else item["user"],
+        memory_bytes=item["memory_bytes"],
+        sm_pct=item["sm_pct"],
+        rank=None if is_strange else item["rank"],
+        held=None if is_strange else held,
+        is_strange=is_strange,
     )
 
 

@@ -31,22 +31,32 @@ def gpu(request: WorkspaceRequest, uuid: str) -> HttpResponse:
     card = node_cards(visible_nodes(workspace).filter(pk=found.node_id), workspace)[0]
     counters = card.node.vitals.get("counters", {}).get(uuid, {})
     context = {
-        "card": card, "gpu": found, "cell": next((cell for cell in card.gpus if cell.gpu.uuid == uuid), None),
-        "health": health(counters), "link": link(counters), "processes": process_lines(card, workspace, {uuid}),
+        "card": card,
+        "gpu": found,
+        "cell": next((cell for cell in card.gpus if cell.gpu.uuid == uuid), None),
+        "health": health(counters),
+        "link": link(counters),
+        "processes": process_lines(card, workspace, {uuid}),
         "parent": next((cell.gpu for cell in card.gpus if cell.gpu.uuid == found.parent), None),
         "parts": [cell for cell in card.gpus if cell.gpu.parent == uuid],
         "events": NodeEvent.objects.filter(gpu=uuid, node=found.node_id).order_by("-at")[:MOST_EVENTS],
     }
     if request.headers.get("HX-Request"):
         return render(request, "clusters/_gpu_now.html", context)
-    charts = {"charts": config([found], scopes=(GPU,)), "series": f"/api/v1/gpus/{quote(uuid, safe='/')}/series/"}
+    charts = {
+        "charts": config([found], scopes=(GPU,)),
+        "series": f"/api/v1/gpus/{quote(uuid, safe='/')}/series/",
+    }
     return render(request, "clusters/gpu.html", {**context, **charts, **_history(request, found)})
 
 
 @needs(Role.VIEWER)
 def gpu_history(request: WorkspaceRequest, uuid: str) -> HttpResponse:
-    """What the GPU was used for in the span of the address; fetched anew whenever the page shows another one."""
-    return render(request, "clusters/_gpu_history.html", _history(request, _found(uuid, request.principal.workspace)))
+    """What the GPU was used for in the span of the address; fetched anew whenever the page shows another
+    one."""
+    return render(
+        request, "clusters/_gpu_history.html", _history(request, _found(uuid, request.principal.workspace))
+    )
 
 
 def _found(uuid: str, workspace: Workspace) -> Gpu:
@@ -65,8 +75,11 @@ def _history(request: WorkspaceRequest, found: Gpu) -> dict[str, Any]:
 def _bands(told: History, now: float) -> list[dict[str, Any]]:
     return [
         {
-            "from": use.start, "to": now + 3600 if use.end is None else use.end, "label": use.line.label,
-            "url": _run_url(use.line.holder), "tone": "running" if use.line.holder else "canceled",
+            "from": use.start,
+            "to": now + 3600 if use.end is None else use.end,
+            "label": use.line.label,
+            "url": _run_url(use.line.holder),
+            "tone": "running" if use.line.holder else "canceled",
         }
         for use in told.uses
     ]

@@ -9,6 +9,18 @@ from clusters.models.nodes import Cluster, Gpu, JoinToken, Node, NodeEvent
 from clusters.models.telemetry import KeptSeries, TelemetryChunk, TelemetrySlice
 
 __all__ = [
-    "Alert", "Baseline", "Cluster", "ClusterEvent", "Gpu", "Hearing", "JoinToken", "KeptSeries", "Lease", "Node", "NodeEvent",
-    "ProvidedMachine", "TelemetryChunk", "TelemetrySlice",
+    "Alert",
+    "Baseline",
+    "Cluster",
+    "ClusterEvent",
+    "Gpu",
+    "Hearing",
+    "JoinToken",
+    "KeptSeries",
+    "Lease",
+    "Node",
+    "NodeEvent",
+    "ProvidedMachine",
+    "TelemetryChunk",
+    "TelemetrySlice",
 ]

@@ -11,21 +11,27 @@ from workspaces.models import Workspace
 class Lease(models.Model):
     """GPUs (UUIDs) or process slots of one node held for one attempt of a run, until released.
 
-    `holder` is the run's id: this floor knows no runs. People of another `workspace` see only that something is busy.
-    """
+    `holder` is the run's id: this floor knows no runs. People of another `workspace` see only that something
+    is busy."""
 
     node = models.ForeignKey(Node, models.CASCADE, related_name="leases")
     holder = models.CharField(max_length=32, db_index=True)
     attempt = models.PositiveIntegerField()
     workspace = models.ForeignKey(Workspace, models.SET_NULL, null=True, related_name="+")
-    label = models.CharField(max_length=200, help_text="What a waiting run's message calls the holder, e.g. 'run 41'.")
+    label = models.CharField(
+        max_length=200, help_text="What a waiting run's message calls the holder, e.g. 'run 41'."
+    )
     gpus = models.JSONField(default=list)
     slots = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)
     released_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["node", "holder", "attempt"], name="one_lease_per_node_and_attempt")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["node", "holder", "attempt"], name="one_lease_per_node_and_attempt"
+            )
+        ]
         indexes = [models.Index(fields=["node"], condition=models.Q(released_at=None), name="lease_held")]
 
 

@@ -11,10 +11,10 @@ from clusters.models.nodes import Cluster, JoinToken, Node
 class ProvidedMachine(models.Model):
     """A machine asked of a cluster's provider, from the asking until it is gone.
 
-    `state`: see `clusters.provisioning.states`. `provider_id` is the provider's own word for it. `tries`: how often what is done at
-    present was tried; `failures`: how often it was made in vain. `calling_until`: while the provider is being asked, until
-    when the answer is waited for. `released_at`: when the provider said that it is released.
-    """
+    `state`: see `clusters.provisioning.states`. `provider_id` is the provider's own word for it. `tries`: how
+    often what is done at present was tried; `failures`: how often it was made in vain. `calling_until`: while
+    the provider is being asked, until when the answer is waited for. `released_at`: when the provider said
+    that it is released."""
 
     cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="machines")
     name = models.SlugField(unique=True)

@@ -11,17 +11,18 @@ from workspaces.models import User, Workspace
 class Cluster(models.Model):
     """A named compute target. No workspace listed = open to all of them.
 
-    With a `provider` it grows and shrinks by itself between `min_nodes` and `max_nodes`: a node that has held nothing for
-    `idle_s` goes. `node_gpus`, `node_gpu_model` and `node_slots` say what a node that comes will offer. `low_priority`: its
-    nodes may vanish at any time, and their runs begin anew. A cluster that drains takes no new runs. One with a
-    history is not deleted, but hidden since `deleted_at`.
-    """
+    With a `provider` it grows and shrinks by itself between `min_nodes` and `max_nodes`: a node that has held
+    nothing for `idle_s` goes. `node_gpus`, `node_gpu_model` and `node_slots` say what a node that comes will
+    offer. `low_priority`: its nodes may vanish at any time, and their runs begin anew. A cluster that drains
+    takes no new runs. One with a history is not deleted, but hidden since `deleted_at`."""
 
     name = models.SlugField(unique=True)
     kind = models.CharField(max_length=16, default="agent")
     workspaces = models.ManyToManyField(Workspace, blank=True, related_name="clusters")
     description = models.CharField(max_length=200, blank=True)
-    provider = models.SlugField(blank=True, help_text="The folder of NODE_PROVIDERS whose executables make and release nodes.")
+    provider = models.SlugField(
+        blank=True, help_text="The folder of NODE_PROVIDERS whose executables make and release nodes."
+    )
     min_nodes = models.PositiveIntegerField(default=0)
     max_nodes = models.PositiveIntegerField(default=0)
     idle_s = models.PositiveIntegerField(default=600)
@@ -41,9 +42,10 @@ class Node(models.Model):
     """A machine with a stable name. `interpreters`: [{path, version}]; `vitals`: the last heartbeat as JSON
     (`inventory.vitals`).
 
-    `drained_at`: takes no new runs since then; those that run go on. `monitor_only`: is watched and never takes a run.
-    `removed_at`: revoked and gone for good, so no list shows it; its history stays, and its name may join again.
-    """
+    `drained_at`: takes no new runs since then; those that run go on. `monitor_only`: is watched and never
+    takes a run.
+    `removed_at`: revoked and gone for good, so no list shows it; its history stays, and its name may join
+    again."""
 
     cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="nodes")
     name = models.SlugField(unique=True)
@@ -62,8 +64,12 @@ class Node(models.Model):
     vitals = models.JSONField(default=dict)
     created_at = models.DateTimeField(auto_now_add=True)
     last_report_at = models.DateTimeField(null=True, blank=True)
-    boot_id = models.CharField(max_length=64, blank=True, help_text="Of the machine; another one means that it was restarted.")
-    agent_id = models.CharField(max_length=32, blank=True, help_text="Of the agent process that reported last.")
+    boot_id = models.CharField(
+        max_length=64, blank=True, help_text="Of the machine; another one means that it was restarted."
+    )
+    agent_id = models.CharField(
+        max_length=32, blank=True, help_text="Of the agent process that reported last."
+    )
     clock_offset_s = models.FloatField(default=0.0, help_text="The hub's clock less the node's.")
     driver = models.CharField(max_length=64, blank=True)
     cuda = models.CharField(max_length=32, blank=True)
@@ -109,15 +115,16 @@ class JoinToken(models.Model):
     expires_at = models.DateTimeField()
     monitor_only = models.BooleanField(default=False)
     used_at = models.DateTimeField(null=True, blank=True)
-    node = models.ForeignKey(Node, models.SET_NULL, null=True, blank=True, related_name="+", help_text="Who used it.")
+    node = models.ForeignKey(
+        Node, models.SET_NULL, null=True, blank=True, related_name="+", help_text="Who used it."
+    )
 
 
 class Gpu(models.Model):
     """A device, known by its UUID; `present` False once its node no longer reports it.
 
-    `state`: ok or lost (`trainhub_launch.machine`), `error` how. `parent`: of a MIG device the UUID of its GPU; a GPU in MIG
-    mode (`mig`) is not offered itself.
-    """
+    `state`: ok or lost (`trainhub_launch.machine`), `error` how. `parent`: of a MIG device the UUID of its
+    GPU; a GPU in MIG mode (`mig`) is not offered itself."""
 
     uuid = models.CharField(primary_key=True, max_length=96)
     node = models.ForeignKey(Node, models.CASCADE, related_name="gpus")

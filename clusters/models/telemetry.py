@@ -8,10 +8,13 @@ from clusters.models.nodes import Node
 
 
 class TelemetrySlice(models.Model):
-    """The newest buckets as they came: all subjects of one node at one moment. Folded into chunks when they are complete."""
+    """The newest buckets as they came: all subjects of one node at one moment. Folded into chunks when they
+    are complete."""
 
     node = models.ForeignKey(Node, models.CASCADE, related_name="+", db_index=False)
-    start = models.BigIntegerField(help_text="Unix seconds by the hub's clock, a multiple of the bucket's length.")
+    start = models.BigIntegerField(
+        help_text="Unix seconds by the hub's clock, a multiple of the bucket's length."
+    )
     data = models.BinaryField()
 
     class Meta:
@@ -20,7 +23,8 @@ class TelemetrySlice(models.Model):
 
 
 class TelemetryChunk(models.Model):
-    """One subject's numbers over a span, `step_s` apart. `subject`: a GPU's UUID, or "" for the node itself."""
+    """One subject's numbers over a span, `step_s` apart. `subject`: a GPU's UUID, or "" for the node
+    itself."""
 
     node = models.ForeignKey(Node, models.CASCADE, related_name="+", db_index=False)
     subject = models.CharField(max_length=96, blank=True)
@@ -33,13 +37,16 @@ class TelemetryChunk(models.Model):
             models.UniqueConstraint(fields=["node", "subject", "step_s", "start"], name="one_chunk_per_span"),
         ]
         indexes = [
-            models.Index(fields=["subject", "step_s", "start"], condition=~models.Q(subject=""), name="chunk_of_gpu"),
+            models.Index(
+                fields=["subject", "step_s", "start"], condition=~models.Q(subject=""), name="chunk_of_gpu"
+            ),
             models.Index(fields=["step_s", "start"], name="chunk_age"),
         ]
 
 
 class KeptSeries(models.Model):
-    """The curves of an attempt, kept for as long as its run is. `holder` is the run's id: this floor knows no runs."""
+    """The curves of an attempt, kept for as long as its run is. `holder` is the run's id: this floor knows no
+    runs."""
 
     holder = models.CharField(max_length=32)
     attempt = models.PositiveIntegerField()
@@ -51,5 +58,7 @@ class KeptSeries(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["holder", "attempt", "node_name", "subject"], name="one_kept_series"),
+            models.UniqueConstraint(
+                fields=["holder", "attempt", "node_name", "subject"], name="one_kept_series"
+            ),
         ]

@@ -1,8 +1,7 @@
 """How far each node's clock is from the hub's, learned from when its reports were sent and when they came.
 
-What a report takes on its way makes the node's clock look slow, never fast: the smallest difference of late is
-nearest to the truth.
-"""
+What a report takes on its way makes the node's clock look slow, never fast: the smallest difference of late
+is nearest to the truth."""
 
 from __future__ import annotations
 
@@ -26,7 +25,8 @@ _samples: dict[int, deque[tuple[float, float]]] = {}
 
 
 def observe(node: Node, sent_at: float, now: datetime) -> float:
-    """Set `node.clock_offset_s` (the hub's clock less the node's) from a report; by how much it has changed."""
+    """Set `node.clock_offset_s` (the hub's clock less the node's) from a report; by how much it has
+    changed."""
     if not math.isfinite(sent_at):
         return 0.0
     smallest, span_s = _remember(node.pk, now.timestamp() - sent_at, now.timestamp())
@@ -44,7 +44,10 @@ def sentence(offset_s: float) -> str:
     if abs(offset_s) <= TOLD_S:
         return "Its clock agrees with the hub's again."
     way = "behind" if offset_s > 0 else "ahead of"
-    return f"Its clock is {abs(offset_s):.0f} s {way} the hub's. The times of its runs are corrected by that; have it set by NTP."
+    return (
+        f"Its clock is {abs(offset_s):.0f} s {way} the hub's. The times of its runs are corrected by "
+        "that; have it set by NTP."
+    )
 
 
 def restart() -> None:
@@ -54,7 +57,8 @@ def restart() -> None:
 
 
 def _remember(node_id: int, apparent_s: float, at: float) -> tuple[float, float]:
-    """The smallest difference of late, and for how long they have been watched; one sample is kept for each second."""
+    """The smallest difference of late, and for how long they have been watched; one sample is kept for each
+    second."""
     with _lock:
         kept = _samples.setdefault(node_id, deque(maxlen=int(WINDOW_S / SAMPLE_S) + 1))
         if kept and 0 <= at - kept[-1][0] < SAMPLE_S:

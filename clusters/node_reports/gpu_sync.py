@@ -39,7 +39,8 @@ _looked_at = 0.0
 
 
 def are_stored(node: Node, told: Told) -> bool:
-    """Whether the rows say just this, as far as this process knows without asking. GPUs in dispute are looked at each time."""
+    """Whether the rows say just this, as far as this process knows without asking. GPUs in dispute are looked
+    at each time."""
     known = _known(node)
     return known is not None and not known.elsewhere and known.told == told and background_loop.is_running()
 
@@ -53,9 +54,16 @@ def own(node: Node) -> frozenset[str]:
 
 
 def unread(node: Node, why: str) -> Told:
-    """The GPUs that the node had, where it cannot read its driver and so tells of none: they are out of reach, not removed."""
+    """The GPUs that the node had, where it cannot read its driver and so tells of none: they are out of
+    reach, not removed."""
     return {
-        gpu.uuid: {"index": gpu.index, "name": gpu.name, "memory_bytes": gpu.memory_bytes, "state": GPU_LOST, "error": why}
+        gpu.uuid: {
+            "index": gpu.index,
+            "name": gpu.name,
+            "memory_bytes": gpu.memory_bytes,
+            "state": GPU_LOST,
+            "error": why,
+        }
         for gpu in Gpu.objects.filter(node=node, present=True)
     }
 
@@ -65,14 +73,20 @@ def store(node: Node, told: Told, is_alive: Callable[[Node], bool]) -> list[str]
     # One query, and none that writes, while nothing changes.
     known = {gpu.uuid: gpu for gpu in Gpu.objects.filter(Q(uuid__in=told) | Q(node=node))}
     elsewhere = []
-    Gpu.objects.bulk_create([Gpu(uuid=uuid, node=node, **fields) for uuid, fields in told.items() if uuid not in known])
+    Gpu.objects.bulk_create(
+        [Gpu(uuid=uuid, node=node, **fields) for uuid, fields in told.items() if uuid not in known]
+    )
     for uuid, fields in told.items():
         gpu = known.get(uuid)
         if gpu is None:
             continue
         if gpu.node_id != node.pk and gpu.present and is_alive(gpu.node):
             elsewhere.append(uuid)
-        elif gpu.node_id != node.pk or not gpu.present or any(getattr(gpu, name) != value for name, value in fields.items()):
+        elif (
+            gpu.node_id != node.pk
+            or not gpu.present
+            or any(getattr(gpu, name) != value for name, value in fields.items())
+        ):
             Gpu.objects.filter(pk=uuid).update(node=node, present=True, **fields)
     gone = [uuid for uuid, gpu in known.items() if gpu.present and uuid not in told]
     if gone:
@@ -80,7 +94,9 @@ def store(node: Node, told: Told, is_alive: Callable[[Node], bool]) -> list[str]
     if elsewhere and elsewhere != node.vitals.get("gpus_elsewhere"):
         log.warning("Node %s reports GPUs that belong to another node: %s", node.name, ", ".join(elsewhere))
     mine = {uuid for uuid, gpu in known.items() if gpu.node_id == node.pk} | told.keys()
-    transaction.on_commit(partial(_remember, node.pk, _Stored(told, elsewhere, frozenset(mine.difference(elsewhere)))))
+    transaction.on_commit(
+        partial(_remember, node.pk, _Stored(told, elsewhere, frozenset(mine.difference(elsewhere))))
+    )
     return elsewhere
 
 

@@ -23,9 +23,11 @@ WRITE_AT_MOST_EVERY = timedelta(seconds=1)
 AGENT_ID = 32
 
 
-def apply(node: Node, beat: Heartbeat | None, at: datetime, *, agent: str = "", clock_moved_s: float = 0.0) -> float:
-    """Take a report's heartbeat; returns the seconds of silence that it ends, 0 for none. Raises WireError for values
-    that no machine has.
+def apply(
+    node: Node, beat: Heartbeat | None, at: datetime, *, agent: str = "", clock_moved_s: float = 0.0
+) -> float:
+    """Take a report's heartbeat; returns the seconds of silence that it ends, 0 for none. Raises WireError
+    for values that no machine has.
 
     While nothing but numbers change, rows are written at most once a second: a busy node reports far oftener.
     `agent` is the process that reports; `clock_moved_s` what `clocks.observe` has just learned.
@@ -37,9 +39,17 @@ def apply(node: Node, beat: Heartbeat | None, at: datetime, *, agent: str = "", 
     with transaction.atomic():
         if beat is not None:
             told = inventory.devices(beat) or (gpu_sync.unread(node, beat.nvml) if beat.nvml else {})
-            elsewhere = [] if gpu_sync.are_stored(node, told) else gpu_sync.store(node, told, partial(_is_alive, at=at))
-            changed["vitals"] = inventory.vitals(beat, at) | ({"gpus_elsewhere": elsewhere} if elsewhere else {})
-        for kind, message in node_events.of(node, beat, changed, silence_s=silence, clock_moved_s=clock_moved_s):
+            elsewhere = (
+                []
+                if gpu_sync.are_stored(node, told)
+                else gpu_sync.store(node, told, partial(_is_alive, at=at))
+            )
+            changed["vitals"] = inventory.vitals(beat, at) | (
+                {"gpus_elsewhere": elsewhere} if elsewhere else {}
+            )
+        for kind, message in node_events.of(
+            node, beat, changed, silence_s=silence, clock_moved_s=clock_moved_s
+        ):
             journal.note(node, kind, message, at)
         changed["last_report_at"] = at
         Node.objects.filter(pk=node.pk).update(**changed)
@@ -50,9 +60,16 @@ def apply(node: Node, beat: Heartbeat | None, at: datetime, *, agent: str = "", 
 
 
 def apply_numbers(
-    node: Node, beat: Heartbeat | None, at: datetime, *, agent: str = "", clock_moved_s: float = 0.0, has_runs: bool = True
+    node: Node,
+    beat: Heartbeat | None,
+    at: datetime,
+    *,
+    agent: str = "",
+    clock_moved_s: float = 0.0,
+    has_runs: bool = True,
 ) -> bool:
-    """The same for a report that tells nothing but numbers, without a query while rounds are going; False where it tells more.
+    """The same for a report that tells nothing but numbers, without a query while rounds are going; False
+    where it tells more.
 
     `has_runs`: the node's return from silence concerns runs, too.
     """
@@ -90,9 +107,11 @@ def _silence_lately(node: Node, at: datetime) -> float | None:
 
 def _news(node: Node, beat: Heartbeat | None, agent: str, clock_moved_s: float) -> dict[str, Any]:
     """The fields of the node that a report changes, beside its numbers."""
-    changed = {} if beat is None else {
-        name: value for name, value in inventory.facts(beat).items() if getattr(node, name) != value
-    }
+    changed = (
+        {}
+        if beat is None
+        else {name: value for name, value in inventory.facts(beat).items() if getattr(node, name) != value}
+    )
     agent = agent[:AGENT_ID].replace("\0", "")
     if agent and agent != node.agent_id:
         changed["agent_id"] = agent

@@ -1,7 +1,8 @@
-"""Signs of life: what reports tell again and again (when a node was heard, its latest numbers), written for all nodes at once.
+"""Signs of life: what reports tell again and again (when a node was heard, its latest numbers), written for
+all nodes at once.
 
-Pages and the watch over silent nodes read rows, which are a second behind here; whoever takes reports reads `latest`.
-"""
+Pages and the watch over silent nodes read rows, which are a second behind here; whoever takes reports reads
+`latest`."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from live.publish import publish
 from live.topics import node_topic
 
 MOST_VITALS = 250
-"""Rows of numbers written in one round. Where more nodes report, each one's are written every few seconds, in turn."""
+"""Rows of numbers written in one round. Where more nodes report, each one's are written every few seconds, in
+turn."""
 FORGOTTEN_AFTER = timedelta(seconds=30)
 """A row that cannot be written for so long is gone."""
 
@@ -40,7 +42,8 @@ _latest: dict[int, datetime] = {}
 
 
 def note(node: Node, at: datetime, vitals: dict[str, Any] | None, *, returned: str = "") -> None:
-    """The node was heard, and how it does; `vitals` None: it did not say. `returned`: what its journal says of its return."""
+    """The node was heard, and how it does; `vitals` None: it did not say. `returned`: what its journal says
+    of its return."""
     with _lock:
         before = _pending.get(node.pk, Sign(node.name, at, None))
         if before.at <= at:
@@ -68,7 +71,9 @@ def write() -> None:
         with transaction.atomic():
             for part in (sorted(first), sorted(taken.keys() - first)):
                 written |= _write(part, taken, with_vitals=part != [] and part[0] in first)
-            journal.note_all(BACK, {key: (taken[key].returned, taken[key].at) for key in written if taken[key].returned})
+            journal.note_all(
+                BACK, {key: (taken[key].returned, taken[key].at) for key in written if taken[key].returned}
+            )
     finally:
         _keep_rest(taken, written, first)
     for key in written & first:
@@ -98,7 +103,9 @@ def _keep_rest(taken: dict[int, Sign], written: set[int], with_vitals: set[int])
         for key, sign in since.items():
             before = _pending.get(key)
             if before is not None:
-                _pending[key] = Sign(sign.name, sign.at, sign.vitals or before.vitals, sign.returned or before.returned)
+                _pending[key] = Sign(
+                    sign.name, sign.at, sign.vitals or before.vitals, sign.returned or before.returned
+                )
             else:
                 _pending[key] = sign
 
@@ -109,8 +116,12 @@ def _write(keys: list[int], signs: dict[int, Sign], *, with_vitals: bool) -> set
         return set()
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            # One document: lists of texts are quoted by psycopg in Python, which costs more than all else here.
-            told = [{"id": key, "at": signs[key].at, **({"vitals": signs[key].vitals} if with_vitals else {})} for key in keys]
+            # One document: lists of texts are quoted by psycopg in Python, which costs more than all else
+            # here.
+            told = [
+                {"id": key, "at": signs[key].at, **({"vitals": signs[key].vitals} if with_vitals else {})}
+                for key in keys
+            ]
             cursor.execute(_postgresql(with_vitals=with_vitals), [orjson.dumps(told).decode()])
             return {row[0] for row in cursor.fetchall()}
         ats = [connection.ops.adapt_datetimefield_value(signs[key].at) for key in keys]
@@ -120,7 +131,8 @@ def _write(keys: list[int], signs: dict[int, Sign], *, with_vitals: bool) -> set
 
 
 def _postgresql(*, with_vitals: bool) -> str:
-    # Rows that somebody else holds are left for the next round: waiting for many, one after another, ends in deadlocks.
+    # Rows that somebody else holds are left for the next round: waiting for many, one after another, ends in
+    # deadlocks.
     return f"""
         WITH told AS (SELECT * FROM json_to_recordset(%s::json)
                       AS told (id bigint, at timestamptz{", vitals jsonb" if with_vitals else ""})),

@@ -62,7 +62,8 @@ def look() -> None:
 
 @contextmanager
 def talking(node: Node) -> Iterator[None]:
-    """While the node's report is here and waits for its turn: a hub that is behind has heard it all the same."""
+    """While the node's report is here and waits for its turn: a hub that is behind has heard it all the
+    same."""
     _talking[node.pk] += 1
     try:
         yield
@@ -73,7 +74,8 @@ def talking(node: Node) -> Iterator[None]:
 
 
 def pulse(now: datetime, heard_now: Collection[int] = ()) -> None:
-    """Say that reports can be taken now, and that these nodes are being heard. A gap since the last pulse begins a new span."""
+    """Say that reports can be taken now, and that these nodes are being heard. A gap since the last pulse
+    begins a new span."""
     if heard_now:
         Node.objects.filter(pk__in=heard_now, last_report_at__lt=now).update(last_report_at=now)
     if not Hearing.objects.filter(pk=1, until__gte=now - GAP).update(until=now):

@@ -40,7 +40,10 @@ def facts(beat: Heartbeat) -> dict[str, Any]:
         "nvml": _text("nvml", beat.nvml, 500),
         **({"boot_id": _text("boot_id", beat.boot_id, 64)} if beat.boot_id else {}),
         "interpreters": [
-            {"path": _text("interpreters", item.path, 1000), "version": _text("interpreters", item.version, 64)}
+            {
+                "path": _text("interpreters", item.path, 1000),
+                "version": _text("interpreters", item.version, 64),
+            }
             for item in beat.interpreters[:64]
         ],
     }
@@ -52,7 +55,9 @@ def devices(beat: Heartbeat) -> dict[str, dict[str, Any]]:
     if whole > MOST_GPUS:
         raise WireError(f"a node cannot have {whole} GPUs; {MOST_GPUS} is the most")
     if len(beat.gpus) > MOST_DEVICES:
-        raise WireError(f"a node cannot have {len(beat.gpus)} GPUs and MIG devices; {MOST_DEVICES} is the most")
+        raise WireError(
+            f"a node cannot have {len(beat.gpus)} GPUs and MIG devices; {MOST_DEVICES} is the most"
+        )
     return {
         _text("gpu uuid", gpu.uuid, 96): {
             "index": _whole("gpu index", gpu.index, 1024),
@@ -84,7 +89,8 @@ def vitals(beat: Heartbeat, at: datetime) -> dict[str, Any]:
 
 
 def _numbers(told: Mapping[str, float], known: Collection[str]) -> dict[str, float]:
-    # Of the right types already (`numbers_of`); NaN and infinity are not JSON, and mean no more than "not known" here.
+    # Of the right types already (`numbers_of`); NaN and infinity are not JSON, and mean no more than "not
+    # known" here.
     return {name: value for name, value in told.items() if name in known and math.isfinite(value)}
 
 
@@ -101,17 +107,23 @@ def _processes(gpu: GpuFact) -> list[dict[str, Any]]:
 
 def _process(process: GpuProcess) -> dict[str, Any]:
     return {
-        "pid": _whole("pid", process.pid, 2**31), "name": _text("process name", process.name, 200),
-        "user": _text("process user", process.user, 64), "memory_bytes": _bytes_or_none(process.memory_bytes),
-        "sm_pct": _number("sm_pct", process.sm_pct), "run": _text("process run", process.run, 32),
-        "attempt": _whole("process attempt", process.attempt, 2**31), "rank": process.rank,
+        "pid": _whole("pid", process.pid, 2**31),
+        "name": _text("process name", process.name, 200),
+        "user": _text("process user", process.user, 64),
+        "memory_bytes": _bytes_or_none(process.memory_bytes),
+        "sm_pct": _number("sm_pct", process.sm_pct),
+        "run": _text("process run", process.run, 32),
+        "attempt": _whole("process attempt", process.attempt, 2**31),
+        "rank": process.rank,
     }
 
 
 def _port(port: NetworkPort) -> dict[str, Any]:
     return {
-        "device": _text("port device", port.device, 64), "port": _whole("port", port.port, 1024),
-        "state": _text("port state", port.state, 32), "rate": _text("port rate", port.rate, 64),
+        "device": _text("port device", port.device, 64),
+        "port": _whole("port", port.port, 1024),
+        "state": _text("port state", port.state, 32),
+        "rate": _text("port rate", port.rate, 64),
         "link_layer": _text("port link_layer", port.link_layer, 32),
     }
 

@@ -1,4 +1,5 @@
-"""Nodes by their tokens, as this process knows them: all read in a few queries, and compared with their rows once a round.
+"""Nodes by their tokens, as this process knows them: all read in a few queries, and compared with their rows
+once a round.
 
 There is one object for all reports of a node: what one report changes, the next one sees.
 """
@@ -19,10 +20,22 @@ from workspaces.tokens import digest
 KNOWN_S = 1.0
 """A busy node reports a hundred times a second: its token is not looked up each time."""
 CONFIRMED_S = 4.0
-"""For as long a round's look at all nodes holds, should the next one be late. A token that was revoked may work so long."""
+"""For as long a round's look at all nodes holds, should the next one be late. A token that was revoked may
+work so long."""
 COMPARED = (
-    "token_digest", "revoked_at", "cluster_id", "agent_id", "boot_id", "hostname", "address", "agent_version", "slots",
-    "clock_offset_s", "driver", "cuda", "nvml",
+    "token_digest",
+    "revoked_at",
+    "cluster_id",
+    "agent_id",
+    "boot_id",
+    "hostname",
+    "address",
+    "agent_version",
+    "slots",
+    "clock_offset_s",
+    "driver",
+    "cuda",
+    "nvml",
 )
 """Where another process has written one of these, the node is read anew."""
 BATCH = 500
@@ -69,7 +82,9 @@ def look() -> None:
             else:
                 del _known[key]
     for batch in _batches(rows):
-        _remember(Node.objects.select_related("cluster").filter(pk__in=batch, revoked_at=None), begun + CONFIRMED_S)
+        _remember(
+            Node.objects.select_related("cluster").filter(pk__in=batch, revoked_at=None), begun + CONFIRMED_S
+        )
 
 
 def restart() -> None:

@@ -1,4 +1,5 @@
-"""What a report tells of its node that people want to know: read out of what it changes, without asking anybody."""
+"""What a report tells of its node that people want to know: read out of what it changes, without asking
+anybody."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ ENOUGH_DISK_BYTES = 3 * GIB
 def of(
     node: Node, beat: Heartbeat | None, changed: dict[str, Any], *, silence_s: float, clock_moved_s: float
 ) -> Iterator[tuple[str, str]]:
-    """Kind and sentence of each; `node` is as it was before `changed`, but for its clock. Marks low disk space in
-    the new vitals, so that it is told once."""
+    """Kind and sentence of each; `node` is as it was before `changed`, but for its clock. Marks low disk
+    space in the new vitals, so that it is told once."""
     if beat is not None and node.last_report_at is None:
         yield "heard", f"Heard from for the first time: {beat.hostname} at {beat.address}."
     if silence_s:
@@ -46,7 +47,10 @@ def returned(silence_s: float) -> str:
 
 
 def disk_sentence(free_bytes: int) -> str:
-    return f"Only {free_bytes / GIB:.1f} GiB are free where it keeps runs; logs and outputs may be cut short. Free space there."
+    return (
+        f"Only {free_bytes / GIB:.1f} GiB are free where it keeps runs; logs and outputs may be cut "
+        "short. Free space there."
+    )
 
 
 def _nvml(trouble: str) -> tuple[str, str]:

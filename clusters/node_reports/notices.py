@@ -51,7 +51,9 @@ def _disk(node: Node) -> Notice | None:
 def _slots(node: Node, free: int) -> Notice | None:
     if free or not node.slots:
         return None
-    taken = "Its only process slot is taken" if node.slots == 1 else f"All {node.slots} process slots are taken"
+    taken = (
+        "Its only process slot is taken" if node.slots == 1 else f"All {node.slots} process slots are taken"
+    )
     return Notice("waiting", "queue-list", f"{taken}; further runs without GPUs wait.")
 
 
@@ -60,4 +62,8 @@ def _version(node: Node) -> Notice | None:
     if not node.agent_version or node.agent_version == ours:
         return None
     remedy = "install the hub's package there again and restart the agent; runs that run go on"
-    return Notice("waiting", "arrow-up-circle", f"Its agent is version {node.agent_version}, the hub's is {ours}: {remedy}.")
+    return Notice(
+        "waiting",
+        "arrow-up-circle",
+        f"Its agent is version {node.agent_version}, the hub's is {ours}: {remedy}.",
+    )

@@ -23,7 +23,9 @@ def note(now: datetime, span: Heard) -> None:
     """Journal and announce every node that has become unreachable or lost since this was last called."""
     last = now - timedelta(seconds=settings.NODE_UNREACHABLE_AFTER)
     said = {
-        kind: Exists(NodeEvent.objects.filter(node=OuterRef("pk"), kind=kind, at__gte=OuterRef("last_report_at")))
+        kind: Exists(
+            NodeEvent.objects.filter(node=OuterRef("pk"), kind=kind, at__gte=OuterRef("last_report_at"))
+        )
         for kind in KIND_OF.values()
     }
     silent = Node.objects.filter(revoked_at=None, last_report_at__lte=last).exclude(said["lost"])

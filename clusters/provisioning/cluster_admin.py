@@ -18,7 +18,15 @@ from workspaces import audit
 from workspaces.models import User, Workspace
 
 SETTINGS = (
-    "description", "provider", "min_nodes", "max_nodes", "idle_s", "node_gpus", "node_gpu_model", "node_slots", "low_priority",
+    "description",
+    "provider",
+    "min_nodes",
+    "max_nodes",
+    "idle_s",
+    "node_gpus",
+    "node_gpu_model",
+    "node_slots",
+    "low_priority",
 )
 DEFAULTS = {name: getattr(Cluster(), name) for name in SETTINGS}
 RESERVED = ("add", "add-cluster", "invitations")
@@ -37,8 +45,8 @@ class ClusterInUse(LaunchError):
 def create(name: str, values: Mapping[str, Any], who: User) -> Cluster:
     """A new cluster. Raises ClusterExists, and EnrolmentError naming the field that is wrong.
 
-    `values`: settings by their names, and `workspaces`: slugs, none = all. What is not given is as by default.
-    """
+    `values`: settings by their names, and `workspaces`: slugs, none = all. What is not given is as by
+    default."""
     check_name("name", name)
     if name in RESERVED:
         raise EnrolmentError("name", f"{name!r} is taken by a page; choose another name")
@@ -58,12 +66,15 @@ def create(name: str, values: Mapping[str, Any], who: User) -> Cluster:
 
 
 def change(cluster: Cluster, values: Mapping[str, Any], who: User) -> tuple[str, ...]:
-    """Change the settings that are given; the names of those that changed. Raises EnrolmentError naming the field."""
+    """Change the settings that are given; the names of those that changed. Raises EnrolmentError naming the
+    field."""
     current = {name: getattr(cluster, name) for name in SETTINGS}
     wanted = _checked({**current, **values}, known=cluster.provider)
     changed = {name: value for name, value in wanted.items() if value != current[name]}
     if "provider" in changed and machines.living(cluster):
-        raise EnrolmentError("provider", "has machines of this cluster; set max_nodes to 0 and wait until they are released")
+        raise EnrolmentError(
+            "provider", "has machines of this cluster; set max_nodes to 0 and wait until they are released"
+        )
     with transaction.atomic():
         Cluster.objects.select_for_update().get(pk=cluster.pk)
         Cluster.objects.filter(pk=cluster.pk).update(**changed)
@@ -75,7 +86,9 @@ def change(cluster: Cluster, values: Mapping[str, Any], who: User) -> tuple[str,
                 told.append(f"workspaces are {', '.join(item.slug for item in found) or 'all'}")
                 changed["workspaces"] = None
         if told:
-            cluster_journal.add(cluster, "changed", f"Changed by {who}: {', '.join(told)}.", who.get_username())
+            cluster_journal.add(
+                cluster, "changed", f"Changed by {who}: {', '.join(told)}.", who.get_username()
+            )
             audit.record(who, "cluster.changed", cluster.name, fields=sorted(changed))
     cluster.refresh_from_db()
     return tuple(changed)
@@ -86,7 +99,9 @@ def drain(cluster: Cluster, who: User) -> None:
     """No new runs; those that run go on. Asked again, it changes nothing."""
     if Cluster.objects.select_for_update().get(pk=cluster.pk).drained_at is None:
         Cluster.objects.filter(pk=cluster.pk).update(drained_at=timezone.now())
-        cluster_journal.add(cluster, "drained", f"Drained by {who}: it takes no new runs.", who.get_username())
+        cluster_journal.add(
+            cluster, "drained", f"Drained by {who}: it takes no new runs.", who.get_username()
+        )
         audit.record(who, "cluster.drained", cluster.name)
     cluster.refresh_from_db()
 
@@ -107,10 +122,15 @@ def delete(cluster: Cluster, who: User) -> None:
     there = list(current.nodes.filter(revoked_at=None).order_by("name").values_list("name", flat=True))
     if there:
         named = f"{', '.join(there[:6])} and {len(there) - 6} more" if len(there) > 6 else words(there)
-        raise ClusterInUse(f"{current.name} still has {counted(len(there), 'node')}: {named}; remove them first.")
+        raise ClusterInUse(
+            f"{current.name} still has {counted(len(there), 'node')}: {named}; remove them first."
+        )
     left = machines.living(current)
     if left:
-        raise ClusterInUse(f"{current.name} still has {counted(len(left), 'machine')} that its provider is making or releasing.")
+        raise ClusterInUse(
+            f"{current.name} still has {counted(len(left), 'machine')} that its provider is making or "
+            "releasing."
+        )
     audit.record(who, "cluster.deleted", current.name)
     if not current.nodes.exists():
         current.delete()
@@ -121,18 +141,26 @@ def delete(cluster: Cluster, who: User) -> None:
 
 
 def _checked(values: Mapping[str, Any], known: str | None = None) -> dict[str, Any]:
-    """The settings in `values`; `known`: the provider that the cluster has, which need not be looked at again."""
+    """The settings in `values`; `known`: the provider that the cluster has, which need not be looked at
+    again."""
     found = {name: values[name] for name in SETTINGS}
     for name, most in (
-        ("min_nodes", MOST_NODES), ("max_nodes", MOST_NODES), ("node_gpus", MOST_GPUS), ("node_slots", MOST_SLOTS),
+        ("min_nodes", MOST_NODES),
+        ("max_nodes", MOST_NODES),
+        ("node_gpus", MOST_GPUS),
+        ("node_slots", MOST_SLOTS),
         ("idle_s", LONGEST_IDLE_S),
     ):
         if not 0 <= found[name] <= most:
             raise EnrolmentError(name, f"must be between 0 and {most}")
     if found["min_nodes"] > found["max_nodes"]:
-        raise EnrolmentError("min_nodes", f"is {found['min_nodes']}, more than max_nodes, {found['max_nodes']}")
+        raise EnrolmentError(
+            "min_nodes", f"is {found['min_nodes']}, more than max_nodes, {found['max_nodes']}"
+        )
     if not found["provider"] and found["max_nodes"]:
-        raise EnrolmentError("provider", "is needed for a cluster that grows; choose one, or leave max_nodes at 0")
+        raise EnrolmentError(
+            "provider", "is needed for a cluster that grows; choose one, or leave max_nodes at 0"
+        )
     if found["provider"] and not (found["node_gpus"] or found["node_slots"]):
         raise EnrolmentError("node_slots", "a node without GPUs and process slots could carry nothing")
     if found["provider"] and found["provider"] != known:
@@ -153,4 +181,8 @@ def _workspaces(slugs: Any) -> list[Workspace]:
 
 
 def _said(value: object) -> str:
-    return {True: "on", False: "off", "": "empty"}.get(value, str(value)) if isinstance(value, bool | str) else str(value)
+    return (
+        {True: "on", False: "off", "": "empty"}.get(value, str(value))
+        if isinstance(value, bool | str)
+        else str(value)
+    )

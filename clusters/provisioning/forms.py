@@ -14,37 +14,63 @@ PLAIN = {"autocomplete": "off", "spellcheck": "false"}
 class ClusterForm(forms.Form):
     """The settings of a cluster, with its name where it is new."""
 
-    description = forms.CharField(max_length=200, required=False, help_text="One line for people: what these machines are.")
+    description = forms.CharField(
+        max_length=200, required=False, help_text="One line for people: what these machines are."
+    )
     workspaces = forms.ModelMultipleChoiceField(
-        Workspace.objects.order_by("slug"), required=False, to_field_name="slug", widget=forms.CheckboxSelectMultiple,
+        Workspace.objects.order_by("slug"),
+        required=False,
+        to_field_name="slug",
+        widget=forms.CheckboxSelectMultiple,
         help_text="Who may use it. None chosen: all of them.",
     )
-    provider = forms.ChoiceField(required=False, help_text="Makes and releases its nodes. None: machines join by hand.")
+    provider = forms.ChoiceField(
+        required=False, help_text="Makes and releases its nodes. None: machines join by hand."
+    )
     min_nodes = forms.IntegerField(
-        min_value=0, max_value=cluster_admin.MOST_NODES, label="Nodes at least", help_text="So many are kept, whether needed or not."
+        min_value=0,
+        max_value=cluster_admin.MOST_NODES,
+        label="Nodes at least",
+        help_text="So many are kept, whether needed or not.",
     )
     max_nodes = forms.IntegerField(
-        min_value=0, max_value=cluster_admin.MOST_NODES, label="Nodes at most",
+        min_value=0,
+        max_value=cluster_admin.MOST_NODES,
+        label="Nodes at most",
         help_text="It grows up to here when runs wait. Nodes that joined by hand come on top.",
     )
     idle_s = forms.IntegerField(
-        min_value=0, max_value=cluster_admin.LONGEST_IDLE_S, label="Idle seconds",
+        min_value=0,
+        max_value=cluster_admin.LONGEST_IDLE_S,
+        label="Idle seconds",
         help_text="A node that has held nothing for so long goes.",
     )
     node_gpus = forms.IntegerField(
-        min_value=0, max_value=cluster_admin.MOST_GPUS, label="GPUs of a node", help_text="Of one that the provider makes."
+        min_value=0,
+        max_value=cluster_admin.MOST_GPUS,
+        label="GPUs of a node",
+        help_text="Of one that the provider makes.",
     )
     node_gpu_model = forms.CharField(
-        max_length=64, required=False, label="GPU model", widget=forms.TextInput(attrs=PLAIN),
+        max_length=64,
+        required=False,
+        label="GPU model",
+        widget=forms.TextInput(attrs=PLAIN),
         help_text="Told to the provider, for example H200.",
     )
     node_slots = forms.IntegerField(
-        min_value=0, max_value=cluster_admin.MOST_SLOTS, label="Process slots of a node",
+        min_value=0,
+        max_value=cluster_admin.MOST_SLOTS,
+        label="Process slots of a node",
         help_text="Places for processes without a GPU.",
     )
     low_priority = forms.BooleanField(
-        required=False, label="Low priority",
-        help_text="Its nodes may vanish at any time. Their runs then begin anew, up to 10 times without using up a retry.",
+        required=False,
+        label="Low priority",
+        help_text=(
+            "Its nodes may vanish at any time. Their runs then begin anew, up to 10 times without "
+            "using up a retry."
+        ),
     )
 
     def __init__(self, data: Any = None, *, cluster: Cluster | None = None) -> None:
@@ -64,7 +90,8 @@ class ClusterForm(forms.Form):
 
 class NewClusterForm(ClusterForm):
     name = forms.CharField(
-        max_length=50, help_text="Letters, digits, '-' and '_'. Runs name it; it cannot be changed.",
+        max_length=50,
+        help_text="Letters, digits, '-' and '_'. Runs name it; it cannot be changed.",
         widget=forms.TextInput(attrs=PLAIN),
     )
     field_order = ("name",)

@@ -1,4 +1,5 @@
-"""The only writer of a provided machine's state: guarded by the table of transitions and by what the caller has seen."""
+"""The only writer of a provided machine's state: guarded by the table of transitions and by what the caller
+has seen."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ LONGEST_NAME = 42
 
 
 def advance(machine: ProvidedMachine, to: MachineState, now: datetime, **fields: Any) -> bool:
-    """Move the machine and write `fields`; False where it is no longer as the caller has read it. A state may stay as it is."""
+    """Move the machine and write `fields`; False where it is no longer as the caller has read it. A state may
+    stay as it is."""
     before = MachineState(machine.state)
     if to is not before and to not in TRANSITIONS[before]:
         return False
@@ -53,13 +55,15 @@ def want(cluster: Cluster, number: int, why: str, now: datetime) -> None:
 
 @transaction.atomic
 def let_go(machine: ProvidedMachine, why: str, now: datetime, actor: str = "hub") -> bool:
-    """Have a machine released; False where it leaves already, or where the provider is just being asked to make it.
+    """Have a machine released; False where it leaves already, or where the provider is just being asked to
+    make it.
 
-    Call with the cluster's row locked, where nothing may be placed there in between. Its node takes nothing from now on.
-    """
+    Call with the cluster's row locked, where nothing may be placed there in between. Its node takes nothing
+    from now on."""
     if machine.state not in (MachineState.WANTED, MachineState.JOINING, MachineState.UP):
         return False
-    # Its join token is made before the provider is asked; an earlier call may have been cut off and yet have worked.
+    # Its join token is made before the provider is asked; an earlier call may have been cut off and yet have
+    # worked.
     never_asked = machine.state == MachineState.WANTED and machine.token_id is None
     to = MachineState.GONE if never_asked else MachineState.RELEASING
     # Without failures: it was let go, so it is not to come again.
@@ -78,7 +82,8 @@ def pause_s(tries: int) -> float:
 
 
 def grows_again_at(cluster: Cluster) -> datetime | None:
-    """Until when nothing more is asked of a provider whose last machines have all failed; None = it may be asked."""
+    """Until when nothing more is asked of a provider whose last machines have all failed; None = it may be
+    asked."""
     worked = cluster.machines.filter(node__isnull=False, failures=0).aggregate(at=Max("asked_at"))["at"]
     failed = cluster.machines.filter(state=MachineState.FAILED)
     if worked is not None:
@@ -93,5 +98,8 @@ def grows_again_at(cluster: Cluster) -> datetime | None:
 def _free_name(cluster: Cluster) -> str:
     while True:
         name = f"{cluster.name[:LONGEST_NAME]}-{secrets.token_hex(3)}"
-        if not ProvidedMachine.objects.filter(name=name).exists() and not Node.objects.filter(name=name).exists():
+        if (
+            not ProvidedMachine.objects.filter(name=name).exists()
+            and not Node.objects.filter(name=name).exists()
+        ):
             return name

@@ -45,7 +45,11 @@ def watch_only(node: Node, is_watched_only: bool, who: User) -> None:
     """Have it watched and never given a run, or end that. What runs there goes on."""
     current = _locked(node)
     if current.monitor_only != is_watched_only:
-        message = f"Made monitor-only by {who}: it never takes a run." if is_watched_only else f"Opened to runs by {who}."
+        message = (
+            f"Made monitor-only by {who}: it never takes a run."
+            if is_watched_only
+            else f"Opened to runs by {who}."
+        )
         _write(current, who, "monitor_only", message, monitor_only=is_watched_only)
 
 
@@ -54,7 +58,11 @@ def set_low_priority(node: Node, is_low: bool, who: User) -> None:
     """Whether it may vanish at any time; its runs then begin anew without using up a retry."""
     current = _locked(node)
     if current.low_priority != is_low:
-        message = f"Marked as low-priority by {who}: it may vanish." if is_low else f"No longer low-priority, says {who}."
+        message = (
+            f"Marked as low-priority by {who}: it may vanish."
+            if is_low
+            else f"No longer low-priority, says {who}."
+        )
         _write(current, who, "low_priority", message, low_priority=is_low)
 
 
@@ -62,17 +70,25 @@ def set_low_priority(node: Node, is_low: bool, who: User) -> None:
 def remove(node: Node, who: User, *, force: bool = False) -> None:
     """Take it off the lists for good: revoked, its history kept, its name free to join anew.
 
-    Raises NodeBusy while something is held there, unless by `force`: that ends as lost, and what it held is free at once,
-    because whoever removes the machine vouches that it is gone. One that a provider made is released by it.
-    """
+    Raises NodeBusy while something is held there, unless by `force`: that ends as lost, and what it held is
+    free at once, because whoever removes the machine vouches that it is gone. One that a provider made is
+    released by it."""
     current = _locked(node)
-    held = list(Lease.objects.filter(node=current, released_at=None).order_by("pk").values_list("label", flat=True))
+    held = list(
+        Lease.objects.filter(node=current, released_at=None).order_by("pk").values_list("label", flat=True)
+    )
     if held and not force:
         raise NodeBusy(
-            f"{current.name} is held by {counted(len(held), 'run')}; drain it and wait, or remove it by force: what runs there "
+            f"{current.name} is held by {counted(len(held), 'run')}; drain it and wait, or remove it by "
+            "force: what runs there "
             "then ends as lost."
         )
-    machine = ProvidedMachine.objects.select_related("cluster").filter(node=current).exclude(state__in=LEAVING).first()
+    machine = (
+        ProvidedMachine.objects.select_related("cluster")
+        .filter(node=current)
+        .exclude(state__in=LEAVING)
+        .first()
+    )
     if machine is not None:
         machines.let_go(machine, f"{who} removed its node", timezone.now(), who.get_username())
     also = f", with {counted(len(held), 'run')} on it" if held else ""
@@ -94,7 +110,8 @@ def forget(node: Node, message: str, by: User | str = "hub") -> None:
 
 
 def _locked(node: Node) -> Node:
-    """As it is now. Placing locks the cluster too, so nothing is placed there meanwhile. Raises NodeBusy for a removed one."""
+    """As it is now. Placing locks the cluster too, so nothing is placed there meanwhile. Raises NodeBusy for
+    a removed one."""
     Cluster.objects.select_for_update().get(pk=node.cluster_id)
     current = Node.objects.select_related("cluster").get(pk=node.pk)
     if current.removed_at is not None:

@@ -1,4 +1,5 @@
-"""Calls to providers beside the worker's threads: so many at once, and a provider that hangs keeps no launch waiting."""
+"""Calls to providers beside the worker's threads: so many at once, and a provider that hangs keeps no launch
+waiting."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ _running: set[str] = set()
 
 
 def start(name: str, work: Callable[[], None]) -> bool:
-    """Have `work` done in a thread of its own; False where one of that `name`, or as many as may be, run already."""
+    """Have `work` done in a thread of its own; False where one of that `name`, or as many as may be, run
+    already."""
     with _lock:
         if name in _running or len(_running) >= settings.PROVIDER_CALLS:
             return False

@@ -1,4 +1,5 @@
-"""One question to a provider's program: JSON to its standard input, JSON from its standard output, within bounds."""
+"""One question to a provider's program: JSON to its standard input, JSON from its standard output, within
+bounds."""
 
 from __future__ import annotations
 
@@ -17,7 +18,19 @@ from django.conf import settings
 
 from clusters.provisioning.providers import ProviderError
 
-PASSED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "SSL_CERT_FILE", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
+PASSED = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+    "TMPDIR",
+    "SSL_CERT_FILE",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "NO_PROXY",
+)
 MOST_ANSWER_BYTES = 64 * 2**10
 MOST_COMPLAINT_BYTES = 1 * 2**20
 """Of standard error; only its end is quoted."""
@@ -25,13 +38,20 @@ QUOTED = 500
 LOOK_EVERY_S = 0.1
 
 
-def ask(program: Path, question: Mapping[str, Any], *, seconds: float, secrets: Collection[str] = ()) -> dict[str, Any]:
-    """The program's answer. Raises ProviderError when it fails, hangs, or answers what is no JSON object; `secrets` are
-    never quoted. It may leave processes of its own behind only where it ends well."""
+def ask(
+    program: Path, question: Mapping[str, Any], *, seconds: float, secrets: Collection[str] = ()
+) -> dict[str, Any]:
+    """The program's answer. Raises ProviderError when it fails, hangs, or answers what is no JSON object;
+    `secrets` are never quoted. It may leave processes of its own behind only where it ends well."""
     env = {name: os.environ[name] for name in (*PASSED, *settings.PROVIDER_ENV) if name in os.environ}
     try:
         process = subprocess.Popen(
-            [str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=program.parent, env=env,
+            [str(program)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=program.parent,
+            env=env,
             start_new_session=True,
         )
     except OSError as error:
@@ -49,17 +69,29 @@ def ask(program: Path, question: Mapping[str, Any], *, seconds: float, secrets: 
                 if pipe is not None:
                     pipe.close()
     if process.returncode:
-        how = f"exited with code {process.returncode}" if process.returncode > 0 else f"was ended by signal {-process.returncode}"
+        how = (
+            f"exited with code {process.returncode}"
+            if process.returncode > 0
+            else f"was ended by signal {-process.returncode}"
+        )
         raise ProviderError(f"{program.name} {how}{_quoted(complaint, secrets)}")
     return _object(program, bytes(answer), secrets)
 
 
 def _converse(
-    process: subprocess.Popen[bytes], question: bytes, answer: bytearray, complaint: bytearray, deadline: float
+    process: subprocess.Popen[bytes],
+    question: bytes,
+    answer: bytearray,
+    complaint: bytearray,
+    deadline: float,
 ) -> None:
-    """Until the program ends. Whoever it left behind may keep its pipes open, so their end is not waited for."""
+    """Until the program ends. Whoever it left behind may keep its pipes open, so their end is not waited
+    for."""
     with selectors.DefaultSelector() as watched:
-        for pipe, kept, most in ((process.stdout, answer, MOST_ANSWER_BYTES), (process.stderr, complaint, MOST_COMPLAINT_BYTES)):
+        for pipe, kept, most in (
+            (process.stdout, answer, MOST_ANSWER_BYTES),
+            (process.stderr, complaint, MOST_COMPLAINT_BYTES),
+        ):
             assert pipe is not None  # noqa: S101
             os.set_blocking(pipe.fileno(), False)
             watched.register(pipe, selectors.EVENT_READ, (kept, most))
@@ -94,9 +126,11 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _quoted(complaint: bytearray, secrets: Collection[str]) -> str:
-    words = " ".join(bytes(complaint[-4 * QUOTED:]).decode(errors="replace").split())
+    words = " ".join(bytes(complaint[-4 * QUOTED :]).decode(errors="replace").split())
     # Sentences reach terminals and logs too, where an escape sequence would be obeyed.
-    text = _masked("".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in words), secrets)
+    text = _masked(
+        "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in words), secrets
+    )
     return f": {text[-QUOTED:]}" if text else "."
 
 

@@ -1,4 +1,5 @@
-"""The two questions to a provider, each between two short writes: never is a transaction open while it is asked."""
+"""The two questions to a provider, each between two short writes: never is a transaction open while it is
+asked."""
 
 from __future__ import annotations
 
@@ -30,12 +31,16 @@ def provision(pk: int) -> None:
     invitation, token = invite(machine.cluster.name, machine.name, None, actor="hub")
     ProvidedMachine.objects.filter(pk=machine.pk).update(token=invitation)
     try:
-        answer = _call(machine, "provision", {**_offer(machine, token)}, secrets=(token, token.partition(".")[0]))
+        answer = _call(
+            machine, "provision", {**_offer(machine, token)}, secrets=(token, token.partition(".")[0])
+        )
         name = _id(answer)
     except ProviderError as error:
         _failed(machine, str(error), timezone.now())
         return
-    machines.advance(machine, MachineState.JOINING, timezone.now(), provider_id=name, error="", try_again_at=None)
+    machines.advance(
+        machine, MachineState.JOINING, timezone.now(), provider_id=name, error="", try_again_at=None
+    )
 
 
 def release(pk: int) -> None:
@@ -48,31 +53,45 @@ def release(pk: int) -> None:
     except ProviderError as error:
         _not_released(machine, str(error), timezone.now())
         return
-    machines.advance(machine, MachineState.RELEASING, timezone.now(), calling_until=None, released_at=timezone.now())
+    machines.advance(
+        machine, MachineState.RELEASING, timezone.now(), calling_until=None, released_at=timezone.now()
+    )
 
 
 def _begin(pk: int, state: MachineState, to: MachineState) -> ProvidedMachine | None:
     """Only one caller gets it, and only until its time is over."""
     now = timezone.now()
     machine = ProvidedMachine.objects.select_related("cluster").filter(pk=pk, state=state).first()
-    if machine is None or machine.released_at is not None or (machine.calling_until is not None and machine.calling_until > now):
+    if (
+        machine is None
+        or machine.released_at is not None
+        or (machine.calling_until is not None and machine.calling_until > now)
+    ):
         return None
     until = now + timedelta(seconds=settings.PROVIDER_TIMEOUT + GRACE_S)
     return machine if machines.advance(machine, to, now, calling_until=until) else None
 
 
-def _call(machine: ProvidedMachine, verb: str, question: dict[str, Any], secrets: tuple[str, ...]) -> dict[str, Any]:
+def _call(
+    machine: ProvidedMachine, verb: str, question: dict[str, Any], secrets: tuple[str, ...]
+) -> dict[str, Any]:
     provider = providers.find(machine.cluster.provider)
     told = {"contract": CONTRACT, "cluster": machine.cluster.name, "name": machine.name, **question}
-    return provider_process.ask(provider.program(verb), told, seconds=settings.PROVIDER_TIMEOUT, secrets=secrets)
+    return provider_process.ask(
+        provider.program(verb), told, seconds=settings.PROVIDER_TIMEOUT, secrets=secrets
+    )
 
 
 def _offer(machine: ProvidedMachine, token: str) -> dict[str, Any]:
     cluster = machine.cluster
     return {
-        "hub_url": settings.API_URL, "join_token": token, "ca_fingerprint": ca_fingerprint(),
+        "hub_url": settings.API_URL,
+        "join_token": token,
+        "ca_fingerprint": ca_fingerprint(),
         "insecure_http": settings.API_URL.startswith("http://") and not reaches_only_this_machine(),
-        "gpus": cluster.node_gpus, "gpu_model": cluster.node_gpu_model, "slots": cluster.node_slots,
+        "gpus": cluster.node_gpus,
+        "gpu_model": cluster.node_gpu_model,
+        "slots": cluster.node_slots,
         "low_priority": cluster.low_priority,
     }
 
@@ -80,7 +99,9 @@ def _offer(machine: ProvidedMachine, token: str) -> dict[str, Any]:
 def _id(answer: dict[str, Any]) -> str:
     name = answer.get("id")
     if not isinstance(name, str) or not 0 < len(name) <= LONGEST_ID or not name.isprintable():
-        raise ProviderError(f'provision must answer {{"id": "…"}} with 1 to {LONGEST_ID} printable characters.')
+        raise ProviderError(
+            f'provision must answer {{"id": "…"}} with 1 to {LONGEST_ID} printable characters.'
+        )
     return name
 
 
@@ -90,11 +111,17 @@ def _failed(machine: ProvidedMachine, error: str, now: datetime) -> None:
     tries, most = machine.tries + 1, settings.PROVIDER_TRIES
     if tries < most:
         later = now + timedelta(seconds=machines.pause_s(tries))
-        moved = machines.advance(machine, MachineState.WANTED, now, error=error, tries=tries, try_again_at=later)
+        moved = machines.advance(
+            machine, MachineState.WANTED, now, error=error, tries=tries, try_again_at=later
+        )
     else:
-        moved = machines.advance(machine, MachineState.RELEASING, now, error=error, tries=0, failures=most, try_again_at=None)
+        moved = machines.advance(
+            machine, MachineState.RELEASING, now, error=error, tries=0, failures=most, try_again_at=None
+        )
     if moved:
-        cluster_journal.add(machine.cluster, "trouble", f"{machine.name} could not be made (try {tries} of {most}): {error}")
+        cluster_journal.add(
+            machine.cluster, "trouble", f"{machine.name} could not be made (try {tries} of {most}): {error}"
+        )
 
 
 @transaction.atomic
@@ -104,4 +131,6 @@ def _not_released(machine: ProvidedMachine, error: str, now: datetime) -> None:
     later = now + timedelta(seconds=machines.pause_s(tries))
     fields = {"calling_until": None, "tries": tries, "try_again_at": later, "error": error}
     if machines.advance(machine, MachineState.RELEASING, now, **fields):
-        cluster_journal.add(machine.cluster, "trouble", f"{machine.name} could not be released (try {tries}): {error}")
+        cluster_journal.add(
+            machine.cluster, "trouble", f"{machine.name} could not be released (try {tries}): {error}"
+        )

@@ -1,4 +1,5 @@
-"""The providers that an operator has set up: folders of NODE_PROVIDERS with the executables `provision` and `release`."""
+"""The providers that an operator has set up: folders of NODE_PROVIDERS with the executables `provision` and
+`release`."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def names() -> list[str]:
 
 
 def find(name: str) -> Provider:
-    """The provider, checked: whoever could change its programs could run anything as the hub's account. Raises ProviderError."""
+    """The provider, checked: whoever could change its programs could run anything as the hub's account.
+    Raises ProviderError."""
     root = _root()
     if root is None:
         raise ProviderError("There are no node providers here: NODE_PROVIDERS names no folder.")
@@ -66,11 +68,18 @@ def _check_program(path: Path) -> None:
 
 
 def _check(path: Path, *, is_shared: bool = False) -> None:
-    """`is_shared`: a folder such as /tmp, where everybody may write and nobody may replace what is another's, will do."""
+    """`is_shared`: a folder such as /tmp, where everybody may write and nobody may replace what is another's,
+    will do."""
     found = path.lstat()
     if stat.S_ISLNK(found.st_mode):
-        raise ProviderError(f"{path} is a link; a provider's folder and programs must stand there themselves.")
+        raise ProviderError(
+            f"{path} is a link; a provider's folder and programs must stand there themselves."
+        )
     if found.st_uid not in (0, os.geteuid()):
-        raise ProviderError(f"{path} belongs to another account than the hub's; nobody else may be able to change a provider.")
+        raise ProviderError(
+            f"{path} belongs to another account than the hub's; nobody else may be able to change a provider."
+        )
     if found.st_mode & OTHERS_MAY_WRITE and not (is_shared and found.st_mode & stat.S_ISVTX):
-        raise ProviderError(f"{path} can be changed by other accounts; take that away with: chmod go-w {path}")
+        raise ProviderError(
+            f"{path} can be changed by other accounts; take that away with: chmod go-w {path}"
+        )

@@ -1,4 +1,5 @@
-"""What becomes of the machines that providers make: each is looked at every few seconds, and taken one step further."""
+"""What becomes of the machines that providers make: each is looked at every few seconds, and taken one step
+further."""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ class Look:
 def tend(now: datetime | None = None, start: Start = provider_pool.start) -> None:
     """Look at every machine that is not over."""
     look: Look | None = None
-    for machine in ProvidedMachine.objects.exclude(state__in=OVER).select_related("cluster", "node").order_by("pk"):
+    for machine in (
+        ProvidedMachine.objects.exclude(state__in=OVER).select_related("cluster", "node").order_by("pk")
+    ):
         # Most hubs have none, and then ask nothing more.
         look = look or _look(now or timezone.now(), start)
         try:
@@ -58,9 +61,12 @@ def _wanted(machine: ProvidedMachine, look: Look) -> None:
 
 
 def _provisioning(machine: ProvidedMachine, look: Look) -> None:
-    """Whoever asked must have been cut off: nobody knows what the provider has done. It is asked again, by the same name."""
+    """Whoever asked must have been cut off: nobody knows what the provider has done. It is asked again, by
+    the same name."""
     if machine.calling_until is None or machine.calling_until <= look.now:
-        machines.advance(machine, _S.WANTED, look.now, try_again_at=None, error="The call to its provider was cut off.")
+        machines.advance(
+            machine, _S.WANTED, look.now, try_again_at=None, error="The call to its provider was cut off."
+        )
 
 
 def _joining(machine: ProvidedMachine, look: Look) -> None:
@@ -76,9 +82,14 @@ def _joining(machine: ProvidedMachine, look: Look) -> None:
             if machines.advance(machine, _S.UP, now, node=node, error="", tries=0, failures=0):
                 _end_tokens(machine, now)
                 seconds = round((now - machine.asked_at).total_seconds())
-                cluster_journal.add(machine.cluster, "grown", f"{machine.name} is there, {seconds} s after it was asked for.")
+                cluster_journal.add(
+                    machine.cluster, "grown", f"{machine.name} is there, {seconds} s after it was asked for."
+                )
     elif (now - machine.changed_at).total_seconds() >= settings.PROVIDER_JOIN_TIMEOUT:
-        said = f"The provider said that {machine.name} is made, and no node joined within {settings.PROVIDER_JOIN_TIMEOUT:.0f} s"
+        said = (
+            f"The provider said that {machine.name} is made, and no node joined within "
+            f"{settings.PROVIDER_JOIN_TIMEOUT:.0f} s"
+        )
         _in_vain(machine, now, said)
 
 
@@ -89,7 +100,11 @@ def _up(machine: ProvidedMachine, look: Look) -> None:
         stands = status(machine.node, look.now, look.span)
         if stands not in (NodeStatus.LOST, NodeStatus.REVOKED):
             return
-        why = "its node was revoked" if stands is NodeStatus.REVOKED else "its node has not been heard from for too long"
+        why = (
+            "its node was revoked"
+            if stands is NodeStatus.REVOKED
+            else "its node has not been heard from for too long"
+        )
     with transaction.atomic():
         Cluster.objects.select_for_update().get(pk=machine.cluster_id)
         machines.let_go(machine, why, look.now)
@@ -116,7 +131,11 @@ def _releasing(machine: ProvidedMachine, look: Look) -> None:
 
 
 STEPS: Mapping[MachineState, Callable[[ProvidedMachine, Look], None]] = {
-    _S.WANTED: _wanted, _S.PROVISIONING: _provisioning, _S.JOINING: _joining, _S.UP: _up, _S.RELEASING: _releasing,
+    _S.WANTED: _wanted,
+    _S.PROVISIONING: _provisioning,
+    _S.JOINING: _joining,
+    _S.UP: _up,
+    _S.RELEASING: _releasing,
 }
 
 
@@ -130,7 +149,10 @@ def _node_of(machine: ProvidedMachine) -> Node | None:
 def _too_small(cluster: Cluster, node: Node) -> str:
     gpus = Gpu.objects.filter(node=node, present=True, mig=False).count()
     if gpus < cluster.node_gpus:
-        return f"{node.name} came with {counted(gpus, 'GPU')}, and nodes of this cluster are to have {cluster.node_gpus}"
+        return (
+            f"{node.name} came with {counted(gpus, 'GPU')}, and nodes of this cluster are to have "
+            f"{cluster.node_gpus}"
+        )
     if node.slots < cluster.node_slots:
         has = counted(node.slots, "process slot")
         return f"{node.name} came with {has}, and nodes of this cluster are to have {cluster.node_slots}"
@@ -141,17 +163,22 @@ def _too_small(cluster: Cluster, node: Node) -> str:
 def _in_vain(machine: ProvidedMachine, now: datetime, why: str, node: Node | None = None) -> None:
     failures = machine.failures + 1
     fields = {} if node is None else {"node": node}
-    if machines.advance(machine, _S.RELEASING, now, error=f"{why}.", failures=failures, tries=0, try_again_at=None, **fields):
+    if machines.advance(
+        machine, _S.RELEASING, now, error=f"{why}.", failures=failures, tries=0, try_again_at=None, **fields
+    ):
         cluster_journal.add(machine.cluster, "trouble", f"{why}; it is released.")
         _end_tokens(machine, now)
 
 
 @transaction.atomic
 def _still_there(machine: ProvidedMachine, now: datetime, node: Node) -> None:
-    """Nobody may go on paying for it, and no run may go there: it is asked for again, and its node not listened to."""
+    """Nobody may go on paying for it, and no run may go there: it is asked for again, and its node not
+    listened to."""
     said = f"The provider said that {machine.name} is released, but its node still reports"
     if machines.advance(machine, _S.RELEASING, now, released_at=None, try_again_at=None, error=f"{said}."):
-        cluster_journal.add(machine.cluster, "trouble", f"{said}; the node is revoked, and the provider asked again.")
+        cluster_journal.add(
+            machine.cluster, "trouble", f"{said}; the node is revoked, and the provider asked again."
+        )
         node_admin.forget(node, f"{said}.")
 
 
@@ -167,7 +194,9 @@ def _over(machine: ProvidedMachine, now: datetime, node: Node | None) -> None:
     _end_tokens(machine, now)
     if node is not None:
         node_admin.forget(node, f"{machine.name} was released by its provider.")
-    kind, said = ("trouble", f"{machine.name} was given up: {machine.error}") if to is _S.FAILED else ("shrunk", "")
+    kind, said = (
+        ("trouble", f"{machine.name} was given up: {machine.error}") if to is _S.FAILED else ("shrunk", "")
+    )
     if not again:
         cluster_journal.add(machine.cluster, kind, said or f"{machine.name} is gone.")
 

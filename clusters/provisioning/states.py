@@ -6,7 +6,8 @@ from enum import StrEnum
 
 
 class MachineState(StrEnum):
-    """`provisioning` and `releasing`: the provider is being asked, or is to be asked again at `try_again_at`."""
+    """`provisioning` and `releasing`: the provider is being asked, or is to be asked again at
+    `try_again_at`."""
 
     WANTED = "wanted"
     PROVISIONING = "provisioning"

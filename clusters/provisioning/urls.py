@@ -12,5 +12,8 @@ urlpatterns = [
         path(f"clusters/<slug:name>/{verb}/", views.cluster_do, {"verb": verb}, name=f"cluster-{verb}")
         for verb in views.CLUSTER_VERBS
     ),
-    *(path(f"nodes/<slug:name>/{verb}/", views.node_do, {"verb": verb}, name=f"node-{verb}") for verb in views.NODE_VERBS),
+    *(
+        path(f"nodes/<slug:name>/{verb}/", views.node_do, {"verb": verb}, name=f"node-{verb}")
+        for verb in views.NODE_VERBS
+    ),
 ]

@@ -56,13 +56,22 @@ def edit_cluster(request: WorkspaceRequest, name: str) -> HttpResponse:
         else:
             messages.success(request, f"Changed {cluster.name}." if changed else "Nothing was changed.")
             return redirect("cluster-edit", cluster.name)
-    return render(request, "clusters/edit_cluster.html", {"cluster": cluster, "form": form}, status=400 if form.is_bound else 200)
+    return render(
+        request,
+        "clusters/edit_cluster.html",
+        {"cluster": cluster, "form": form},
+        status=400 if form.is_bound else 200,
+    )
 
 
 @needs(Role.VIEWER)
 def cluster_life(request: WorkspaceRequest, name: str) -> HttpResponse:
     """What refreshes by itself: the machines of its provider, and its journal."""
-    seen = Cluster.objects.filter(deleted_at=None) if request.user.is_operator else clusters_of(request.principal.workspace)
+    seen = (
+        Cluster.objects.filter(deleted_at=None)
+        if request.user.is_operator
+        else clusters_of(request.principal.workspace)
+    )
     return render(request, "clusters/_cluster_life.html", {"cluster": get_object_or_404(seen, name=name)})
 
 
@@ -113,12 +122,22 @@ CLUSTER_VERBS: dict[str, tuple[Callable[[Cluster, User], None], str]] = {
 NODE_VERBS: dict[str, tuple[Callable[[Node, User], None], str]] = {
     "drain": (node_admin.drain, "{} is drained: it takes no new runs, and those that run there go on."),
     "resume": (node_admin.resume, "{} takes runs again."),
-    "monitor-only": (lambda node, who: node_admin.watch_only(node, True, who), "{} is only watched from now on."),
+    "monitor-only": (
+        lambda node, who: node_admin.watch_only(node, True, who),
+        "{} is only watched from now on.",
+    ),
     "open": (lambda node, who: node_admin.watch_only(node, False, who), "{} is open to runs."),
-    "low-priority": (lambda node, who: node_admin.set_low_priority(node, True, who), "{} is low-priority: it may vanish."),
-    "lasting": (lambda node, who: node_admin.set_low_priority(node, False, who), "{} is no longer low-priority."),
+    "low-priority": (
+        lambda node, who: node_admin.set_low_priority(node, True, who),
+        "{} is low-priority: it may vanish.",
+    ),
+    "lasting": (
+        lambda node, who: node_admin.set_low_priority(node, False, who),
+        "{} is no longer low-priority.",
+    ),
     "remove": (node_admin.remove, "{} is removed. The history of its runs stays."),
     "remove-by-force": (
-        lambda node, who: node_admin.remove(node, who, force=True), "{} is removed; what ran there ends as lost."
+        lambda node, who: node_admin.remove(node, who, force=True),
+        "{} is removed; what ran there ends as lost.",
     ),
 }

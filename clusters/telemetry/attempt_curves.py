@@ -1,4 +1,5 @@
-"""The curves of an attempt, kept for as long as its run is: what its nodes and all their GPUs measured meanwhile."""
+"""The curves of an attempt, kept for as long as its run is: what its nodes and all their GPUs measured
+meanwhile."""
 
 from __future__ import annotations
 
@@ -29,17 +30,31 @@ class Kept:
     subjects: Mapping[str, Chunk]
 
 
-def keep(holder: str, attempt: int, node: Node, *, start: float, end: float, now: float | None = None) -> None:
+def keep(
+    holder: str, attempt: int, node: Node, *, start: float, end: float, now: float | None = None
+) -> None:
     """Keep what is known of the node over the span. Kept again, it replaces what was kept."""
     found = series.read(
-        node, None, gpu_metrics=tuple(GPU_KEYS), host_metrics=tuple(HOST_KEYS), start=start, end=end, points=MOST_POINTS, now=now
+        node,
+        None,
+        gpu_metrics=tuple(GPU_KEYS),
+        host_metrics=tuple(HOST_KEYS),
+        start=start,
+        end=end,
+        points=MOST_POINTS,
+        now=now,
     )
     # The host's row is there even where nothing is known: it says that the attempt was looked at.
-    rows = [_row(found.grid, HOST, found.host), *(_row(found.grid, uuid, curves) for uuid, curves in found.gpus.items())]
+    rows = [
+        _row(found.grid, HOST, found.host),
+        *(_row(found.grid, uuid, curves) for uuid, curves in found.gpus.items()),
+    ]
     for row in rows:
         row.holder, row.attempt, row.node_name = holder, attempt, node.name
     KeptSeries.objects.bulk_create(
-        rows, update_conflicts=True, update_fields=["step_s", "start", "data"],
+        rows,
+        update_conflicts=True,
+        update_fields=["step_s", "start", "data"],
         unique_fields=["holder", "attempt", "node_name", "subject"],
     )
 
@@ -53,20 +68,31 @@ def kept(holder: str, attempt: int) -> dict[str, Kept]:
         except PackingError as error:
             log.error("A curve of run %s, kept of %r, is not shown: %s", holder, row.subject, error)
             continue
-        subjects = {**found[row.node_name].subjects, row.subject: chunk} if row.node_name in found else {row.subject: chunk}
+        subjects = (
+            {**found[row.node_name].subjects, row.subject: chunk}
+            if row.node_name in found
+            else {row.subject: chunk}
+        )
         found[row.node_name] = Kept(row.step_s, subjects)
     return found
 
 
 def read(
-    held: Kept, gpus: Collection[str] | None, *, gpu_metrics: Sequence[str], host_metrics: Sequence[str],
-    start: float, end: float, points: int,
+    held: Kept,
+    gpus: Collection[str] | None,
+    *,
+    gpu_metrics: Sequence[str],
+    host_metrics: Sequence[str],
+    start: float,
+    end: float,
+    points: int,
 ) -> NodeSeries:
     """As `series.read`, from what was kept."""
     on = grid(start, end, points, held.step_s)
     curves = {
         subject: _curves(chunk, on, host_metrics if subject == HOST else gpu_metrics)
-        for subject, chunk in held.subjects.items() if subject == HOST or gpus is None or subject in gpus
+        for subject, chunk in held.subjects.items()
+        if subject == HOST or gpus is None or subject in gpus
     }
     return NodeSeries(on, curves.pop(HOST, {}), curves)
 

@@ -1,4 +1,5 @@
-"""Points of any step merged into the points that a reader asked for: the mean of means by weight, the maximum of maxima."""
+"""Points of any step merged into the points that a reader asked for: the mean of means by weight, the maximum
+of maxima."""
 
 from __future__ import annotations
 

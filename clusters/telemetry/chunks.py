@@ -1,10 +1,11 @@
-"""Chunks as bytes: one subject's numbers over a span, metric by metric, so that a reader inflates only those it draws.
+"""Chunks as bytes: one subject's numbers over a span, metric by metric, so that a reader inflates only those
+it draws.
 
-A chunk is a head (`version`, step, points, numbers of metrics and of bytes of their names), the names (deflated), the length
-of each metric's segment, and the segments. A segment (deflated) holds means and maxima as float32 with their bytes
-transposed, which deflates to two thirds of what plain ones do; and, where a point stands for several buckets, of how many.
-NaN = not known. A point's place in the chunk is its time: (time - start) / step.
-"""
+A chunk is a head (`version`, step, points, numbers of metrics and of bytes of their names), the names
+(deflated), the length of each metric's segment, and the segments. A segment (deflated) holds means and maxima
+as float32 with their bytes transposed, which deflates to two thirds of what plain ones do; and, where a point
+stands for several buckets, of how many. NaN = not known. A point's place in the chunk is its time: (time -
+start) / step."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ _ORDER = {metric.key: place for table in (HOST_METRICS, GPU_METRICS) for place, 
 
 @dataclass(frozen=True)
 class Chunk:
-    """`mean`, `max` and `count` are matrices [metric][point]; `count` is how many buckets a mean stands for."""
+    """`mean`, `max` and `count` are matrices [metric][point]; `count` is how many buckets a mean stands
+    for."""
 
     start: int
     step_s: int
@@ -81,7 +83,8 @@ def chunk_bytes(chunk: Chunk) -> bytes:
 
 @dataclass(frozen=True)
 class Packed:
-    """A stored chunk of which no segment is inflated yet. `ends`: where each metric's begins, and the last one ends."""
+    """A stored chunk of which no segment is inflated yet. `ends`: where each metric's begins, and the last
+    one ends."""
 
     data: bytes
     start: int
@@ -115,7 +118,8 @@ def read_chunk(data: bytes, start: int) -> Chunk:
 
 
 def fill(target: Chunk, row: int, packed: Packed, metric: str) -> None:
-    """Inflate one metric into a row of a chunk of the same step, as far as they overlap. Raises PackingError."""
+    """Inflate one metric into a row of a chunk of the same step, as far as they overlap. Raises
+    PackingError."""
     if metric not in packed.metrics:
         return
     place, points = packed.metrics.index(metric), packed.points
@@ -138,7 +142,8 @@ def fill(target: Chunk, row: int, packed: Packed, metric: str) -> None:
 
 
 def needed(beginning: bytes, metric: str) -> int:
-    """How many bytes of a chunk of which these are the first have to be there to read the metric; 0 where it is broken."""
+    """How many bytes of a chunk of which these are the first have to be there to read the metric; 0 where it
+    is broken."""
     try:
         packed = opened(beginning, 0)
     except PackingError:

@@ -1,9 +1,9 @@
 """Slices become chunks, and chunks of long steps follow those of short ones (docs/adr/0007).
 
-A node is folded in one transaction: its slices go as their numbers come into chunks, so a crash loses and doubles nothing.
-Merging the same bucket twice changes nothing, and a late one finds its place in a chunk that is there already. Points of
-the longer steps are worked out anew from the shortest, over whole windows, and replace what stood there.
-"""
+A node is folded in one transaction: its slices go as their numbers come into chunks, so a crash loses and
+doubles nothing. Merging the same bucket twice changes nothing, and a late one finds its place in a chunk that
+is there already. Points of the longer steps are worked out anew from the shortest, over whole windows, and
+replace what stood there."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from trainhub_launch.telemetry import BUCKET_S
 
 log = logging.getLogger(__name__)
 FOLD_AFTER_S = 1200
-"""A chunk is written anew at every fold: seldom enough to write little, often enough that readers find few slices."""
+"""A chunk is written anew at every fold: seldom enough to write little, often enough that readers find few
+slices."""
 SPREAD_S = 300
 """Nodes that began at the same moment are not folded at the same moment."""
 NEWEST_S = 120
@@ -62,7 +63,9 @@ def fold(node_id: int, now: float) -> int:
 
 def _fold_due(now: float, until: float) -> int:
     oldest = TelemetrySlice.objects.filter(start__lt=int(now) - FOLD_AFTER_S).order_by()
-    waiting = oldest.values("node").annotate(first=Min("start")).order_by("first").values_list("node", "first")
+    waiting = (
+        oldest.values("node").annotate(first=Min("start")).order_by("first").values_list("node", "first")
+    )
     folded = 0
     for node_id, first in waiting:
         if time.monotonic() > until:
@@ -81,7 +84,9 @@ def _fold_due(now: float, until: float) -> int:
 def _fold_batch(node_id: int, since: int, until: int) -> int:
     with transaction.atomic():
         # Whoever else folds this node waits here, and then finds these slices gone.
-        ripe = TelemetrySlice.objects.select_for_update().filter(node_id=node_id, start__gte=since, start__lt=until)
+        ripe = TelemetrySlice.objects.select_for_update().filter(
+            node_id=node_id, start__gte=since, start__lt=until
+        )
         slices = list(ripe.order_by("start").values_list("pk", "start", "data")[:MOST_SLICES])
         if not slices:
             return 0
@@ -92,9 +97,14 @@ def _fold_batch(node_id: int, since: int, until: int) -> int:
 
 def _merged(node_id: int, news: Mapping[str, Chunk]) -> dict[_Key, Chunk]:
     """All chunks that the news change, of every step."""
-    touched = {(subject, BUCKET_S, start) for subject, chunk in news.items() for start in _spans(chunk, BUCKET_S)}
+    touched = {
+        (subject, BUCKET_S, start) for subject, chunk in news.items() for start in _spans(chunk, BUCKET_S)
+    }
     longer = {
-        (subject, step, start) for subject, chunk in news.items() for step in POINTS if step != BUCKET_S
+        (subject, step, start)
+        for subject, chunk in news.items()
+        for step in POINTS
+        if step != BUCKET_S
         for start in _spans(chunk, step)
     }
     held = _held(node_id, touched | longer)
@@ -130,12 +140,19 @@ def _held(node_id: int, keys: Iterable[_Key]) -> dict[_Key, Chunk]:
             try:
                 held[subject, step_s, start] = read_chunk(bytes(data), start)
             except PackingError as error:
-                log.error("What was stored of %r from %s on, in steps of %s s, is lost: %s", subject, start, step_s, error)
+                log.error(
+                    "What was stored of %r from %s on, in steps of %s s, is lost: %s",
+                    subject,
+                    start,
+                    step_s,
+                    error,
+                )
     return held
 
 
 def _with_news(old: Chunk, news: Chunk) -> Chunk:
-    """The old chunk with what the news know of its span; the longer rows of metrics where there are new ones."""
+    """The old chunk with what the news know of its span; the longer rows of metrics where there are new
+    ones."""
     metrics = tuple(dict.fromkeys((*old.metrics, *news.metrics)))
     out = empty(old.start, old.step_s, old.points, metrics)
     rows = len(old.metrics)
@@ -153,7 +170,8 @@ def _with_news(old: Chunk, news: Chunk) -> Chunk:
 
 
 def _refolded(before: Chunk, fine: Chunk, news: Chunk) -> Chunk:
-    """The chunk of a longer step with the windows that the news touch worked out anew from `fine`, which holds them whole."""
+    """The chunk of a longer step with the windows that the news touch worked out anew from `fine`, which
+    holds them whole."""
     step = before.step_s
     first = max(fine.start, news.start) // step * step
     last = -(-min(fine.end, news.end) // step) * step
@@ -180,6 +198,9 @@ def _store(node_id: int, chunks: Mapping[_Key, Chunk]) -> None:
         for (subject, step_s, start), chunk in chunks.items()
     ]
     TelemetryChunk.objects.bulk_create(
-        rows, batch_size=200, update_conflicts=True, update_fields=["data"],
+        rows,
+        batch_size=200,
+        update_conflicts=True,
+        update_fields=["data"],
         unique_fields=["node", "subject", "step_s", "start"],
     )

@@ -17,7 +17,11 @@ MOST_BATCHES = 200
 
 def kept_s() -> dict[int, int]:
     """Step in seconds -> for how many seconds its numbers are kept."""
-    days = {10: settings.TELEMETRY_KEEP_10S, 60: settings.TELEMETRY_KEEP_60S, 600: settings.TELEMETRY_KEEP_600S}
+    days = {
+        10: settings.TELEMETRY_KEEP_10S,
+        60: settings.TELEMETRY_KEEP_60S,
+        600: settings.TELEMETRY_KEEP_600S,
+    }
     return {step: round(kept * DAY_S) for step, kept in days.items()}
 
 

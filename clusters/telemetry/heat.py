@@ -23,7 +23,8 @@ log = logging.getLogger(__name__)
 MOST_POINTS = 500
 """Of each of thousands of GPUs."""
 MOST_SLICES = 20_000
-"""Of a large fleet one bucket of several stands for what is not folded yet: a thousand nodes have 150,000 of them."""
+"""Of a large fleet one bucket of several stands for what is not folded yet: a thousand nodes have 150,000 of
+them."""
 APART_S = (10, 20, 30, 60, 120, 300, 600)
 
 Key = tuple[int, str]
@@ -32,7 +33,8 @@ _Begun = tuple[int, str, int, bytes]
 
 @dataclass(frozen=True)
 class Heat:
-    """(node id, GPU's UUID) -> the metric's means on the grid; NaN = not known. A GPU of which nothing is known is absent."""
+    """(node id, GPU's UUID) -> the metric's means on the grid; NaN = not known. A GPU of which nothing is
+    known is absent."""
 
     grid: Grid
     rows: Mapping[Key, Numbers]
@@ -48,10 +50,13 @@ def heat(
     # Points that lie closer than the buckets that are read would show gaps where there are none.
     on = grid(start, end, points, max(step, apart_s))
     fresh = {
-        (node, subject): chunk for node, told in _by_node(slices, apart_s).items()
+        (node, subject): chunk
+        for node, told in _by_node(slices, apart_s).items()
         for subject, chunk in gather(told, (metric,), ()).items()
     }
-    rows = TelemetryChunk.objects.filter(node__in=ids, step_s=step, start__gt=on.start - span_s(step), start__lt=on.end)
+    rows = TelemetryChunk.objects.filter(
+        node__in=ids, step_s=step, start__gt=on.start - span_s(step), start__lt=on.end
+    )
     rows = rows.exclude(subject=HOST)
     keys = dict.fromkeys((*fresh, *rows.order_by().values_list("node", "subject").distinct()))
     place = {key: row for row, key in enumerate(keys)}
@@ -64,7 +69,9 @@ def heat(
     return Heat(on, {key: mean[row] for key, row in place.items() if bins.weight[row].any()})
 
 
-def _side_by_side(began: int, step: int, place: Mapping[Key, int], metric: str, chunks: Iterable[_Begun]) -> Chunk:
+def _side_by_side(
+    began: int, step: int, place: Mapping[Key, int], metric: str, chunks: Iterable[_Begun]
+) -> Chunk:
     """The metric of all subjects over the span of one chunk: a row each, as if subjects were metrics."""
     whole = empty(began, step, POINTS[step], [subject for _, subject in place])
     for node, subject, start, data in chunks:
@@ -78,8 +85,8 @@ def _side_by_side(began: int, step: int, place: Mapping[Key, int], metric: str, 
 
 
 def _apart(count: int) -> int:
-    """Seconds between the buckets that are read, so that they are few enough; each step of chunks is a multiple of it, or it
-    of the step."""
+    """Seconds between the buckets that are read, so that they are few enough; each step of chunks is a
+    multiple of it, or it of the step."""
     return next((apart_s for apart_s in APART_S if count * BUCKET_S <= MOST_SLICES * apart_s), APART_S[-1])
 
 
@@ -96,7 +103,9 @@ def _chunks(rows: QuerySet[TelemetryChunk], metric: str) -> Iterable[_Begun]:
     """(node, subject, start, as much of the data as holds the metric)."""
     begun = rows.annotate(head=Substr("data", 1, likely_needed(metric), output_field=BinaryField()))
     short: list[int] = []
-    for pk, node, subject, start, head in begun.values_list("pk", "node", "subject", "start", "head").iterator(2000):
+    for pk, node, subject, start, head in begun.values_list(
+        "pk", "node", "subject", "start", "head"
+    ).iterator(2000):
         data = bytes(head)
         if len(data) < likely_needed(metric) or needed(data, metric) <= len(data):
             yield node, subject, start, data

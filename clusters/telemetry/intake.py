@@ -1,4 +1,5 @@
-"""What a report brings of numbers over time: buckets to be stored, samples to be shown, events for the journal."""
+"""What a report brings of numbers over time: buckets to be stored, samples to be shown, events for the
+journal."""
 
 from __future__ import annotations
 
@@ -24,19 +25,24 @@ _told: set[tuple[int, str]] = set()
 
 
 def take(node: Node, report: Report, now: datetime) -> tuple[int, int]:
-    """Take numbers and events in; what the answer confirms: `Ack.buckets_until`, of this report's buckets, and
-    `Ack.events_until`. The same report again, or an older one after a newer one, changes nothing.
+    """Take numbers and events in; what the answer confirms: `Ack.buckets_until`, of this report's buckets,
+    and `Ack.events_until`. The same report again, or an older one after a newer one, changes nothing.
 
-    Without events it asks the database nothing while rounds are going, once the node's GPUs are known (`gpu_rows`).
-    """
+    Without events it asks the database nothing while rounds are going, once the node's GPUs are known
+    (`gpu_rows`)."""
     until = 0
     if report.buckets or report.samples:
         own = gpu_sync.own(node)
-        until = _take_buckets(node, [block for block in report.buckets if block.step_s == BUCKET_S], own, now.timestamp())
+        until = _take_buckets(
+            node, [block for block in report.buckets if block.step_s == BUCKET_S], own, now.timestamp()
+        )
         samples = [block for block in report.samples if block.step_s == SAMPLE_S]
         if samples:
             recent = now.timestamp() - node.clock_offset_s + AHEAD_S
-            live_samples.show(node, [part for block in samples if block.start <= recent for part in _owned(node, block, own)])
+            live_samples.show(
+                node,
+                [part for block in samples if block.start <= recent for part in _owned(node, block, own)],
+            )
     return until, gpu_events.take(node, report.agent, report.events, now) if report.events else 0
 
 
@@ -54,12 +60,18 @@ def _take_buckets(node: Node, blocks: list[Block], own: Collection[str], now: fl
     for block in blocks:
         for moment in range(block.start, block.end, BUCKET_S):
             ends[moment + BUCKET_S] = start = bucket_of(moment + node.clock_offset_s)
-            if start not in done and not slice_writer.is_waiting(node.pk, start) and _is_in_time(node, start, now):
+            if (
+                start not in done
+                and not slice_writer.is_waiting(node.pk, start)
+                and _is_in_time(node, start, now)
+            ):
                 wanted.add(start)
     if wanted:
         parts = [part for block in blocks for part in _owned(node, block, own)]
         slices = slice_bytes(parts, node.clock_offset_s)
-        done.update(slice_writer.put(node.pk, {start: data for start, data in slices.items() if start in wanted}))
+        done.update(
+            slice_writer.put(node.pk, {start: data for start, data in slices.items() if start in wanted})
+        )
         # What is in none of them holds nothing that is the node's to tell.
         wanted.intersection_update(slices)
     until = 0
@@ -91,8 +103,10 @@ def _owned(node: Node, block: Block, own: Collection[str]) -> Iterator[Block]:
     _tell_once(node, others, f"of GPUs that are not its own ({others[:500]})")
     if places:
         yield replace(
-            block, subjects=tuple(block.subjects[place] for place in places),
-            values=_columns(block, block.values, places), peaks=_columns(block, block.peaks, places),
+            block,
+            subjects=tuple(block.subjects[place] for place in places),
+            values=_columns(block, block.values, places),
+            peaks=_columns(block, block.peaks, places),
         )
 
 
@@ -107,5 +121,3 @@ def _tell_once(node: Node, what: str, how: str) -> None:
     if (node.pk, what) not in _told and len(_told) < 10_000:
         _told.add((node.pk, what))
         log.warning("Numbers of node %s are left out, here and from now on: they are %s", node.name, how)
-
-

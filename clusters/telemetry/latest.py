@@ -20,7 +20,8 @@ Pair = tuple[float, float]
 
 @dataclass(frozen=True)
 class Latest:
-    """`host` and `gpus` (by UUID): metric -> (mean, max) over the bucket that begins at `start`. Absent = not known."""
+    """`host` and `gpus` (by UUID): metric -> (mean, max) over the bucket that begins at `start`. Absent = not
+    known."""
 
     start: int
     host: Mapping[str, Pair] = field(default_factory=dict)
@@ -32,8 +33,10 @@ def of(nodes: Iterable[Node], now: float | None = None) -> dict[int, Latest]:
     since = (time.time() if now is None else now) - FRESH_S - BUCKET_S
     newest: dict[int, int] = {}
     ids = [node.pk for node in nodes]
-    recent = TelemetrySlice.objects.filter(start__gte=since, node__in=ids) if len(ids) <= BATCH else (
-        TelemetrySlice.objects.filter(start__gte=since)
+    recent = (
+        TelemetrySlice.objects.filter(start__gte=since, node__in=ids)
+        if len(ids) <= BATCH
+        else (TelemetrySlice.objects.filter(start__gte=since))
     )
     for pk, node in recent.order_by("start").values_list("pk", "node"):
         newest[node] = pk
@@ -54,5 +57,7 @@ def _latest(start: int, parts: Iterable[Part]) -> Latest:
     for part in parts:
         for subject, means, peaks in zip(part.subjects, part.mean.tolist(), part.max.tolist(), strict=True):
             pairs = zip(part.metrics, means, peaks, strict=True)
-            told.setdefault(subject, {}).update({name: (mean, most) for name, mean, most in pairs if not math.isnan(mean)})
+            told.setdefault(subject, {}).update(
+                {name: (mean, most) for name, mean, most in pairs if not math.isnan(mean)}
+            )
     return Latest(start, told.pop(HOST, {}), told)

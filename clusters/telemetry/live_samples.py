@@ -49,8 +49,8 @@ def show(node: Node, blocks: Iterable[Block]) -> None:
 
 
 def messages(node: Node, blocks: Iterable[Block]) -> Iterator[str]:
-    """`live.messages.TelemetrySampled`, one for each span of time, by the hub's clock; where GPUs differ in their metrics
-    (MIG devices), one for each kind of them."""
+    """`live.messages.TelemetrySampled`, one for each span of time, by the hub's clock; where GPUs differ in
+    their metrics (MIG devices), one for each kind of them."""
     open_: dict[tuple[int, int, int], dict[str, Any]] = {}
     for block in blocks:
         first = max(0, block.steps - MOST_STEPS)
@@ -61,7 +61,12 @@ def messages(node: Node, blocks: Iterable[Block]) -> Iterator[str]:
             if said is not None:
                 yield _text(said)
             start = round(block.start + first * block.step_s + node.clock_offset_s)
-            said = open_[span] = {"type": "telemetry.sampled", "node": node.name, "start": start, "step_s": block.step_s}
+            said = open_[span] = {
+                "type": "telemetry.sampled",
+                "node": node.name,
+                "start": start,
+                "step_s": block.step_s,
+            }
         said[part] = _numbers(block, first)
     for said in open_.values():
         yield _text(said)
@@ -75,7 +80,10 @@ def restart() -> None:
 
 def _numbers(block: Block, first: int) -> dict[str, Any]:
     # float32 all the way: orjson writes its shortest form, and null for NaN.
-    numbers = np.round(np.frombuffer(block.values, "<f4").reshape(-1, len(block.subjects), len(block.metrics))[first:], DIGITS)
+    numbers = np.round(
+        np.frombuffer(block.values, "<f4").reshape(-1, len(block.subjects), len(block.metrics))[first:],
+        DIGITS,
+    )
     if block.is_host:
         return {"metrics": block.metrics, "values": np.ascontiguousarray(numbers[:, 0])}
     return {"subjects": block.subjects, "metrics": block.metrics, "values": numbers}

@@ -1,9 +1,8 @@
 """Reading numbers over time: the curves of a node, of a GPU wherever it was, and one metric of a fleet.
 
-The step is the longest stored one that still gives the points that are asked for, or the shortest that is kept for so long.
-What is not folded yet is read from slices, first: what moves meanwhile is then seen twice, which no mean minds, and never
-not at all.
-"""
+The step is the longest stored one that still gives the points that are asked for, or the shortest that is
+kept for so long. What is not folded yet is read from slices, first: what moves meanwhile is then seen twice,
+which no mean minds, and never not at all."""
 
 from __future__ import annotations
 
@@ -48,8 +47,15 @@ class NodeSeries:
 
 
 def read(
-    node: Node, gpus: Sequence[str] | None, *, gpu_metrics: Sequence[str], host_metrics: Sequence[str],
-    start: float, end: float, points: int, now: float | None = None,
+    node: Node,
+    gpus: Sequence[str] | None,
+    *,
+    gpu_metrics: Sequence[str],
+    host_metrics: Sequence[str],
+    start: float,
+    end: float,
+    points: int,
+    now: float | None = None,
 ) -> NodeSeries:
     """What a node measured, of these GPUs or (None) of all that it had in the span."""
     on, step = _grid_and_step(start, end, points, now)
@@ -57,19 +63,31 @@ def read(
     found = _Reading(on, gpu_metrics, host_metrics)
     found.take_slices([node.pk], subjects)
     chunks = TelemetryChunk.objects.filter(node=node)
-    found.take_chunks(chunks, step, list(chunks.values_list("subject", flat=True).distinct()) if subjects is None else subjects)
+    found.take_chunks(
+        chunks,
+        step,
+        list(chunks.values_list("subject", flat=True).distinct()) if subjects is None else subjects,
+    )
     return found.series()
 
 
 def of_gpu(
-    gpu: Gpu, nodes: QuerySet[Node], *, gpu_metrics: Sequence[str], start: float, end: float, points: int,
+    gpu: Gpu,
+    nodes: QuerySet[Node],
+    *,
+    gpu_metrics: Sequence[str],
+    start: float,
+    end: float,
+    points: int,
     now: float | None = None,
 ) -> NodeSeries:
     """A GPU's curves, on whichever of these nodes it was: a device keeps its history where it is moved to."""
     on, step = _grid_and_step(start, end, points, now)
     found = _Reading(on, gpu_metrics, ())
     chunks = TelemetryChunk.objects.filter(subject=gpu.uuid, node__in=nodes.values("pk"))
-    former = chunks.filter(step_s=max(POINTS), start__gt=on.start - span_s(max(POINTS))).values_list("node", flat=True)
+    former = chunks.filter(step_s=max(POINTS), start__gt=on.start - span_s(max(POINTS))).values_list(
+        "node", flat=True
+    )
     found.take_slices({gpu.node_id, *former}, [gpu.uuid])
     found.take_chunks(chunks, step, [gpu.uuid])
     return found.series()
@@ -98,7 +116,9 @@ class _Reading:
         self._bins: dict[str, Bins] = {}
 
     def take_slices(self, nodes: Collection[int], subjects: Sequence[str] | None) -> None:
-        rows = TelemetrySlice.objects.filter(node__in=nodes, start__gte=self._on.start - BUCKET_S, start__lt=self._on.end)
+        rows = TelemetrySlice.objects.filter(
+            node__in=nodes, start__gte=self._on.start - BUCKET_S, start__lt=self._on.end
+        )
         by_node: dict[int, list[tuple[int, bytes]]] = {}
         for node, start, data in rows.order_by("node", "start").values_list("node", "start", "data"):
             by_node.setdefault(node, []).append((start, bytes(data)))
@@ -108,14 +128,17 @@ class _Reading:
                     self._bins_of(subject).add(chunk, self._rows(subject, chunk.metrics))
 
     def take_chunks(self, chunks: QuerySet[TelemetryChunk], step: int, subjects: Sequence[str]) -> None:
-        # With all subjects named, both databases go by the index of nodes and subjects; else SQLite goes through all nodes.
+        # With all subjects named, both databases go by the index of nodes and subjects; else SQLite goes
+        # through all nodes.
         wanted = [subject for subject in subjects if self._metrics[subject == HOST]]
         rows = chunks.filter(
             subject__in=wanted, step_s=step, start__gt=self._on.start - span_s(step), start__lt=self._on.end
         )
         told = rows.order_by("subject", "start").values_list("subject", "start", "data")
         for subject, found in groupby(told, lambda row: row[0]):
-            whole = _end_to_end([(start, bytes(data)) for _, start, data in found], step, self._metrics[subject == HOST])
+            whole = _end_to_end(
+                [(start, bytes(data)) for _, start, data in found], step, self._metrics[subject == HOST]
+            )
             self._bins_of(subject).add(whole, range(len(whole.metrics)))
 
     def series(self) -> NodeSeries:

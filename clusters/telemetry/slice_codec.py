@@ -1,9 +1,8 @@
 """Slices as bytes: all that one node measured in one bucket.
 
-A slice is `version`, then parts until the end: lengths, the names of its subjects and metrics (deflated), and the numbers
-(deflated): float32 matrices [subject][metric] of means and of maxima. Subjects of one part have the same metrics; the host
-has a part of its own. NaN = not known.
-"""
+A slice is `version`, then parts until the end: lengths, the names of its subjects and metrics (deflated), and
+the numbers (deflated): float32 matrices [subject][metric] of means and of maxima. Subjects of one part have
+the same metrics; the host has a part of its own. NaN = not known."""
 
 from __future__ import annotations
 
@@ -44,8 +43,8 @@ class Part:
 def slice_bytes(blocks: Iterable[Block], offset_s: float = 0.0) -> dict[int, bytes]:
     """Blocks of buckets as slices: {start in Unix seconds by the hub's clock, a multiple of BUCKET_S: bytes}.
 
-    `offset_s`: the hub's clock less the node's. What blocks tell of the same bucket comes together in one slice.
-    """
+    `offset_s`: the hub's clock less the node's. What blocks tell of the same bucket comes together in one
+    slice."""
     found: dict[int, list[bytes]] = {}
     for block in blocks:
         names = _packed_names(block.subjects, block.metrics)
@@ -53,7 +52,9 @@ def slice_bytes(blocks: Iterable[Block], offset_s: float = 0.0) -> dict[int, byt
         for step in range(block.steps):
             here = slice(step * row, (step + 1) * row)
             numbers = zlib.compress(block.values[here] + block.peaks[here], _FAST)
-            parts = found.setdefault(bucket_of(block.start + step * BUCKET_S + offset_s), [bytes([SLICE_VERSION])])
+            parts = found.setdefault(
+                bucket_of(block.start + step * BUCKET_S + offset_s), [bytes([SLICE_VERSION])]
+            )
             parts += (_LENGTHS.pack(len(names), len(numbers)), names, numbers)
     return {start: b"".join(parts) for start, parts in found.items()}
 
@@ -79,13 +80,16 @@ def slice_parts(data: bytes) -> list[Part]:
 
 
 def bucket_of(moment: float) -> int:
-    """The start of the bucket that is nearest: a clock's offset must not put two buckets of a node into one."""
+    """The start of the bucket that is nearest: a clock's offset must not put two buckets of a node into
+    one."""
     return math.floor(moment / BUCKET_S + 0.5) * BUCKET_S
 
 
 @lru_cache(maxsize=8192)
 def _packed_names(subjects: tuple[str, ...], metrics: tuple[str, ...]) -> bytes:
-    return zlib.compress(_BETWEEN_LISTS.join((_BETWEEN_NAMES.join(subjects), _BETWEEN_NAMES.join(metrics))).encode())
+    return zlib.compress(
+        _BETWEEN_LISTS.join((_BETWEEN_NAMES.join(subjects), _BETWEEN_NAMES.join(metrics))).encode()
+    )
 
 
 @lru_cache(maxsize=8192)

@@ -1,8 +1,8 @@
-"""Slices on their way to the database: written for all nodes together, once a second (`workspaces.background_loop`).
+"""Slices on their way to the database: written for all nodes together, once a second
+(`workspaces.background_loop`).
 
-Nothing is acknowledged before it is stored; while the database is away slices wait here up to a bound, and beyond it on the
-nodes, which keep the last hour.
-"""
+Nothing is acknowledged before it is stored; while the database is away slices wait here up to a bound, and
+beyond it on the nodes, which keep the last hour."""
 
 from __future__ import annotations
 
@@ -52,7 +52,10 @@ def put(node_id: int, slices: Mapping[int, bytes]) -> Collection[int]:
                 continue
             if _waiting_bytes + len(data) > MOST_WAITING_BYTES:
                 if not _is_full:
-                    log.error("Numbers wait for the database, and no more are taken until it stores those; nodes keep an hour.")
+                    log.error(
+                        "Numbers wait for the database, and no more are taken until it stores those; nodes "
+                        "keep an hour."
+                    )
                 _is_full = True
                 break
             _waiting[node_id, start] = data

@@ -16,9 +16,12 @@ Kind = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 def gather(
-    slices: Iterable[tuple[int, bytes]], gpu_metrics: Collection[str] | None = None, host_metrics: Collection[str] | None = None
+    slices: Iterable[tuple[int, bytes]],
+    gpu_metrics: Collection[str] | None = None,
+    host_metrics: Collection[str] | None = None,
 ) -> dict[str, Chunk]:
-    """(start, bytes) -> subject -> its buckets from the first to the last, with NaN between. With metrics, those alone.
+    """(start, bytes) -> subject -> its buckets from the first to the last, with NaN between. With metrics,
+    those alone.
 
     A slice that cannot be read is told in the log and left out.
     """
@@ -49,11 +52,15 @@ def _columns(
     for subjects, metrics in kinds:
         for subject in subjects:
             wanted = host_metrics if subject == HOST else gpu_metrics
-            columns.setdefault(subject, {}).update((name, None) for name in metrics if wanted is None or name in wanted)
+            columns.setdefault(subject, {}).update(
+                (name, None) for name in metrics if wanted is None or name in wanted
+            )
     return {subject: list(names) for subject, names in columns.items() if names}
 
 
-def _place(chunks: dict[str, Chunk], kind: Kind, rows: list[tuple[int, Numbers, Numbers]], first: int) -> None:
+def _place(
+    chunks: dict[str, Chunk], kind: Kind, rows: list[tuple[int, Numbers, Numbers]], first: int
+) -> None:
     subjects, metrics = kind
     moments = np.array([(start - first) // BUCKET_S for start, _, _ in rows])
     means, peaks = (np.stack([row[which] for row in rows]) for which in (1, 2))
@@ -63,7 +70,8 @@ def _place(chunks: dict[str, Chunk], kind: Kind, rows: list[tuple[int, Numbers, 
             continue
         for column, name in enumerate(metrics):
             if name in chunk.metrics:
-                # What is told twice of a bucket, by two agents of which one began in its midst, completes one another.
+                # What is told twice of a bucket, by two agents of which one began in its midst, completes one
+                # another.
                 known = ~np.isnan(means[:, place, column])
                 row = chunk.metrics.index(name)
                 chunk.mean[row, moments[known]] = means[known, place, column]

@@ -24,7 +24,11 @@ def alerts_of_node(context: Mapping[str, Any], node: Node) -> list[presenters.Li
 @register.simple_tag(takes_context=True)
 def alerts_of_gpu(context: Mapping[str, Any], node: Node, uuid: str) -> list[presenters.Line]:
     workspace = _workspace(context)
-    return [line for line in presenters.firing_on([node], workspace) if line.gpu and line.gpu.uuid == uuid] if workspace else []
+    return (
+        [line for line in presenters.firing_on([node], workspace) if line.gpu and line.gpu.uuid == uuid]
+        if workspace
+        else []
+    )
 
 
 @register.simple_tag(takes_context=True)

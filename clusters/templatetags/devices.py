@@ -37,7 +37,9 @@ def told(cell: GpuCell) -> str:
 def _standing(cell: GpuCell) -> list[str]:
     holder = [cell.held.label] if cell.held else []
     return {
-        GpuStanding.FREE: ["free"], GpuStanding.BUSY: holder, GpuStanding.IDLE: [*holder, "held but idle"],
+        GpuStanding.FREE: ["free"],
+        GpuStanding.BUSY: holder,
+        GpuStanding.IDLE: [*holder, "held but idle"],
         GpuStanding.FOREIGN: ["held by no run, but used by another process"],
         GpuStanding.LOST: [*holder, "does not answer any more"],
     }[cell.standing]

@@ -28,7 +28,11 @@ args = parser.parse_args()
 
 deepspeed.init_distributed()
 rank, world = dist.get_rank(), dist.get_world_size()
-print(f"rank {rank} of {world}, {os.environ['LOCAL_RANK']} on its node, {dist.get_backend()}, ZeRO {args.stage}", flush=True)
+print(
+    f"rank {rank} of {world}, {os.environ['LOCAL_RANK']} on its node, {dist.get_backend()}, ZeRO "
+    f"{args.stage}",
+    flush=True,
+)
 
 digits = load_digits()
 images = torch.tensor(digits.images / 16.0, dtype=torch.float32).unsqueeze(1)
@@ -38,8 +42,13 @@ order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(0))
 held_out, used = order[:HELD_OUT], TensorDataset(images[order[HELD_OUT:]], labels[order[HELD_OUT:]])
 
 model = nn.Sequential(
-    nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-    nn.Flatten(), nn.Linear(32 * 4 * 4, 128), nn.ReLU(), nn.Linear(128, 10),
+    nn.Conv2d(1, 32, 3, padding=1),
+    nn.ReLU(),
+    nn.MaxPool2d(2),
+    nn.Flatten(),
+    nn.Linear(32 * 4 * 4, 128),
+    nn.ReLU(),
+    nn.Linear(128, 10),
 )
 settings = {
     "train_micro_batch_size_per_gpu": args.batch_size,

@@ -5,8 +5,8 @@ step they average their gradients. Nothing in here says who started the processe
 MASTER_ADDR, MASTER_PORT, WORLD_SIZE, RANK and LOCAL_RANK do. TrainHub sets them when it starts
 every process itself; torchrun sets them when it is started once per node. The script is the same.
 
-Where MLflow's client is installed, the first process logs with it; TrainHub has told it where, and as which run.
-"""
+Where MLflow's client is installed, the first process logs with it; TrainHub has told it where, and as which
+run."""
 
 import argparse
 import importlib.util
@@ -60,9 +60,16 @@ def load_data() -> tuple[TensorDataset, TensorDataset]:
 
 def build_model() -> nn.Module:
     return nn.Sequential(
-        nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(),
-        nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Dropout(0.25), nn.Linear(64 * 4 * 4, 128), nn.ReLU(), nn.Linear(128, 10),
+        nn.Conv2d(1, 32, 3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(32, 64, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Dropout(0.25),
+        nn.Linear(64 * 4 * 4, 128),
+        nn.ReLU(),
+        nn.Linear(128, 10),
     )
 
 
@@ -87,7 +94,9 @@ class Bar:
             print(flush=True)
 
 
-def train_epoch(model: nn.Module, loader: DataLoader, optimizer: torch.optim.Optimizer, device: torch.device, bar: Bar) -> float:
+def train_epoch(
+    model: nn.Module, loader: DataLoader, optimizer: torch.optim.Optimizer, device: torch.device, bar: Bar
+) -> float:
     model.train()
     total, seen = 0.0, 0
     for step, (images, labels) in enumerate(loader, start=1):
@@ -118,7 +127,11 @@ class Log:
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.mlflow = None
-        if dist.get_rank() == 0 and "MLFLOW_TRACKING_URI" in os.environ and importlib.util.find_spec("mlflow"):
+        if (
+            dist.get_rank() == 0
+            and "MLFLOW_TRACKING_URI" in os.environ
+            and importlib.util.find_spec("mlflow")
+        ):
             self.mlflow = importlib.import_module("mlflow")
             self.mlflow.log_params(vars(args))
 
@@ -138,29 +151,40 @@ def main() -> None:
     args = read_arguments()
     device = join_group()
     rank, world = dist.get_rank(), dist.get_world_size()
-    print(f"rank {rank} of {world} on {device}, {dist.get_backend()}, PyTorch {torch.__version__}", flush=True)
+    print(
+        f"rank {rank} of {world} on {device}, {dist.get_backend()}, PyTorch {torch.__version__}", flush=True
+    )
 
     torch.manual_seed(rank)
     used, held_out = load_data()
     sampler = DistributedSampler(used, shuffle=True, seed=0)
     loader = DataLoader(used, batch_size=args.batch_size, sampler=sampler)
-    model = DistributedDataParallel(build_model().to(device), device_ids=[device.index] if device.type == "cuda" else None)
+    model = DistributedDataParallel(
+        build_model().to(device), device_ids=[device.index] if device.type == "cuda" else None
+    )
     optimizer = torch.optim.Adam(model.parameters(), lr=args.learning_rate)
-    print(f"rank {rank} reads {len(sampler)} of {len(used)} images in {len(loader)} steps an epoch", flush=True)
+    print(
+        f"rank {rank} reads {len(sampler)} of {len(used)} images in {len(loader)} steps an epoch", flush=True
+    )
 
     log = Log(args)
     history: list[dict[str, float]] = []
     best = 0.0
     for epoch in range(1, args.epochs + 1):
         sampler.set_epoch(epoch)  # without it every epoch would deal the same images to the same process
-        loss = train_epoch(model, loader, optimizer, device, Bar(f"epoch {epoch:>2}/{args.epochs}", len(loader)))
+        loss = train_epoch(
+            model, loader, optimizer, device, Bar(f"epoch {epoch:>2}/{args.epochs}", len(loader))
+        )
         accuracy = evaluate(model, held_out, device)
         history.append({"epoch": epoch, "loss": loss, "accuracy": accuracy})
         log.add(epoch, loss=loss, accuracy=accuracy)
         if rank == 0:
             colour = GREEN if accuracy > best else DIM
             best = max(best, accuracy)
-            print(f"            accuracy {colour}{accuracy:.1%}{PLAIN} on {len(held_out)} held-out images", flush=True)
+            print(
+                f"            accuracy {colour}{accuracy:.1%}{PLAIN} on {len(held_out)} held-out images",
+                flush=True,
+            )
 
     if rank == 0:
         save(model, history)

@@ -17,7 +17,10 @@ parser.add_argument("--seconds", type=float, default=5.0, help="how long to pret
 args = parser.parse_args()
 
 print(f"Hello from {platform.node()}, Python {platform.python_version()}")
-print(f"This is attempt {os.environ.get('TRAINHUB_ATTEMPT', '?')} of run {os.environ.get('TRAINHUB_RUN_ID', 'none (by hand)')}")
+print(
+    f"This is attempt {os.environ.get('TRAINHUB_ATTEMPT', '?')} of run "
+    f"{os.environ.get('TRAINHUB_RUN_ID', 'none (by hand)')}"
+)
 
 started = time.monotonic()
 steps = 10

@@ -25,7 +25,10 @@ args = parser.parse_args()
 hvd.init()
 rank, size = hvd.rank(), hvd.size()
 device = torch.device("cuda", hvd.local_rank()) if torch.cuda.is_available() else torch.device("cpu")
-print(f"rank {rank} of {size}, {hvd.local_rank()} on its node, {device}, PyTorch {torch.__version__}", flush=True)
+print(
+    f"rank {rank} of {size}, {hvd.local_rank()} on its node, {device}, PyTorch {torch.__version__}",
+    flush=True,
+)
 
 digits = load_digits()
 images = torch.tensor(digits.images / 16.0, dtype=torch.float32).unsqueeze(1)
@@ -38,8 +41,13 @@ loader = DataLoader(used, batch_size=args.batch_size, sampler=sampler)
 
 torch.manual_seed(rank)  # different on purpose: the broadcast below makes all start from rank 0's weights
 model = nn.Sequential(
-    nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-    nn.Flatten(), nn.Linear(32 * 4 * 4, 128), nn.ReLU(), nn.Linear(128, 10),
+    nn.Conv2d(1, 32, 3, padding=1),
+    nn.ReLU(),
+    nn.MaxPool2d(2),
+    nn.Flatten(),
+    nn.Linear(32 * 4 * 4, 128),
+    nn.ReLU(),
+    nn.Linear(128, 10),
 ).to(device)
 optimizer = torch.optim.Adam(model.parameters(), lr=args.learning_rate)
 optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
@@ -58,7 +66,9 @@ for epoch in range(1, args.epochs + 1):
         total += loss.item()
     mean = hvd.allreduce(torch.tensor(total / len(loader)), name="loss").item()
     with torch.no_grad():
-        accuracy = (model(images[held_out].to(device)).argmax(1).cpu() == labels[held_out]).float().mean().item()
+        accuracy = (
+            (model(images[held_out].to(device)).argmax(1).cpu() == labels[held_out]).float().mean().item()
+        )
     history.append({"epoch": epoch, "loss": mean, "accuracy": accuracy})
     print(f"epoch {epoch}/{args.epochs}  loss {mean:.4f}  accuracy {accuracy:.1%}", flush=True)
 

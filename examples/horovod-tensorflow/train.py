@@ -39,17 +39,23 @@ order = np.random.default_rng(0).permutation(len(labels))
 held_out, used = order[:HELD_OUT], order[HELD_OUT:]
 # Equal shares: were one process to make more steps than another, it would wait for ever.
 mine = used[: len(used) // size * size][rank::size]
-data = tf.data.Dataset.from_tensor_slices((images[mine], labels[mine])).shuffle(len(mine), seed=rank).batch(args.batch_size)
+data = (
+    tf.data.Dataset.from_tensor_slices((images[mine], labels[mine]))
+    .shuffle(len(mine), seed=rank)
+    .batch(args.batch_size)
+)
 
 tf.random.set_seed(rank)  # different on purpose: the broadcast below makes all start from rank 0's weights
-model = tf.keras.Sequential([
-    tf.keras.layers.Input((8, 8, 1)),
-    tf.keras.layers.Conv2D(32, 3, padding="same", activation="relu"),
-    tf.keras.layers.MaxPooling2D(),
-    tf.keras.layers.Flatten(),
-    tf.keras.layers.Dense(128, activation="relu"),
-    tf.keras.layers.Dense(10),
-])
+model = tf.keras.Sequential(
+    [
+        tf.keras.layers.Input((8, 8, 1)),
+        tf.keras.layers.Conv2D(32, 3, padding="same", activation="relu"),
+        tf.keras.layers.MaxPooling2D(),
+        tf.keras.layers.Flatten(),
+        tf.keras.layers.Dense(128, activation="relu"),
+        tf.keras.layers.Dense(10),
+    ]
+)
 optimizer = tf.keras.optimizers.Adam(args.learning_rate)
 optimizer.build(model.trainable_variables)
 # Horovod wants TensorFlow's own variables, which Keras 3 wraps.
@@ -60,7 +66,9 @@ hvd.broadcast_variables([*weights, *(variable.value for variable in optimizer.va
 @tf.function
 def train_step(batch, targets):
     with tf.GradientTape() as tape:
-        each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=targets, logits=model(batch, training=True))
+        each = tf.nn.sparse_softmax_cross_entropy_with_logits(
+            labels=targets, logits=model(batch, training=True)
+        )
         loss = tf.reduce_mean(each)
     gradients = hvd.DistributedGradientTape(tape).gradient(loss, weights)
     optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
@@ -77,7 +85,9 @@ for epoch in range(1, args.epochs + 1):
 
 # Every process must have arrived at the same weights; a difference would mean a broken reduction.
 checksum = tf.reduce_sum([tf.reduce_sum(weight) for weight in weights])
-assert np.allclose(hvd.allgather(tf.reshape(checksum, [1])), checksum), "the processes disagree about the weights"
+assert np.allclose(hvd.allgather(tf.reshape(checksum, [1])), checksum), (
+    "the processes disagree about the weights"
+)
 if rank == 0:
     outputs = pathlib.Path("outputs")
     outputs.mkdir(exist_ok=True)

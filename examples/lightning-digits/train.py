@@ -29,7 +29,9 @@ def read_arguments() -> argparse.Namespace:
     everywhere = int(os.environ.get("WORLD_SIZE", "1"))
     parser = argparse.ArgumentParser()
     parser.add_argument("--max_epochs", type=int, default=8)
-    parser.add_argument("--devices", type=int, default=max(here, torch.cuda.device_count()), help="processes on each node")
+    parser.add_argument(
+        "--devices", type=int, default=max(here, torch.cuda.device_count()), help="processes on each node"
+    )
     parser.add_argument("--num_nodes", type=int, default=max(1, everywhere // here))
     parser.add_argument("--batch_size", type=int, default=32, help="images per process and step")
     parser.add_argument("--learning_rate", type=float, default=1e-3)
@@ -59,8 +61,13 @@ class Digits(lightning.LightningModule):
         self.learning_rate = learning_rate
         self.history: list[dict[str, float]] = []
         self.layers = nn.Sequential(
-            nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-            nn.Flatten(), nn.Linear(32 * 4 * 4, 128), nn.ReLU(), nn.Linear(128, 10),
+            nn.Conv2d(1, 32, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
+            nn.Linear(32 * 4 * 4, 128),
+            nn.ReLU(),
+            nn.Linear(128, 10),
         )
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
@@ -79,7 +86,10 @@ class Digits(lightning.LightningModule):
 
     def on_fit_start(self) -> None:
         world = self.trainer.world_size
-        print(f"rank {self.global_rank} of {world} on {self.device}, Lightning {lightning.__version__}", flush=True)
+        print(
+            f"rank {self.global_rank} of {world} on {self.device}, Lightning {lightning.__version__}",
+            flush=True,
+        )
 
     def on_train_epoch_end(self) -> None:
         metrics = {name: float(self.trainer.callback_metrics[name]) for name in ("loss", "accuracy")}
@@ -87,7 +97,8 @@ class Digits(lightning.LightningModule):
         if self.trainer.is_global_zero:
             print(
                 f"epoch {self.current_epoch + 1}/{self.trainer.max_epochs}  loss {metrics['loss']:.4f}  "
-                f"accuracy {metrics['accuracy']:.1%}", flush=True,
+                f"accuracy {metrics['accuracy']:.1%}",
+                flush=True,
             )
 
 
@@ -97,10 +108,16 @@ def main() -> None:
     used, held_out = load_data()
     model = Digits(args.learning_rate)
     trainer = lightning.Trainer(
-        max_epochs=args.max_epochs, devices=args.devices, num_nodes=args.num_nodes, strategy="ddp",
+        max_epochs=args.max_epochs,
+        devices=args.devices,
+        num_nodes=args.num_nodes,
+        strategy="ddp",
         accelerator="gpu" if torch.cuda.is_available() else "cpu",
-        logger=make_logger(), log_every_n_steps=10,
-        enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
+        logger=make_logger(),
+        log_every_n_steps=10,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
     )
     trainer.fit(model, DataLoader(used, args.batch_size, shuffle=True), DataLoader(held_out, 120))
     trainer.save_checkpoint("outputs/model.ckpt")  # called by all, written by the first

@@ -36,8 +36,10 @@ print(f"rank {rank} reads {len(mine)} of {len(used)} images", flush=True)
 # All start from the weights of rank 0.
 random = np.random.default_rng(1)
 weights = [
-    random.normal(0, np.sqrt(2 / 64), (64, args.hidden)), np.zeros(args.hidden),
-    random.normal(0, np.sqrt(2 / args.hidden), (args.hidden, 10)), np.zeros(10),
+    random.normal(0, np.sqrt(2 / 64), (64, args.hidden)),
+    np.zeros(args.hidden),
+    random.normal(0, np.sqrt(2 / args.hidden), (args.hidden, 10)),
+    np.zeros(10),
 ]
 for array in weights:
     comm.Bcast(array, root=0)
@@ -84,7 +86,10 @@ for epoch in range(1, args.epochs + 1):
         history.append({"epoch": epoch, "loss": loss, "accuracy": accuracy})
     if epoch % 5 == 0 or epoch == 1:
         shown = f"  accuracy {history[-1]['accuracy']:.1%}" if rank == 0 else ""
-        print(f"epoch {epoch:>2}/{args.epochs}  loss {loss:.4f}{shown}  {time.monotonic() - started:.2f} s", flush=True)
+        print(
+            f"epoch {epoch:>2}/{args.epochs}  loss {loss:.4f}{shown}  {time.monotonic() - started:.2f} s",
+            flush=True,
+        )
 
 # Every process must have arrived at the same weights; a difference would mean a broken reduction.
 checksum = sum(float(weight.sum()) for weight in weights)

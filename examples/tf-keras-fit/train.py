@@ -1,10 +1,10 @@
 """Keras' own `fit` on several TensorFlow workers, logged by nobody's hand.
 
-Keras 3's `fit` does not work under MultiWorkerMirroredStrategy, tf-keras' does: TF_USE_LEGACY_KERAS=1 must be set before
-TensorFlow is imported. TrainHub tells each worker its place in TF_CONFIG, and MLflow where to log and as which run: where
-its client is installed, the first worker's losses, metrics and settings are logged by `autolog`. Where TensorBoard is
-installed, the first worker writes its event files below logs/, which the run's page shows as curves too.
-"""
+Keras 3's `fit` does not work under MultiWorkerMirroredStrategy, tf-keras' does: TF_USE_LEGACY_KERAS=1 must be
+set before TensorFlow is imported. TrainHub tells each worker its place in TF_CONFIG, and MLflow where to log
+and as which run: where its client is installed, the first worker's losses, metrics and settings are logged by
+`autolog`. Where TensorBoard is installed, the first worker writes its event files below logs/, which the
+run's page shows as curves too."""
 
 import argparse
 import importlib.util
@@ -39,7 +39,9 @@ if first and "MLFLOW_TRACKING_URI" in os.environ and importlib.util.find_spec("m
 
     # Saving the model takes all workers, so it is left to the end of this script.
     mlflow.tensorflow.autolog(log_models=False, log_datasets=False)
-callbacks = [tf.keras.callbacks.TensorBoard("logs")] if first and importlib.util.find_spec("tensorboard") else []
+callbacks = (
+    [tf.keras.callbacks.TensorBoard("logs")] if first and importlib.util.find_spec("tensorboard") else []
+)
 
 digits = load_digits()
 images, labels = (digits.images[..., np.newaxis] / 16.0).astype("float32"), digits.target.astype("int64")
@@ -56,20 +58,27 @@ def batches(chosen):
 
 
 with strategy.scope():
-    model = tf.keras.Sequential([
-        tf.keras.layers.Input((8, 8, 1)),
-        tf.keras.layers.Conv2D(32, 3, padding="same", activation="relu"),
-        tf.keras.layers.MaxPooling2D(),
-        tf.keras.layers.Flatten(),
-        tf.keras.layers.Dense(128, activation="relu"),
-        tf.keras.layers.Dense(10),
-    ])
+    model = tf.keras.Sequential(
+        [
+            tf.keras.layers.Input((8, 8, 1)),
+            tf.keras.layers.Conv2D(32, 3, padding="same", activation="relu"),
+            tf.keras.layers.MaxPooling2D(),
+            tf.keras.layers.Flatten(),
+            tf.keras.layers.Dense(128, activation="relu"),
+            tf.keras.layers.Dense(10),
+        ]
+    )
     model.compile(
-        tf.keras.optimizers.Adam(args.learning_rate), tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        tf.keras.optimizers.Adam(args.learning_rate),
+        tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         metrics=["accuracy"],
     )
 seen = model.fit(
-    batches(used).shuffle(32, seed=0), validation_data=batches(held_out), epochs=args.epochs, verbose=2, callbacks=callbacks
+    batches(used).shuffle(32, seed=0),
+    validation_data=batches(held_out),
+    epochs=args.epochs,
+    verbose=2,
+    callbacks=callbacks,
 )
 
 # Saving is a step of all workers too; what the others write is thrown away.

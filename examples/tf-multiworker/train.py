@@ -51,14 +51,16 @@ options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoSha
 batches = strategy.experimental_distribute_dataset(dataset.with_options(options))
 
 with strategy.scope():
-    model = tf.keras.Sequential([
-        tf.keras.layers.Input((8, 8, 1)),
-        tf.keras.layers.Conv2D(32, 3, padding="same", activation="relu"),
-        tf.keras.layers.MaxPooling2D(),
-        tf.keras.layers.Flatten(),
-        tf.keras.layers.Dense(128, activation="relu"),
-        tf.keras.layers.Dense(10),
-    ])
+    model = tf.keras.Sequential(
+        [
+            tf.keras.layers.Input((8, 8, 1)),
+            tf.keras.layers.Conv2D(32, 3, padding="same", activation="relu"),
+            tf.keras.layers.MaxPooling2D(),
+            tf.keras.layers.Flatten(),
+            tf.keras.layers.Dense(128, activation="relu"),
+            tf.keras.layers.Dense(10),
+        ]
+    )
     optimizer = tf.keras.optimizers.Adam(args.learning_rate)
     optimizer.build(model.trainable_variables)
 
@@ -67,7 +69,9 @@ with strategy.scope():
 def train_step(batch):
     def one_replica(pictures, targets):
         with tf.GradientTape() as tape:
-            each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=targets, logits=model(pictures, training=True))
+            each = tf.nn.sparse_softmax_cross_entropy_with_logits(
+                labels=targets, logits=model(pictures, training=True)
+            )
             # Divided by the size of the whole batch, so that the sum over the workers is its mean.
             loss = tf.nn.compute_average_loss(each, global_batch_size=args.batch_size)
         gradients = tape.gradient(loss, model.trainable_variables)
@@ -96,7 +100,8 @@ for epoch in range(1, args.epochs + 1):
     if log_metrics:
         log_metrics({"loss": total / steps, "accuracy": accuracy}, step=epoch)
     print(
-        f"epoch {epoch:>2}/{args.epochs}  loss {total / steps:.4f}  accuracy {accuracy:.1%}  {time.monotonic() - started:.1f} s",
+        f"epoch {epoch:>2}/{args.epochs}  loss {total / steps:.4f}  accuracy {accuracy:.1%}  "
+        f"{time.monotonic() - started:.1f} s",
         flush=True,
     )
 

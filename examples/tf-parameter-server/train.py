@@ -28,11 +28,21 @@ args = parser.parse_args()
 resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
 cluster = resolver.cluster_spec().as_dict()
 if resolver.task_type in ("worker", "ps"):
-    server = tf.distribute.Server(resolver.cluster_spec(), resolver.task_type, resolver.task_id, protocol="grpc")
-    print(f"{resolver.task_type} {resolver.task_id} of {len(cluster[resolver.task_type])} serves at {server.target}", flush=True)
+    server = tf.distribute.Server(
+        resolver.cluster_spec(), resolver.task_type, resolver.task_id, protocol="grpc"
+    )
+    print(
+        f"{resolver.task_type} {resolver.task_id} of {len(cluster[resolver.task_type])} serves at "
+        f"{server.target}",
+        flush=True,
+    )
     server.join()
 
-print(f"chief of {len(cluster['worker'])} workers and {len(cluster['ps'])} servers, TensorFlow {tf.__version__}", flush=True)
+print(
+    f"chief of {len(cluster['worker'])} workers and {len(cluster['ps'])} servers, TensorFlow "
+    f"{tf.__version__}",
+    flush=True,
+)
 strategy = tf.distribute.ParameterServerStrategy(resolver)
 coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
 
@@ -57,7 +67,9 @@ def scores(batch):
 def train_step(iterator):
     batch, targets = next(iterator)
     with tf.GradientTape() as tape:
-        loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=targets, logits=scores(batch)))
+        loss = tf.reduce_mean(
+            tf.nn.sparse_softmax_cross_entropy_with_logits(labels=targets, logits=scores(batch))
+        )
     for variable, gradient in zip(variables, tape.gradient(loss, variables), strict=True):
         variable.assign_sub(args.learning_rate * gradient)
     return loss

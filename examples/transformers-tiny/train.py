@@ -28,7 +28,10 @@ from transformers import (
 )
 
 GOOD, BAD = ("good", "fine", "great", "clever", "moving"), ("bad", "dull", "poor", "silly", "empty")
-THINGS, FRAMES = ("film", "book", "song", "plot", "ending"), ("the {} was {} {}", "i found the {} {} {}", "what a {} {} {}")
+THINGS, FRAMES = (
+    ("film", "book", "song", "plot", "ending"),
+    ("the {} was {} {}", "i found the {} {} {}", "what a {} {} {}"),
+)
 LENGTH = 12
 
 
@@ -54,7 +57,10 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
 
 def make_data(tokenizer: PreTrainedTokenizerFast, count: int, seed: int) -> list[dict[str, object]]:
     return [
-        {**tokenizer(sentence, padding="max_length", max_length=LENGTH, return_token_type_ids=False), "labels": label}
+        {
+            **tokenizer(sentence, padding="max_length", max_length=LENGTH, return_token_type_ids=False),
+            "labels": label,
+        }
         for sentence, label in make_sentences(count, seed)
     ]
 
@@ -68,21 +74,44 @@ def main() -> None:
     parser = HfArgumentParser(TrainingArguments)
     can_log = "MLFLOW_TRACKING_URI" in os.environ and importlib.util.find_spec("mlflow") is not None
     parser.set_defaults(
-        output_dir="outputs/model", num_train_epochs=3, per_device_train_batch_size=16, learning_rate=1e-3,
-        report_to="mlflow" if can_log else "none", logging_strategy="epoch", eval_strategy="epoch", save_strategy="no",
-        disable_tqdm=True, seed=0, ddp_find_unused_parameters=False, dataloader_pin_memory=torch.cuda.is_available(),
+        output_dir="outputs/model",
+        num_train_epochs=3,
+        per_device_train_batch_size=16,
+        learning_rate=1e-3,
+        report_to="mlflow" if can_log else "none",
+        logging_strategy="epoch",
+        eval_strategy="epoch",
+        save_strategy="no",
+        disable_tqdm=True,
+        seed=0,
+        ddp_find_unused_parameters=False,
+        dataloader_pin_memory=torch.cuda.is_available(),
     )
     (args,) = parser.parse_args_into_dataclasses()
-    print(f"rank {args.process_index} of {args.world_size} on {args.device}, {args.parallel_mode.value}", flush=True)
+    print(
+        f"rank {args.process_index} of {args.world_size} on {args.device}, {args.parallel_mode.value}",
+        flush=True,
+    )
 
     tokenizer = make_tokenizer()
     config = BertConfig(
-        vocab_size=len(tokenizer), hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128,
-        max_position_embeddings=LENGTH, num_labels=2, hidden_dropout_prob=0.0, pad_token_id=tokenizer.pad_token_id,
+        vocab_size=len(tokenizer),
+        hidden_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=128,
+        max_position_embeddings=LENGTH,
+        num_labels=2,
+        hidden_dropout_prob=0.0,
+        pad_token_id=tokenizer.pad_token_id,
     )
     trainer = Trainer(
-        model=BertForSequenceClassification(config), args=args, processing_class=tokenizer, compute_metrics=accuracy,
-        train_dataset=make_data(tokenizer, 2000, seed=1), eval_dataset=make_data(tokenizer, 400, seed=2),
+        model=BertForSequenceClassification(config),
+        args=args,
+        processing_class=tokenizer,
+        compute_metrics=accuracy,
+        train_dataset=make_data(tokenizer, 2000, seed=1),
+        eval_dataset=make_data(tokenizer, 400, seed=2),
     )
     trainer.train()
     metrics = trainer.evaluate()

@@ -56,7 +56,11 @@ class JobsView(APIView):
         if text is None:
             return run.attempt
         if not text.isdecimal() or not 1 <= len(text) <= LONGEST_NUMBER or not 1 <= int(text) <= run.attempt:
-            known = f"must be between 1 and {run.attempt}" if run.attempt else "there is none yet; the run waits for its first"
+            known = (
+                f"must be between 1 and {run.attempt}"
+                if run.attempt
+                else "there is none yet; the run waits for its first"
+            )
             raise SpecError("attempt", known)
         return int(text)
 

@@ -28,9 +28,12 @@ FORM_BYTES = 64 * 1024
 class SnapshotList(JobsView):
     parser_classes = [MultiPartParser]
 
-    @extend_schema(request={"multipart/form-data": SnapshotUploadSerializer}, responses={201: SnapshotSerializer})
+    @extend_schema(
+        request={"multipart/form-data": SnapshotUploadSerializer}, responses={201: SnapshotSerializer}
+    )
     def post(self, request: Request) -> Response:
-        """Freeze a source folder, sent as a zip in the form field `file`. The same content is the same snapshot."""
+        """Freeze a source folder, sent as a zip in the form field `file`. The same content is the same
+        snapshot."""
         told = request.headers.get("Content-Length", "")
         if told.isdecimal() and int(told) > settings.MAX_SNAPSHOT_BYTES + FORM_BYTES:
             most = f"{settings.MAX_SNAPSHOT_BYTES / 2**20:.0f} MiB"
@@ -49,10 +52,20 @@ class EnvironmentList(JobsView):
     def get(self, request: Request) -> Response:
         """The curated environments, and the interpreters that the workspace's nodes have."""
         curated = [
-            {"name": item.name, "version": item.version, "kind": item.kind, "requirements": item.requirements, "nodes": []}
+            {
+                "name": item.name,
+                "version": item.version,
+                "kind": item.kind,
+                "requirements": item.requirements,
+                "nodes": [],
+            }
             for item in environments.CURATED
         ]
-        return Response(EnvironmentSerializer([*curated, *_interpreters(self.principal(request).workspace)], many=True).data)
+        return Response(
+            EnvironmentSerializer(
+                [*curated, *_interpreters(self.principal(request).workspace)], many=True
+            ).data
+        )
 
 
 class ExampleList(JobsView):
@@ -69,6 +82,12 @@ def _interpreters(workspace: Workspace) -> list[dict[str, object]]:
         for version in dict.fromkeys(item["version"] for item in node.interpreters):
             nodes.setdefault(version, []).append(node.name)
     return [
-        {"name": environments.SYSTEM, "version": version, "kind": "system", "requirements": [], "nodes": names}
+        {
+            "name": environments.SYSTEM,
+            "version": version,
+            "kind": "system",
+            "requirements": [],
+            "nodes": names,
+        }
         for version, names in sorted(nodes.items())
     ]

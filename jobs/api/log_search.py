@@ -30,8 +30,12 @@ PARAMETERS = [
     OpenApiParameter("case", bool, description="1: upper and lower case differ."),
     OpenApiParameter("rank", str, description="Only the logs of these ranks: 0,3. With `log`: these too."),
     OpenApiParameter("log", str, many=True, description="Only the logs of these names."),
-    OpenApiParameter("order", str, enum=ORDERS, description="By the lines' arrival (the default), or rank by rank."),
-    OpenApiParameter("limit", int, description=f"Most results of a page, up to {LARGEST_LIMIT}; {LIMIT} unless given."),
+    OpenApiParameter(
+        "order", str, enum=ORDERS, description="By the lines' arrival (the default), or rank by rank."
+    ),
+    OpenApiParameter(
+        "limit", int, description=f"Most results of a page, up to {LARGEST_LIMIT}; {LIMIT} unless given."
+    ),
     OpenApiParameter("cursor", str, description="`next` of the page before."),
     ATTEMPT,
 ]
@@ -40,16 +44,20 @@ PARAMETERS = [
 class RunLogSearch(JobsView):
     @extend_schema(parameters=PARAMETERS, responses=LogSearchSerializer)
     def get(self, request: Request, run: str) -> Response:
-        """A page of the lines that match, in all logs of an attempt. It takes about a second at most: a page may be short,
-        or empty, and have a `next` nevertheless."""
+        """A page of the lines that match, in all logs of an attempt. It takes about a second at most: a page
+        may be short, or empty, and have a `next` nevertheless."""
         found = self.run(request, run)
         attempt = self.attempt(request, found)
         query = request.query_params
-        pattern = log_pattern.compiled(query.get("q", ""), regex=_flag(request, "regex"), case=_flag(request, "case"))
+        pattern = log_pattern.compiled(
+            query.get("q", ""), regex=_flag(request, "regex"), case=_flag(request, "case")
+        )
         order = query.get("order", "time")
         if order not in ORDERS:
             raise SpecError("order", f"must be {' or '.join(ORDERS)}")
-        members = list(Member.objects.filter(attempt__run=found, attempt__number=attempt).select_related("node"))
+        members = list(
+            Member.objects.filter(attempt__run=found, attempt__number=attempt).select_related("node")
+        )
         logs = _logs(found, attempt, members, _ranks(query.getlist("rank")), query.getlist("log"))
         search = log_search.Search(logs, pattern, _limit(request))
         cursor = _cursor(query.get("cursor", ""), logs)
@@ -57,15 +65,20 @@ class RunLogSearch(JobsView):
         nodes = {member.log_name: member.node.name for member in members}
         return Response(
             {
-                "attempt": attempt, "order": order, "logs": len(logs),
+                "attempt": attempt,
+                "order": order,
+                "logs": len(logs),
                 "results": [_shown(hit, nodes.get(hit.log.name)) for hit in page.hits],
                 "next": page.next and _text_of(page.next),
-                "searched_bytes": page.searched_bytes, "total_bytes": sum(log.size for log in logs),
+                "searched_bytes": page.searched_bytes,
+                "total_bytes": sum(log.size for log in logs),
             }
         )
 
 
-def _logs(run: Run, attempt: int, members: Iterable[Member], ranks: set[int], names: Sequence[str]) -> list[Searched]:
+def _logs(
+    run: Run, attempt: int, members: Iterable[Member], ranks: set[int], names: Sequence[str]
+) -> list[Searched]:
     """Those asked for, all unless any is named; raises SpecError for one that is not there."""
     rank_of = {member.log_name: member.rank for member in members}
     stored = log_store.names(run.pk, attempt) if attempt else {}
@@ -82,10 +95,16 @@ def _logs(run: Run, attempt: int, members: Iterable[Member], ranks: set[int], na
 def _shown(hit: Hit, node: str | None) -> dict[str, Any]:
     arrival = hit.arrival
     return {
-        "log": hit.log.name, "rank": hit.log.rank, "node": node, "line": hit.line, "offset": hit.found.offset,
+        "log": hit.log.name,
+        "rank": hit.log.rank,
+        "node": node,
+        "line": hit.line,
+        "offset": hit.found.offset,
         "at": datetime.fromtimestamp(arrival.last_ms / 1000, UTC),
         "resolution_s": None if arrival.late else max(0.001, (arrival.last_ms - arrival.first_ms) / 1000),
-        "late": arrival.late, "text": hit.found.text, "spans": hit.found.spans,
+        "late": arrival.late,
+        "text": hit.found.text,
+        "spans": hit.found.spans,
     }
 
 

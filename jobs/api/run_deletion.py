@@ -1,4 +1,5 @@
-"""Deleted and archived runs: bring them back, or have them go for good. Deleting itself is DELETE of a run."""
+"""Deleted and archived runs: bring them back, or have them go for good. Deleting itself is DELETE of a
+run."""
 
 from __future__ import annotations
 

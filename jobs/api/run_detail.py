@@ -1,4 +1,5 @@
-"""One run: look, cancel, clone, delete; its journal, members, logs and outputs (the bytes are served by jobs.transfer)."""
+"""One run: look, cancel, clone, delete; its journal, members, logs and outputs (the bytes are served by
+jobs.transfer)."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ from jobs.states import RunState
 from workspaces.api.permissions import AtLeast
 from workspaces.states import Role
 
-ATTEMPT = OpenApiParameter("attempt", int, description="Of a run that was retried; the last one unless named.")
+ATTEMPT = OpenApiParameter(
+    "attempt", int, description="Of a run that was retried; the last one unless named."
+)
 
 
 class RunDetail(JobsView):
@@ -104,7 +107,8 @@ class RunLogs(JobsView):
 class RunOutputs(JobsView):
     @extend_schema(parameters=[ATTEMPT], responses=OutputListSerializer)
     def get(self, request: Request, run: str) -> Response:
-        """What an attempt left in outputs/ and logs/, or logged; of the last one, what earlier ones left besides."""
+        """What an attempt left in outputs/ and logs/, or logged; of the last one, what earlier ones left
+        besides."""
         found = self.run(request, run)
         attempt = self.attempt(request, found)
         listed = [

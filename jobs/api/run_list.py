@@ -34,13 +34,20 @@ class RunList(JobsView):
     def get(self, request: Request) -> Response:
         """The workspace's runs, newest first."""
         pages = RunPages()
-        page = pages.paginate_queryset(causes.with_lines(selected(self.runs(request), request)), request, view=self)
+        page = pages.paginate_queryset(
+            causes.with_lines(selected(self.runs(request), request)), request, view=self
+        )
         return pages.get_paginated_response(RunSerializer(page or [], many=True).data)
 
     @extend_schema(
         request=RUN_SPEC,
         parameters=[
-            OpenApiParameter(KEY, str, OpenApiParameter.HEADER, description="A retry with the same key makes no second run.")
+            OpenApiParameter(
+                KEY,
+                str,
+                OpenApiParameter.HEADER,
+                description="A retry with the same key makes no second run.",
+            )
         ],
         responses={201: RunDetailSerializer, 200: RunDetailSerializer},
     )
@@ -55,7 +62,9 @@ class RunList(JobsView):
                 raise ApiProblem(409, f"{KEY}: {error.message}", [(error.field, error.message)]) from error
             raise
         return Response(
-            RunDetailSerializer(run).data, status=200 if is_known else 201, headers={"Location": f"/api/v1/runs/{run.pk}/"}
+            RunDetailSerializer(run).data,
+            status=200 if is_known else 201,
+            headers={"Location": f"/api/v1/runs/{run.pk}/"},
         )
 
 
@@ -64,9 +73,12 @@ class RunPreview(JobsView):
 
     @extend_schema(request=RUN_SPEC, responses=PreviewSerializer)
     def post(self, request: Request) -> Response:
-        """What a spec would run here and now, and everything that is wrong or doubtful about it. Changes nothing."""
+        """What a spec would run here and now, and everything that is wrong or doubtful about it. Changes
+        nothing."""
         reviewed = run_actions.preview(self.spec(request), self.principal(request))
-        laid_out: dict[str, Any] = {"plan": None, "printed": ""} if reviewed.plan is None else planned(reviewed.plan.to_json())
+        laid_out: dict[str, Any] = (
+            {"plan": None, "printed": ""} if reviewed.plan is None else planned(reviewed.plan.to_json())
+        )
         findings = [finding.to_json() for finding in reviewed.findings]
         return Response({**laid_out, "ok": not reviewed.errors, "findings": findings})
 

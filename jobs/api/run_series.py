@@ -21,9 +21,15 @@ from jobs.models import Attempt, Member, Run
 from jobs.views import timeline
 from trainhub_launch.telemetry import BUCKET_S
 
-ALL_GPUS = OpenApiParameter("all_gpus", int, enum=[0, 1], description="1: all GPUs of its nodes, not only its own.")
+ALL_GPUS = OpenApiParameter(
+    "all_gpus", int, enum=[0, 1], description="1: all GPUs of its nodes, not only its own."
+)
 RUN_SERIES = object_of(
-    attempt=WHOLE, from_=MOMENT, to=MOMENT, step_s=WHOLE, nodes=list_of(NODE),
+    attempt=WHOLE,
+    from_=MOMENT,
+    to=MOMENT,
+    step_s=WHOLE,
+    nodes=list_of(NODE),
     ranks=list_of(object_of(rank=WHOLE, node=TEXT, gpus=list_of(TEXT))),
     phases=list_of(object_of(name=TEXT, from_={"type": "number"}, to={"type": "number"})),
 )
@@ -31,7 +37,9 @@ RUN_SERIES = object_of(
 
 class RunSeries(JobsView):
     @extend_schema(
-        parameters=[ATTEMPT, ALL_GPUS, *SPAN, *METRICS], responses=answers(RUN_SERIES), operation_id="runs_series_retrieve"
+        parameters=[ATTEMPT, ALL_GPUS, *SPAN, *METRICS],
+        responses=answers(RUN_SERIES),
+        operation_id="runs_series_retrieve",
     )
     def get(self, request: Request, run: str) -> HttpResponse:
         """The curves of an attempt, from its placement to its end; they stay for as long as the run does."""
@@ -39,34 +47,57 @@ class RunSeries(JobsView):
         number = self.attempt(request, found)
         attempt = Attempt.objects.filter(run=found, number=number).first()
         # A run that waits for its first attempt has a span, and no curves.
-        whole = run_curves.span(attempt, now) if attempt else (found.created_at.timestamp(), now.timestamp() + BUCKET_S)
+        whole = (
+            run_curves.span(attempt, now)
+            if attempt
+            else (found.created_at.timestamp(), now.timestamp() + BUCKET_S)
+        )
         asked = asked_of(
-            request.query_params, now.timestamp(), takes=("metrics", "host", "attempt", "all_gpus"), span=whole
+            request.query_params,
+            now.timestamp(),
+            takes=("metrics", "host", "attempt", "all_gpus"),
+            span=whole,
         )
         members = list(Member.objects.filter(attempt=attempt).select_related("node")) if attempt else []
         told = self._told(request, attempt, members, asked) if attempt else []
         if asked.as_csv:
             name = file_name(f"run-{found.number}", f"attempt-{number}", "series")
             return csv_response(name, told, asked.gpu_metrics, asked.host_metrics)
-        return json_response({
-            "attempt": number, "from": int(asked.start), "to": int(asked.end),
-            "step_s": told[0].series.grid.step_s if told else BUCKET_S, "nodes": [node_json(item) for item in told],
-            "ranks": [{"rank": member.rank, "node": member.node.name, "gpus": member.gpus} for member in members],
-            "phases": _phases(found, number, whole, now),
-        })
+        return json_response(
+            {
+                "attempt": number,
+                "from": int(asked.start),
+                "to": int(asked.end),
+                "step_s": told[0].series.grid.step_s if told else BUCKET_S,
+                "nodes": [node_json(item) for item in told],
+                "ranks": [
+                    {"rank": member.rank, "node": member.node.name, "gpus": member.gpus} for member in members
+                ],
+                "phases": _phases(found, number, whole, now),
+            }
+        )
 
     def _told(self, request: Request, attempt: Attempt, members: list[Member], asked: Asked) -> list[Told]:
         wants_all = flag("all_gpus", request.query_params.get("all_gpus", ""))
-        visible = set(visible_nodes(self.principal(request).workspace).values_list("pk", flat=True)) if wants_all else set()
+        visible = (
+            set(visible_nodes(self.principal(request).workspace).values_list("pk", flat=True))
+            if wants_all
+            else set()
+        )
         own, reader = run_curves.own_gpus(members), run_curves.Curves(attempt)
-        wanted = run_curves.Wanted(asked.gpu_metrics, asked.host_metrics, asked.start, asked.end, asked.points)
+        wanted = run_curves.Wanted(
+            asked.gpu_metrics, asked.host_metrics, asked.start, asked.end, asked.points
+        )
         told = []
         for node in run_curves.nodes_of(attempt):
-            # A workspace that may not use the cluster any more sees what was its own, not what others do there.
+            # A workspace that may not use the cluster any more sees what was its own, not what others do
+            # there.
             is_all = wants_all and node.pk in visible
             gpus = None if is_all else own.get(node.pk, [])
             found = reader.of(node, gpus, wanted)
-            told.append(Told(node.name, found, devices_of(node, found.gpus if gpus is None else gpus, present=False)))
+            told.append(
+                Told(node.name, found, devices_of(node, found.gpus if gpus is None else gpus, present=False))
+            )
         return told
 
 

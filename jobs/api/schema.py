@@ -1,4 +1,5 @@
-"""RunSpec as the OpenAPI schema shows it. What is accepted is decided by trainhub_launch.spec alone; a test compares."""
+"""RunSpec as the OpenAPI schema shows it. What is accepted is decided by trainhub_launch.spec alone; a test
+compares."""
 
 from __future__ import annotations
 
@@ -15,7 +16,10 @@ _DISTRIBUTION: dict[str, Any] = {
             "properties": {
                 "type": {"type": "string", "enum": ["pytorch"]},
                 "communication_backend": {"type": "string", "enum": ["nccl", "gloo", "mpi"]},
-                "process_count": {**_COUNT_OR_NULL, "description": "Of all nodes; absent: one process a node."},
+                "process_count": {
+                    **_COUNT_OR_NULL,
+                    "description": "Of all nodes; absent: one process a node.",
+                },
                 "node_count": _COUNT,
             },
             "required": ["type"],
@@ -64,7 +68,11 @@ _SPEC: dict[str, Any] = {
         "display_name": {"type": "string"},
         "source": _SOURCE,
         "script": {"type": "string", "description": "A path in the source; or give `command`."},
-        "arguments": {"type": "array", "items": {"type": "string"}, "description": "One item per argument, never a shell line."},
+        "arguments": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "One item per argument, never a shell line.",
+        },
         "command": {"type": "array", "items": {"type": "string"}},
         "distribution": _DISTRIBUTION,
         "resources": {
@@ -82,7 +90,10 @@ _SPEC: dict[str, Any] = {
         "environment_variables": {
             "type": "object",
             "additionalProperties": {
-                "oneOf": [{"type": "string"}, {"type": "object", "properties": {"secret": {"type": "string"}}}]
+                "oneOf": [
+                    {"type": "string"},
+                    {"type": "object", "properties": {"secret": {"type": "string"}}},
+                ]
             },
         },
         "limits": {
@@ -94,8 +105,14 @@ _SPEC: dict[str, Any] = {
             },
         },
         "priority": {
-            "type": "integer", "minimum": -10, "maximum": 10, "default": 0,
-            "description": "Of the runs that wait, the highest is placed first. Above 0 only for owners of the workspace.",
+            "type": "integer",
+            "minimum": -10,
+            "maximum": 10,
+            "default": 0,
+            "description": (
+                "Of the runs that wait, the highest is placed first. Above 0 only for owners of "
+                "the workspace."
+            ),
         },
         "tags": {"type": "object", "additionalProperties": {"type": "string"}},
     },
@@ -103,7 +120,12 @@ _SPEC: dict[str, Any] = {
         "source": {"type": "example", "name": "digits-ddp"},
         "script": "train.py",
         "arguments": ["--epochs", "20"],
-        "distribution": {"type": "pytorch", "communication_backend": "gloo", "process_count": 2, "node_count": 1},
+        "distribution": {
+            "type": "pytorch",
+            "communication_backend": "gloo",
+            "process_count": 2,
+            "node_count": 1,
+        },
         "environment": {"name": "TrainHub-PyTorch-2.13"},
     },
 }

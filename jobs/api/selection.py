@@ -1,4 +1,5 @@
-"""Which runs a list shows, in which order, page by page. A misspelt parameter is an error, not an unfiltered list."""
+"""Which runs a list shows, in which order, page by page. A misspelt parameter is an error, not an unfiltered
+list."""
 
 from __future__ import annotations
 
@@ -20,10 +21,17 @@ PARAMETERS = [
     OpenApiParameter("state", str, description="A state, or `active`.", enum=STATES),
     OpenApiParameter("experiment", str, description="An experiment's name."),
     OpenApiParameter("created_by", str, description="A person's user name."),
-    OpenApiParameter("parent", str, description="A run's id: what its processes logged beside it, and what is nested in it."),
+    OpenApiParameter(
+        "parent",
+        str,
+        description="A run's id: what its processes logged beside it, and what is nested in it.",
+    ),
     OpenApiParameter("search", str, description="Part of the name or experiment, or the number."),
     OpenApiParameter(
-        "order", str, description="`-` in front: descending.", enum=[f"{sign}{name}" for name in ORDERS for sign in ("", "-")]
+        "order",
+        str,
+        description="`-` in front: descending.",
+        enum=[f"{sign}{name}" for name in ORDERS for sign in ("", "-")],
     ),
 ]
 
@@ -42,8 +50,11 @@ class RunPages(CursorPagination):
         return (wanted, "-number" if wanted.startswith("-") else "number")
 
 
-def selected(runs: RunQuerySet, request: Request, *, also: Collection[str] = (), flat: bool = False) -> RunQuerySet:
-    """`also`: parameters that whoever asks reads beside these. `flat`: what is part of another run is listed too."""
+def selected(
+    runs: RunQuerySet, request: Request, *, also: Collection[str] = (), flat: bool = False
+) -> RunQuerySet:
+    """`also`: parameters that whoever asks reads beside these. `flat`: what is part of another run is listed
+    too."""
     asked = request.query_params
     known = {parameter.name for parameter in PARAMETERS} | {"cursor", RunPages.page_size_query_param, *also}
     for name in asked:
@@ -52,7 +63,9 @@ def selected(runs: RunQuerySet, request: Request, *, also: Collection[str] = (),
     state = asked.get("state", "")
     if state and state not in STATES:
         raise SpecError("state", f"must be one of {', '.join(STATES)}")
-    found = runs.matching(state=state, experiment=asked.get("experiment", ""), text=asked.get("search", "").strip())
+    found = runs.matching(
+        state=state, experiment=asked.get("experiment", ""), text=asked.get("search", "").strip()
+    )
     if created_by := asked.get("created_by", ""):
         found = found.filter(created_by__username=created_by)
     if parent := asked.get("parent", ""):

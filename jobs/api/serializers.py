@@ -15,7 +15,9 @@ from trainhub_launch.printing import show
 
 
 class SnapshotSerializer(serializers.Serializer[Any]):
-    id = serializers.CharField(source="sha256", help_text='For a spec: "source": {"type": "snapshot", "id": …}.')
+    id = serializers.CharField(
+        source="sha256", help_text='For a spec: "source": {"type": "snapshot", "id": …}.'
+    )
     sha256 = serializers.CharField()
     files = serializers.SerializerMethodField(help_text="How many.")
     size_bytes = serializers.IntegerField()
@@ -38,7 +40,9 @@ class FindingSerializer(serializers.Serializer[Finding]):
 class PlanSerializer(serializers.Serializer[Any]):
     """What runs where: as JSON, and printed for reading."""
 
-    plan = serializers.JSONField(allow_null=True, help_text="Node by node, process by process; null where it cannot be laid out.")
+    plan = serializers.JSONField(
+        allow_null=True, help_text="Node by node, process by process; null where it cannot be laid out."
+    )
     printed = serializers.CharField()
 
 
@@ -54,19 +58,27 @@ class RunSerializer(serializers.Serializer[Any]):
     number = serializers.IntegerField(help_text="Unique in its workspace; serves as the id in addresses.")
     display_name = serializers.CharField()
     experiment = serializers.CharField(source="experiment.name")
-    kind = serializers.CharField(help_text="`job`, or `external`: logged from elsewhere; no spec, no attempts.")
+    kind = serializers.CharField(
+        help_text="`job`, or `external`: logged from elsewhere; no spec, no attempts."
+    )
     # Every field has an attribute of this name too, which is not set on the class.
     parent = serializers.CharField(  # type: ignore[assignment]
-        source="parent_id", allow_null=True, help_text="The job whose process logged it, or the run that it is nested in: its id."
+        source="parent_id",
+        allow_null=True,
+        help_text="The job whose process logged it, or the run that it is nested in: its id.",
     )
     framework = serializers.SerializerMethodField(help_text="Empty for a run from elsewhere.")
-    cluster = serializers.CharField(source="spec.resources.cluster", default="", help_text="Empty for a run from elsewhere.")
+    cluster = serializers.CharField(
+        source="spec.resources.cluster", default="", help_text="Empty for a run from elsewhere."
+    )
     tags = serializers.SerializerMethodField()
     priority = serializers.IntegerField(help_text="Of the runs that wait, the highest is placed first.")
     state = serializers.CharField()
     reason = serializers.CharField(help_text="A word for programs; empty while nothing is to be said.")
     sentence = serializers.CharField(help_text="The reason for people.")
-    cause_line = serializers.SerializerMethodField(help_text="Why it failed, in one line; empty where that is not known.")
+    cause_line = serializers.SerializerMethodField(
+        help_text="Why it failed, in one line; empty where that is not known."
+    )
     attempt = serializers.IntegerField(help_text="Of retries the latest; 0 before the first.")
     created_by = serializers.CharField(source="created_by.username", default=None, allow_null=True)
     created_at = serializers.DateTimeField()
@@ -81,7 +93,9 @@ class RunSerializer(serializers.Serializer[Any]):
         return {tag.key: tag.value for tag in run.tags.all()}
 
     def get_framework(self, run: Run) -> str:
-        return "" if run.kind == "external" else str((run.spec.get("distribution") or {}).get("type", "single"))
+        return (
+            "" if run.kind == "external" else str((run.spec.get("distribution") or {}).get("type", "single"))
+        )
 
 
 class OtherSerializer(serializers.Serializer[Any]):
@@ -94,15 +108,27 @@ class CauseSerializer(serializers.Serializer[Any]):
     """Why a run failed, or is about to: the rank that failed first, what it said, and what to do."""
 
     line = serializers.CharField(help_text="All of it in one line.")
-    rank = serializers.IntegerField(allow_null=True, help_text="Null where none is to blame: a node, the environment, the time.")
+    rank = serializers.IntegerField(
+        allow_null=True, help_text="Null where none is to blame: a node, the environment, the time."
+    )
     local_rank = serializers.IntegerField(allow_null=True)
     node = serializers.CharField()
-    child = serializers.IntegerField(allow_null=True, help_text="Of a launcher such as torchrun: its own number of the process.")
+    child = serializers.IntegerField(
+        allow_null=True, help_text="Of a launcher such as torchrun: its own number of the process."
+    )
     sentence = serializers.CharField()
-    message = serializers.CharField(help_text="The exception where there is one, else the best short word for what happened.")
-    exception = serializers.CharField(help_text="Type and message, or the line that names the error; else empty.")
-    began = serializers.CharField(help_text="The exception that led to this one, where that is a known failure.")
-    kind = serializers.CharField(help_text="A known failure's word for programs (docs/failures.md); else empty.")
+    message = serializers.CharField(
+        help_text="The exception where there is one, else the best short word for what happened."
+    )
+    exception = serializers.CharField(
+        help_text="Type and message, or the line that names the error; else empty."
+    )
+    began = serializers.CharField(
+        help_text="The exception that led to this one, where that is a known failure."
+    )
+    kind = serializers.CharField(
+        help_text="A known failure's word for programs (docs/failures.md); else empty."
+    )
     title = serializers.CharField()
     meaning = serializers.CharField()
     remedy = serializers.CharField(help_text="What to do.")
@@ -141,7 +167,9 @@ class MemberSerializer(serializers.Serializer[Any]):
 class AttemptSerializer(serializers.Serializer[Any]):
     number = serializers.IntegerField()
     nodes = serializers.SerializerMethodField(help_text="In node-rank order; the first is the head.")
-    plan = serializers.SerializerMethodField(allow_null=True, help_text="What ran; null until a node has claimed it.")
+    plan = serializers.SerializerMethodField(
+        allow_null=True, help_text="What ran; null until a node has claimed it."
+    )
     warnings = serializers.ListField(child=serializers.CharField())
     created_at = serializers.DateTimeField()
     ended_at = serializers.DateTimeField(allow_null=True)
@@ -158,7 +186,9 @@ class RunDetailSerializer(RunSerializer):
     """A run whole; `members` are those of the latest attempt."""
 
     spec = serializers.JSONField(help_text="The RunSpec, its source frozen as a snapshot.")
-    preview = serializers.SerializerMethodField(allow_null=True, help_text="The plan as it was when the run was submitted.")
+    preview = serializers.SerializerMethodField(
+        allow_null=True, help_text="The plan as it was when the run was submitted."
+    )
     cause = serializers.SerializerMethodField(
         allow_null=True, help_text="Of the latest attempt; null unless it failed or is failing."
     )
@@ -221,9 +251,13 @@ class LogHitSerializer(serializers.Serializer[Any]):
     line = serializers.IntegerField(help_text="From 1.")
     offset = serializers.IntegerField(help_text="Of the line's first byte in the log.")
     at = serializers.DateTimeField(help_text="When the line had arrived, by the hub's clock.")
-    resolution_s = serializers.FloatField(allow_null=True, help_text="It arrived in this time before `at`; null where late.")
+    resolution_s = serializers.FloatField(
+        allow_null=True, help_text="It arrived in this time before `at`; null where late."
+    )
     late = serializers.BooleanField(help_text="It had waited on its node: when it was written is not known.")
-    text = serializers.CharField(help_text="As seen: without escape sequences, trimmed around the first match.")
+    text = serializers.CharField(
+        help_text="As seen: without escape sequences, trimmed around the first match."
+    )
     spans = serializers.ListField(
         child=serializers.ListField(child=serializers.IntegerField()),
         help_text="[begin, end) of every match in `text`, in characters (code points).",
@@ -235,7 +269,9 @@ class LogSearchSerializer(serializers.Serializer[Any]):
     order = serializers.CharField()
     logs = serializers.IntegerField(help_text="How many are looked through.")
     results = LogHitSerializer(many=True)
-    next = serializers.CharField(allow_null=True, help_text="The cursor to go on with; null when everything is looked through.")
+    next = serializers.CharField(
+        allow_null=True, help_text="The cursor to go on with; null when everything is looked through."
+    )
     searched_bytes = serializers.IntegerField(help_text="Looked through so far, by the pages before too.")
     total_bytes = serializers.IntegerField(help_text="Of all these logs.")
 
@@ -259,7 +295,9 @@ class EnvironmentSerializer(serializers.Serializer[Any]):
         help_text="venv: made on the node from `requirements`; system: an interpreter that the node has."
     )
     requirements = serializers.ListField(child=serializers.CharField())
-    nodes = serializers.ListField(child=serializers.CharField(), help_text="system: the nodes that have it. venv: empty, all.")
+    nodes = serializers.ListField(
+        child=serializers.CharField(), help_text="system: the nodes that have it. venv: empty, all."
+    )
 
 
 class ExampleSerializer(serializers.Serializer[Any]):

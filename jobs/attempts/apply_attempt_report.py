@@ -1,4 +1,5 @@
-"""How an attempt's fact, told by one node, changes the rows of its run. Idempotent: a fact says how things are."""
+"""How an attempt's fact, told by one node, changes the rows of its run. Idempotent: a fact says how things
+are."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ from trainhub_launch.report import PHASES, READY, AttemptFact
 
 
 def apply(node: Node, part_id: int, fact: AttemptFact, now: datetime) -> bool:
-    """Take the fact; False when something it names (an uploaded output) is not here yet, so it must come again."""
+    """Take the fact; False when something it names (an uploaded output) is not here yet, so it must come
+    again."""
     fact = attempt_report_json.tidied(fact, node.clock_offset_s)
     with transaction.atomic():
         run = Run.objects.select_for_update().get(pk=fact.run)
@@ -40,7 +42,11 @@ def apply(node: Node, part_id: int, fact: AttemptFact, now: datetime) -> bool:
         _note_members(run, part, fact)
         attempt_warnings.add(part.attempt, fact.warnings, actor=f"node {node.name}")
         whole = output_recorder.record(run, part, fact)
-        if fact.phase == "done" and part.attempt.ended_at is not None and leases.release(run.pk, fact.attempt, node):
+        if (
+            fact.phase == "done"
+            and part.attempt.ended_at is not None
+            and leases.release(run.pk, fact.attempt, node)
+        ):
             launch_soon()
         mpi_daemons.note_calls(run, part, fact)
         if fact.phase != READY or not readiness.look(run, part, news=entered):
@@ -66,8 +72,12 @@ def _note_members(run: Run, part: AttemptNode, fact: AttemptFact) -> None:
         if row.state in MEMBER_FINAL and state not in MEMBER_FINAL:
             continue
         fields = {
-            "state": state, "pid": member.pid, "exit_code": member.exit_code, "signal": member.signal,
-            "log_bytes": member.log_bytes, "started_at": run_transitions.time_of(member.started_at),
+            "state": state,
+            "pid": member.pid,
+            "exit_code": member.exit_code,
+            "signal": member.signal,
+            "log_bytes": member.log_bytes,
+            "started_at": run_transitions.time_of(member.started_at),
             "ended_at": run_transitions.time_of(member.ended_at),
         }
         if all(getattr(row, name) == value for name, value in fields.items()):
@@ -77,5 +87,11 @@ def _note_members(run: Run, part: AttemptNode, fact: AttemptFact) -> None:
             causes.store_soon(run.pk, fact.attempt)
         publish_on_commit(
             run_topic(run.pk),
-            {"type": "member.changed", "run": run.pk, "attempt": fact.attempt, "rank": row.rank, "state": state.value},
+            {
+                "type": "member.changed",
+                "run": run.pk,
+                "attempt": fact.attempt,
+                "rank": row.rank,
+                "state": state.value,
+            },
         )

@@ -1,4 +1,5 @@
-"""How an attempt ends its run: with the reason's final state, or with another attempt where retries are left."""
+"""How an attempt ends its run: with the reason's final state, or with another attempt where retries are
+left."""
 
 from __future__ import annotations
 
@@ -12,14 +13,22 @@ from jobs import causes, lifecycle
 from jobs.models import Run, RunEvent
 from jobs.states import Reason, RunState
 
-FOR_GOOD = frozenset({Reason.CANCELED, Reason.COMPLETED, Reason.DOES_NOT_FIT, Reason.MISMATCH, Reason.TIMED_OUT})
+FOR_GOOD = frozenset(
+    {Reason.CANCELED, Reason.COMPLETED, Reason.DOES_NOT_FIT, Reason.MISMATCH, Reason.TIMED_OUT}
+)
 """Reasons that another attempt cannot change."""
 MOST_PREEMPTIONS = 10
 """How often a run begins anew without using up a retry because low-priority nodes vanish."""
 
 
 def end(
-    run_id: str, attempt: int, reason: Reason, facts: Mapping[str, Any], *, actor: str = "hub", at: datetime | None = None
+    run_id: str,
+    attempt: int,
+    reason: Reason,
+    facts: Mapping[str, Any],
+    *,
+    actor: str = "hub",
+    at: datetime | None = None,
 ) -> bool:
     """Decide the run by this attempt; False where it was decided already or has gone on to another attempt.
 
@@ -35,17 +44,25 @@ def end(
             causes.store_soon(run_id, attempt)
         free = RunEvent.objects.filter(run=run, reason=Reason.PREEMPTED, to_state=RunState.QUEUED).count()
         if reason is Reason.PREEMPTED and free < MOST_PREEMPTIONS:
-            message = f"Attempt {attempt} ended: {reason.sentence(**facts)} Queued again; this takes no retry."
+            message = (
+                f"Attempt {attempt} ended: {reason.sentence(**facts)} Queued again; this takes no retry."
+            )
             return _again(run, reason, facts, message, actor=actor, at=at)
         left = int(run.spec["limits"]["retries"]) - max(0, attempt - 1 - free)
         if reason in FOR_GOOD or left <= 0:
-            return lifecycle.advance(run_id, reason.final_state, reason, facts=facts, actor=actor, attempt=attempt, at=at)
+            return lifecycle.advance(
+                run_id, reason.final_state, reason, facts=facts, actor=actor, attempt=attempt, at=at
+            )
         again = "no further" if left == 1 else f"{left - 1} more"
-        message = f"Attempt {attempt} failed: {reason.sentence(**facts)} Trying again, with {again} after that."
+        message = (
+            f"Attempt {attempt} failed: {reason.sentence(**facts)} Trying again, with {again} after that."
+        )
         return _again(run, reason, facts, message, actor=actor, at=at)
 
 
-def _again(run: Run, reason: Reason, facts: Mapping[str, Any], message: str, *, actor: str, at: datetime | None) -> bool:
+def _again(
+    run: Run, reason: Reason, facts: Mapping[str, Any], message: str, *, actor: str, at: datetime | None
+) -> bool:
     return lifecycle.advance(
         run.pk, RunState.QUEUED, reason, facts=facts, actor=actor, message=message, attempt=run.attempt, at=at
     )

@@ -18,8 +18,8 @@ LATEST = 4e9
 
 
 def tidied(fact: AttemptFact, offset_s: float) -> AttemptFact:
-    """By the hub's clock, which is `offset_s` ahead of the node's; without the attempt's token, should a tool have
-    printed it into an error."""
+    """By the hub's clock, which is `offset_s` ahead of the node's; without the attempt's token, should a tool
+    have printed it into an error."""
     hidden = (token_of(fact.run, fact.attempt),)
     times = {phase: _shifted(at, offset_s) for phase, at in fact.phase_at.items()}
     return dataclasses.replace(
@@ -27,7 +27,9 @@ def tidied(fact: AttemptFact, offset_s: float) -> AttemptFact:
         phase_at={phase: at for phase, at in times.items() if at is not None},
         members=tuple(
             dataclasses.replace(
-                member, started_at=_shifted(member.started_at, offset_s), ended_at=_shifted(member.ended_at, offset_s)
+                member,
+                started_at=_shifted(member.started_at, offset_s),
+                ended_at=_shifted(member.ended_at, offset_s),
             )
             for member in fact.members
         ),
@@ -50,7 +52,9 @@ def from_json(stored: Mapping[str, Any]) -> AttemptFact:
             "members": tuple(MemberFact(**item) for item in stored["members"]),
             "warnings": tuple(stored["warnings"]),
             "ports": tuple(stored.get("ports", ())),
-            "daemons": tuple(DaemonCall(item["host"], tuple(item["argv"])) for item in stored.get("daemons", ())),
+            "daemons": tuple(
+                DaemonCall(item["host"], tuple(item["argv"])) for item in stored.get("daemons", ())
+            ),
         }
     )
 

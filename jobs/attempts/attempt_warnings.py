@@ -1,4 +1,5 @@
-"""Sentences about an attempt that its run's page shows first: what was left out, what could not be read, and why."""
+"""Sentences about an attempt that its run's page shows first: what was left out, what could not be read, and
+why."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ MOST = 100
 
 
 def add(attempt: Attempt, sentences: Sequence[str], *, actor: str) -> None:
-    """Those that are new, in the journal too. The caller holds the run's row: others add to the same attempt."""
+    """Those that are new, in the journal too. The caller holds the run's row: others add to the same
+    attempt."""
     new = [sentence for sentence in dict.fromkeys(sentences) if sentence not in attempt.warnings]
     if not new or len(attempt.warnings) >= MOST:
         return

@@ -1,4 +1,5 @@
-"""The final plan of an attempt: made once, when the ports that it may use are known, and stored as what runs."""
+"""The final plan of an attempt: made once, when the ports that it may use are known, and stored as what
+runs."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """MPI over several nodes: the head's mpirun wants its daemon on another node, and the hub passes the call on.
 
-The words come from a process of the run's own account on the head. So that training code cannot run what it likes
-elsewhere, they are taken once per node, from the head alone, while the attempt starts, for a node of this placement;
-and the node itself starts nothing but its own daemon with parameters that it knows.
-"""
+The words come from a process of the run's own account on the head. So that training code cannot run what it
+likes elsewhere, they are taken once per node, from the head alone, while the attempt starts, for a node of
+this placement; and the node itself starts nothing but its own daemon with parameters that it knows."""
 
 from __future__ import annotations
 
@@ -24,10 +23,13 @@ LAUNCHING = (READY, "running")
 
 
 def note_calls(run: Run, part: AttemptNode, fact: AttemptFact) -> None:
-    """Store each first call of the head for the node that it names, and wake that node. Anything else changes nothing."""
+    """Store each first call of the head for the node that it names, and wake that node. Anything else changes
+    nothing."""
     if not fact.daemons or not _may_call(run, part):
         return
-    parts = list(AttemptNode.objects.filter(attempt=part.attempt).select_related("node").order_by("node_rank"))
+    parts = list(
+        AttemptNode.objects.filter(attempt=part.attempt).select_related("node").order_by("node_rank")
+    )
     for call in fact.daemons[: len(parts)]:
         wanted = _named(part, parts, call)
         if wanted is None:
@@ -46,7 +48,8 @@ def _may_call(run: Run, part: AttemptNode) -> bool:
 
 
 def _named(head: AttemptNode, parts: Sequence[AttemptNode], call: DaemonCall) -> AttemptNode | None:
-    """The part of the node that the call is for; None where it names no other node of the placement, or no daemon."""
+    """The part of the node that the call is for; None where it names no other node of the placement, or no
+    daemon."""
     placed = head.attempt.placement
     plausible = (
         0 < len(call.argv) <= MOST_WORDS

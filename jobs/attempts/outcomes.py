@@ -22,7 +22,8 @@ _ERRORS = {
 
 @dataclass(frozen=True)
 class Part:
-    """One node's part: the last fact it told (None: it has told none), and whether each of its ranks decides."""
+    """One node's part: the last fact it told (None: it has told none), and whether each of its ranks
+    decides."""
 
     node: str
     node_rank: int
@@ -64,12 +65,13 @@ def derive(parts: Sequence[Part], *, canceled_by: str | None = None, timeout_s: 
     1. A cancel that was asked for wins over whatever its stop signals made of the ranks.
     2. The time limit.
     3. A node that could not prepare or start its part, the first node in rank order.
-    4. The first rank, by true end time, that failed and was not ended by us; of ranks that do not decide only while
+    4. The first rank, by true end time, that failed and was not ended by us; of ranks that do not decide only
+       while
        those that do have not all succeeded.
     5. A deciding rank that did not succeed although nobody failed (ended as an orphan, never started).
     6. Outputs that could not be saved.
-    7. Success: every deciding rank succeeded; parameter servers and their like, ended by us, count as success.
-    """
+    7. Success: every deciding rank succeeded; parameter servers and their like, ended by us, count as
+       success."""
     reason, facts = _decided(parts, canceled_by, timeout_s)
     if all(part.phase == "done" for part in parts):
         return Verdict(reason.final_state, reason, facts)
@@ -117,14 +119,21 @@ def _is_over(parts: Sequence[Part]) -> bool:
         if part.fact and (part.fact.error or _failed([part])):
             return True
         ended = _ended(part)
-        if part.phase == "done" and any(decides and ended.get(rank) is not _SUCCEEDED for rank, decides in part.decides.items()):
+        if part.phase == "done" and any(
+            decides and ended.get(rank) is not _SUCCEEDED for rank, decides in part.decides.items()
+        ):
             return True
     return False
 
 
 def _have_succeeded(parts: Sequence[Part]) -> bool:
     """Whether every rank that decides has, and there are others."""
-    deciding = [_ended(part).get(rank) is _SUCCEEDED for part in parts for rank, decides in part.decides.items() if decides]
+    deciding = [
+        _ended(part).get(rank) is _SUCCEEDED
+        for part in parts
+        for rank, decides in part.decides.items()
+        if decides
+    ]
     return all(deciding) and 0 < len(deciding) < sum(len(part.decides) for part in parts)
 
 
@@ -132,7 +141,9 @@ def _ended(part: Part) -> dict[int, MemberState]:
     return {member.rank: member_state(member) for member in part.fact.members} if part.fact else {}
 
 
-def _decided(parts: Sequence[Part], canceled_by: str | None, timeout_s: int | None) -> tuple[Reason, dict[str, Any]]:
+def _decided(
+    parts: Sequence[Part], canceled_by: str | None, timeout_s: int | None
+) -> tuple[Reason, dict[str, Any]]:
     if canceled_by is not None:
         return Reason.CANCELED, {"who": canceled_by}
     failure = first_failure(parts, timeout_s)
@@ -143,10 +154,14 @@ def _decided(parts: Sequence[Part], canceled_by: str | None, timeout_s: int | No
 
 
 def _failed(parts: Sequence[Part]) -> list[tuple[Part, MemberFact]]:
-    """The ranks that failed by themselves, the first to end first; rank order where the clock does not tell."""
+    """The ranks that failed by themselves, the first to end first; rank order where the clock does not
+    tell."""
     found = [
-        (part, member) for part in parts if part.fact
-        for member in part.fact.members if member_state(member) is MemberState.FAILED
+        (part, member)
+        for part in parts
+        if part.fact
+        for member in part.fact.members
+        if member_state(member) is MemberState.FAILED
     ]
     return sorted(found, key=lambda item: (item[1].ended_at or float("inf"), item[1].rank))
 
@@ -171,7 +186,10 @@ def _undecided(parts: Sequence[Part]) -> tuple[Reason, dict[str, Any]] | None:
                 return Reason.CANCELED, {"who": f"node {stopping['canceled'].node}"}
             if "orphan" in stopping:
                 return Reason.ORPHANED, {"node": stopping["orphan"].node}
-            return Reason.LAUNCH_FAILED, {"node": part.node, "detail": f"rank {rank} has left no word of its end"}
+            return Reason.LAUNCH_FAILED, {
+                "node": part.node,
+                "detail": f"rank {rank} has left no word of its end",
+            }
     return None
 
 

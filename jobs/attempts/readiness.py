@@ -1,4 +1,5 @@
-"""The start in two phases: when every node of a run is ready, the plan is made final and all are told to start."""
+"""The start in two phases: when every node of a run is ready, the plan is made final and all are told to
+start."""
 
 from __future__ import annotations
 
@@ -26,12 +27,18 @@ PARTS_THAT_MATTER = {"python": 2, "openmpi": 1, "torch": 0, "tensorflow": 0, "ho
 
 
 def look(run: Run, part: AttemptNode, *, news: bool) -> bool:
-    """Called when `part` has told that it is ready, in the transaction that holds the run. `news`: for the first time.
+    """Called when `part` has told that it is ready, in the transaction that holds the run. `news`: for the
+    first time.
 
     True when the attempt has ended here.
     """
     attempt = part.attempt
-    if attempt.plan is not None or attempt.failing or attempt.ended_at is not None or run.attempt != attempt.number:
+    if (
+        attempt.plan is not None
+        or attempt.failing
+        or attempt.ended_at is not None
+        or run.attempt != attempt.number
+    ):
         return False
     if run.state != RunState.PREPARING:
         return False
@@ -40,7 +47,9 @@ def look(run: Run, part: AttemptNode, *, news: bool) -> bool:
     if not behind:
         return not _go(run, attempt, part, rows)
     if news and all(row.phase in BEFORE_READY for row in behind):
-        lifecycle.note(run.pk, _still_waiting(part, behind), actor=f"node {part.node.name}", attempt=attempt.number)
+        lifecycle.note(
+            run.pk, _still_waiting(part, behind), actor=f"node {part.node.name}", attempt=attempt.number
+        )
     return False
 
 
@@ -77,7 +86,9 @@ def _go(run: Run, attempt: Attempt, last: AttemptNode, rows: Sequence[AttemptNod
     try:
         final = final_plan.finalize(run, attempt, {row.node.name: row.ports for row in rows})
     except SpecError as error:
-        end(run.pk, attempt.number, Reason.LAUNCH_FAILED, {"node": rows[0].node.name, "detail": error.message})
+        end(
+            run.pk, attempt.number, Reason.LAUNCH_FAILED, {"node": rows[0].node.name, "detail": error.message}
+        )
         return False
     lifecycle.note(run.pk, _all_ready(rows, final), attempt=attempt.number)
     for row in rows:
@@ -89,7 +100,8 @@ def _go(run: Run, attempt: Attempt, last: AttemptNode, rows: Sequence[AttemptNod
 
 def _still_waiting(ready: AttemptNode, behind: Sequence[AttemptNode]) -> str:
     doing_what = ", and for ".join(
-        f"{row.node.name}, which {f'is {doing(row)}' if row.claimed_at else 'has not asked for its part yet'}" for row in behind
+        f"{row.node.name}, which {f'is {doing(row)}' if row.claimed_at else 'has not asked for its part yet'}"
+        for row in behind
     )
     return f"{ready.node.name} is ready; waiting for {doing_what}."
 

@@ -1,4 +1,5 @@
-"""Where a run is, from what its nodes have told: walked there step by step, and its gang ended where one rank decides it."""
+"""Where a run is, from what its nodes have told: walked there step by step, and its gang ended where one rank
+decides it."""
 
 from __future__ import annotations
 
@@ -48,7 +49,9 @@ def move(run: Run, attempt: Attempt, node: Node, now: datetime) -> None:
 def parts_of(attempt: Attempt, rows: Sequence[AttemptNode]) -> list[outcomes.Part]:
     """The stored parts, as `outcomes` reads them."""
     decides: dict[int, dict[int, bool]] = {}
-    for node_id, rank, decisive in Member.objects.filter(attempt=attempt).values_list("node_id", "rank", "decides"):
+    for node_id, rank, decisive in Member.objects.filter(attempt=attempt).values_list(
+        "node_id", "rank", "decides"
+    ):
         decides.setdefault(node_id, {})[rank] = decisive
     return [attempt_report_json.part_of(row, decides.get(row.node_id, {})) for row in rows]
 
@@ -66,8 +69,9 @@ def _times(parts: Sequence[outcomes.Part], phase: str) -> list[float]:
 
 
 def _end_others(run: Run, attempt: Attempt, rows: Sequence[AttemptNode], told_by: Node, why: str) -> None:
-    """One rank has decided for the whole gang (`why`: field of Attempt). The other nodes are woken, and learn what to do
-    from the answer to the report that they then send; the one that has told it, from this answer."""
+    """One rank has decided for the whole gang (`why`: field of Attempt). The other nodes are woken, and learn
+    what to do from the answer to the report that they then send; the one that has told it, from this
+    answer."""
     setattr(attempt, why, True)
     attempt.save(update_fields=[why])
     for row in rows:

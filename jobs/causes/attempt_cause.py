@@ -1,4 +1,5 @@
-"""Finding the cause of a failed attempt in its rows and logs. Reads files: never inside a transaction that others wait for."""
+"""Finding the cause of a failed attempt in its rows and logs. Reads files: never inside a transaction that
+others wait for."""
 
 from __future__ import annotations
 
@@ -37,8 +38,14 @@ def find(run_id: str, attempt: int) -> Cause | None:
         return None
     weighed = _weighed(run, row) if row is not None else []
     is_failed = is_latest and run.state == RunState.FAILED
-    if any(item.rank.state == MemberState.FAILED for item in weighed) or (is_failed and run.reason == Reason.TIMED_OUT):
-        choice = choose(item for item in weighed if item.standing is not Standing.ECHO or item.rank.state == MemberState.FAILED)
+    if any(item.rank.state == MemberState.FAILED for item in weighed) or (
+        is_failed and run.reason == Reason.TIMED_OUT
+    ):
+        choice = choose(
+            item
+            for item in weighed
+            if item.standing is not Standing.ECHO or item.rank.state == MemberState.FAILED
+        )
         if choice is not None and _is_to_blame(run, choice, is_failed=is_failed):
             return _masked(_of_rank(run, choice, weighed), run_id, attempt)
     return _masked(_of_reason(run, row, weighed), run_id, attempt) if is_failed else None
@@ -52,14 +59,24 @@ def _is_to_blame(run: Run, choice: Choice, *, is_failed: bool) -> bool:
 def ranks_of(attempt: Attempt) -> list[Rank]:
     """Those that did not succeed."""
     starved = {
-        fact["rank"] for part in AttemptNode.objects.filter(attempt=attempt).only("fact")
-        for fact in part.fact.get("members", ()) if fact.get("out_of_memory")
+        fact["rank"]
+        for part in AttemptNode.objects.filter(attempt=attempt).only("fact")
+        for fact in part.fact.get("members", ())
+        if fact.get("out_of_memory")
     }
     rows = Member.objects.filter(attempt=attempt).exclude(state=MemberState.SUCCEEDED).select_related("node")
     return [
         Rank(
-            member.rank, member.local_rank, member.node.name, member.log_name, member.state, member.role, member.exit_code,
-            member.signal, member.ended_at, member.rank in starved,
+            member.rank,
+            member.local_rank,
+            member.node.name,
+            member.log_name,
+            member.state,
+            member.role,
+            member.exit_code,
+            member.signal,
+            member.ended_at,
+            member.rank in starved,
         )
         for member in rows
     ]
@@ -67,10 +84,14 @@ def ranks_of(attempt: Attempt) -> list[Rank]:
 
 def _weighed(run: Run, attempt: Attempt) -> list[Evidence]:
     ranks = ranks_of(attempt)
-    ranks.sort(key=lambda rank: (rank.state != MemberState.FAILED, rank.ended_at is None, rank.ended_at, rank.rank))
+    ranks.sort(
+        key=lambda rank: (rank.state != MemberState.FAILED, rank.ended_at is None, rank.ended_at, rank.rank)
+    )
     limit = TAIL_BYTES if len(ranks) <= FEW else SHORT_TAIL_BYTES
     read = {rank.rank for rank in ranks[:MOST_READ]}
-    return [weigh(rank, _say_of(run, attempt, rank, limit) if rank.rank in read else Saying()) for rank in ranks]
+    return [
+        weigh(rank, _say_of(run, attempt, rank, limit) if rank.rank in read else Saying()) for rank in ranks
+    ]
 
 
 def _say_of(run: Run, attempt: Attempt, rank: Rank, limit: int) -> Saying:
@@ -96,13 +117,21 @@ def _of_rank(run: Run, choice: Choice, weighed: Sequence[Evidence]) -> Cause:
     return Cause(
         sentence=_sentence(run, rank) if is_certain else _uncertain(run, rank, others),
         remedy=match.remedy if match else REMEDIES[Reason.EXITED],
-        rank=rank.rank, local_rank=rank.local_rank, node=rank.node, role=rank.role,
+        rank=rank.rank,
+        local_rank=rank.local_rank,
+        node=rank.node,
+        role=rank.role,
         child=saying.child.rank if saying.child else None,
-        exception=saying.exception, began=saying.began, log=rank.log,
-        **_known(match), **_quoted(saying.quote),
+        exception=saying.exception,
+        began=saying.began,
+        log=rank.log,
+        **_known(match),
+        **_quoted(saying.quote),
         at=rank.ended_at.isoformat() if rank.ended_at else None,
         is_certain=is_certain,
-        others=tuple(Other(item.rank.rank, item.rank.node, why(item, chosen)) for item in sorted(others, key=_rank)),
+        others=tuple(
+            Other(item.rank.rank, item.rank.node, why(item, chosen)) for item in sorted(others, key=_rank)
+        ),
     )
 
 
@@ -113,7 +142,12 @@ def _rank(item: Evidence) -> int:
 def _known(match: Match | None) -> dict[str, Any]:
     if match is None:
         return {}
-    return {"kind": match.known.kind, "title": match.known.title, "meaning": match.meaning, "link": match.known.link}
+    return {
+        "kind": match.known.kind,
+        "title": match.known.title,
+        "meaning": match.meaning,
+        "link": match.known.link,
+    }
 
 
 def _quoted(quote: Quote | None) -> dict[str, Any]:
@@ -124,7 +158,11 @@ def _sentence(run: Run, rank: Rank) -> str:
     if run.state == RunState.FAILED and run.reason == Reason.TIMED_OUT:
         return run.sentence
     if rank.state != MemberState.FAILED:
-        last = "it has not left yet" if rank.state not in MEMBER_FINAL else "TrainHub ended it with the others before it had left"
+        last = (
+            "it has not left yet"
+            if rank.state not in MEMBER_FINAL
+            else "TrainHub ended it with the others before it had left"
+        )
         return f"Rank {rank.rank} raised an error on {rank.node}; {last}."
     reason, more = reason_of(rank)
     return reason.sentence(**more)
@@ -145,8 +183,13 @@ def _uncertain(run: Run, rank: Rank, others: Sequence[Evidence]) -> str:
     unheard = ""
     if silent:
         nodes = sorted({item.node for item in silent})
-        unheard = f" Not heard from: {len(silent)} rank{'s' if len(silent) > 1 else ''} on {', '.join(nodes)}."
-    return f"{_sentence(run, rank)} No rank tells an error of its own; this one was the first to lose the others.{unheard}"
+        unheard = (
+            f" Not heard from: {len(silent)} rank{'s' if len(silent) > 1 else ''} on {', '.join(nodes)}."
+        )
+    return (
+        f"{_sentence(run, rank)} No rank tells an error of its own; this one was the first to lose the "
+        f"others.{unheard}"
+    )
 
 
 def _of_reason(run: Run, attempt: Attempt | None, weighed: Sequence[Evidence]) -> Cause:
@@ -158,15 +201,23 @@ def _of_reason(run: Run, attempt: Attempt | None, weighed: Sequence[Evidence]) -
     if run.reason == Reason.TIMED_OUT and _was_silent(run, weighed):
         match = Match(known.HUNG)
     return Cause(
-        sentence=run.sentence, remedy=match.remedy if match else REMEDIES.get(run.reason, ""), node=node,
-        exception=saying.exception, log=log if saying.quote else "", **_known(match), **_quoted(saying.quote),
+        sentence=run.sentence,
+        remedy=match.remedy if match else REMEDIES.get(run.reason, ""),
+        node=node,
+        exception=saying.exception,
+        log=log if saying.quote else "",
+        **_known(match),
+        **_quoted(saying.quote),
         at=run.finished_at.isoformat() if run.finished_at else None,
-        others=tuple(Other(item.rank.rank, item.rank.node, why(item, item)) for item in sorted(weighed, key=_rank)),
+        others=tuple(
+            Other(item.rank.rank, item.rank.node, why(item, item)) for item in sorted(weighed, key=_rank)
+        ),
     )
 
 
 def _log_of(run: Run, attempt: Attempt | None, node: str) -> str:
-    """The log that belongs to the reason; nodes other than the head keep theirs under a folder of their own."""
+    """The log that belongs to the reason; nodes other than the head keep theirs under a folder of their
+    own."""
     name = LOG_OF_REASON.get(run.reason, "")
     part = AttemptNode.objects.filter(attempt=attempt, node__name=node).first() if name and attempt else None
     return f"node_{part.node_rank}/{name}" if part is not None and part.node_rank else name
@@ -185,4 +236,6 @@ def _masked(cause: Cause, run_id: str, attempt: int) -> Cause:
     """Without the attempt's token, should the script have printed it."""
     hidden = (token_of(run_id, attempt),)
     told = cause.to_json()
-    return Cause.from_json({name: mask(value, hidden) if isinstance(value, str) else value for name, value in told.items()})
+    return Cause.from_json(
+        {name: mask(value, hidden) if isinstance(value, str) else value for name, value in told.items()}
+    )

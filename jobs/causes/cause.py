@@ -21,12 +21,13 @@ class Other:
 
 @dataclass(frozen=True)
 class Cause:
-    """`sentence`: what happened. `exception`: what the rank raised (or its log names). `message`: the best of both.
+    """`sentence`: what happened. `exception`: what the rank raised (or its log names). `message`: the best of
+    both.
 
-    `rank` is None where no rank is to blame (a node, the environment, the time limit). `child`: the launcher's own number
-    of the process inside that rank's log that failed first. `kind`: of a known failure, else "". `at`: ISO, the hub's clock.
-    `is_certain` is False where no rank tells an error of its own, and this one was only the first to lose the others.
-    """
+    `rank` is None where no rank is to blame (a node, the environment, the time limit). `child`: the
+    launcher's own number of the process inside that rank's log that failed first. `kind`: of a known failure,
+    else "". `at`: ISO, the hub's clock. `is_certain` is False where no rank tells an error of its own, and
+    this one was only the first to lose the others."""
 
     sentence: str
     remedy: str

@@ -25,7 +25,8 @@ class Choice:
 
 
 def choose(found: Iterable[Evidence]) -> Choice | None:
-    """Who tells an error of its own beats who just ended, that beats who lost its peers; then the first by time."""
+    """Who tells an error of its own beats who just ended, that beats who lost its peers; then the first by
+    time."""
     ranked = sorted((item for item in found if item.standing is not Standing.NOTHING), key=_order)
     return Choice(ranked[0], ranked[0].standing is not Standing.ECHO) if ranked else None
 
@@ -48,8 +49,16 @@ def _is_same(item: Evidence, chosen: Evidence) -> bool:
     one, other = item.saying, chosen.saying
     if one.exception or other.exception:
         # Paths, addresses and numbers differ from rank to rank; the beginning does not.
-        return bool(one.exception) and one.exception.split(":")[0] == other.exception.split(":")[0] and item.match == chosen.match
-    return item.match == chosen.match and item.rank.exit_code == chosen.rank.exit_code and item.rank.signal == chosen.rank.signal
+        return (
+            bool(one.exception)
+            and one.exception.split(":")[0] == other.exception.split(":")[0]
+            and item.match == chosen.match
+        )
+    return (
+        item.match == chosen.match
+        and item.rank.exit_code == chosen.rank.exit_code
+        and item.rank.signal == chosen.rank.signal
+    )
 
 
 def grouped(words: Sequence[tuple[int, str]]) -> list[tuple[str, str]]:

@@ -20,7 +20,12 @@ def store(run_id: str, attempt: int) -> Cause | None:
     row = Attempt.objects.filter(run_id=run_id, number=attempt).select_related("run").first()
     if row is None or (row.run.attempt == attempt and row.run.state in WITHOUT_CAUSE):
         return None
-    if row.cause and row.cause.get("is_certain") and row.run.state not in FINAL and row.run.attempt == attempt:
+    if (
+        row.cause
+        and row.cause.get("is_certain")
+        and row.run.state not in FINAL
+        and row.run.attempt == attempt
+    ):
         return Cause.from_json(row.cause)
     cause = find(run_id, attempt)
     told = cause.to_json() if cause else None
@@ -37,7 +42,8 @@ def store(run_id: str, attempt: int) -> Cause | None:
 
 
 def store_soon(run_id: str, attempt: int) -> None:
-    """Once the transaction has committed: reading logs must not hold a lock, and its failure is nobody else's."""
+    """Once the transaction has committed: reading logs must not hold a lock, and its failure is nobody
+    else's."""
     transaction.on_commit(lambda: store(run_id, attempt), robust=True)
 
 
@@ -59,7 +65,9 @@ def of(run: Run, attempt: int | None = None) -> Cause | None:
 def with_lines(runs: RunQuerySet) -> RunQuerySet:
     """Each with `cause_line`, the stored cause of its latest attempt in one line, or None."""
     latest = Attempt.objects.filter(run=OuterRef("pk"), number=OuterRef("attempt"))
-    return runs.annotate(cause_line=Subquery(latest.values(line=KT("cause__line"))[:1], output_field=TextField()))
+    return runs.annotate(
+        cause_line=Subquery(latest.values(line=KT("cause__line"))[:1], output_field=TextField())
+    )
 
 
 def _correct(attempt: Attempt, cause: Cause) -> None:
@@ -67,6 +75,9 @@ def _correct(attempt: Attempt, cause: Cause) -> None:
     run = Run.objects.select_for_update().get(pk=attempt.run_id)
     if run.attempt != attempt.number or run.reason not in OF_RANKS or run.facts.get("rank") == cause.rank:
         return
-    rank = next((rank for rank in ranks_of(attempt) if rank.rank == cause.rank and rank.state == MemberState.FAILED), None)
+    rank = next(
+        (rank for rank in ranks_of(attempt) if rank.rank == cause.rank and rank.state == MemberState.FAILED),
+        None,
+    )
     if rank is not None:
         lifecycle.explain(run, *reason_of(rank))

@@ -14,10 +14,13 @@ from jobs.causes.log_diagnosis import Saying
 from jobs.states import MemberState
 
 CLOSE = 25
-"""A process that was ended from outside, or by a signal, was ended by an exception only if that stands this close to the end."""
+"""A process that was ended from outside, or by a signal, was ended by an exception only if that stands this
+close to the end."""
 OF_SHELLS = 128
 """A shell between us and the program tells its signal as exit code 128 + number."""
-SHELL_SIGNALS = frozenset({signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV})
+SHELL_SIGNALS = frozenset(
+    {signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV}
+)
 
 
 class Standing(IntEnum):

@@ -20,8 +20,16 @@ AFTER = 12
 """Lines after an exception that may still belong to its message."""
 NEAR = 100
 """An exception that ended the process stands at most this many lines before the log's end."""
-OPEN_TYPES = ("RuntimeError", "DistBackendError", "DistNetworkError", "DistStoreError", "InternalError", "UnknownError")
-"""Exceptions whose message goes on, unindented, in the lines below: libraries in C++ raise them with all they have to say."""
+OPEN_TYPES = (
+    "RuntimeError",
+    "DistBackendError",
+    "DistNetworkError",
+    "DistStoreError",
+    "InternalError",
+    "UnknownError",
+)
+"""Exceptions whose message goes on, unindented, in the lines below: libraries in C++ raise them with all they
+have to say."""
 ELASTIC = "torch/distributed/elastic/"
 _UNREAD = ("SyntaxError: ", "IndentationError: ", "TabError: ")
 """What Python says, without a traceback, of a script that it could not even read."""
@@ -47,7 +55,8 @@ class Child:
 
 @dataclass(frozen=True)
 class Saying:
-    """`exception`: the line that names the error, "" where none is told; `began`: that of the root, where another one followed.
+    """`exception`: the line that names the error, "" where none is told; `began`: that of the root, where
+    another one followed.
 
     `raised`: the exception came with a traceback. `distance`: lines between the quote's end and the log's.
     """
@@ -98,7 +107,8 @@ def _ending(told: Sequence[Chain], end: int) -> list[Chain]:
 
 
 def _chosen(found: Sequence[Line], ending: Sequence[Chain], *, several: bool, child: Child | None) -> Chain:
-    """Of one process its last failure, of several processes the first; one that is no echo of another before all."""
+    """Of one process its last failure, of several processes the first; one that is no echo of another before
+    all."""
     own = [chain for chain in ending if not _is_echo(found, chain)] or list(ending)
     if not several:
         return own[-1]
@@ -166,7 +176,8 @@ def _of_last_lines(found: Sequence[Line], child: Child | None) -> Saying:
 
 
 def _first_of_block(found: Sequence[Line], index: int) -> int:
-    """Where what leads to the known line begins: the script's lines before a SyntaxError, the usage before argparse's error."""
+    """Where what leads to the known line begins: the script's lines before a SyntaxError, the usage before
+    argparse's error."""
     first = index
     text = found[index].text
     if text.startswith(_UNREAD) or ": error: " in text:
@@ -200,10 +211,16 @@ def _without_launcher(found: Sequence[Line]) -> Sequence[Line]:
 
 
 def _first_failed(found: Sequence[Line]) -> Child | None:
-    start = next((index for index in range(len(found) - 1, -1, -1) if _FIRST_FAILURE in found[index].text), None)
+    start = next(
+        (index for index in range(len(found) - 1, -1, -1) if _FIRST_FAILURE in found[index].text), None
+    )
     if start is None:
         return None
-    told = {match[1]: int(match[2]) for line in found[start : start + 8] if (match := _FAILED_CHILD.match(line.text))}
+    told = {
+        match[1]: int(match[2])
+        for line in found[start : start + 8]
+        if (match := _FAILED_CHILD.match(line.text))
+    }
     return Child(told["rank"], told["exitcode"]) if {"rank", "exitcode"} <= told.keys() else None
 
 

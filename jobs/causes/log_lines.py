@@ -1,4 +1,5 @@
-"""The end of a log as lines that can be read: no colours, no overdrawn progress bars, bounded in number and length; pure."""
+"""The end of a log as lines that can be read: no colours, no overdrawn progress bars, bounded in number and
+length; pure."""
 
 from __future__ import annotations
 

@@ -29,8 +29,8 @@ _EXCEPTION = re.compile(r"([A-Za-z_][\w.]{0,150})(?::\s?(.*))?\Z", re.DOTALL)
 class Traceback:
     """`first` to `last` (exclusive) of the lines. `prefix` stands before each of them (`[rank1]:`).
 
-    `exception` names type and message, "" where the log ends before it. `message` is what follows the type, whole.
-    """
+    `exception` names type and message, "" where the log ends before it. `message` is what follows the type,
+    whole."""
 
     first: int
     last: int
@@ -54,7 +54,8 @@ Chain = tuple[Traceback, ...]
 
 
 def chains(lines: Sequence[Line]) -> list[Chain]:
-    """Every failure that is told with a traceback, in the order of the log. Lines of several writers may be mixed."""
+    """Every failure that is told with a traceback, in the order of the log. Lines of several writers may be
+    mixed."""
     found: list[Chain] = []
     for prefix, places in _by_writer(lines).items():
         own = [split(lines[place].text)[1] for place in places]
@@ -63,7 +64,8 @@ def chains(lines: Sequence[Line]) -> list[Chain]:
 
 
 def split(text: str) -> tuple[str, str]:
-    """The prefix that torch and others put before every line of a process (`[rank1]:`), or "", and the rest of the line."""
+    """The prefix that torch and others put before every line of a process (`[rank1]:`), or "", and the rest
+    of the line."""
     found = _PREFIX.match(text)
     return (found[1], text[found.end() :]) if found else ("", text)
 
@@ -126,7 +128,8 @@ def _is_frame(body: str) -> bool:
 
 
 def _continues(body: str, message: Sequence[str]) -> bool:
-    """A message of several lines: indented ones, and what comes right after a first line that is only a heading."""
+    """A message of several lines: indented ones, and what comes right after a first line that is only a
+    heading."""
     if not body.strip() or START in body or any(joint in body for joint in JOINTS):
         return False
     return body[:1] in (" ", "\t", "}") or message[-1].endswith((":", "{", "=", "MPI library"))
@@ -144,4 +147,6 @@ def _is_joined(lines: Sequence[str], before: Traceback, item: Traceback) -> bool
     if "Original Traceback" in lines[item.first] or _margin(lines[item.first]):
         return item.first - before.last <= 4
     between = [text for text in lines[before.last : item.first][:MOST_BETWEEN] if text.strip()]
-    return item.first - before.last < MOST_BETWEEN and any(joint in text for text in between for joint in JOINTS)
+    return item.first - before.last < MOST_BETWEEN and any(
+        joint in text for text in between for joint in JOINTS
+    )

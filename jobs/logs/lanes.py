@@ -1,4 +1,5 @@
-"""The logs of one attempt as lanes on one clock, the hub's: who writes each, what came last, and when nothing came."""
+"""The logs of one attempt as lanes on one clock, the hub's: who writes each, what came last, and when nothing
+came."""
 
 from __future__ import annotations
 
@@ -25,9 +26,11 @@ MOST_GAPS = 24
 
 @dataclass(frozen=True)
 class Lane:
-    """`name` is the log; `member` the process that writes it, where it is one's own log. Times are the hub's, in ms.
+    """`name` is the log; `member` the process that writes it, where it is one's own log. Times are the hub's,
+    in ms.
 
-    `from_ms`, `to_ms`: the life of the process; None where it has not begun or ended. `written_ms`: its last byte.
+    `from_ms`, `to_ms`: the life of the process; None where it has not begun or ended. `written_ms`: its last
+    byte.
     `least_ms`: how long it must pause to be called silent.
     """
 
@@ -46,8 +49,8 @@ class Lane:
 class Lanes:
     """`ranks`: one lane per process in order of rank; `others`: the logs that are no process's own.
 
-    The clock reaches from the first start to the last end, or to `now_ms` while one runs. `failed`: who failed first.
-    """
+    The clock reaches from the first start to the last end, or to `now_ms` while one runs. `failed`: who
+    failed first."""
 
     ranks: tuple[Lane, ...]
     others: tuple[Lane, ...]
@@ -67,7 +70,11 @@ class Lanes:
     @property
     def failed_s(self) -> float | None:
         """When the first failure was, in seconds of the clock."""
-        return None if self.failed is None or self.failed.to_ms is None else (self.failed.to_ms - self.from_ms) / 1000
+        return (
+            None
+            if self.failed is None or self.failed.to_ms is None
+            else (self.failed.to_ms - self.from_ms) / 1000
+        )
 
 
 def lanes(run: Run, attempt: int, members: Sequence[Member], failed: Member | None) -> Lanes:
@@ -90,15 +97,29 @@ def lanes(run: Run, attempt: int, members: Sequence[Member], failed: Member | No
     return Lanes(tuple(ranks), tuple(others), from_ms, to_ms, now_ms, first)
 
 
-def _lane(lane: Lane, of: tuple[str, int], life: tuple[int | None, int | None] | None, least_ms: int, *, is_read: bool) -> Lane:
+def _lane(
+    lane: Lane,
+    of: tuple[str, int],
+    life: tuple[int | None, int | None] | None,
+    least_ms: int,
+    *,
+    is_read: bool,
+) -> Lane:
     began, ended = life or (None, None)
     if not lane.size or not is_read:
-        return replace(lane, from_ms=began, to_ms=ended, gaps=_gaps(None, began, ended, least_ms), least_ms=least_ms)
+        return replace(
+            lane, from_ms=began, to_ms=ended, gaps=_gaps(None, began, ended, least_ms), least_ms=least_ms
+        )
     times = Timeline.of(*of, lane.name)
     least_ms = max(least_ms, UNLIKE_ITSELF * times.rhythm_ms())
     return replace(
-        lane, tail=log_store.read(*of, lane.name, max(0, lane.size - TAIL_BYTES), TAIL_BYTES), from_ms=began, to_ms=ended,
-        written_ms=times.last_ms, gaps=_gaps(times, began, ended, least_ms), least_ms=least_ms,
+        lane,
+        tail=log_store.read(*of, lane.name, max(0, lane.size - TAIL_BYTES), TAIL_BYTES),
+        from_ms=began,
+        to_ms=ended,
+        written_ms=times.last_ms,
+        gaps=_gaps(times, began, ended, least_ms),
+        least_ms=least_ms,
     )
 
 
@@ -115,7 +136,8 @@ def _ended_ms(member: Member, over_at: datetime | None) -> int | None:
 
 
 def _gaps(times: Timeline | None, began: int | None, ended: int | None, least_ms: int) -> tuple[Gap, ...]:
-    """The longest silences of a process, in order, the one before its end included; the present one is the reader's to count."""
+    """The longest silences of a process, in order, the one before its end included; the present one is the
+    reader's to count."""
     if began is None:
         return ()
     found = times.gaps(least_ms, since_ms=began) if times else []

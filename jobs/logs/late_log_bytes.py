@@ -1,4 +1,5 @@
-"""Which bytes of a log come late: written while their node could not reach the hub, so that their arrival tells little."""
+"""Which bytes of a log come late: written while their node could not reach the hub, so that their arrival
+tells little."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from jobs.node_api.node_assignments import Holding, Key
 from trainhub_launch.report import Report
 
 CUT_OFF_AFTER = timedelta(seconds=2.5)
-"""A node that holds a run reports every second; whoever was silent for longer was cut off, or the hub was down."""
+"""A node that holds a run reports every second; whoever was silent for longer was cut off, or the hub was
+down."""
 
 _lock = threading.Lock()
 _late_until: dict[tuple[str, int, str], int] = {}

@@ -1,4 +1,5 @@
-"""Which line of a log a byte is in. Counted once per process and block: what is stored of a log never changes."""
+"""Which line of a log a byte is in. Counted once per process and block: what is stored of a log never
+changes."""
 
 from __future__ import annotations
 

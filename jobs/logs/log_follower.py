@@ -25,10 +25,13 @@ class _Tail:
     prefix: str
     offset: int = 0
     rest: str = ""
-    decoder: codecs.IncrementalDecoder = field(default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace"))
+    decoder: codecs.IncrementalDecoder = field(
+        default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace")
+    )
 
     def take(self, data: bytes, *, last: bool = False) -> str:
-        """The lines that `data` completes, each with the prefix; unprefixed text need not wait for its line's end."""
+        """The lines that `data` completes, each with the prefix; unprefixed text need not wait for its line's
+        end."""
         self.offset += len(data)
         text = self.rest + self.decoder.decode(data, final=last)
         if not self.prefix:
@@ -75,7 +78,9 @@ class Follower:
         members = Member.objects.filter(attempt__run=run, attempt__number=run.attempt)
         several = len(members) > 1
         width = len(str(len(members) - 1))
-        self._tails = {member.log_name: _Tail(f"[{member.rank:>{width}}] " if several else "") for member in members}
+        self._tails = {
+            member.log_name: _Tail(f"[{member.rank:>{width}}] " if several else "") for member in members
+        }
 
     def _say(self, run: Run) -> None:
         saying = (run.state, run.sentence)

@@ -1,4 +1,5 @@
-"""What to look for in logs: plain text or an RE2 expression, which takes linear time whatever a stranger writes."""
+"""What to look for in logs: plain text or an RE2 expression, which takes linear time whatever a stranger
+writes."""
 
 from __future__ import annotations
 
@@ -13,14 +14,16 @@ LONGEST = 500
 MAX_TEXT_MEMORY_BYTES = 4 * 2**20
 """RE2's memory for plain text, which never needs more states than it has characters."""
 MAX_EXPRESSION_MEMORY_BYTES = 256 * 2**10
-"""RE2's memory for an expression. A larger cache of states helps no honest expression and makes hostile ones slower."""
+"""RE2's memory for an expression. A larger cache of states helps no honest expression and makes hostile ones
+slower."""
 MAX_EXPRESSION_INSTRUCTIONS = 2000
-"""The largest compiled expression. RE2 takes up to 15 ns for each instruction and byte, so the size of the program bounds
-the time of a search: `.` counts as 8 instructions, `.{0,200}` as 1,800."""
+"""The largest compiled expression. RE2 takes up to 15 ns for each instruction and byte, so the size of the
+program bounds the time of a search: `.` counts as 8 instructions, `.{0,200}` as 1,800."""
 TOO_LARGE = "pattern too large"
 """What RE2 says of an expression that does not fit into its memory."""
 Pattern = Any
-"""A compiled expression with `search` and `finditer`; it works on bytes, and no match of it leaves its line."""
+"""A compiled expression with `search` and `finditer`; it works on bytes, and no match of it leaves its
+line."""
 
 
 def compiled(text: str, *, regex: bool, case: bool) -> Pattern:
@@ -40,7 +43,9 @@ def compiled(text: str, *, regex: bool, case: bool) -> Pattern:
         if TOO_LARGE in said:
             raise _too_large() from error
         why = said.replace("(?m)", "")
-        raise SpecError("q", f"cannot be used as an expression ({why}); RE2 has no look-around and no back references") from error
+        raise SpecError(
+            "q", f"cannot be used as an expression ({why}); RE2 has no look-around and no back references"
+        ) from error
     if regex and program_size(made) > MAX_EXPRESSION_INSTRUCTIONS:
         raise _too_large()
     return made
@@ -57,7 +62,9 @@ def program_size(pattern: Pattern) -> int:
 
 
 def _too_large() -> SpecError:
-    return SpecError("q", "is too large an expression; repeat parts less often, such as .{0,100} instead of .{0,1000}")
+    return SpecError(
+        "q", "is too large an expression; repeat parts less often, such as .{0,100} instead of .{0,1000}"
+    )
 
 
 @lru_cache(maxsize=16)

@@ -1,4 +1,5 @@
-"""Looking through a stretch of one log, a window at a time: never the whole file, and never one line twice."""
+"""Looking through a stretch of one log, a window at a time: never the whole file, and never one line
+twice."""
 
 from __future__ import annotations
 
@@ -11,8 +12,9 @@ from jobs.logs.log_pattern import Pattern, is_expression, program_size
 
 WINDOW_BYTES = 2**20
 MAX_WINDOW_STEPS = 2**24
-"""Bytes of a window times instructions of the expression. A search cannot be interrupted within a window, and RE2 takes up to
-15 ns a step: 0.25 s. The largest expression has windows of 8 KiB; a line longer than a window is looked at in pieces."""
+"""Bytes of a window times instructions of the expression. A search cannot be interrupted within a window, and
+RE2 takes up to 15 ns a step: 0.25 s. The largest expression has windows of 8 KiB; a line longer than a window
+is looked at in pieces."""
 BEFORE_BYTES = 80
 SHOWN_BYTES = 400
 MOST_SPANS = 20
@@ -22,8 +24,8 @@ INVISIBLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x80-\x9f]")
 
 
 class Found(NamedTuple):
-    """A line that matches. `offset`: of its first byte. `text`: the line as seen, trimmed around the first match; of one
-    that redraws itself the drawing that matches. `spans`: where in `text`, in characters."""
+    """A line that matches. `offset`: of its first byte. `text`: the line as seen, trimmed around the first
+    match; of one that redraws itself the drawing that matches. `spans`: where in `text`, in characters."""
 
     offset: int
     text: str
@@ -31,19 +33,27 @@ class Found(NamedTuple):
 
 
 class Place(NamedTuple):
-    """How far a scan has come. `line`: where the line begins that goes on at `at`; None: the next one is still to be found."""
+    """How far a scan has come. `line`: where the line begins that goes on at `at`; None: the next one is
+    still to be found."""
 
     at: int
     line: int | None = None
 
 
 class Scan:
-    """The lines that begin from `begin` up to `end`, in a file of `size` bytes; `buffer` is at least one window long."""
+    """The lines that begin from `begin` up to `end`, in a file of `size` bytes; `buffer` is at least one
+    window long."""
 
     def __init__(
         self, descriptor: int, size: int, begin: Place, end: int, *, pattern: Pattern, buffer: bytearray
     ) -> None:
-        self._descriptor, self._end, self._size, self._pattern, self._buffer = descriptor, end, size, pattern, buffer
+        self._descriptor, self._end, self._size, self._pattern, self._buffer = (
+            descriptor,
+            end,
+            size,
+            pattern,
+            buffer,
+        )
         self.at = begin.at if begin.line is not None or not begin.at else self._next_line(begin.at)
         self._line = self.at if begin.line is None else begin.line
         self._told = -1  # the line found last: one longer than a window is told once
@@ -121,11 +131,16 @@ class Scan:
 
 def window_bytes(pattern: Pattern) -> int:
     """How much of a log is read and searched at once."""
-    return min(WINDOW_BYTES, MAX_WINDOW_STEPS // program_size(pattern)) if is_expression(pattern) else WINDOW_BYTES
+    return (
+        min(WINDOW_BYTES, MAX_WINDOW_STEPS // program_size(pattern))
+        if is_expression(pattern)
+        else WINDOW_BYTES
+    )
 
 
 def without_escapes(text: bytes) -> bytes:
-    """A log mostly has a few sequences many times: taking all of one out at once is twice as fast as one by one."""
+    """A log mostly has a few sequences many times: taking all of one out at once is twice as fast as one by
+    one."""
     for _ in range(MOST_DIFFERENT):
         at = text.find(b"\x1b")
         found = ESCAPES.match(text, at) if at >= 0 else None
@@ -148,9 +163,13 @@ def _shown(
     text = "…" if first > begin else ""
     spans: list[tuple[int, int]] = []
     at = first
-    # Further matches are looked for in the shown part only: the rest of a long line would cost as much again as the search.
+    # Further matches are looked for in the shown part only: the rest of a long line would cost as much again
+    # as the search.
     until = min(stop, last)
-    others = (match.span() for match in islice(pattern.finditer(drawn, min(first_match[1], until), until), MOST_SPANS - 1))
+    others = (
+        match.span()
+        for match in islice(pattern.finditer(drawn, min(first_match[1], until), until), MOST_SPANS - 1)
+    )
     for left, match_end in chain([first_match], others):
         right = min(match_end, last)
         if left >= last:

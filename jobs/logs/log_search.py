@@ -1,4 +1,5 @@
-"""Looking for a pattern in all logs of an attempt, by rank or in the order in which the lines arrived, a page at a time."""
+"""Looking for a pattern in all logs of an attempt, by rank or in the order in which the lines arrived, a page
+at a time."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ class Hit(NamedTuple):
 
 
 class Cursor(NamedTuple):
-    """Where to go on: in the log `name`, among the lines that arrived at `moment_ms`; by rank the moment is 0.
+    """Where to go on: in the log `name`, among the lines that arrived at `moment_ms`; by rank the moment is
+    0.
 
     No name: with all that arrived at that moment or later."""
 
@@ -77,7 +79,9 @@ class _SliceTooSlow(Exception):
 class Search:
     """One page of at most `limit` hits."""
 
-    def __init__(self, logs: Sequence[Searched], pattern: Pattern, limit: int, seconds: float = SECONDS) -> None:
+    def __init__(
+        self, logs: Sequence[Searched], pattern: Pattern, limit: int, seconds: float = SECONDS
+    ) -> None:
         self._logs = sorted(logs, key=lambda log: log.order)
         self._pattern, self._limit = pattern, limit
         self._seconds, self._deadline = seconds, 0.0
@@ -119,7 +123,9 @@ class Search:
             until = self._slice(moment, budget)
             try:
                 # Half of the time is left for one moment alone, if the page's first slice proves too slow.
-                rest = self._look_through(moment, until, begun + self._seconds / 2 if is_first else self._deadline)
+                rest = self._look_through(
+                    moment, until, begun + self._seconds / 2 if is_first else self._deadline
+                )
             except _SliceTooSlow:
                 if not is_first:
                     return Cursor(moment)
@@ -133,8 +139,13 @@ class Search:
         return None
 
     def _look_through(self, begin_ms: int, end_ms: int, give_up_at: float) -> Cursor | None:
-        """A slice of time. Raises _SliceTooSlow; a single moment is never too slow, as it can be continued anywhere."""
-        return self._in_order(begin_ms, end_ms, give_up_at) if end_ms > begin_ms + 1 else self._in_sequence(begin_ms, end_ms)
+        """A slice of time. Raises _SliceTooSlow; a single moment is never too slow, as it can be continued
+        anywhere."""
+        return (
+            self._in_order(begin_ms, end_ms, give_up_at)
+            if end_ms > begin_ms + 1
+            else self._in_sequence(begin_ms, end_ms)
+        )
 
     def _next_moment(self, moment_ms: int) -> int | None:
         """The first moment from `moment_ms` on at which something arrived."""
@@ -142,7 +153,8 @@ class Search:
         return min(found, default=None)
 
     def _slice(self, moment_ms: int, budget: int) -> int:
-        """The latest end of a slice of time from `moment_ms` in which no more than `budget` bytes arrived, but for one moment."""
+        """The latest end of a slice of time from `moment_ms` in which no more than `budget` bytes arrived,
+        but for one moment."""
         before = sum(log.times.before(moment_ms) for log in self._logs)
         low, high = moment_ms + 1, max(log.times.last_ms for log in self._logs) + 1
         while low < high:

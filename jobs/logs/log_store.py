@@ -56,7 +56,9 @@ def check(name: str) -> None:
     for part in parts:
         if part in ("", ".", "..") or "\\" in part or not part.isprintable() or len(os.fsencode(part)) > 255:
             raise BadName(f"{name!r} is not a log's name")
-    if len(parts) > 1 and not (parts[0] == "logs" or re.fullmatch(r"node_\d+", parts[0]) or _is_event_file_of_outputs(name)):
+    if len(parts) > 1 and not (
+        parts[0] == "logs" or re.fullmatch(r"node_\d+", parts[0]) or _is_event_file_of_outputs(name)
+    ):
         raise BadName(f"{name!r} is not below logs/")
 
 
@@ -65,7 +67,8 @@ def _is_event_file_of_outputs(name: str) -> bool:
 
 
 def names(run_id: str, attempt: int) -> dict[str, int]:
-    """Every log with its stored size, in the order of names; without event files, which nobody reads as text."""
+    """Every log with its stored size, in the order of names; without event files, which nobody reads as
+    text."""
     return {name: size for name, size in _stored(run_id, attempt).items() if not is_event_file(name)}
 
 
@@ -149,7 +152,9 @@ def whole(run_id: str, attempt: int, sizes: Mapping[str, int]) -> bool:
 
 def stored_bytes(run_id: str) -> int:
     """Of all the run's logs, of every attempt."""
-    return sum((Path(parent) / file).stat().st_size for parent, _, files in os.walk(folder(run_id)) for file in files)
+    return sum(
+        (Path(parent) / file).stat().st_size for parent, _, files in os.walk(folder(run_id)) for file in files
+    )
 
 
 def remove(run_id: str) -> None:

@@ -1,9 +1,9 @@
 """When the bytes of a log arrived, by the hub's own clock: a small file beside each log.
 
-`DATA_DIR/runs/<run>/<attempt>/arrivals/<log>` holds records of three native 64-bit numbers, oldest first: up to which
-byte, from when, until when (milliseconds; the last one doubled, plus 1 where the bytes came late). A record is written
-at most every 250 ms, never per chunk, and a long file is thinned out; what it says is a help to readers, never the truth.
-"""
+`DATA_DIR/runs/<run>/<attempt>/arrivals/<log>` holds records of three native 64-bit numbers, oldest first: up
+to which byte, from when, until when (milliseconds; the last one doubled, plus 1 where the bytes came late). A
+record is written at most every 250 ms, never per chunk, and a long file is thinned out; what it says is a
+help to readers, never the truth."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ Key = tuple[str, int, str]
 class Arrival(NamedTuple):
     """The bytes before `end` that are in no earlier arrival came from `first_ms` to `last_ms`.
 
-    `late`: they had waited while node and hub could not reach each other; when they were written is not known.
-    """
+    `late`: they had waited while node and hub could not reach each other; when they were written is not
+    known."""
 
     end: int
     first_ms: int
@@ -47,7 +47,8 @@ class Arrival(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """Nothing came from `from_ms` to `to_ms`; `unheard`: because nothing could, so it says nothing about the rank."""
+    """Nothing came from `from_ms` to `to_ms`; `unheard`: because nothing could, so it says nothing about the
+    rank."""
 
     from_ms: int
     to_ms: int
@@ -140,7 +141,11 @@ class Timeline:
         skipped = 1 if since_ms is None else 0
         silent_from = self._lasts if since_ms is None else [2 * since_ms, *self._lasts]
         pairs = zip(silent_from, self.firsts[skipped:], self._lasts[skipped:], strict=False)
-        return [Gap(last >> 1, first, bool(its_last & 1)) for last, first, its_last in pairs if first - (last >> 1) >= least_ms]
+        return [
+            Gap(last >> 1, first, bool(its_last & 1))
+            for last, first, its_last in pairs
+            if first - (last >> 1) >= least_ms
+        ]
 
     def rhythm_ms(self) -> int:
         """How long this log mostly pauses between two arrivals: the median."""
@@ -159,10 +164,13 @@ class Timeline:
                 kept.pop()
             if end <= size:
                 kept.append((end, first, last))
-        self.ends, self.firsts, self._lasts = (array("Q", (item[index] for item in kept)) for index in range(WORDS))
+        self.ends, self.firsts, self._lasts = (
+            array("Q", (item[index] for item in kept)) for index in range(WORDS)
+        )
 
     def _add_rest(self, size: int, mtime_ms: int) -> None:
-        """The last bytes are not noted yet; where nothing is, the log is older than its file or the file is lost."""
+        """The last bytes are not noted yet; where nothing is, the log is older than its file or the file is
+        lost."""
         mtime_ms = max(mtime_ms, self.last_ms)
         self.firsts.append(max(self.last_ms, mtime_ms - EVERY_MS) if self._lasts else mtime_ms)
         self._lasts.append(2 * mtime_ms + (not self._lasts))
@@ -186,7 +194,8 @@ def thinned(arrivals: list[Arrival], most: int) -> list[Arrival]:
 
 
 def _begin(key: Key, begin: int, now_ms: int) -> _Noting:
-    """The first chunk that this process stores of a log: what an earlier one wrote may be torn, or miss its last bytes."""
+    """The first chunk that this process stores of a log: what an earlier one wrote may be torn, or miss its
+    last bytes."""
     with _lock:
         old = dict(islice(_noting.items(), MOST_REMEMBERED // 2)) if len(_noting) >= MOST_REMEMBERED else {}
         for item in old:

@@ -1,5 +1,5 @@
-"""Which files a node has sent. Attempts that nodes hold at the moment of the upgrade go on without it: what was sent for them
-before was not recorded."""
+"""Which files a node has sent. Attempts that nodes hold at the moment of the upgrade go on without it: what
+was sent for them before was not recorded."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ from workspaces.http.threads import in_thread
 async def require_node(request: Request) -> Node:
     """Returns the node whose token the request bears; raises Problem 401 where there is none.
 
-    A revoked token may work for about a second longer, until this process compares its cache with the database.
-    """
+    A revoked token may work for about a second longer, until this process compares its cache with the
+    database."""
     text = bearer(request.scope) or ""
     node = node_auth_cache.recall(text)
     if node is None and text:

@@ -1,8 +1,7 @@
 """A node asks for its part of an attempt and is told what to run.
 
-The only node of a run is told once. Of several, each is told twice: at once what to make ready, and once all are
-ready what to start.
-"""
+The only node of a run is told once. Of several, each is told twice: at once what to make ready, and once all
+are ready what to start."""
 
 from __future__ import annotations
 
@@ -37,7 +36,8 @@ class Refused(Exception):
 
 
 class Later(Refused):
-    """Not yet: other nodes of the attempt are not ready. The wake-up, or the answer to a report, asks again."""
+    """Not yet: other nodes of the attempt are not ready. The wake-up, or the answer to a report, asks
+    again."""
 
 
 def claim(  # noqa: PLR0917 - the claim as it comes over the wire
@@ -45,9 +45,8 @@ def claim(  # noqa: PLR0917 - the claim as it comes over the wire
 ) -> NodeOrder:
     """The order of `node`; the same for the same nonce again (a lost answer). Raises Refused.
 
-    `ports` are free there; of several nodes they are told once the node is ready. `hub_url` is how the node itself
-    reaches the hub.
-    """
+    `ports` are free there; of several nodes they are told once the node is ready. `hub_url` is how the node
+    itself reaches the hub."""
     if not NONCE.match(nonce):
         raise Refused("nonce must be 32 hexadecimal digits")
     try:
@@ -55,7 +54,8 @@ def claim(  # noqa: PLR0917 - the claim as it comes over the wire
             part = _take(node, run_id, attempt, nonce, final_plan.usable([int(port) for port in ports]))
             return _order(part, hub_url or settings.API_URL)
     except SpecError as error:
-        # What was right when it was submitted no longer is: an interpreter that the node does not have any more.
+        # What was right when it was submitted no longer is: an interpreter that the node does not have any
+        # more.
         end(run_id, attempt, Reason.LAUNCH_FAILED, {"node": node.name, "detail": error.message})
         raise Refused(error.message) from error
 

@@ -1,7 +1,8 @@
-"""The answer to a report that brings nothing but numbers, from what this process knows: no query, no thread, no waiting.
+"""The answer to a report that brings nothing but numbers, from what this process knows: no query, no thread,
+no waiting.
 
-Thousands of such come each second. Whatever is more than that goes the long way (`jobs.node_api.reports`), which finds out by itself.
-"""
+Thousands of such come each second. Whatever is more than that goes the long way (`jobs.node_api.reports`),
+which finds out by itself."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ from workspaces import background_loop
 
 LIVELY_S, IDLE_S = 1.0, 5.0
 PUNCTUAL, PUNCTUAL_WATCHED = 0.97, 0.7
-"""Of the time to its next report, what a node lets pass if nothing happens. One that reports sooner was woken, and is answered
-by what is so now. While somebody looks, reports follow the samples."""
+"""Of the time to its next report, what a node lets pass if nothing happens. One that reports sooner was
+woken, and is answered by what is so now. While somebody looks, reports follow the samples."""
 
 _lock = threading.Lock()
 _expected: dict[int, tuple[float, float]] = {}
@@ -31,7 +32,13 @@ _expected: dict[int, tuple[float, float]] = {}
 
 def at_once(node: Node, report: Report, now: datetime) -> Ack | None:
     """Raises WireError as `reports.ingest` does; None where this way will not do."""
-    if report.logs or report.events or report.heartbeat is None or not background_loop.is_running() or not _is_punctual(node, report):
+    if (
+        report.logs
+        or report.events
+        or report.heartbeat is None
+        or not background_loop.is_running()
+        or not _is_punctual(node, report)
+    ):
         return None
     held = node_assignments.of_late(node.pk)
     if held is None or not _is_quiet(report, held):
@@ -51,8 +58,15 @@ def answer(node: Node, report: Report, ack: Ack, now: datetime) -> Ack:
     """`ack` with what becomes of the report's numbers and events."""
     buckets_until, events_until = intake.take(node, report, now)
     return Ack(
-        ack.offsets, ack.start, ack.stop, ack.settled, ack.daemons, ack.interval_s,
-        buckets_until, events_until, live_samples.is_wanted(node.pk),
+        ack.offsets,
+        ack.start,
+        ack.stop,
+        ack.settled,
+        ack.daemons,
+        ack.interval_s,
+        buckets_until,
+        events_until,
+        live_samples.is_wanted(node.pk),
     )
 
 
@@ -89,6 +103,10 @@ def _is_quiet(report: Report, held: Mapping[Key, Holding]) -> bool:
     if held.keys() != told.keys() | set(report.living):
         return False
     return not any(
-        holding.claimed_at is None or holding.phase == "done" or holding.to_start or holding.daemon_wanted
-        or holding.stop() is not None for holding in held.values()
+        holding.claimed_at is None
+        or holding.phase == "done"
+        or holding.to_start
+        or holding.daemon_wanted
+        or holding.stop() is not None
+        for holding in held.values()
     )

@@ -23,7 +23,8 @@ GUESSER = "a machine that joins"
 
 @problem_responses
 async def ca(_: Request) -> Response:
-    """The hub's own authority in PEM. Whoever fetches it compares its fingerprint with that in the join token."""
+    """The hub's own authority in PEM. Whoever fetches it compares its fingerprint with that in the join
+    token."""
     pem = await in_thread(join.ca_pem)
     if not pem:
         raise not_found("This hub has no authority of its own: trust its certificate as any other.")
@@ -56,7 +57,12 @@ async def _asked(request: Request) -> dict[str, Any]:
         raise Problem(400, "Not JSON", "Send JSON with token, name, hostname and replace.") from error
     if not isinstance(asked, dict):
         raise Problem(400, "Bad request", "Send a JSON object with token, name, hostname and replace.")
-    for field, kind, most in (("token", str, 500), ("name", str, 200), ("hostname", str, 255), ("replace", bool, 0)):
+    for field, kind, most in (
+        ("token", str, 500),
+        ("name", str, 200),
+        ("hostname", str, 255),
+        ("replace", bool, 0),
+    ):
         value = asked.setdefault(field, kind())
         if not isinstance(value, kind) or (isinstance(value, str) and (len(value) > most or "\x00" in value)):
             shape = "true or false" if kind is bool else f"a string of at most {most} characters"
@@ -67,7 +73,9 @@ async def _asked(request: Request) -> dict[str, Any]:
 def _enrol(asked: dict[str, Any], address: str) -> dict[str, str]:
     _count_unknown(asked["token"], address)
     try:
-        joined = join.join(asked["token"], asked["name"], asked["hostname"], replace=asked["replace"], address=address)
+        joined = join.join(
+            asked["token"], asked["name"], asked["hostname"], replace=asked["replace"], address=address
+        )
     except join.TokenUnknown as error:
         raise FieldProblem(410, "Gone", error.field, error.message) from error
     except join.TokenSpent as error:
@@ -77,12 +85,16 @@ def _enrol(asked: dict[str, Any], address: str) -> dict[str, str]:
     except EnrolmentError as error:
         raise FieldProblem(400, "Bad request", error.field, error.message) from error
     return {
-        "token": joined.token, "name": joined.node.name, "cluster": joined.node.cluster.name, "ca": join.ca_pem(),
+        "token": joined.token,
+        "name": joined.node.name,
+        "cluster": joined.node.cluster.name,
+        "ca": join.ca_pem(),
     }
 
 
 def _count_unknown(token: str, address: str) -> None:
-    """Only tokens that were never made here count, so that any number of machines may join from behind one address."""
+    """Only tokens that were never made here count, so that any number of machines may join from behind one
+    address."""
     if join.is_known(token):
         return
     try:
@@ -90,5 +102,8 @@ def _count_unknown(token: str, address: str) -> None:
     except TooManyAttempts as delay:
         wait = delay.retry_after_s
         raise Problem(
-            429, "Too many tries", f"Unknown tokens came from {address}; wait {wait} s.", Retry_After=str(wait)
+            429,
+            "Too many tries",
+            f"Unknown tokens came from {address}; wait {wait} s.",
+            Retry_After=str(wait),
         ) from delay

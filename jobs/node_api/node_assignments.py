@@ -1,4 +1,5 @@
-"""What a node holds or should hold: its parts that are not settled, and what follows from each for the answer to a report."""
+"""What a node holds or should hold: its parts that are not settled, and what follows from each for the answer
+to a report."""
 
 from __future__ import annotations
 
@@ -17,9 +18,11 @@ from trainhub_launch.report import READY, StopOrder
 
 Key = tuple[str, int]
 REMEMBERED_S = 0.2
-"""How long a busy node's reports are judged by what was read before: a flood of log bytes costs no query each."""
+"""How long a busy node's reports are judged by what was read before: a flood of log bytes costs no query
+each."""
 LOOK_HOLDS_S = 4.0
-"""The same of a look at all nodes, for a node that reports when it was expected to: one that has been woken reports sooner."""
+"""The same of a look at all nodes, for a node that reports when it was expected to: one that has been woken
+reports sooner."""
 _OF_A_NODE = re.compile(r"node_\d+/")
 
 
@@ -68,7 +71,9 @@ class Holding:
 
     @property
     def _may_go(self) -> bool:
-        return self.phase == READY and self.planned and self.run_state in (RunState.PREPARING, RunState.RUNNING)
+        return (
+            self.phase == READY and self.planned and self.run_state in (RunState.PREPARING, RunState.RUNNING)
+        )
 
     def stop(self) -> StopOrder | None:
         if self.phase == "done":
@@ -87,9 +92,8 @@ class Holding:
     def stored_name(self, name: str) -> str | None:
         """Under which name a log of this node is kept; None where the name belongs to another node's rank.
 
-        The head's names are kept as they are, but for those below `node_<rank>/`, which are other nodes'. Other nodes have a
-        build log and a preparation log too.
-        """
+        The head's names are kept as they are, but for those below `node_<rank>/`, which are other nodes'.
+        Other nodes have a build log and a preparation log too."""
         if name in self.own_logs:
             return name
         if name.startswith("70_driver_log") or (self.node_rank == 0 and _OF_A_NODE.match(name)):
@@ -156,7 +160,9 @@ def restart() -> None:
         _looked = (float("-inf"), {})
 
 
-def _by_node(parts: QuerySet[AttemptNode], known: Mapping[int, dict[Key, Holding]]) -> dict[int, dict[Key, Holding]]:
+def _by_node(
+    parts: QuerySet[AttemptNode], known: Mapping[int, dict[Key, Holding]]
+) -> dict[int, dict[Key, Holding]]:
     unsettled = (
         parts.filter(settled_at=None)
         .select_related("attempt__run")
@@ -175,12 +181,22 @@ def _holding(part: AttemptNode, planned: bool, known: dict[Key, Holding]) -> Hol
     attempt, run = part.attempt, part.attempt.run
     before = known.get((run.pk, attempt.number))
     return Holding(
-        part_id=part.pk, run=run.pk, attempt=attempt.number, run_state=RunState(run.state), run_attempt=run.attempt,
-        ended=attempt.ended_at is not None, failing=attempt.failing, claimed_at=part.claimed_at,
-        node_rank=part.node_rank, phase=part.phase,
-        grace_s=int(run.spec["limits"]["grace_s"]), workspace_id=run.workspace_id,
+        part_id=part.pk,
+        run=run.pk,
+        attempt=attempt.number,
+        run_state=RunState(run.state),
+        run_attempt=run.attempt,
+        ended=attempt.ended_at is not None,
+        failing=attempt.failing,
+        claimed_at=part.claimed_at,
+        node_rank=part.node_rank,
+        phase=part.phase,
+        grace_s=int(run.spec["limits"]["grace_s"]),
+        workspace_id=run.workspace_id,
         own_logs=before.own_logs if before and before.planned == planned else _own_logs(part),
-        planned=planned, served=attempt.served, daemon=tuple(part.daemon),
+        planned=planned,
+        served=attempt.served,
+        daemon=tuple(part.daemon),
     )
 
 

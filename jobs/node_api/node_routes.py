@@ -32,8 +32,8 @@ CAPABILITIES = "X-TrainHub-Capabilities"
 LIGHT_BYTES = report_decoder.MEASURED_FROM_BYTES
 """What is larger is not decoded in the event loop, where all others wait for it."""
 MAX_REPORTS_AT_ONCE = 4
-"""Reports of one node that are received and answered at the same time. An agent has one under way; another two may be left
-over from connections that have broken."""
+"""Reports of one node that are received and answered at the same time. An agent has one under way; another
+two may be left over from connections that have broken."""
 UNHURRIED_FROM = 8
 """As many reports waiting for their turn double the time to the next."""
 MAX_REFUSAL = 500
@@ -53,8 +53,12 @@ async def config(request: Request) -> Response:
         raise Problem(503, "Not yet", f"The broker does not answer: {error}", Retry_After="2") from error
     return JSONResponse(
         {
-            "node": node.name, "cluster": node.cluster.name, "broker_url": line.url, "queue": wakeups.queue_of(node),
-            "broker_ca": line.ca, "hub_time": timezone.now().timestamp(),
+            "node": node.name,
+            "cluster": node.cluster.name,
+            "broker_url": line.url,
+            "queue": wakeups.queue_of(node),
+            "broker_ca": line.ca,
+            "hub_time": timezone.now().timestamp(),
             # Read by nodes of version 1.
             "transport_options": {},
         }
@@ -95,7 +99,8 @@ async def report(request: Request) -> Response:
 
 @contextmanager
 def _one_of_few(node: Node) -> Iterator[None]:
-    """Bounds the bodies that one node can have the hub hold in memory. Only the event loop comes here: no lock is needed."""
+    """Bounds the bodies that one node can have the hub hold in memory. Only the event loop comes here: no
+    lock is needed."""
     if _under_way[node.pk] >= MAX_REPORTS_AT_ONCE:
         detail = f"{MAX_REPORTS_AT_ONCE} reports of this node are under way; send one at a time."
         raise Problem(503, "Not yet", detail, Retry_After="1")
@@ -138,6 +143,8 @@ def _encode(node: Node, told: Report, ack: Ack, waiting: int) -> bytes:
 
 
 def unhurried(interval_s: float, waiting: int) -> float:
-    """Time to a node's next sign of life, longer the more reports `waiting` find the hub busy. Logs and facts come at once
-    all the same; and a node that lives is heard twice within the hub's patience."""
-    return max(interval_s, min(interval_s * (1 + waiting / UNHURRIED_FROM), settings.NODE_UNREACHABLE_AFTER / 2))
+    """Time to a node's next sign of life, longer the more reports `waiting` find the hub busy. Logs and facts
+    come at once all the same; and a node that lives is heard twice within the hub's patience."""
+    return max(
+        interval_s, min(interval_s * (1 + waiting / UNHURRIED_FROM), settings.NODE_UNREACHABLE_AFTER / 2)
+    )

@@ -1,8 +1,8 @@
 """Reports decoded within bounded memory.
 
-A msgpack body of one byte per empty list becomes 70 times as large in memory, so a large body is measured before it is
-decoded. Honest large reports are mostly log bytes, which the measurement steps over: it looks at each item's head alone.
-"""
+A msgpack body of one byte per empty list becomes 70 times as large in memory, so a large body is measured
+before it is decoded. Honest large reports are mostly log bytes, which the measurement steps over: it looks at
+each item's head alone."""
 
 from __future__ import annotations
 
@@ -34,11 +34,20 @@ _LIST_BYTES, _MAP_BYTES, _SLOT_BYTES, _ENTRY_BYTES = 56, 184, 8, 56
 _SMALL, _NUMBER_BYTES, _SHORT_TEXT_BYTES, _TEXT_BYTES = 0, 32, 24, 56
 """A short text is mostly a field's name, of which there is one in memory."""
 _FIXED = {
-    **dict.fromkeys(range(0x80), (1, _SMALL)), **dict.fromkeys(range(0xE0, 0x100), (1, _SMALL)),
+    **dict.fromkeys(range(0x80), (1, _SMALL)),
+    **dict.fromkeys(range(0xE0, 0x100), (1, _SMALL)),
     **{0xA0 + length: (1 + length, _SHORT_TEXT_BYTES) for length in range(32)},
-    **dict.fromkeys((0xC0, 0xC2, 0xC3), (1, _SMALL)), 0xCC: (2, _SMALL), 0xD0: (2, _SMALL),
-    0xCD: (3, _NUMBER_BYTES), 0xD1: (3, _NUMBER_BYTES), 0xCA: (5, _NUMBER_BYTES), 0xCE: (5, _NUMBER_BYTES),
-    0xD2: (5, _NUMBER_BYTES), 0xCB: (9, _NUMBER_BYTES), 0xCF: (9, _NUMBER_BYTES), 0xD3: (9, _NUMBER_BYTES),
+    **dict.fromkeys((0xC0, 0xC2, 0xC3), (1, _SMALL)),
+    0xCC: (2, _SMALL),
+    0xD0: (2, _SMALL),
+    0xCD: (3, _NUMBER_BYTES),
+    0xD1: (3, _NUMBER_BYTES),
+    0xCA: (5, _NUMBER_BYTES),
+    0xCE: (5, _NUMBER_BYTES),
+    0xD2: (5, _NUMBER_BYTES),
+    0xCB: (9, _NUMBER_BYTES),
+    0xCF: (9, _NUMBER_BYTES),
+    0xD3: (9, _NUMBER_BYTES),
 }
 """First byte -> size of the whole item and of the object that it becomes."""
 _FIXED_SIZE = [_FIXED.get(head, (0, 0))[0] for head in range(256)]
@@ -79,12 +88,14 @@ def measure(data: bytes) -> int:
             at, inside, more = _variable(data, at, head)
             waiting += inside
             cost += more
-            # What is still to come takes at least a byte each, and lists are made in their whole length at once.
+            # What is still to come takes at least a byte each, and lists are made in their whole length at
+            # once.
             if waiting > size - at:
                 raise WireError("the body is not msgpack: a list is longer than the body")
         if cost > MAX_DECODED_BYTES or items > MAX_ITEMS:
             raise WireError(
-                f"the report is too large: it may hold {MAX_ITEMS:,} values that take {MAX_DECODED_BYTES // 2**20} MiB "
+                f"the report is too large: it may hold {MAX_ITEMS:,} values that take "
+                f"{MAX_DECODED_BYTES // 2**20} MiB "
                 "of memory; upgrade the node's agent, or leave fewer files in outputs/"
             )
     if at != size:
@@ -109,7 +120,9 @@ def _variable(data: bytes, at: int, head: int) -> tuple[int, int, int]:
         return body, 2 * length, _cost_of_map(length)
     if head in _TEXTS:
         if length > MAX_TEXT_BYTES:
-            raise WireError(f"the body is not a report: a text of {length} bytes is longer than any in a report")
+            raise WireError(
+                f"the body is not a report: a text of {length} bytes is longer than any in a report"
+            )
         return body + length, 0, _TEXT_BYTES + 2 * length
     return body + length, 0, _TEXT_BYTES
 
@@ -134,7 +147,8 @@ def _by_pieces(data: bytes) -> Any:
 
 @contextmanager
 def _without_garbage_collection() -> Iterator[None]:
-    """A million new lists make the collector look at all of them again and again, for 20 times as long as they take to decode.
+    """A million new lists make the collector look at all of them again and again, for 20 times as long as
+    they take to decode.
 
     It is stopped for the whole process, so one large report is decoded at a time.
     """

@@ -41,7 +41,8 @@ _seen: dict[tuple[int, str, int], AttemptFact] = {}
 
 
 def ingest(node: Node, report: Report, now: datetime | None = None) -> Ack:
-    """Take the report in; the same report again changes nothing. Raises WireError for what no node can say."""
+    """Take the report in; the same report again changes nothing. Raises WireError for what no node can
+    say."""
     now = now or timezone.now()
     # First of all: by its clock, every time that the report names is read.
     moved_s = clocks.observe(node, report.sent_at, now)
@@ -68,7 +69,8 @@ def ingest(node: Node, report: Report, now: datetime | None = None) -> Ack:
 
 
 def ingest_numbers(node: Node, report: Report, now: datetime | None = None) -> Ack | None:
-    """The same, without asking the database, for a report that tells nothing else and asks for nothing; None for any other."""
+    """The same, without asking the database, for a report that tells nothing else and asks for nothing; None
+    for any other."""
     if not all(fact.phase != "done" and _is_known(node, fact) for fact in report.attempts):
         return None
     return fast_ack.at_once(node, report, now or timezone.now())
@@ -86,8 +88,12 @@ def restart() -> None:
 def _held(node: Node, report: Report, *, fresh: bool) -> Mapping[Key, Holding]:
     held = node_assignments.of(node.pk, fresh=fresh)
     # What is named but not known may have been claimed a moment ago.
-    named = {(chunk.run, chunk.attempt) for chunk in report.logs} | {(fact.run, fact.attempt) for fact in report.attempts}
-    if not fresh and any(key not in held or held[key].claimed_at is None for key in named | set(report.living)):
+    named = {(chunk.run, chunk.attempt) for chunk in report.logs} | {
+        (fact.run, fact.attempt) for fact in report.attempts
+    }
+    if not fresh and any(
+        key not in held or held[key].claimed_at is None for key in named | set(report.living)
+    ):
         held = node_assignments.of(node.pk, fresh=True)
     return held
 
@@ -100,7 +106,8 @@ def _note_return(node: Node, held: Mapping[Key, Holding], silence_s: float) -> N
 
 
 def _take_chunk(holding: Holding | None, chunk: LogChunk, now: datetime) -> tuple[str, int, str, int]:
-    """The offset wanted next. Bytes nobody may keep are acknowledged, so that the node does not send them for ever."""
+    """The offset wanted next. Bytes nobody may keep are acknowledged, so that the node does not send them for
+    ever."""
     end_of_chunk = chunk.offset + len(chunk.data)
     wanted = end_of_chunk
     name = holding.stored_name(chunk.name) if holding and holding.claimed_at else None
@@ -125,11 +132,17 @@ def _store(holding: Holding, name: str, chunk: LogChunk, now: datetime) -> int:
     # Of an event file nobody shows a line: it is read as metrics.
     if after > before and not is_event_file(name):
         late = late_log_bytes.is_late(chunk.run, chunk.attempt, name, before)
-        log_timestamps.note((chunk.run, chunk.attempt, name), before, after, int(now.timestamp() * 1000), late=late)
+        log_timestamps.note(
+            (chunk.run, chunk.attempt, name), before, after, int(now.timestamp() * 1000), late=late
+        )
         new = memoryview(chunk.data)[before - chunk.offset :]
         message: LogAppended = {
-            "type": "log.appended", "run": chunk.run, "attempt": chunk.attempt, "name": name,
-            "offset": before, "size": len(new),
+            "type": "log.appended",
+            "run": chunk.run,
+            "attempt": chunk.attempt,
+            "name": name,
+            "offset": before,
+            "size": len(new),
         }
         if len(new) <= MAX_LOG_DATA:
             message["data"] = base64.b64encode(new).decode()
@@ -170,19 +183,26 @@ def _settle(node: Node, report: Report, held: Mapping[Key, Holding], now: dateti
     """The attempts that the node may forget: all told and stored, or unknown and done, or settled before."""
     told = {(fact.run, fact.attempt): fact for fact in report.attempts}
     named = set(report.living) | told.keys()
-    done = [key for key, fact in told.items() if key not in held and (fact.phase == "done" or _was_settled(node, key))]
+    done = [
+        key
+        for key, fact in told.items()
+        if key not in held and (fact.phase == "done" or _was_settled(node, key))
+    ]
     for key, holding in held.items():
         if key in told and holding.phase == "done":
             if _is_whole(node, holding, told[key]):
                 _close(node, holding, now)
                 done.append(key)
-        elif key not in named and holding.claimed_at is not None and now - holding.claimed_at > ORPHANED_AFTER:
+        elif (
+            key not in named and holding.claimed_at is not None and now - holding.claimed_at > ORPHANED_AFTER
+        ):
             _orphan(node, holding, now)
     return tuple(done)
 
 
 def _is_whole(node: Node, holding: Holding, fact: AttemptFact) -> bool:
-    """Every byte of every log is stored, and every output; notes the final sizes for readers who wait for the end."""
+    """Every byte of every log is stored, and every output; notes the final sizes for readers who wait for the
+    end."""
     sizes = _final_sizes(holding, fact)
     log_store.seal(holding.run, holding.attempt, sizes)
     return _is_known(node, fact) and log_store.whole(holding.run, holding.attempt, sizes)
@@ -228,7 +248,8 @@ def _was_settled(node: Node, key: Key) -> bool:
 
 
 def _stops(report: Report, held: Mapping[Key, Holding], settled: tuple[Key, ...]) -> tuple[StopOrder, ...]:
-    """What is to end: canceled, failing or over; and whatever the hub knows nothing of. Only what the report names."""
+    """What is to end: canceled, failing or over; and whatever the hub knows nothing of. Only what the report
+    names."""
     named = dict.fromkeys((*report.living, *((fact.run, fact.attempt) for fact in report.attempts)))
     orders = []
     for key in named:

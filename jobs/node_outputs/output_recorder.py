@@ -1,4 +1,5 @@
-"""The files that a node names as outputs of an attempt become rows of the run: only files that it may name, under safe paths."""
+"""The files that a node names as outputs of an attempt become rows of the run: only files that it may name,
+under safe paths."""
 
 from __future__ import annotations
 
@@ -18,14 +19,18 @@ _OF_A_NODE = re.compile(r"node_(\d{1,9})/")
 
 
 def record(run: Run, part: AttemptNode, fact: AttemptFact) -> bool:
-    """A row for every output whose bytes are here; False when some are not, so that the node names them again.
+    """A row for every output whose bytes are here; False when some are not, so that the node names them
+    again.
 
-    Of different files with one path that of the first node has it, whichever told first. What was logged under the same path
-    since the ranks ended stays: a fact comes again. A file with a bad path is left out, and a warning on the run says so.
-    """
+    Of different files with one path that of the first node has it, whichever told first. What was logged
+    under the same path since the ranks ended stays: a fact comes again. A file with a bad path is left out,
+    and a warning on the run says so."""
     if not fact.outputs:
         return True
-    at = run_transitions.time_of(fact.phase_at.get("uploading", fact.phase_at.get(fact.phase))) or timezone.now()
+    at = (
+        run_transitions.time_of(fact.phase_at.get("uploading", fact.phase_at.get(fact.phase)))
+        or timezone.now()
+    )
     named = _acceptable(part, fact)
     allowed = senders.allowed(part, run.workspace_id, (output.sha256 for output in named))
     rows = {row.path: row for row in Artifact.objects.filter(run=run, attempt=part.attempt.number)}
@@ -42,12 +47,15 @@ def record(run: Run, part: AttemptNode, fact: AttemptFact) -> bool:
                 held = rows.get(path)
         if held is not None and (held.sha256 == output.sha256 or held.created_at > at):
             continue
-        # Whether it is stored does not matter to who may not name it: nobody learns by a hash what others have stored.
+        # Whether it is stored does not matter to who may not name it: nobody learns by a hash what others
+        # have stored.
         if output.sha256 not in allowed or not blobs.hold(output.sha256):
             whole = False
             continue
         size = blobs.path(output.sha256).stat().st_size
-        rows[path] = outputs.put(run, part.attempt.number, path, output.sha256, size, node_rank=part.node_rank)
+        rows[path] = outputs.put(
+            run, part.attempt.number, path, output.sha256, size, node_rank=part.node_rank
+        )
     return whole
 
 

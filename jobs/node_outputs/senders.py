@@ -1,8 +1,9 @@
-"""Which stored files a node may name as outputs: those whose bytes it has sent itself, or that its run's workspace has.
+"""Which stored files a node may name as outputs: those whose bytes it has sent itself, or that its run's
+workspace has.
 
-Hashes are no secret, so a hash alone gives nobody a file. The protocol of uploads names no attempt; therefore a blob counts as
-sent for every attempt that the node holds at that moment: the node had the bytes while it held each of them.
-"""
+Hashes are no secret, so a hash alone gives nobody a file. The protocol of uploads names no attempt; therefore
+a blob counts as sent for every attempt that the node holds at that moment: the node had the bytes while it
+held each of them."""
 
 from __future__ import annotations
 
@@ -20,11 +21,14 @@ AT_ONCE = 500
 def note(node: Node, sha256: str) -> None:
     """The node has just sent the whole file."""
     parts = _held(node).values_list("pk", flat=True)
-    SentBlob.objects.bulk_create([SentBlob(part_id=part, digest=sha256) for part in parts], ignore_conflicts=True)
+    SentBlob.objects.bulk_create(
+        [SentBlob(part_id=part, digest=sha256) for part in parts], ignore_conflicts=True
+    )
 
 
 def may_name(node: Node, sha256: str) -> bool:
-    """Whether the node may learn that the blob is stored, and need not send it: it could name it for each attempt it holds."""
+    """Whether the node may learn that the blob is stored, and need not send it: it could name it for each
+    attempt it holds."""
     held = dict(_held(node).values_list("pk", "attempt__run__workspace_id"))
     sent = set(SentBlob.objects.filter(part__in=held, digest=sha256).values_list("part_id", flat=True))
     others = {workspace for part, workspace in held.items() if part not in sent}

@@ -1,4 +1,5 @@
-"""The fleet as Prometheus reads it: GPUs under the names of NVIDIA's DCGM exporter, with who holds them; nodes, runs, alerts.
+"""The fleet as Prometheus reads it: GPUs under the names of NVIDIA's DCGM exporter, with who holds them;
+nodes, runs, alerts.
 
 docs/prometheus.md lists it, with a dashboard and alert rules.
 """

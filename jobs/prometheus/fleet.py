@@ -21,9 +21,13 @@ Standing = Sequence[tuple[Node, NodeStatus]]
 
 
 def nodes(standing: Standing, now: datetime) -> Iterator[Metric]:
-    up = GaugeMetricFamily("trainhub_node_up", "1 while the node reports, 0 while it is silent, lost or revoked.", labels=NODE)
+    up = GaugeMetricFamily(
+        "trainhub_node_up", "1 while the node reports, 0 while it is silent, lost or revoked.", labels=NODE
+    )
     drained = GaugeMetricFamily("trainhub_node_drained", "1 while the node takes no new runs.", labels=NODE)
-    age = GaugeMetricFamily("trainhub_node_report_age_seconds", "Time since the node's last report.", labels=NODE)
+    age = GaugeMetricFamily(
+        "trainhub_node_report_age_seconds", "Time since the node's last report.", labels=NODE
+    )
     for node, how in standing:
         labels = _labels(node)
         up.add_metric(labels, float(how is NodeStatus.READY))
@@ -31,9 +35,13 @@ def nodes(standing: Standing, now: datetime) -> Iterator[Metric]:
         if node.last_report_at is not None:
             age.add_metric(labels, max(0.0, (now - node.last_report_at).total_seconds()))
     yield from (up, drained, age)
-    spoken = [(_labels(node), node.vitals.get("host", {})) for node, how in standing if how is NodeStatus.READY]
+    spoken = [
+        (_labels(node), node.vitals.get("host", {})) for node, how in standing if how is NodeStatus.READY
+    ]
     for metric in HOST_METRICS:
-        gauge = GaugeMetricFamily(_host_name(metric.key, metric.unit), f"{metric.label} of the machine.", labels=NODE)
+        gauge = GaugeMetricFamily(
+            _host_name(metric.key, metric.unit), f"{metric.label} of the machine.", labels=NODE
+        )
         for labels, told in spoken:
             if metric.key in told:
                 gauge.add_metric(labels, told[metric.key])
@@ -42,22 +50,32 @@ def nodes(standing: Standing, now: datetime) -> Iterator[Metric]:
 
 def runs(seen: QuerySet[Run], now: datetime) -> Iterator[Metric]:
     """`seen`: the runs that whoever asks may see."""
-    active = GaugeMetricFamily("trainhub_runs", "Runs that are not over, by state.", labels=("workspace", "state"))
+    active = GaugeMetricFamily(
+        "trainhub_runs", "Runs that are not over, by state.", labels=("workspace", "state")
+    )
     ours = seen.filter(kind="job", state__in=ACTIVE)
     for name, state, count in ours.values_list("workspace__name", "state").annotate(Count("pk")):
         active.add_metric((name, state), count)
     yield active
     waiting = GaugeMetricFamily(
-        "trainhub_queue_oldest_seconds", "How long the run that has waited longest has waited.", labels=("workspace",)
+        "trainhub_queue_oldest_seconds",
+        "How long the run that has waited longest has waited.",
+        labels=("workspace",),
     )
-    for name, since in seen.filter(state=RunState.QUEUED).values_list("workspace__name").annotate(Min("created_at")):
+    for name, since in (
+        seen.filter(state=RunState.QUEUED).values_list("workspace__name").annotate(Min("created_at"))
+    ):
         waiting.add_metric((name,), max(0.0, (now - since).total_seconds()))
     yield waiting
 
 
 def alerts(open_alerts: Sequence[Alert]) -> Iterator[Metric]:
-    firing = GaugeMetricFamily("trainhub_alerts_firing", "Alerts that fire now.", labels=("kind", "severity", "instance"))
-    counted = Counter((alert.kind, alert.severity, alert.node.name if alert.node else "") for alert in open_alerts)
+    firing = GaugeMetricFamily(
+        "trainhub_alerts_firing", "Alerts that fire now.", labels=("kind", "severity", "instance")
+    )
+    counted = Counter(
+        (alert.kind, alert.severity, alert.node.name if alert.node else "") for alert in open_alerts
+    )
     for labels, count in counted.items():
         firing.add_metric(labels, count)
     yield firing

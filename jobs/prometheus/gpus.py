@@ -1,4 +1,5 @@
-"""GPUs as metric families. A value that is not known is absent; so is everything of a node that has fallen silent."""
+"""GPUs as metric families. A value that is not known is absent; so is everything of a node that has fallen
+silent."""
 
 from __future__ import annotations
 
@@ -12,28 +13,46 @@ from jobs.prometheus.holders import LABELS, NOBODY
 from trainhub_launch.machine import GPU_OK
 from trainhub_launch.metrics import COUNTERS, GPU_METRICS, MIB
 
-DEVICE = ("instance", "gpu", "UUID", "device", "modelName", "Hostname", "DCGM_FI_DRIVER_VERSION", "GPU_I_PROFILE", "cluster")
-"""As DCGM's exporter labels a device. `instance` is the node, so that boards made for one exporter per machine work."""
+DEVICE = (
+    "instance",
+    "gpu",
+    "UUID",
+    "device",
+    "modelName",
+    "Hostname",
+    "DCGM_FI_DRIVER_VERSION",
+    "GPU_I_PROFILE",
+    "cluster",
+)
+"""As DCGM's exporter labels a device. `instance` is the node, so that boards made for one exporter per
+machine work."""
 ALL = (*DEVICE, *LABELS)
 Devices = Sequence[tuple[Node, Sequence[Gpu]]]
 Holders = Mapping[str, tuple[str, ...]]
 
 
 def families(fleet: Devices, silent: set[int], held: Holders) -> Iterator[Metric]:
-    """`fleet`: every node with its GPUs; of those in `silent` (keys of nodes) only what does not depend on their numbers."""
+    """`fleet`: every node with its GPUs; of those in `silent` (keys of nodes) only what does not depend on
+    their numbers."""
     rows = [(node, gpu, _labels(node, gpu, held)) for node, gpus in fleet for gpu in gpus]
     spoken = [(node, gpu, labels) for node, gpu, labels in rows if node.pk not in silent]
     numbers = [(labels, node.vitals.get("gpus", {}).get(gpu.uuid, {})) for node, gpu, labels in spoken]
     for metric in GPU_METRICS:
         name = metric.dcgm or f"trainhub_gpu_{metric.key}"
-        gauge = GaugeMetricFamily(name, f"{metric.label}{f' ({metric.unit})' if not metric.dcgm else ''}.", labels=ALL)
+        gauge = GaugeMetricFamily(
+            name, f"{metric.label}{f' ({metric.unit})' if not metric.dcgm else ''}.", labels=ALL
+        )
         for labels, told in numbers:
             if metric.key in told:
                 gauge.add_metric(labels, told[metric.key] * metric.dcgm_scale)
         yield gauge
     yield from _memory(spoken)
-    yield from _counters([(labels, node.vitals.get("counters", {}).get(gpu.uuid, {})) for node, gpu, labels in spoken])
-    state = GaugeMetricFamily("trainhub_gpu_healthy", "1 while the GPU answers, 0 once it has fallen off the bus.", labels=ALL)
+    yield from _counters(
+        [(labels, node.vitals.get("counters", {}).get(gpu.uuid, {})) for node, gpu, labels in spoken]
+    )
+    state = GaugeMetricFamily(
+        "trainhub_gpu_healthy", "1 while the GPU answers, 0 once it has fallen off the bus.", labels=ALL
+    )
     taken = GaugeMetricFamily("trainhub_gpu_held", "1 while a run holds the GPU.", labels=ALL)
     for _, gpu, labels in rows:
         state.add_metric(labels, float(gpu.state == GPU_OK))
@@ -44,14 +63,24 @@ def families(fleet: Devices, silent: set[int], held: Holders) -> Iterator[Metric
 
 def _labels(node: Node, gpu: Gpu, held: Holders) -> tuple[str, ...]:
     return (
-        node.name, str(gpu.index), gpu.uuid, f"nvidia{gpu.index}", gpu.name, node.hostname, node.driver, gpu.profile,
-        node.cluster.name, *held.get(gpu.uuid, NOBODY),
+        node.name,
+        str(gpu.index),
+        gpu.uuid,
+        f"nvidia{gpu.index}",
+        gpu.name,
+        node.hostname,
+        node.driver,
+        gpu.profile,
+        node.cluster.name,
+        *held.get(gpu.uuid, NOBODY),
     )
 
 
 def _memory(spoken: list[tuple[Node, Gpu, tuple[str, ...]]]) -> Iterator[Metric]:
     total = GaugeMetricFamily("DCGM_FI_DEV_FB_TOTAL", "Memory of the GPU (MiB).", labels=ALL)
-    free = GaugeMetricFamily("DCGM_FI_DEV_FB_FREE", "Memory that is neither used nor reserved (MiB).", labels=ALL)
+    free = GaugeMetricFamily(
+        "DCGM_FI_DEV_FB_FREE", "Memory that is neither used nor reserved (MiB).", labels=ALL
+    )
     for node, gpu, labels in spoken:
         if gpu.memory_bytes is None:
             continue

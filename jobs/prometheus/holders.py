@@ -14,13 +14,15 @@ STRANGER = ("busy", *("",) * (len(LABELS) - 1))
 
 
 def holders(nodes: Iterable[Node], viewer: Workspace | None) -> dict[str, tuple[str, ...]]:
-    """GPU's UUID -> values of LABELS, of every GPU that is held. `viewer` None sees every workspace's runs; another
-    one knows of a stranger's only that they are there. Ranks that share a GPU are joined by commas."""
+    """GPU's UUID -> values of LABELS, of every GPU that is held. `viewer` None sees every workspace's runs;
+    another one knows of a stranger's only that they are there. Ranks that share a GPU are joined by
+    commas."""
     leases = list(Lease.objects.filter(node__in=list(nodes), released_at=None))
     runs = {
         run.pk: run
         for run in Run.objects.filter(pk__in={lease.holder for lease in leases})
-        .select_related("workspace", "experiment", "created_by").defer("spec", "preview")
+        .select_related("workspace", "experiment", "created_by")
+        .defer("spec", "preview")
     }
     ranks = _ranks(runs)
     found: dict[str, tuple[str, ...]] = {}
@@ -35,14 +37,20 @@ def _labels(run: Run | None, ranks: list[int], viewer: Workspace | None) -> tupl
     if run is None or (viewer is not None and run.workspace_id != viewer.pk):
         return STRANGER
     return (
-        str(run.number), run.pk, ",".join(str(rank) for rank in sorted(ranks)), run.created_by.username if run.created_by else "",
-        run.experiment.name, run.workspace.name,
+        str(run.number),
+        run.pk,
+        ",".join(str(rank) for rank in sorted(ranks)),
+        run.created_by.username if run.created_by else "",
+        run.experiment.name,
+        run.workspace.name,
     )
 
 
 def _ranks(runs: dict[str, Run]) -> dict[tuple[str, int, str], list[int]]:
     found: dict[tuple[str, int, str], list[int]] = {}
-    members = Member.objects.filter(attempt__run__in=runs).values_list("attempt__run_id", "attempt__number", "rank", "gpus")
+    members = Member.objects.filter(attempt__run__in=runs).values_list(
+        "attempt__run_id", "attempt__number", "rank", "gpus"
+    )
     for run_id, attempt, rank, gpus in members:
         for uuid in gpus:
             found.setdefault((run_id, attempt, uuid), []).append(rank)

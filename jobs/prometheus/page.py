@@ -37,13 +37,17 @@ class OnlyText(BaseContentNegotiation):
         return parsers[0]
 
     def select_renderer(
-        self, request: Request, renderers: Any, format_suffix: str | None = None  # noqa: ARG002 - DRF's signature
+        self,
+        request: Request,
+        renderers: Any,
+        format_suffix: str | None = None,  # noqa: ARG002 - DRF's signature
     ) -> tuple[BaseRenderer, str]:
         return renderers[0], CONTENT_TYPE_LATEST
 
 
 class MetricsPage(APIView):
-    """An operator's token reads every node and run; another one those of its workspace, and "busy" for the rest."""
+    """An operator's token reads every node and run; another one those of its workspace, and "busy" for the
+    rest."""
 
     permission_classes = [AtLeast(Role.VIEWER)]
     content_negotiation_class = OnlyText
@@ -74,7 +78,13 @@ class Fleet(Collector):
         devices: dict[int, list[Gpu]] = {node.pk: [] for node in nodes}
         for gpu in Gpu.objects.filter(node__in=nodes, present=True).order_by("index"):
             devices[gpu.node_id].append(gpu)
-        yield from gpus.families([(node, devices[node.pk]) for node in nodes], silent, holders(nodes, self._viewer))
+        yield from gpus.families(
+            [(node, devices[node.pk]) for node in nodes], silent, holders(nodes, self._viewer)
+        )
         yield from fleet.nodes(standing, now)
-        yield from fleet.runs(Run.objects.kept() if self._viewer is None else Run.objects.of(self._viewer), now)
-        yield from fleet.alerts(list(Alert.objects.filter(state="firing", node__in=nodes).select_related("node")))
+        yield from fleet.runs(
+            Run.objects.kept() if self._viewer is None else Run.objects.of(self._viewer), now
+        )
+        yield from fleet.alerts(
+            list(Alert.objects.filter(state="firing", node__in=nodes).select_related("node"))
+        )

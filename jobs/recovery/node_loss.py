@@ -1,8 +1,7 @@
 """A node that is silent for too long, or cut off: what runs there ends or is tried again, and keeps its GPUs.
 
-Silence is shown first (`Unreachable`), then ends the attempt. The node's lease stays until the node itself proves that
-the attempt's processes are gone; the attempt's other nodes are told to stop at once.
-"""
+Silence is shown first (`Unreachable`), then ends the attempt. The node's lease stays until the node itself
+proves that the attempt's processes are gone; the attempt's other nodes are told to stop at once."""
 
 from __future__ import annotations
 
@@ -34,14 +33,16 @@ CLAIMED = (RunState.PREPARING, RunState.RUNNING, RunState.FINALIZING)
 def watch(now: datetime | None = None) -> None:
     """Look at every node that is silent or cut off, and at what runs there. Often: it costs next to nothing.
 
-    Nothing triggers this, so it needs no twin: time alone makes a node silent, and a revoked one is found here too.
-    """
+    Nothing triggers this, so it needs no twin: time alone makes a node silent, and a revoked one is found
+    here too."""
     now = now or timezone.now()
     span = heard(now)
     silence.note(now, span)
     last = now - timedelta(seconds=settings.NODE_UNREACHABLE_AFTER)
     away = Q(node__last_report_at__lte=last) | Q(node__revoked_at__isnull=False)
-    parts = AttemptNode.objects.filter(away, settled_at=None, attempt__ended_at=None, claimed_at__isnull=False)
+    parts = AttemptNode.objects.filter(
+        away, settled_at=None, attempt__ended_at=None, claimed_at__isnull=False
+    )
     for run in Run.objects.filter(pk__in=parts.values("attempt__run"), state__in=CLAIMED).order_by("pk"):
         try:
             _look_at(run, now, span)
@@ -55,7 +56,8 @@ def _look_at(run: Run, now: datetime, span: Heard) -> None:
     """What the silence of its nodes means for this run."""
     rows = list(
         AttemptNode.objects.select_related("node__cluster", "attempt")
-        .filter(attempt__run=run, attempt__number=run.attempt).order_by("node_rank")
+        .filter(attempt__run=run, attempt__number=run.attempt)
+        .order_by("node_rank")
     )
     for part in rows:
         if part.claimed_at is None or part.phase == "done":
@@ -69,22 +71,32 @@ def _look_at(run: Run, now: datetime, span: Heard) -> None:
 
 
 def let_go_of_removed(now: datetime) -> None:
-    """A removed node proves nothing any more: whoever removed it, or released its machine, vouches that nothing runs there."""
-    gone = AttemptNode.objects.filter(node__removed_at__isnull=False, settled_at=None, attempt__ended_at__isnull=False)
+    """A removed node proves nothing any more: whoever removed it, or released its machine, vouches that
+    nothing runs there."""
+    gone = AttemptNode.objects.filter(
+        node__removed_at__isnull=False, settled_at=None, attempt__ended_at__isnull=False
+    )
     for part in gone.select_related("node", "attempt"):
         with transaction.atomic():
             lifecycle.settle(part, part.attempt.run_id, part.attempt.number, now)
 
 
 def write_off(part: AttemptNode) -> None:
-    """Nobody knows how the ranks of this part stand, and its logs are as whole as they will be until it is back."""
+    """Nobody knows how the ranks of this part stand, and its logs are as whole as they will be until it is
+    back."""
     attempt = part.attempt
     here = Member.objects.filter(attempt=attempt, node_id=part.node_id)
     here.filter(state__in=UNENDED, ended_at=None).update(state=MemberState.LOST)
-    elsewhere = set(Member.objects.filter(attempt=attempt).exclude(node_id=part.node_id).values_list("log_name", flat=True))
+    elsewhere = set(
+        Member.objects.filter(attempt=attempt)
+        .exclude(node_id=part.node_id)
+        .values_list("log_name", flat=True)
+    )
     stored = log_store.names(attempt.run_id, attempt.number)
     sizes = {name: size for name, size in stored.items() if name not in elsewhere and _is_of(part, name)}
-    log_store.seal(attempt.run_id, attempt.number, {row.log_name: stored.get(row.log_name, 0) for row in here} | sizes)
+    log_store.seal(
+        attempt.run_id, attempt.number, {row.log_name: stored.get(row.log_name, 0) for row in here} | sizes
+    )
 
 
 def _is_of(part: AttemptNode, name: str) -> bool:
@@ -92,7 +104,9 @@ def _is_of(part: AttemptNode, name: str) -> bool:
     return name.startswith(f"node_{part.node_rank}/") if part.node_rank else not name.startswith("node_")
 
 
-def _lose(run: Run, part: AttemptNode, rows: Sequence[AttemptNode], status: NodeStatus, silent_s: float) -> None:
+def _lose(
+    run: Run, part: AttemptNode, rows: Sequence[AttemptNode], status: NodeStatus, silent_s: float
+) -> None:
     reason, facts = _why(run, part, rows, status, silent_s)
     with transaction.atomic():
         if not end(run.pk, run.attempt, reason, facts):
@@ -108,11 +122,15 @@ def _lose(run: Run, part: AttemptNode, rows: Sequence[AttemptNode], status: Node
 def _why(
     run: Run, part: AttemptNode, rows: Sequence[AttemptNode], status: NodeStatus, silent_s: float
 ) -> tuple[Reason, dict[str, Any]]:
-    """A rank that failed while the node could still be heard has ended the run; one that failed later did so because
-    its peers were gone."""
-    first = outcomes.first_failure(run_transitions.parts_of(part.attempt, rows), run.spec["limits"]["timeout_s"])
+    """A rank that failed while the node could still be heard has ended the run; one that failed later did so
+    because its peers were gone."""
+    first = outcomes.first_failure(
+        run_transitions.parts_of(part.attempt, rows), run.spec["limits"]["timeout_s"]
+    )
     heard_at = part.node.last_report_at
-    if first is not None and (first.at is None or (heard_at is not None and first.at <= heard_at.timestamp())):
+    if first is not None and (
+        first.at is None or (heard_at is not None and first.at <= heard_at.timestamp())
+    ):
         return first.reason, first.facts
     facts = {"node": part.node.name, "seconds": round(silent_s)}
     if part.node.low_priority or part.node.cluster.low_priority:

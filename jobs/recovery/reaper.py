@@ -1,4 +1,5 @@
-"""The periodic twin of every trigger, and the end of every wait: no run stays where nothing will happen to it."""
+"""The periodic twin of every trigger, and the end of every wait: no run stays where nothing will happen to
+it."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ CLAIMED = (RunState.PREPARING, RunState.RUNNING, RunState.FINALIZING, RunState.C
 
 
 def tick(now: datetime | None = None) -> None:
-    """Look at everything that waits. One run that makes trouble does not keep the others from being looked at."""
+    """Look at everything that waits. One run that makes trouble does not keep the others from being looked
+    at."""
     now = now or timezone.now()
     run_actions.launch_queued()
     span = heard(now)
@@ -50,7 +52,8 @@ def tick(now: datetime | None = None) -> None:
 def _look_at(run: Run, now: datetime, span: Heard) -> None:
     parts = list(
         AttemptNode.objects.select_related("node", "attempt")
-        .filter(attempt__run=run, attempt__number=run.attempt).order_by("node_rank")
+        .filter(attempt__run=run, attempt__number=run.attempt)
+        .order_by("node_rank")
     )
     if run.state == RunState.CANCEL_REQUESTED:
         _overdue_cancel(run, parts, now, span)
@@ -81,7 +84,11 @@ def _never_ready(run: Run, parts: list[AttemptNode], now: datetime) -> None:
             return
     all_ready_at = max((part.fact.get("phase_at", {}).get(READY, 0.0) for part in parts), default=0.0)
     idle = [part for part in parts if part.phase == READY]
-    if idle and parts[0].attempt.plan is not None and now.timestamp() - all_ready_at >= settings.NEVER_STARTED_AFTER:
+    if (
+        idle
+        and parts[0].attempt.plan is not None
+        and now.timestamp() - all_ready_at >= settings.NEVER_STARTED_AFTER
+    ):
         facts = {"node": idle[0].node.name, "seconds": round(settings.NEVER_STARTED_AFTER)}
         end(run.pk, run.attempt, Reason.NEVER_STARTED, facts)
 
@@ -91,13 +98,19 @@ def _overdue_cancel(run: Run, parts: list[AttemptNode], now: datetime, span: Hea
     patience = timedelta(seconds=int(run.spec["limits"]["grace_s"]) + CANCEL_PATIENCE_S)
     if now - run.state_since < patience:
         return
-    away = [part for part in parts if part.phase != "done" and heartbeat.status(part.node, now, span) is not NodeStatus.READY]
+    away = [
+        part
+        for part in parts
+        if part.phase != "done" and heartbeat.status(part.node, now, span) is not NodeStatus.READY
+    ]
     if not away and parts:
         return
     names = ", ".join(part.node.name for part in away)
     message = f"Canceled, though {names or 'no node'} has not answered; its GPUs stay reserved until it does."
     with transaction.atomic():
-        lifecycle.advance(run.pk, RunState.CANCELED, Reason.CANCELED, facts=run.facts, message=message, attempt=run.attempt)
+        lifecycle.advance(
+            run.pk, RunState.CANCELED, Reason.CANCELED, facts=run.facts, message=message, attempt=run.attempt
+        )
         for part in away:
             node_loss.write_off(part)
     if len(away) == len(parts):

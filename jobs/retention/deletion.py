@@ -1,8 +1,8 @@
-"""Putting runs and experiments away: deleted ones can be brought back until they are purged (`jobs.retention.run_purge`), days later.
+"""Putting runs and experiments away: deleted ones can be brought back until they are purged
+(`jobs.retention.run_purge`), days later.
 
-All that is deleted in one act bears the same moment in `deleted_at`, so that one act brings it all back: a run with those that
-are part of it, an experiment with its runs.
-"""
+All that is deleted in one act bears the same moment in `deleted_at`, so that one act brings it all back: a
+run with those that are part of it, an experiment with its runs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def delete(run: Run, who: User) -> bool:
 
 
 def restore(run: Run, who: User) -> bool:
-    """Bring a deleted run back, with what was deleted along with it, and whatever it is part of; False when it is there.
+    """Bring a deleted run back, with what was deleted along with it, and whatever it is part of; False when
+    it is there.
 
     Raises Conflict where it is being purged, or its experiment is deleted.
     """
@@ -54,11 +55,18 @@ def restore(run: Run, who: User) -> bool:
             return False
         for item in (current, *_above(current)):
             if item.deleted_at == GONE:
-                raise Conflict(f"Run {item.number} is being deleted for good; it cannot be restored any more.")
+                raise Conflict(
+                    f"Run {item.number} is being deleted for good; it cannot be restored any more."
+                )
             if item.experiment.deleted_at is not None:
-                raise Conflict(f"The experiment {item.experiment.name!r} of run {item.number} is deleted; restore that first.")
+                raise Conflict(
+                    f"The experiment {item.experiment.name!r} of run {item.number} is deleted; restore "
+                    "that first."
+                )
         together = [item.pk for item in (current, *_below(current), *_above(current))]
-        if Run.objects.filter(pk__in=together).exclude(deleted_at=GONE).update(deleted_at=None) < len(together):
+        if Run.objects.filter(pk__in=together).exclude(deleted_at=GONE).update(deleted_at=None) < len(
+            together
+        ):
             raise Conflict(f"Run {run.number} is being deleted for good; it cannot be restored any more.")
         audit.record(who, "run.restore", str(run), run.workspace)
         _announce(run)
@@ -66,7 +74,8 @@ def restore(run: Run, who: User) -> bool:
 
 
 def archive(run: Run, who: User) -> bool:
-    """Take an ended run, and what is part of it, out of the lists; False when it is already. Raises Conflict while it runs."""
+    """Take an ended run, and what is part of it, out of the lists; False when it is already. Raises Conflict
+    while it runs."""
     if run.kind == "job" and run.state not in FINAL:
         raise Conflict(f"Run {run.number} is {run.state}; archive it when it has ended.")
     return _archived(run, who, timezone.now())
@@ -78,11 +87,14 @@ def unarchive(run: Run, who: User) -> bool:
 
 
 def delete_experiment(experiment: Experiment, who: User) -> bool:
-    """Hide an experiment with all its runs; False when it is deleted already. Raises Conflict while one of them may still run."""
+    """Hide an experiment with all its runs; False when it is deleted already. Raises Conflict while one of
+    them may still run."""
     with transaction.atomic():
         _lock(experiment.workspace_id)
         at = timezone.now()
-        if not Experiment.objects.filter(pk=experiment.pk, deleted_at=None).update(deleted_at=at, updated_at=at):
+        if not Experiment.objects.filter(pk=experiment.pk, deleted_at=None).update(
+            deleted_at=at, updated_at=at
+        ):
             return False
         Run.objects.kept().filter(experiment=experiment).update(deleted_at=at)
         _mark_parts(at)
@@ -92,15 +104,17 @@ def delete_experiment(experiment: Experiment, who: User) -> bool:
 
 
 def restore_experiment(experiment: Experiment, who: User) -> bool:
-    """Bring it back with the runs that were deleted along with it; False when it is there. Raises Conflict where it is being
-    purged."""
+    """Bring it back with the runs that were deleted along with it; False when it is there. Raises Conflict
+    where it is being purged."""
     with transaction.atomic():
         _lock(experiment.workspace_id)
         current = Experiment.objects.get(pk=experiment.pk)
         if current.deleted_at is None:
             return False
         if current.deleted_at == GONE:
-            raise Conflict(f"The experiment {current.name!r} is being deleted for good; it cannot be restored any more.")
+            raise Conflict(
+                f"The experiment {current.name!r} is being deleted for good; it cannot be restored any more."
+            )
         Run.objects.filter(workspace=current.workspace, deleted_at=current.deleted_at).update(deleted_at=None)
         Experiment.objects.filter(pk=current.pk).update(deleted_at=None, updated_at=timezone.now())
         audit.record(who, "experiment.restore", current.name, current.workspace)
@@ -108,7 +122,8 @@ def restore_experiment(experiment: Experiment, who: User) -> bool:
 
 
 def _lock(workspace_id: int) -> None:
-    """Runs are made under the same lock: none appears in an experiment, or below a run, while that is deleted."""
+    """Runs are made under the same lock: none appears in an experiment, or below a run, while that is
+    deleted."""
     Workspace.objects.select_for_update().get(pk=workspace_id)
 
 
@@ -124,7 +139,9 @@ def _check_nothing_runs(runs: RunQuerySet) -> None:
         raise Conflict(f"Run {active.number} is {active.state}; cancel it before you delete it.")
     held = Lease.objects.filter(holder__in=runs.values("pk"), released_at=None).select_related("node").first()
     if held is not None:
-        raise Conflict(f"Node {held.node} has not yet proved that {held.label} is gone there; try again when it reports.")
+        raise Conflict(
+            f"Node {held.node} has not yet proved that {held.label} is gone there; try again when it reports."
+        )
 
 
 def _above(run: Run) -> Iterator[Run]:

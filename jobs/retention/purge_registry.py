@@ -1,5 +1,5 @@
-"""Which rows belong to a run and go with it. Higher floors add theirs when they are ready; this module imports no model for
-that reason."""
+"""Which rows belong to a run and go with it. Higher floors add theirs when they are ready; this module
+imports no model for that reason."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from django.db import models
 
 @dataclass(frozen=True)
 class Belonging:
-    """A table whose rows belong to runs. `run`: the look-up from such a row to its run; `experiment`: to its experiment, where
-    there are rows without a run. A table with a column `sha256` also has `size_bytes` and `created_at`: its rows name files."""
+    """A table whose rows belong to runs. `run`: the look-up from such a row to its run; `experiment`: to its
+    experiment, where there are rows without a run. A table with a column `sha256` also has `size_bytes` and
+    `created_at`: its rows name files."""
 
     model: type[models.Model]
     run: str = "run"
@@ -27,7 +28,9 @@ class Belonging:
 
     def without_run(self, experiment: models.Model) -> models.QuerySet[Any]:
         rows = self.model._default_manager.all()
-        return rows.filter(**{self.experiment: experiment, self.run: None}) if self.experiment else rows.none()
+        return (
+            rows.filter(**{self.experiment: experiment, self.run: None}) if self.experiment else rows.none()
+        )
 
 
 BELONGINGS: list[Belonging] = []

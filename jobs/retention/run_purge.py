@@ -1,7 +1,8 @@
-"""What was deleted long enough ago goes for good: rows in small batches, logs, kept curves, and files that nothing else names.
+"""What was deleted long enough ago goes for good: rows in small batches, logs, kept curves, and files that
+nothing else names.
 
-The run's own row goes last, and `deleted_at` says GONE from the first on: broken off anywhere, a purge goes on where it was.
-"""
+The run's own row goes last, and `deleted_at` says GONE from the first on: broken off anywhere, a purge goes
+on where it was."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ def purge_now(run: Run, who: User) -> None:
 
 
 def purge_experiment_now(experiment: Experiment, who: User) -> None:
-    """Have a deleted experiment go at once, with all its runs. Raises Conflict for one that is not deleted."""
+    """Have a deleted experiment go at once, with all its runs. Raises Conflict for one that is not
+    deleted."""
     with transaction.atomic():
         if not Experiment.objects.exclude(deleted_at=None).filter(pk=experiment.pk).update(deleted_at=GONE):
             raise Conflict(f"The experiment {experiment.name!r} is not deleted; delete it first.")
@@ -60,22 +62,28 @@ def purge_experiment_now(experiment: Experiment, who: User) -> None:
         purge_soon()
 
 
-def purge_due(before: Callable[[Run], object], *, now: datetime | None = None, longest_s: float = LONGEST_S) -> int:
+def purge_due(
+    before: Callable[[Run], object], *, now: datetime | None = None, longest_s: float = LONGEST_S
+) -> int:
     """Purge what is due; how many runs went. `before` is called for each, to note what shall outlive it.
 
-    After `longest_s` the rest is left for the next time. Asked while another thread is at it, that one does it.
-    """
+    After `longest_s` the rest is left for the next time. Asked while another thread is at it, that one does
+    it."""
     if not _at_it.acquire(blocking=False):
         return 0
     try:
-        return _purge_all((now or timezone.now()) - timedelta(days=settings.PURGE_DAYS), before, time.monotonic() + longest_s)
+        return _purge_all(
+            (now or timezone.now()) - timedelta(days=settings.PURGE_DAYS),
+            before,
+            time.monotonic() + longest_s,
+        )
     finally:
         _at_it.release()
 
 
 def remove(rows: QuerySet[Any]) -> None:
-    """Delete rows, and the files that only they named. Few at a time: each batch is a transaction of its own, and others write
-    in between."""
+    """Delete rows, and the files that only they named. Few at a time: each batch is a transaction of its own,
+    and others write in between."""
     names_files = any(field.name == "sha256" for field in rows.model._meta.fields)
     while keys := list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH]):
         batch = rows.model._default_manager.filter(pk__in=keys)
@@ -104,7 +112,8 @@ def _purge_all(until: datetime, before: Callable[[Run], object], stop_at: float)
 
 
 def _purge(run: Run, before: Callable[[Run], object]) -> int:
-    """The run and those that are part of it, deepest first; how many went. One that fails stays for the next time."""
+    """The run and those that are part of it, deepest first; how many went. One that fails stays for the next
+    time."""
     gone = 0
     for item in reversed(_lineage(run)):
         try:
@@ -117,7 +126,8 @@ def _purge(run: Run, before: Callable[[Run], object]) -> int:
 
 
 def _lineage(run: Run) -> list[Run]:
-    """The run, then what is part of it. What is part of it and was kept, though it should not be, is no part any more."""
+    """The run, then what is part of it. What is part of it and was kept, though it should not be, is no part
+    any more."""
     found = level = [run]
     while level:
         Run.objects.kept().filter(parent__in=level).update(parent=None)

@@ -23,7 +23,8 @@ log = logging.getLogger(__name__)
 
 
 def tick(now: datetime | None = None) -> bool:
-    """Ask for the machines that are lacking and release those that are idle; whether anything was asked for."""
+    """Ask for the machines that are lacking and release those that are idle; whether anything was asked
+    for."""
     now = now or timezone.now()
     clusters = list(Cluster.objects.filter(deleted_at=None).exclude(provider=""))
     if not clusters:
@@ -54,14 +55,18 @@ def _scale(cluster: Cluster, demands: Sequence[Demand], now: datetime) -> bool:
             waiting = f"{counted(len(demands), 'run')} {'waits' if len(demands) == 1 else 'wait'}"
             least = f"at least {current.min_nodes} are to be there"
             machines.want(current, told.add, waiting if demands else least, now)
-        for machine in ProvidedMachine.objects.select_related("cluster").filter(cluster=current, node__name__in=told.release):
+        for machine in ProvidedMachine.objects.select_related("cluster").filter(
+            cluster=current, node__name__in=told.release
+        ):
             machines.let_go(machine, "nobody needs it", now)
     return bool(told.add)
 
 
 def _decision(cluster: Cluster, demands: Sequence[Demand], now: datetime) -> Decision:
     living = machines.living(cluster)
-    up = {machine.node.name: machine for machine in living if machine.node and machine.state == MachineState.UP}
+    up = {
+        machine.node.name: machine for machine in living if machine.node and machine.state == MachineState.UP
+    }
     offers = [node for node in leases.offers(cluster) if not node.is_coming]
     nodes = _standing(cluster, offers, up, now)
     coming = sum(machine.state in COMING for machine in living)
@@ -76,7 +81,11 @@ def _decision(cluster: Cluster, demands: Sequence[Demand], now: datetime) -> Dec
 
 def _bounds(cluster: Cluster) -> Bounds:
     return Bounds(
-        least=cluster.min_nodes, most=cluster.max_nodes, idle_s=cluster.idle_s, gpus=cluster.node_gpus, slots=cluster.node_slots
+        least=cluster.min_nodes,
+        most=cluster.max_nodes,
+        idle_s=cluster.idle_s,
+        gpus=cluster.node_gpus,
+        slots=cluster.node_slots,
     )
 
 
@@ -93,5 +102,9 @@ def _standing(
         if machine is not None and node.name not in busy:
             since = max(machine.changed_at, last.get(node.name) or machine.changed_at)
             idle_s = (now - since).total_seconds()
-        found.append(Standing(node, is_provided=machine is not None, idle_s=idle_s, is_kept=node.closed == leases.DRAINED))
+        found.append(
+            Standing(
+                node, is_provided=machine is not None, idle_s=idle_s, is_kept=node.closed == leases.DRAINED
+            )
+        )
     return found

@@ -13,8 +13,11 @@ from trainhub_launch.placement import Placement, Refusal
 from trainhub_launch.spec import RunSpec
 
 
-def interpreters(spec: RunSpec, placement: Placement | Refusal, nodes: tuple[FreeNode, ...]) -> Iterator[Finding]:
-    """About the nodes of `placement`; the environment's name and version are judged even while there are none."""
+def interpreters(
+    spec: RunSpec, placement: Placement | Refusal, nodes: tuple[FreeNode, ...]
+) -> Iterator[Finding]:
+    """About the nodes of `placement`; the environment's name and version are judged even while there are
+    none."""
     reference = spec.environment
     if reference.name not in environments.names():
         return
@@ -25,7 +28,9 @@ def interpreters(spec: RunSpec, placement: Placement | Refusal, nodes: tuple[Fre
         try:
             found = environments.resolve(reference, node.interpreters)
         except SpecError as error:
-            message = error.message if len(names) == 1 else error.message.replace("the chosen node", node.name)
+            message = (
+                error.message if len(names) == 1 else error.message.replace("the chosen node", node.name)
+            )
             yield Finding("error", error.field, message)
             return
         is_named = found.name == environments.SYSTEM and found.version
@@ -53,6 +58,8 @@ def _differing(versions: dict[str, str]) -> Iterator[Finding]:
     if len(set(minors.values())) > 1:
         told = ", ".join(f"{name} has {minor}" for name, minor in minors.items())
         yield Finding(
-            "warning", "environment.version", f"the nodes would run different versions of Python: {told}; name one that all "
+            "warning",
+            "environment.version",
+            f"the nodes would run different versions of Python: {told}; name one that all "
             "of them have, or give the agents the same with TRAINHUB_NODE_PYTHON",
         )

@@ -31,7 +31,8 @@ from workspaces.tokens import digest
 
 log = logging.getLogger(__name__)
 MOST_WALKS = 50
-"""Every walk that has to begin anew means that somebody else placed a run; the next tick walks again anyway."""
+"""Every walk that has to begin anew means that somebody else placed a run; the next tick walks again
+anyway."""
 
 
 class Stale(Exception):
@@ -46,7 +47,8 @@ class Turn:
 
 
 def walk() -> None:
-    """Place what fits, in the order of the queue; the rest says what it waits for. Two workers may walk at the same time."""
+    """Place what fits, in the order of the queue; the rest says what it waits for. Two workers may walk at
+    the same time."""
     for _ in range(MOST_WALKS):
         clusters = {cluster.name: cluster for cluster in Cluster.objects.filter(deleted_at=None)}
         queues: dict[str, list[Turn]] = {}
@@ -86,7 +88,8 @@ def _walk(cluster: Cluster | None, name: str, queue: list[Turn]) -> None:
 
 
 class Queue:
-    """The runs of one cluster, taken one after the other. What is read for one serves the others as long as it holds."""
+    """The runs of one cluster, taken one after the other. What is read for one serves the others as long as
+    it holds."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -120,7 +123,12 @@ class Queue:
                 return
             number = current.attempt + 1
             found = leases.acquire(
-                self._cluster, turn.wanted, holder=run.pk, attempt=number, label=f"run {run.number}", workspace=run.workspace,
+                self._cluster,
+                turn.wanted,
+                holder=run.pk,
+                attempt=number,
+                label=f"run {run.number}",
+                workspace=run.workspace,
                 seen=self._line.chosen(chosen),
             )
             if isinstance(found, Placement):
@@ -134,7 +142,8 @@ class Queue:
             raise Stale
 
     def _explain(self, turn: Turn, in_front: Run | None) -> None:
-        """Whoever waits behind another names that one: it is told once, however often those in front of it change."""
+        """Whoever waits behind another names that one: it is told once, however often those in front of it
+        change."""
         run = turn.run
         sentence = _behind(run, in_front) if in_front else self._why(turn)
         if run.reason != Reason.NOT_FITTING_YET or run.facts != {"detail": sentence}:
@@ -142,7 +151,10 @@ class Queue:
 
     def _why(self, turn: Turn) -> str:
         nodes = self._nodes(turn.run)
-        return scaling_messages.sentence(self._cluster, turn.wanted, nodes, timezone.now()) or not_now(turn.wanted, nodes).sentence
+        return (
+            scaling_messages.sentence(self._cluster, turn.wanted, nodes, timezone.now())
+            or not_now(turn.wanted, nodes).sentence
+        )
 
     def _nodes(self, run: Run) -> tuple[FreeNode, ...]:
         if run.workspace_id not in self._seen_by:
@@ -151,7 +163,8 @@ class Queue:
 
 
 def start(run: Run, spec: RunSpec, number: int, placement: Placement) -> None:
-    """Write down the attempt and wake its nodes. The plan is provisional until they have named their free ports."""
+    """Write down the attempt and wake its nodes. The plan is provisional until they have named their free
+    ports."""
     try:
         planned = plan(spec, placement)
     except SpecError as error:
@@ -159,13 +172,16 @@ def start(run: Run, spec: RunSpec, number: int, placement: Placement) -> None:
         fail(run, error.message)
         return
     attempt = Attempt.objects.create(
-        run=run, number=number, placement=[dataclasses.asdict(node) for node in placement.nodes],
+        run=run,
+        number=number,
+        placement=[dataclasses.asdict(node) for node in placement.nodes],
         token_digest=digest(token_of(run.pk, number)),
     )
     Run.objects.filter(pk=run.pk).update(attempt=number)
     nodes = Node.objects.in_bulk([node.name for node in placement.nodes], field_name="name")
     AttemptNode.objects.bulk_create(
-        AttemptNode(attempt=attempt, node=nodes[placed.name], node_rank=rank) for rank, placed in enumerate(placement.nodes)
+        AttemptNode(attempt=attempt, node=nodes[placed.name], node_rank=rank)
+        for rank, placed in enumerate(placement.nodes)
     )
     Member.objects.bulk_create(_members(attempt, planned, nodes))
     named = ", ".join(node.name for node in placement.nodes)
@@ -181,8 +197,14 @@ def fail(run: Run, detail: str, reason: Reason = Reason.DOES_NOT_FIT) -> None:
 def _members(attempt: Attempt, planned: LaunchPlan, nodes: dict[str, Node]) -> list[Member]:
     return [
         Member(
-            attempt=attempt, node=nodes[command.node], rank=process.rank, local_rank=process.local_rank, role=process.role,
-            log_name=process.log_name, gpus=list(process.gpus), decides=process.decides,
+            attempt=attempt,
+            node=nodes[command.node],
+            rank=process.rank,
+            local_rank=process.local_rank,
+            role=process.role,
+            log_name=process.log_name,
+            gpus=list(process.gpus),
+            decides=process.decides,
         )
         for command in planned.commands
         for process in command.processes

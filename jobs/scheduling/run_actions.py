@@ -20,8 +20,18 @@ from workspaces import audit
 from workspaces.models import User
 
 __all__ = [
-    "Preview", "SubmitRefused", "archive", "cancel", "clone_spec", "delete", "launch", "launch_queued", "preview", "restore",
-    "submit", "unarchive",
+    "Preview",
+    "SubmitRefused",
+    "archive",
+    "cancel",
+    "clone_spec",
+    "delete",
+    "launch",
+    "launch_queued",
+    "preview",
+    "restore",
+    "submit",
+    "unarchive",
 ]
 
 
@@ -36,7 +46,8 @@ def launch(run_id: str) -> None:
 
 
 def launch_queued() -> None:
-    """Launch what fits. Asked while another thread is at it, that one looks once more, and this one goes on."""
+    """Launch what fits. Asked while another thread is at it, that one looks once more, and this one goes
+    on."""
     _asked.set()
     while _asked.is_set() and _walking.acquire(blocking=False):
         try:
@@ -50,23 +61,30 @@ def launch_queued() -> None:
 
 
 def cancel(run: Run, who: User) -> bool:
-    """Ask for the run's end; at once where no node has it yet. False when it is over or being canceled already.
+    """Ask for the run's end; at once where no node has it yet. False when it is over or being canceled
+    already.
 
     Raises Conflict for a run from elsewhere.
     """
     if run.kind == external.KIND:
-        raise Conflict(f"Run {run.number} was logged from elsewhere; end the program that logs it, where that runs.")
+        raise Conflict(
+            f"Run {run.number} was logged from elsewhere; end the program that logs it, where that runs."
+        )
     name = who.get_username()
     with transaction.atomic():
         current = Run.objects.select_for_update().get(pk=run.pk)
         parts = list(
-            AttemptNode.objects.select_related("node").filter(attempt__run=run, attempt__number=current.attempt, settled_at=None)
+            AttemptNode.objects.select_related("node").filter(
+                attempt__run=run, attempt__number=current.attempt, settled_at=None
+            )
         )
         unclaimed = not any(part.claimed_at for part in parts)
         early = current.state == RunState.QUEUED or (current.state == RunState.PROVISIONING and unclaimed)
         to = RunState.CANCELED if early else RunState.CANCEL_REQUESTED
         message = "" if early else f"{name} asked for the end of the run."
-        if not lifecycle.advance(run.pk, to, Reason.CANCELED, facts={"who": name}, actor=name, message=message):
+        if not lifecycle.advance(
+            run.pk, to, Reason.CANCELED, facts={"who": name}, actor=name, message=message
+        ):
             return False
         audit.record(who, "run.cancel", str(run), run.workspace)
         for part in parts:

@@ -1,4 +1,5 @@
-"""What a spec would do here and now: the plan on a provisional placement, and everything that is wrong or doubtful."""
+"""What a spec would do here and now: the plan on a provisional placement, and everything that is wrong or
+doubtful."""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ def preview(spec: RunSpec, principal: Principal) -> Preview:
     found += interpreters(spec, placement, nodes)
     found += _scaling_up(spec, principal)
     found += [
-        item for item in findings(spec, paths=paths, nodes=nodes, environments=environments.names())
+        item
+        for item in findings(spec, paths=paths, nodes=nodes, environments=environments.names())
         # That a cluster which is not there has no ready nodes need not be said too.
         if cluster is not None or item.field != "resources.cluster"
     ]
@@ -77,7 +79,10 @@ def _imagined(spec: RunSpec) -> Placement:
     return Placement(
         tuple(
             PlacedNode(
-                name=f"<node {rank}>", address=f"<node {rank}>", slots=wanted.slots, cores=NOT_READY_CORES,
+                name=f"<node {rank}>",
+                address=f"<node {rank}>",
+                slots=wanted.slots,
+                cores=NOT_READY_CORES,
                 gpus=tuple(f"<GPU {index} of node {rank}>" for index in range(wanted.gpus)),
             )
             for rank in range(wanted.nodes)
@@ -94,7 +99,9 @@ def _source(spec: RunSpec, principal: Principal) -> tuple[tuple[str, ...] | None
             return None, [Finding("error", error.field, error.message)]
     snapshot = Snapshot.objects.filter(workspace=principal.workspace, sha256=spec.source.id).first()
     if snapshot is None:
-        message = "no such snapshot in this workspace; upload the source folder first and give the id of the answer"
+        message = (
+            "no such snapshot in this workspace; upload the source folder first and give the id of the answer"
+        )
         return None, [Finding("error", "source.id", message)]
     return snapshot.paths, [Finding("hint", "source", warning) for warning in snapshot.warnings]
 
@@ -102,12 +109,19 @@ def _source(spec: RunSpec, principal: Principal) -> tuple[tuple[str, ...] | None
 def _cluster(spec: RunSpec, cluster: Cluster | None, principal: Principal) -> Iterator[Finding]:
     if cluster is None:
         known = ", ".join(clusters_of(principal.workspace).values_list("name", flat=True)) or "none yet"
-        yield Finding("error", "resources.cluster", f"there is no cluster {spec.resources.cluster!r} here; there are: {known}")
+        yield Finding(
+            "error",
+            "resources.cluster",
+            f"there is no cluster {spec.resources.cluster!r} here; there are: {known}",
+        )
     elif cluster.low_priority or cluster.nodes.filter(revoked_at=None, low_priority=True).exists():
         whose = "its nodes" if cluster.low_priority else "some of its nodes"
         yield Finding(
-            "hint", "resources.cluster", f"{whose} are low-priority and may vanish at any time; the run then begins anew, up to "
-            f"{MOST_PREEMPTIONS} times without using up a retry: write checkpoints to outputs/ and go on from the last one",
+            "hint",
+            "resources.cluster",
+            f"{whose} are low-priority and may vanish at any time; the run then begins anew, up to "
+            f"{MOST_PREEMPTIONS} times without using up a retry: write checkpoints to outputs/ and go on "
+            "from the last one",
         )
 
 
@@ -115,18 +129,28 @@ def _scaling_up(spec: RunSpec, principal: Principal) -> Iterator[Finding]:
     wanted = demand(spec)
     if wanted.nodes < 2 or not wanted.gpus:
         return
-    clusters = {cluster.name: leases.nodes_of(cluster, principal.workspace) for cluster in clusters_of(principal.workspace)}
-    yield from scaling_up(spec, clusters, gpu_names(node.name for nodes in clusters.values() for node in nodes))
+    clusters = {
+        cluster.name: leases.nodes_of(cluster, principal.workspace)
+        for cluster in clusters_of(principal.workspace)
+    }
+    yield from scaling_up(
+        spec, clusters, gpu_names(node.name for nodes in clusters.values() for node in nodes)
+    )
 
 
 def _secrets(spec: RunSpec) -> Iterator[Finding]:
     for name, variable in spec.environment_variables.items():
         if variable.secret is not None:
-            message = "secrets by name are not kept here yet; let the script read the value from a file on the node instead"
+            message = (
+                "secrets by name are not kept here yet; let the script read the value from a file on "
+                "the node instead"
+            )
             yield Finding("error", f"environment_variables.{name}", message)
 
 
 def _priority(spec: RunSpec, principal: Principal) -> Iterator[Finding]:
     if spec.priority > 0 and not (principal.may(Role.OWNER) or principal.user.is_operator):
-        message = f"{spec.priority} would pass the runs of others; only an owner of the workspace may go above 0"
+        message = (
+            f"{spec.priority} would pass the runs of others; only an owner of the workspace may go above 0"
+        )
         yield Finding("error", "priority", message)

@@ -13,8 +13,13 @@ from trainhub_launch.refusals import span
 
 
 def sentence(cluster: Cluster, wanted: Demand, nodes: Sequence[FreeNode], now: datetime) -> str:
-    """Why a run waits for nodes that its cluster's provider makes; empty where it waits for something else."""
-    if not cluster.provider or cluster.drained_at is not None or not any(_can_come(node, wanted) for node in nodes):
+    """Why a run waits for nodes that its cluster's provider makes; empty where it waits for something
+    else."""
+    if (
+        not cluster.provider
+        or cluster.drained_at is not None
+        or not any(_can_come(node, wanted) for node in nodes)
+    ):
         return ""
     there = min(wanted.nodes, sum(node.can_now(wanted) for node in nodes))
     coming = [machine for machine in machines.living(cluster) if machine.state in COMING]
@@ -32,11 +37,16 @@ def _scaling_up(wanted: Demand, there: int, coming: list[ProvidedMachine], now: 
     are = "is" if there == 1 or wanted.nodes == 1 else "are"
     asked = span((now - coming[0].asked_at).total_seconds())
     told = (
-        f"Scaling up: {there} of {counted(wanted.nodes, 'node')} {are} there, {number} {'is' if number == 1 else 'are'} coming "
+        f"Scaling up: {there} of {counted(wanted.nodes, 'node')} {are} there, {number} "
+        f"{'is' if number == 1 else 'are'} coming "
         f"(asked {asked} ago)."
     )
     trouble = next((machine for machine in coming if machine.error), None)
-    return told if trouble is None else f"{told} {trouble.name} has failed before and is tried again: {trouble.error}"
+    return (
+        told
+        if trouble is None
+        else f"{told} {trouble.name} has failed before and is tried again: {trouble.error}"
+    )
 
 
 def _failed(cluster: Cluster, now: datetime) -> str:

@@ -35,7 +35,8 @@ class SubmitRefused(SpecError):
 
 
 def submit(spec: RunSpec, principal: Principal, *, idempotency_key: str | None = None) -> Run:
-    """The queued run. With a key that was used before, the run of that time; raises SpecError for a spec with errors."""
+    """The queued run. With a key that was used before, the run of that time; raises SpecError for a spec with
+    errors."""
     if not principal.may(Role.CONTRIBUTOR):
         raise PermissionDenied(lacking(principal, Role.CONTRIBUTOR))
     if idempotency_key is not None and not 0 < len(idempotency_key) <= MAX_KEY:
@@ -57,9 +58,13 @@ def submit(spec: RunSpec, principal: Principal, *, idempotency_key: str | None =
 
 
 def clone_spec(run: Run) -> RunSpec:
-    """The run's spec to start from again; a name that we gave is given anew. Raises Conflict for one from elsewhere."""
+    """The run's spec to start from again; a name that we gave is given anew. Raises Conflict for one from
+    elsewhere."""
     if run.kind == external.KIND:
-        raise Conflict(f"Run {run.number} was logged from elsewhere: TrainHub did not start it, and cannot start it again.")
+        raise Conflict(
+            f"Run {run.number} was logged from elsewhere: TrainHub did not start it, and cannot start "
+            "it again."
+        )
     spec = RunSpec.from_json(run.spec)
     return replace(spec, display_name="") if spec.display_name == default_name(spec, run.number) else spec
 
@@ -81,9 +86,14 @@ def _earlier(workspace: Workspace, key: str | None, spec: RunSpec, principal: Pr
         return None
     run = Run.objects.filter(workspace=workspace, idempotency_key=key).first()
     if run is not None and run.deleted_at is not None:
-        raise SpecError("Idempotency-Key", f"was used before, for run {run.number}, now deleted; restore it, or choose a new key")
+        raise SpecError(
+            "Idempotency-Key",
+            f"was used before, for run {run.number}, now deleted; restore it, or choose a new key",
+        )
     if run is not None and _content(RunSpec.from_json(run.spec)) != _content(_frozen(spec, principal)):
-        raise SpecError("Idempotency-Key", f"was used before, for run {run.number} with another spec; choose a new key")
+        raise SpecError(
+            "Idempotency-Key", f"was used before, for run {run.number} with another spec; choose a new key"
+        )
     return run
 
 
@@ -94,13 +104,18 @@ def _content(spec: RunSpec) -> RunSpec:
 def _check_not_deleted(experiment: Experiment, spec: RunSpec) -> None:
     """What was there at the review may have gone since."""
     if experiment.deleted_at is not None:
-        raise SpecError("experiment", f"{spec.experiment!r} is deleted; restore it at /runs/deleted/, or choose another name")
+        raise SpecError(
+            "experiment",
+            f"{spec.experiment!r} is deleted; restore it at /runs/deleted/, or choose another name",
+        )
     snapshots_there = Snapshot.objects.filter(workspace=experiment.workspace)
     if isinstance(spec.source, SnapshotSource) and not snapshots_there.filter(sha256=spec.source.id).exists():
         raise SpecError("source", "is no longer kept; upload it again")
 
 
-def _create(workspace: Workspace, spec: RunSpec, reviewed: Preview, principal: Principal, key: str | None) -> Run:
+def _create(
+    workspace: Workspace, spec: RunSpec, reviewed: Preview, principal: Principal, key: str | None
+) -> Run:
     workspace.last_run_number += 1
     workspace.save(update_fields=["last_run_number"])
     number = workspace.last_run_number
@@ -108,12 +123,22 @@ def _create(workspace: Workspace, spec: RunSpec, reviewed: Preview, principal: P
     experiment, _ = Experiment.objects.get_or_create(workspace=workspace, name=spec.experiment)
     _check_not_deleted(experiment, spec)
     run = Run.objects.create(
-        number=number, workspace=workspace, experiment=experiment, display_name=named.display_name, spec=named.to_json(),
-        preview=reviewed.plan.to_json() if reviewed.plan else None, created_by=principal.user, idempotency_key=key,
+        number=number,
+        workspace=workspace,
+        experiment=experiment,
+        display_name=named.display_name,
+        spec=named.to_json(),
+        preview=reviewed.plan.to_json() if reviewed.plan else None,
+        created_by=principal.user,
+        idempotency_key=key,
         priority=named.priority,
     )
     RunEvent.objects.create(
-        run=run, to_state=RunState.QUEUED, message="Submitted.", actor=principal.user.get_username(), at=run.created_at
+        run=run,
+        to_state=RunState.QUEUED,
+        message="Submitted.",
+        actor=principal.user.get_username(),
+        at=run.created_at,
     )
     tags.put(run, named.tags)
     lifecycle.announce(run, RunState.QUEUED, Reason.NONE)

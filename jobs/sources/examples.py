@@ -1,4 +1,5 @@
-"""The built-in examples: examples/<name>/example.json, and the scripts that it starts beside it or in another example."""
+"""The built-in examples: examples/<name>/example.json, and the scripts that it starts beside it or in another
+example."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ DESCRIPTION = "example.json"
 
 @dataclass(frozen=True)
 class Example:
-    """`spec` is RunSpec JSON; its source is this example, or the one whose script it starts in another way. `folder`
-    holds that script."""
+    """`spec` is RunSpec JSON; its source is this example, or the one whose script it starts in another way.
+    `folder` holds that script."""
 
     name: str
     title: str
@@ -59,9 +60,15 @@ def _read(root: Path) -> tuple[Example, ...]:
             data = json.loads(described.read_text())
             found.append(
                 Example(
-                    name=folder.name, title=data["title"], sentence=data["sentence"], framework=data["framework"],
-                    spec=data["spec"], folder=root / data["spec"]["source"]["name"],
+                    name=folder.name,
+                    title=data["title"],
+                    sentence=data["sentence"],
+                    framework=data["framework"],
+                    spec=data["spec"],
+                    folder=root / data["spec"]["source"]["name"],
                 )
             )
     order = ("single", "pytorch", "mpi", "tensorflow")
-    return tuple(sorted(found, key=lambda item: (order.index(item.framework), item.name != "hello", item.name)))
+    return tuple(
+        sorted(found, key=lambda item: (order.index(item.framework), item.name != "hello", item.name))
+    )

@@ -1,4 +1,5 @@
-"""A folder of this machine as a source: links that lead out of it are refused, so are devices and the like."""
+"""A folder of this machine as a source: links that lead out of it are refused, so are devices and the
+like."""
 
 from __future__ import annotations
 
@@ -43,7 +44,10 @@ def files_of(folder: Path) -> Tree:
             if ignored.leave_out(f"{path}/"):
                 left_out += 1
             elif (root / path).is_symlink():
-                raise SnapshotError(f"{path!r} is a link to a folder; copy the folder there, or leave it out in .trainhubignore")
+                raise SnapshotError(
+                    f"{path!r} is a link to a folder; copy the folder there, or leave it out in "
+                    ".trainhubignore"
+                )
             else:
                 keep.append(name)
         folders[:] = keep
@@ -66,13 +70,17 @@ def _entry(root: Path, path: str) -> Entry:
     except (RuntimeError, OSError) as error:
         raise SnapshotError(f"{path!r} is a link that leads back to itself; remove it") from error
     if not real.is_relative_to(root):
-        raise SnapshotError(f"{path!r} is a link that leads out of the folder; copy the file there, or leave it out")
+        raise SnapshotError(
+            f"{path!r} is a link that leads out of the folder; copy the file there, or leave it out"
+        )
     if not real.exists():
         raise SnapshotError(f"{path!r} is a link to nothing; remove it, or leave it out in .trainhubignore")
     info = real.stat()
     if not stat.S_ISREG(info.st_mode):
         raise SnapshotError(f"{path!r} is not a regular file; leave it out in .trainhubignore")
-    return Entry(path=path, size=info.st_size, executable=bool(info.st_mode & 0o100), open=partial(_open, real))
+    return Entry(
+        path=path, size=info.st_size, executable=bool(info.st_mode & 0o100), open=partial(_open, real)
+    )
 
 
 def _open(path: Path) -> IO[bytes]:
@@ -85,4 +93,6 @@ def _content(root: Path, name: str) -> Iterator[bytes] | None:
 
 
 def _unreadable(error: OSError) -> None:
-    raise SnapshotError(f"the folder {error.filename!r} cannot be read ({error.strerror}); allow it, or move it away") from error
+    raise SnapshotError(
+        f"the folder {error.filename!r} cannot be read ({error.strerror}); allow it, or move it away"
+    ) from error

@@ -1,4 +1,5 @@
-"""Which files of a source folder stay behind: the first of three ignore files, in the syntax of .gitignore."""
+"""Which files of a source folder stay behind: the first of three ignore files, in the syntax of
+.gitignore."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ MAX_BYTES = 1024 * 1024
 STARS = re.compile(r"\*+")
 MOST_STARS, MOST_DOUBLE = 4, 2
 LONGEST_S = 10.0
-"""A pattern becomes a regular expression, which a hostile one makes search for ever, with the whole hub waiting."""
+"""A pattern becomes a regular expression, which a hostile one makes search for ever, with the whole hub
+waiting."""
 
 
 class Rules:
@@ -34,14 +36,18 @@ class Rules:
         try:
             self._spec = GitIgnoreSpec.from_lines([*ALWAYS, *lines])
         except (ValueError, re.error) as error:
-            raise SnapshotError(f"{file}, {_first_wrong(lines)} is not a pattern; correct that line or remove it") from error
+            raise SnapshotError(
+                f"{file}, {_first_wrong(lines)} is not a pattern; correct that line or remove it"
+            ) from error
 
     def leave_out(self, path: str) -> bool:
         began = time.monotonic()
         left_out = self._spec.match_file(path)
         self._left_s -= time.monotonic() - began
         if self._left_s < 0:
-            raise SnapshotError(f"the patterns of {self.file} take too long on its files; use fewer and simpler ones")
+            raise SnapshotError(
+                f"the patterns of {self.file} take too long on its files; use fewer and simpler ones"
+            )
         return left_out
 
 
@@ -54,7 +60,9 @@ def rules(read: Callable[[str], Iterable[bytes] | None]) -> Rules:
             for piece in pieces:
                 content += piece
                 if len(content) > MAX_BYTES:
-                    raise SnapshotError(f"{name} is larger than 1 MiB; name folders instead of single files in it")
+                    raise SnapshotError(
+                        f"{name} is larger than 1 MiB; name folders instead of single files in it"
+                    )
             return Rules(tuple(content.decode(errors="replace").splitlines()), name)
     return Rules()
 

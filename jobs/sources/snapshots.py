@@ -44,7 +44,8 @@ def from_example(name: str, principal: Principal) -> Snapshot:
 
 
 def let_go(used: Iterable[tuple[int, str]]) -> None:
-    """Forget snapshots, by workspace and hash, that purged runs were made from and nothing else names: no run and no draft."""
+    """Forget snapshots, by workspace and hash, that purged runs were made from and nothing else names: no run
+    and no draft."""
     hashes: dict[int, set[str]] = {}
     for workspace_id, sha256 in used:
         hashes.setdefault(workspace_id, set()).add(sha256)
@@ -55,7 +56,9 @@ def let_go(used: Iterable[tuple[int, str]]) -> None:
             runs = Run.objects.filter(workspace_id=workspace_id, spec__source__id__in=let_go)
             still = set(runs.values_list("spec__source__id", flat=True))
             drafts = Draft.objects.filter(workspace_id=workspace_id).annotate(text=Cast("steps", TextField()))
-            unnamed = [sha256 for sha256 in let_go - still if not drafts.filter(text__contains=sha256).exists()]
+            unnamed = [
+                sha256 for sha256 in let_go - still if not drafts.filter(text__contains=sha256).exists()
+            ]
             rows = Snapshot.objects.filter(workspace_id=workspace_id, sha256__in=unnamed)
             freed = {row.sha256: row.created_at.timestamp() for row in rows}
             rows.delete()
@@ -76,10 +79,18 @@ def _freeze(tree: Tree, principal: Principal) -> Snapshot:
     except OSError as error:
         if error.errno not in blobs.DISK_FULL:
             raise
-        raise SnapshotError("cannot be stored: the hub's disk is full; have its operator free space below DATA_DIR") from error
+        raise SnapshotError(
+            "cannot be stored: the hub's disk is full; have its operator free space below DATA_DIR"
+        ) from error
     snapshot, _ = Snapshot.objects.get_or_create(
-        workspace=principal.workspace, sha256=sha256,
-        defaults={"size_bytes": size, "manifest": manifest, "warnings": _warnings(tree), "created_by": principal.user},
+        workspace=principal.workspace,
+        sha256=sha256,
+        defaults={
+            "size_bytes": size,
+            "manifest": manifest,
+            "warnings": _warnings(tree),
+            "created_by": principal.user,
+        },
     )
     return snapshot
 

@@ -65,7 +65,9 @@ def check_path(path: str) -> str:
     if "" in parts or "." in parts:
         raise SnapshotError(f"{shown} is not a plain relative path; pack the folder again")
     if len(os.fsencode(path)) > MAX_PATH_BYTES or any(len(os.fsencode(part)) > 255 for part in parts):
-        raise SnapshotError(f"{shown}… is too long; shorten its path to {MAX_PATH_BYTES} bytes, each part to 255")
+        raise SnapshotError(
+            f"{shown}… is too long; shorten its path to {MAX_PATH_BYTES} bytes, each part to 255"
+        )
     return path
 
 
@@ -87,7 +89,8 @@ def check_all(entries: Iterable[Entry]) -> None:
     check_count(len(seen))
     if total > settings.MAX_SNAPSHOT_BYTES:
         raise SnapshotError(
-            f"it has {total / 2**20:.0f} MiB unpacked, and {settings.MAX_SNAPSHOT_BYTES / 2**20:.0f} MiB are allowed; "
+            f"it has {total / 2**20:.0f} MiB unpacked, and {settings.MAX_SNAPSHOT_BYTES / 2**20:.0f} MiB "
+            "are allowed; "
             "leave data out with a .trainhubignore file"
         )
 
@@ -95,5 +98,6 @@ def check_all(entries: Iterable[Entry]) -> None:
 def check_count(files: int) -> None:
     if files > settings.MAX_SNAPSHOT_FILES:
         raise SnapshotError(
-            f"it has {files} files, and {settings.MAX_SNAPSHOT_FILES} are allowed; leave some out with a .trainhubignore file"
+            f"it has {files} files, and {settings.MAX_SNAPSHOT_FILES} are allowed; leave some out with a "
+            ".trainhubignore file"
         )

@@ -57,7 +57,9 @@ def _check_directory(file: IO[bytes]) -> None:
     size = file.seek(0, 2)
     if size > settings.MAX_SNAPSHOT_BYTES:
         limit = settings.MAX_SNAPSHOT_BYTES / 2**20
-        raise SnapshotError(f"the zip is larger than the {limit:.0f} MiB allowed; leave data out with a .trainhubignore file")
+        raise SnapshotError(
+            f"the zip is larger than the {limit:.0f} MiB allowed; leave data out with a .trainhubignore file"
+        )
     begin = max(0, size - 65557 - 20)
     file.seek(begin)
     tail = file.read()
@@ -69,7 +71,9 @@ def _check_directory(file: IO[bytes]) -> None:
     count, directory = struct.unpack_from("<HL", tail, found + 10)
     check_count(count)
     if directory > settings.MAX_SNAPSHOT_FILES * 300 + 2**20:
-        raise SnapshotError("its list of files is larger than is allowed; leave some out with a .trainhubignore file")
+        raise SnapshotError(
+            "its list of files is larger than is allowed; leave some out with a .trainhubignore file"
+        )
     # The declared count may be a lie: as many entries are read as the directory has room for.
     file.seek(max(0, begin + found - directory))
     check_count(file.read(directory).count(DIRECTORY_ENTRY))
@@ -93,12 +97,16 @@ def _check_ratio(infos: list[zipfile.ZipInfo]) -> None:
     unpacked = sum(info.file_size for info in infos)
     packed = sum(info.compress_size for info in infos)
     if unpacked > RATIO_MATTERS_FROM and unpacked > MAX_RATIO * max(packed, 1):
-        raise SnapshotError("it unpacks to more than 200 times its size, as no source code does; leave data files out")
+        raise SnapshotError(
+            "it unpacks to more than 200 times its size, as no source code does; leave data files out"
+        )
 
 
 def _entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Entry:
     executable = bool((info.external_attr >> 16) & 0o100)
-    return Entry(path=info.filename, size=info.file_size, executable=executable, open=partial(archive.open, info))
+    return Entry(
+        path=info.filename, size=info.file_size, executable=executable, open=partial(archive.open, info)
+    )
 
 
 def _without_top_folder(entries: list[Entry]) -> list[Entry]:

@@ -74,7 +74,8 @@ def bytesize(count: float | None) -> str:
 
 @register.filter
 def duration(span: timedelta | float | None) -> str:
-    """Two units at most: `42 s`, `3 min 4 s`, `5 h 2 min`, `3 d 4 h`; parts of a second while that is all there is."""
+    """Two units at most: `42 s`, `3 min 4 s`, `5 h 2 min`, `3 d 4 h`; parts of a second while that is all
+    there is."""
     if span is None:
         return ""
     seconds = span.total_seconds() if isinstance(span, timedelta) else float(span)

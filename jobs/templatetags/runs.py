@@ -54,7 +54,11 @@ def framework(run: Run) -> str:
 def exit_word(member: Member) -> str:
     """`0`, `3`, or the signal's name."""
     if member.signal:
-        return signal.Signals(member.signal).name if member.signal in set(signal.Signals) else f"signal {member.signal}"
+        return (
+            signal.Signals(member.signal).name
+            if member.signal in set(signal.Signals)
+            else f"signal {member.signal}"
+        )
     return "" if member.exit_code is None else str(member.exit_code)
 
 

@@ -58,7 +58,11 @@ async def snapshot(request: Request) -> Response:
     if not await in_thread(_may_fetch, who, sha256):
         raise not_found("No such snapshot.")
     return StoredFileResponse(
-        blobs.path(sha256), sha256=sha256, media_type="application/zip", filename=f"{sha256[:12]}.zip", headers=SAFE
+        blobs.path(sha256),
+        sha256=sha256,
+        media_type="application/zip",
+        filename=f"{sha256[:12]}.zip",
+        headers=SAFE,
     )
 
 
@@ -74,8 +78,10 @@ async def log(request: Request) -> Response:
     limit = min(query_integer(request, "limit", DEFAULT_RANGE_BYTES), MAX_RANGE_BYTES)
     piece = await in_thread(_read_log, who, Wanted(run, attempt, name, offset, limit))
     headers = {
-        "X-Log-Size": str(piece.size), "X-Log-Complete": "true" if piece.complete else "false",
-        "X-Log-Attempt": str(piece.attempt), **SAFE,
+        "X-Log-Size": str(piece.size),
+        "X-Log-Complete": "true" if piece.complete else "false",
+        "X-Log-Attempt": str(piece.attempt),
+        **SAFE,
     }
     return Response(piece.data, media_type="text/plain; charset=utf-8", headers=headers)
 
@@ -88,7 +94,11 @@ async def output(request: Request) -> Response:
     found = await in_thread(_artifact, who, request.path_params["run"], attempt, request.path_params["path"])
     name = PurePosixPath(found.path).name
     return StoredFileResponse(
-        blobs.path(found.sha256), sha256=found.sha256, filename=name, modified_at=found.created_at, headers=SAFE
+        blobs.path(found.sha256),
+        sha256=found.sha256,
+        filename=name,
+        modified_at=found.created_at,
+        headers=SAFE,
     )
 
 
@@ -97,7 +107,9 @@ def _may_fetch(who: Node | Principal, sha256: str) -> bool:
     if not blobs.SHA256.match(sha256) or not blobs.exists(sha256):
         return False
     if isinstance(who, Node):
-        held = AttemptNode.objects.filter(node=who, settled_at=None).values_list("attempt__run__spec", flat=True)
+        held = AttemptNode.objects.filter(node=who, settled_at=None).values_list(
+            "attempt__run__spec", flat=True
+        )
         return any(spec["source"].get("id") == sha256 for spec in held)
     return Snapshot.objects.filter(workspace=who.workspace, sha256=sha256).exists()
 
@@ -135,8 +147,13 @@ def _log_file(who: Principal, run_id: str, attempt: int, name: str) -> Response:
     # A log only grows, and what is stored of it never changes: its length says which state it is in.
     etag = hashlib.sha256(f"{run.pk}/{number}/{name}/{facts.st_size}".encode()).hexdigest()
     return StoredFileResponse(
-        path, etag=f'"{etag}"', size=facts.st_size, media_type="text/plain; charset=utf-8", filename=PurePosixPath(name).name,
-        modified_at=datetime.fromtimestamp(facts.st_mtime, UTC), headers=SAFE,
+        path,
+        etag=f'"{etag}"',
+        size=facts.st_size,
+        media_type="text/plain; charset=utf-8",
+        filename=PurePosixPath(name).name,
+        modified_at=datetime.fromtimestamp(facts.st_mtime, UTC),
+        headers=SAFE,
     )
 
 

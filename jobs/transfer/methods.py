@@ -1,4 +1,5 @@
-"""Which methods an address of the raw routes knows, whichever of them stand for it: for `Allow` in answers 405 and to OPTIONS."""
+"""Which methods an address of the raw routes knows, whichever of them stand for it: for `Allow` in answers
+405 and to OPTIONS."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Taking files in pieces at offsets: an interrupted upload goes on where it stopped.
 
-Only whole files of the right SHA-256 become blobs. Each uploader has a part of its own (workspaces.stored_files.resumable).
-"""
+Only whole files of the right SHA-256 become blobs. Each uploader has a part of its own
+(workspaces.stored_files.resumable)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ async def progress(request: Request) -> Response:
 
 @problem_responses
 async def put(request: Request) -> Response:
-    """PUT: one piece at the offset that HEAD names. 422 where the whole has another SHA-256; then it begins anew."""
+    """PUT: one piece at the offset that HEAD names. 422 where the whole has another SHA-256; then it begins
+    anew."""
     who, sha256 = await _asked(request)
     if isinstance(who, Principal) and not who.may(Role.CONTRIBUTOR):
         raise Problem(403, "Not allowed", "Uploading needs the role contributor.")
@@ -60,7 +61,9 @@ async def put(request: Request) -> Response:
         raise _wrong_offset(before)
     data = await read_body(request, MAX_PIECE_BYTES)
     if len(data) != piece.length:
-        raise Problem(400, "Bad request", f"Content-Range promises {piece.length} bytes, and {len(data)} came.")
+        raise Problem(
+            400, "Bad request", f"Content-Range promises {piece.length} bytes, and {len(data)} came."
+        )
     return Response(headers=await in_thread(_write, who, sha256, piece, data))
 
 
@@ -75,7 +78,11 @@ async def _asked(request: Request) -> tuple[Node | Principal, str]:
     who = await require_node_or_person(request)
     sha256 = request.path_params["sha256"]
     if not blobs.SHA256.match(sha256):
-        raise Problem(400, "Bad request", "The address ends with the file's SHA-256 in 64 lower-case hexadecimal digits.")
+        raise Problem(
+            400,
+            "Bad request",
+            "The address ends with the file's SHA-256 in 64 lower-case hexadecimal digits.",
+        )
     return who, sha256
 
 
@@ -89,7 +96,11 @@ def _piece(request: Request) -> Piece:
     if not (0 <= start <= end + 1 <= total) or (start > end and total):
         raise Problem(400, "Bad request", "Content-Range must lie inside the file.")
     if total > settings.MAX_UPLOAD_BYTES:
-        raise Problem(413, "Too large", f"Files of at most {settings.MAX_UPLOAD_BYTES} bytes are taken (MAX_UPLOAD_BYTES).")
+        raise Problem(
+            413,
+            "Too large",
+            f"Files of at most {settings.MAX_UPLOAD_BYTES} bytes are taken (MAX_UPLOAD_BYTES).",
+        )
     if end - start + 1 > MAX_PIECE_BYTES:
         raise Problem(413, "Too large", f"At most {MAX_PIECE_BYTES} bytes are taken at once.")
     return Piece(start, end - start + 1, total)
@@ -102,8 +113,8 @@ def _progress(who: Node | Principal, sha256: str) -> dict[str, str]:
 
 
 def _is_known_to(who: Node | Principal, sha256: str) -> bool:
-    """Knowing a hash is not owning the file. A person learns that a blob exists only where their workspace has it; a node, if
-    it has sent the blob itself for all that it runs now, or their workspaces have it."""
+    """Knowing a hash is not owning the file. A person learns that a blob exists only where their workspace
+    has it; a node, if it has sent the blob itself for all that it runs now, or their workspaces have it."""
     if not blobs.exists(sha256):
         return False
     if isinstance(who, Node):
@@ -120,10 +131,15 @@ def _write(who: Node | Principal, sha256: str, piece: Piece, data: bytes) -> dic
     except resumable.WrongOffset as error:
         raise _wrong_offset(_headers(error.wanted, complete=False)) from error
     except resumable.Busy as error:
-        sentence = "Another request writes this very file just now. Ask by HEAD how much of it is here, and go on from there."
+        sentence = (
+            "Another request writes this very file just now. Ask by HEAD how much of it is here, and "
+            "go on from there."
+        )
         raise Problem(503, "Busy", sentence, Retry_After="1") from error
     except blobs.BlobError as error:
-        raise Problem(422, "Wrong content", f"{error}. Send the file again from the beginning.", Upload_Offset="0") from error
+        raise Problem(
+            422, "Wrong content", f"{error}. Send the file again from the beginning.", Upload_Offset="0"
+        ) from error
     except OSError as error:
         if error.errno in blobs.DISK_FULL:
             raise _disk_full() from error
@@ -135,12 +151,15 @@ def _write(who: Node | Principal, sha256: str, piece: Piece, data: bytes) -> dic
 
 
 def _wrong_offset(progress: dict[str, str]) -> Problem:
-    return Problem(409, "Not at this offset", f"The next byte wanted is {progress['Upload-Offset']}.", **_named(progress))
+    return Problem(
+        409, "Not at this offset", f"The next byte wanted is {progress['Upload-Offset']}.", **_named(progress)
+    )
 
 
 def _disk_full() -> Problem:
     sentence = (
-        "The hub's disk is full. What has come of the file stays; its operator must free space below DATA_DIR, then the "
+        "The hub's disk is full. What has come of the file stays; its operator must free space below "
+        "DATA_DIR, then the "
         "upload goes on where it stopped."
     )
     return Problem(507, "Disk full", sentence, Retry_After="5")

@@ -53,7 +53,9 @@ def delete(request: WorkspaceRequest, number: int) -> HttpResponse:
         messages.error(request, str(error))
         return redirect("run", number)
     undo = reverse("run-restore", args=[number])
-    messages.success(request, f"Run {number} is deleted. It is kept for {settings.PURGE_DAYS:g} days.", extra_tags=undo)
+    messages.success(
+        request, f"Run {number} is deleted. It is kept for {settings.PURGE_DAYS:g} days.", extra_tags=undo
+    )
     return redirect("runs")
 
 
@@ -65,7 +67,11 @@ def archive(request: WorkspaceRequest, number: int) -> HttpResponse:
     except Conflict as error:
         messages.error(request, str(error))
         return redirect("run", number)
-    messages.success(request, f"Run {number} is archived: out of the lists.", extra_tags=reverse("run-unarchive", args=[number]))
+    messages.success(
+        request,
+        f"Run {number} is archived: out of the lists.",
+        extra_tags=reverse("run-unarchive", args=[number]),
+    )
     return redirect("run", number)
 
 

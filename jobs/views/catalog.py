@@ -33,9 +33,14 @@ def experiments(request: WorkspaceRequest) -> HttpResponse:
         .order_by("-last_number", "name")
     )
     numbers = [experiment.last_number for experiment in found if experiment.last_number]
-    last = {run.number: run for run in Run.objects.of(workspace).filter(number__in=numbers).defer("preview", "spec")}
+    last = {
+        run.number: run
+        for run in Run.objects.of(workspace).filter(number__in=numbers).defer("preview", "spec")
+    }
     rows = [(experiment, last.get(experiment.last_number)) for experiment in found]
-    return render(request, "jobs/experiments.html", {"rows": rows, "may_act": request.principal.may(Role.CONTRIBUTOR)})
+    return render(
+        request, "jobs/experiments.html", {"rows": rows, "may_act": request.principal.may(Role.CONTRIBUTOR)}
+    )
 
 
 @needs(Role.VIEWER)
@@ -43,5 +48,8 @@ def environments(request: WorkspaceRequest) -> HttpResponse:
     """The curated ones, and the interpreters that each node reports."""
     now = timezone.now()
     span = heard(now)
-    nodes = [(node, str(status(node, now, span))) for node in visible_nodes(request.principal.workspace).filter(revoked_at=None)]
+    nodes = [
+        (node, str(status(node, now, span)))
+        for node in visible_nodes(request.principal.workspace).filter(revoked_at=None)
+    ]
     return render(request, "jobs/environments.html", {"curated": CURATED, "nodes": nodes})

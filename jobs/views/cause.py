@@ -20,7 +20,8 @@ STILL_THERE = (RunState.PREPARING, RunState.RUNNING, RunState.FINALIZING)
 
 @dataclass(frozen=True)
 class ShownCause:
-    """`told`: the cause. `is_ending`: other ranks may still live. `groups`: the other ranks by why they ended.
+    """`told`: the cause. `is_ending`: other ranks may still live. `groups`: the other ranks by why they
+    ended.
 
     `link`: (address, word) of where the remedy is found.
     """
@@ -35,7 +36,11 @@ class ShownCause:
         """`Rank 1 on gpu-b`, with the launcher's own number where one started several processes there."""
         if self.told.rank is None:
             return ""
-        child = f", its process {self.told.child}" if self.told.child is not None and self.told.role == "launcher" else ""
+        child = (
+            f", its process {self.told.child}"
+            if self.told.child is not None and self.told.role == "launcher"
+            else ""
+        )
         return f"Rank {self.told.rank} on {self.told.node}{child}"
 
     @property

@@ -45,7 +45,11 @@ def dashboard(request: WorkspaceRequest) -> HttpResponse:
         "machines": fleet,
         "gpus": (sum(item.gpus_busy for item in fleet), sum(item.gpus_total for item in fleet)),
         "slots": (sum(item.slots_busy for item in fleet), sum(item.slots_total for item in fleet)),
-        "active": _active(list(runs.filter(state__in=ACTIVE).prefetch_related("events").order_by("-created_at")[:MOST_ACTIVE])),
+        "active": _active(
+            list(
+                runs.filter(state__in=ACTIVE).prefetch_related("events").order_by("-created_at")[:MOST_ACTIVE]
+            )
+        ),
         "recent": runs.listed().exclude(state__in=ACTIVE).order_by("-finished_at")[:MOST_RECENT],
         "may_act": request.principal.may(Role.CONTRIBUTOR),
     }
@@ -54,10 +58,14 @@ def dashboard(request: WorkspaceRequest) -> HttpResponse:
 
 def _counts(workspace: Workspace) -> dict[str, int]:
     midnight = timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0)
-    return Run.objects.of(workspace).leading().aggregate(
-        running=Count("pk", filter=Q(state__in=ACTIVE - WAITING)),
-        waiting=Count("pk", filter=Q(state__in=WAITING)),
-        failed=Count("pk", filter=Q(state=RunState.FAILED, finished_at__gte=midnight)),
+    return (
+        Run.objects.of(workspace)
+        .leading()
+        .aggregate(
+            running=Count("pk", filter=Q(state__in=ACTIVE - WAITING)),
+            waiting=Count("pk", filter=Q(state__in=WAITING)),
+            failed=Count("pk", filter=Q(state=RunState.FAILED, finished_at__gte=midnight)),
+        )
     )
 
 
@@ -67,7 +75,10 @@ def _active(runs: list[Run]) -> list[ActiveRun]:
     lines = sparklines([run.pk for run in runs], now.timestamp())
     return [
         ActiveRun(
-            run, phases_of(run, run.events.all(), now), _last_line(run, logs.get(run.pk, "")), lines.get(run.pk),
+            run,
+            phases_of(run, run.events.all(), now),
+            _last_line(run, logs.get(run.pk, "")),
+            lines.get(run.pk),
         )
         for run in runs
     ]

@@ -81,7 +81,10 @@ def delete_experiment(request: WorkspaceRequest, pk: int) -> HttpResponse:
     experiment = _experiment(request.principal, pk)
     try:
         if deletion.delete_experiment(experiment, request.principal.user):
-            messages.success(request, f"The experiment {experiment.name} is deleted, with its runs. It can be restored here.")
+            messages.success(
+                request,
+                f"The experiment {experiment.name} is deleted, with its runs. It can be restored here.",
+            )
     except Conflict as error:
         messages.error(request, str(error))
         return redirect("experiments")
@@ -112,7 +115,8 @@ def purge_experiment(request: WorkspaceRequest, pk: int) -> HttpResponse:
 
 
 def roots(workspace: Workspace) -> RunQuerySet:
-    """Deleted runs, newest first, without those that went with their experiment or with what they are part of."""
+    """Deleted runs, newest first, without those that went with their experiment or with what they are part
+    of."""
     found = Run.objects.ever_of(workspace).deleted().filter(experiment__deleted_at=None)
     with_parent = found.filter(parent__deleted_at=F("deleted_at")).values("pk")
     own = found.exclude(pk__in=with_parent).order_by("-deleted_at", "-number")
@@ -120,10 +124,17 @@ def roots(workspace: Workspace) -> RunQuerySet:
 
 
 def _experiments(workspace: Workspace) -> list[Row]:
-    found = Experiment.objects.filter(workspace=workspace).exclude(deleted_at=None).annotate(count=Count("runs"))
+    found = (
+        Experiment.objects.filter(workspace=workspace).exclude(deleted_at=None).annotate(count=Count("runs"))
+    )
     small = [item for item in found if item.count <= MOST_MEASURED]
-    measured = reclaimable_bytes.bytes_of({item.pk: set(item.runs.values_list("pk", flat=True)) for item in small})
-    return [Row(item, _due_at(item.deleted_at), measured.get(item.pk), item.count) for item in found.order_by("-deleted_at")]
+    measured = reclaimable_bytes.bytes_of(
+        {item.pk: set(item.runs.values_list("pk", flat=True)) for item in small}
+    )
+    return [
+        Row(item, _due_at(item.deleted_at), measured.get(item.pk), item.count)
+        for item in found.order_by("-deleted_at")
+    ]
 
 
 def _due_at(deleted_at: datetime | None) -> datetime | None:

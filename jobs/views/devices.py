@@ -39,19 +39,29 @@ class Placed:
 
 
 def context(run: Run, attempt: int, request: HttpRequest) -> dict[str, Any]:
-    """`placed` are the GPUs that are drawn, the run's own first; `is_live` while something is still measured of it."""
-    parts = AttemptNode.objects.filter(attempt__run=run, attempt__number=attempt).select_related("node").order_by("node_rank")
+    """`placed` are the GPUs that are drawn, the run's own first; `is_live` while something is still measured
+    of it."""
+    parts = (
+        AttemptNode.objects.filter(attempt__run=run, attempt__number=attempt)
+        .select_related("node")
+        .order_by("node_rank")
+    )
     nodes = [part.node for part in parts]
     shows_all = request.GET.get("gpus") == ALL
     is_live = run.state not in FINAL and attempt == run.attempt
     owned = placed(run, attempt, nodes)
     shown = [item for item in owned if item.ranks or shows_all]
     return {
-        "placed": shown, "nodes_of_run": nodes, "has_gpus": any(item.ranks for item in owned), "shows_all": shows_all,
+        "placed": shown,
+        "nodes_of_run": nodes,
+        "has_gpus": any(item.ranks for item in owned),
+        "shows_all": shows_all,
         "is_live": is_live,
         "charts": config(
-            [item.gpu for item in shown], nodes={node.name: node.memory_bytes for node in nodes},
-            scopes=(GPU, HOST) if shown else (HOST,), labels={item.gpu.uuid: item.label for item in shown},
+            [item.gpu for item in shown],
+            nodes={node.name: node.memory_bytes for node in nodes},
+            scopes=(GPU, HOST) if shown else (HOST,),
+            labels={item.gpu.uuid: item.label for item in shown},
         ),
         "series": f"/api/v1/runs/{run.pk}/series/?{urlencode({'attempt': attempt, 'all_gpus': int(shows_all)})}",
         "followed": ",".join(node.name for node in nodes) if is_live else "",

@@ -1,4 +1,5 @@
-"""How the lanes of an attempt are shown: titles for people, the log to begin with, what of them changes while one looks."""
+"""How the lanes of an attempt are shown: titles for people, the log to begin with, what of them changes while
+one looks."""
 
 from __future__ import annotations
 
@@ -72,7 +73,11 @@ class Shown:
 
     @property
     def failed(self) -> int:
-        return sum(1 for lane in self.found.ranks if lane.member and lane.member.state in (MemberState.FAILED, MemberState.LOST))
+        return sum(
+            1
+            for lane in self.found.ranks
+            if lane.member and lane.member.state in (MemberState.FAILED, MemberState.LOST)
+        )
 
 
 def attempt_asked(run: Run, text: str) -> int:
@@ -87,7 +92,10 @@ def shown(run: Run, attempt: int, wanted: str) -> Shown:
     found = store.lanes(run, attempt, members, failed)
     nodes = _nodes(run, attempt)
     is_mixed = len({member.role for member in members}) > 1
-    ranks = [_shown(lane, found.from_ms, _title(lane, lonely=len(members) == 1, mixed=is_mixed), nodes) for lane in found.ranks]
+    ranks = [
+        _shown(lane, found.from_ms, _title(lane, lonely=len(members) == 1, mixed=is_mixed), nodes)
+        for lane in found.ranks
+    ]
     files = [_shown(lane, found.from_ms, _file_title(lane.name), nodes) for lane in found.others]
     groups = tuple((node, tuple(lanes)) for node, lanes in groupby(ranks, key=lambda lane: lane.node))
     return Shown(found, groups, tuple(files), chosen_log(run, found.all, wanted, failed))
@@ -106,7 +114,10 @@ def live(request: WorkspaceRequest, number: int) -> HttpResponse:
 def data(page: Shown) -> dict[str, Any]:
     found = page.found
     return {
-        "from_ms": found.from_ms, "now_ms": found.now_ms, "failed_s": found.failed_s, "chosen": page.chosen_log,
+        "from_ms": found.from_ms,
+        "now_ms": found.now_ms,
+        "failed_s": found.failed_s,
+        "chosen": page.chosen_log,
         "lanes": [_data(lane) for lane in (*page.ranks, *page.files)],
     }
 
@@ -115,14 +126,23 @@ def _data(shown: ShownLane) -> dict[str, Any]:
     lane, member = shown.lane, shown.member
     seen = look(member.state) if member else None
     return {
-        "log": lane.name, "size": lane.size, "line": shown.last_line, "written_ms": lane.written_ms or lane.from_ms,
-        "state": member.state if member else "", "tone": seen.tone if seen else "", "word": seen.word if seen else "",
-        "exit": shown.exit, "least_s": shown.least_s, "bar": shown.bar, "gaps": shown.gaps,
+        "log": lane.name,
+        "size": lane.size,
+        "line": shown.last_line,
+        "written_ms": lane.written_ms or lane.from_ms,
+        "state": member.state if member else "",
+        "tone": seen.tone if seen else "",
+        "word": seen.word if seen else "",
+        "exit": shown.exit,
+        "least_s": shown.least_s,
+        "bar": shown.bar,
+        "gaps": shown.gaps,
     }
 
 
 def chosen_log(run: Run, found: Sequence[Lane], wanted: str, failed: Member | None = None) -> str:
-    """The log asked for; else the one that tells most now: of the rank that failed first, of the preparation, of rank 0."""
+    """The log asked for; else the one that tells most now: of the rank that failed first, of the preparation,
+    of rank 0."""
     names = {lane.name for lane in found}
     if wanted in names:
         return wanted
@@ -144,13 +164,19 @@ def last_line(tail: bytes) -> str:
     return log_lines.last_line(tail)[:300]
 
 
-
 def _shown(lane: Lane, from_ms: int, title: str, nodes: Sequence[str]) -> ShownLane:
     def seconds(moment_ms: int) -> float:
         return round((moment_ms - from_ms) / 1000, 3)
 
-    bar = None if lane.from_ms is None else (seconds(lane.from_ms), None if lane.to_ms is None else seconds(lane.to_ms))
-    gaps = tuple((seconds(gap.from_ms), seconds(gap.to_ms), "unheard" if gap.unheard else "silent") for gap in lane.gaps)
+    bar = (
+        None
+        if lane.from_ms is None
+        else (seconds(lane.from_ms), None if lane.to_ms is None else seconds(lane.to_ms))
+    )
+    gaps = tuple(
+        (seconds(gap.from_ms), seconds(gap.to_ms), "unheard" if gap.unheard else "silent")
+        for gap in lane.gaps
+    )
     node = lane.member.node.name if lane.member else _node_of(lane.name, nodes)
     return ShownLane(lane, title, node, last_line(lane.tail), bar, gaps)
 

@@ -17,7 +17,8 @@ MOST_CELLS = 64
 
 @dataclass(frozen=True)
 class Cell:
-    """`title` says all about it; `run_number` where it is held by a run that the reader may see. `heat`: 0 to 10, of a GPU."""
+    """`title` says all about it; `run_number` where it is held by a run that the reader may see. `heat`: 0 to
+    10, of a GPU."""
 
     title: str
     standing: str
@@ -48,23 +49,39 @@ def machines(workspace: Workspace) -> list[Machine]:
 def _machine(card: NodeCard, numbers: dict[str, int]) -> Machine:
     has_gpus = bool(card.offered)
     return Machine(
-        node=card.node, status=str(card.status), gpus_busy=card.gpus_busy, gpus_total=len(card.offered),
+        node=card.node,
+        status=str(card.status),
+        gpus_busy=card.gpus_busy,
+        gpus_total=len(card.offered),
         cells=tuple(_gpu(cell, numbers) for cell in card.offered) if has_gpus else _slots(card, numbers),
-        slots_busy=0 if has_gpus else card.slots_busy, slots_total=0 if has_gpus else card.node.slots,
+        slots_busy=0 if has_gpus else card.slots_busy,
+        slots_total=0 if has_gpus else card.node.slots,
     )
 
 
 def _gpu(cell: GpuCell, numbers: dict[str, int]) -> Cell:
     held = cell.held
     return Cell(
-        told(cell), str(cell.standing), numbers.get(held.holder) if held else None, is_held=held is not None, heat=heat(cell),
+        told(cell),
+        str(cell.standing),
+        numbers.get(held.holder) if held else None,
+        is_held=held is not None,
+        heat=heat(cell),
     )
 
 
 def _slots(card: NodeCard, numbers: dict[str, int]) -> tuple[Cell, ...]:
     holding: list[LeaseLine] = [line for line in card.leases for _ in range(line.slots)]
     return tuple(
-        Cell(f"Slot {place}: {held.label}", str(GpuStanding.BUSY), numbers.get(held.holder), is_held=True, heat=10) if held
+        Cell(
+            f"Slot {place}: {held.label}",
+            str(GpuStanding.BUSY),
+            numbers.get(held.holder),
+            is_held=True,
+            heat=10,
+        )
+        if held
         else Cell(f"Slot {place}: free", str(GpuStanding.FREE))
-        for place, held in enumerate((*holding, *(None,) * card.node.slots)) if place < min(card.node.slots, MOST_CELLS)
+        for place, held in enumerate((*holding, *(None,) * card.node.slots))
+        if place < min(card.node.slots, MOST_CELLS)
     )

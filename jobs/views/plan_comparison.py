@@ -10,7 +10,8 @@ from trainhub_launch.plan import EnvValue, LaunchPlan, PlannedProcess, Reference
 
 @dataclass(frozen=True)
 class Difference:
-    """What turned out otherwise than previewed. `ranks` share it; empty `shown` or `ran`: it was not there."""
+    """What turned out otherwise than previewed. `ranks` share it; empty `shown` or `ran`: it was not
+    there."""
 
     ranks: tuple[int, ...]
     name: str
@@ -23,7 +24,11 @@ class Difference:
         if len(self.ranks) == 1:
             return f"rank {self.ranks[0]}"
         contiguous = self.ranks == tuple(range(self.ranks[0], self.ranks[-1] + 1))
-        return f"ranks {self.ranks[0]}-{self.ranks[-1]}" if contiguous else "ranks " + ", ".join(map(str, self.ranks))
+        return (
+            f"ranks {self.ranks[0]}-{self.ranks[-1]}"
+            if contiguous
+            else "ranks " + ", ".join(map(str, self.ranks))
+        )
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,10 @@ def differences(preview: LaunchPlan, plan: LaunchPlan) -> tuple[Difference, ...]
     for row in rows(plan):
         for name, shown, ran, expected in _of(before.get(row.process.rank), row):
             grouped.setdefault((name, shown, ran, expected), []).append(row.process.rank)
-    found = [Difference(tuple(ranks), name, shown, ran, expected) for (name, shown, ran, expected), ranks in grouped.items()]
+    found = [
+        Difference(tuple(ranks), name, shown, ran, expected)
+        for (name, shown, ran, expected), ranks in grouped.items()
+    ]
     return tuple(sorted(found, key=lambda item: (item.expected, item.name, item.ranks)))
 
 

@@ -39,13 +39,21 @@ def cluster_queue(request: WorkspaceRequest, name: str) -> HttpResponse:
     cluster = get_object_or_404(clusters_of(workspace), name=name)
     waiting = list(Run.objects.queued().filter(spec__resources__cluster=cluster.name).defer("preview"))
     rows = [_row(place, run, workspace) for place, run in enumerate(waiting[:MOST_SHOWN], 1)]
-    return render(request, "jobs/_cluster_queue.html", {"rows": rows, "total": len(waiting), "more": len(waiting) - len(rows)})
+    return render(
+        request,
+        "jobs/_cluster_queue.html",
+        {"rows": rows, "total": len(waiting), "more": len(waiting) - len(rows)},
+    )
 
 
 def _row(place: int, run: Run, workspace: Workspace) -> Waiting:
     ours = run.workspace_id == workspace.pk
     return Waiting(
-        place=place, run=run if ours else None, wants=_wants(run), why=run.sentence if ours else "", since=run.state_since,
+        place=place,
+        run=run if ours else None,
+        wants=_wants(run),
+        why=run.sentence if ours else "",
+        since=run.state_since,
         priority=run.priority,
     )
 

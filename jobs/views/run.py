@@ -29,7 +29,12 @@ def run(request: WorkspaceRequest, number: int, tab: str = "") -> HttpResponse:
     if tab not in tabs.TABS or (tab not in names and found.kind != "job"):
         raise Http404
     attempt = lanes.attempt_asked(found, request.GET.get("attempt", ""))
-    context = {"run": found, "tab": tab, "attempt": attempt, "may_act": request.principal.may(Role.CONTRIBUTOR)}
+    context = {
+        "run": found,
+        "tab": tab,
+        "attempt": attempt,
+        "may_act": request.principal.may(Role.CONTRIBUTOR),
+    }
     context |= tabs.TABS[tab].context(found, attempt, request)
     if "HX-Request" not in request.headers:
         context |= header_context(found) | {"tabs": tabs.shown(found, attempt), "shown_tab": tabs.TABS[tab]}
@@ -62,5 +67,7 @@ def header_context(run: Run) -> dict[str, Any]:
     return {
         "phases": phases_of(run, run.events.exclude(to_state=""), timezone.now()),
         "cause": shown_cause(run),
-        "warnings": next(iter(run.attempts.filter(number=run.attempt).values_list("warnings", flat=True)), []),
+        "warnings": next(
+            iter(run.attempts.filter(number=run.attempt).values_list("warnings", flat=True)), []
+        ),
     }

@@ -9,7 +9,9 @@ from workspaces.access import Principal
 
 
 def run_numbered(who: Principal, number: int) -> Run:
-    found = Run.objects.of(who.workspace).filter(number=number).select_related("experiment", "created_by").first()
+    found = (
+        Run.objects.of(who.workspace).filter(number=number).select_related("experiment", "created_by").first()
+    )
     if found is None:
         raise Http404
     return found

@@ -37,18 +37,34 @@ def search(request: WorkspaceRequest) -> HttpResponse:
 
 
 def _runs(text: str, workspace: Workspace) -> list[Hit]:
-    found = Run.objects.of(workspace).matching(text=text).select_related("experiment").defer("preview")[:MOST_OF_A_KIND]
+    found = (
+        Run.objects.of(workspace)
+        .matching(text=text)
+        .select_related("experiment")
+        .defer("preview")[:MOST_OF_A_KIND]
+    )
     return [
-        Hit("queue-list", run.display_name or str(run), f"run {run.number} · {run.experiment.name} · {run.state}",
-            reverse("run", args=[run.number]))
+        Hit(
+            "queue-list",
+            run.display_name or str(run),
+            f"run {run.number} · {run.experiment.name} · {run.state}",
+            reverse("run", args=[run.number]),
+        )
         for run in found
     ]
 
 
 def _nodes(text: str, workspace: Workspace) -> list[Hit]:
     found = visible_nodes(workspace).filter(name__icontains=text)[:MOST_OF_A_KIND]
-    return [Hit("server-stack", node.name, f"node of {node.cluster.name}", reverse("node", args=[node.name])) for node in found]
+    return [
+        Hit("server-stack", node.name, f"node of {node.cluster.name}", reverse("node", args=[node.name]))
+        for node in found
+    ]
 
 
 def _pages(text: str, request: WorkspaceRequest) -> list[Hit]:
-    return [Hit(entry.icon, entry.word, "page", entry.url) for entry in rail(request) if text.lower() in entry.word.lower()]
+    return [
+        Hit(entry.icon, entry.word, "page", entry.url)
+        for entry in rail(request)
+        if text.lower() in entry.word.lower()
+    ]

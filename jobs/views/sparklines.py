@@ -19,7 +19,8 @@ WIDTH, HEIGHT = 90, 18
 
 @dataclass(frozen=True)
 class Sparkline:
-    """Mean utilisation of a run's GPUs. `paths`: SVG paths in a box of WIDTH × HEIGHT, one between two gaps."""
+    """Mean utilisation of a run's GPUs. `paths`: SVG paths in a box of WIDTH × HEIGHT, one between two
+    gaps."""
 
     paths: tuple[str, ...]
     last_pct: float | None
@@ -32,7 +33,9 @@ class Sparkline:
 def sparklines(runs: Collection[str], now: float) -> dict[str, Sparkline]:
     """By run; none for a run that holds no GPU, or of which nothing was measured."""
     gpus: dict[str, set[tuple[int, str]]] = defaultdict(set)
-    for holder, node, uuids in Lease.objects.filter(holder__in=runs, released_at=None).values_list("holder", "node_id", "gpus"):
+    for holder, node, uuids in Lease.objects.filter(holder__in=runs, released_at=None).values_list(
+        "holder", "node_id", "gpus"
+    ):
         gpus[holder] |= {(node, uuid) for uuid in uuids}
     nodes = Node.objects.filter(pk__in={node for keys in gpus.values() for node, _ in keys})
     if not nodes:

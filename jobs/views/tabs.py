@@ -19,7 +19,8 @@ from trainhub_launch.printing import show, shown_argv
 
 @dataclass(frozen=True)
 class Tab:
-    """`styles`, `scripts`: static files of this tab. `stands`: its script keeps it up to date, so that it is not fetched anew.
+    """`styles`, `scripts`: static files of this tab. `stands`: its script keeps it up to date, so that it is
+    not fetched anew.
 
     `shows`: whether a run has this tab at all.
     """

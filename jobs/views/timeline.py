@@ -30,7 +30,8 @@ class Event(Protocol):
 
 @dataclass(frozen=True)
 class Phase:
-    """A stretch of time in one state; `is_open` while it still lasts. `attempt` is set where there were several."""
+    """A stretch of time in one state; `is_open` while it still lasts. `attempt` is set where there were
+    several."""
 
     state: str
     word: str
@@ -56,14 +57,20 @@ def phases(created_at: datetime, events: Iterable[Event], now: datetime) -> tupl
         is_open = index + 1 == len(steps)
         until = now if is_open else steps[index + 1][0]
         seconds = max(0.0, (until - at).total_seconds())
-        out.append(Phase(state, WORDS.get(state, state), at, seconds, is_open, attempt if again and attempt else None))
+        out.append(
+            Phase(
+                state, WORDS.get(state, state), at, seconds, is_open, attempt if again and attempt else None
+            )
+        )
     return tuple(out)
 
 
 def stretch(started_at: datetime, finished_at: datetime | None, now: datetime) -> tuple[Phase, ...]:
     """Of a run from elsewhere, by its client's clock: it ran from then to then, or still does."""
     state, seconds = RunState.RUNNING.value, ((finished_at or now) - started_at).total_seconds()
-    return (Phase(state, WORDS.get(state, state), started_at, max(0.0, seconds), is_open=finished_at is None),)
+    return (
+        Phase(state, WORDS.get(state, state), started_at, max(0.0, seconds), is_open=finished_at is None),
+    )
 
 
 def _steps(created_at: datetime, events: Iterable[Event]) -> list[tuple[datetime, str, int]]:

@@ -39,7 +39,9 @@ def take_apart(spec: RunSpec) -> Parts:
     return Parts(
         source=SourcePart(spec.source, spec.script, spec.arguments, spec.command),
         distribution=DistributionPart(spec.distribution, spec.resources.node_count if needs_count else None),
-        resources=ResourcesPart(spec.resources.cluster, spec.resources.gpus_per_node, spec.limits, spec.priority),
+        resources=ResourcesPart(
+            spec.resources.cluster, spec.resources.gpus_per_node, spec.limits, spec.priority
+        ),
         environment=EnvironmentPart(
             spec.environment, spec.environment_variables, spec.experiment, spec.display_name, spec.tags
         ),

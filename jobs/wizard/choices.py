@@ -96,12 +96,18 @@ class SourceFacts:
     @property
     def suggestions(self) -> tuple[str, ...]:
         """Files for the script's field, Python first."""
-        return tuple(sorted(self.files, key=lambda path: (not path.endswith(".py"), path.count("/"), path))[:MOST_FILES])
+        return tuple(
+            sorted(self.files, key=lambda path: (not path.endswith(".py"), path.count("/"), path))[
+                :MOST_FILES
+            ]
+        )
 
 
 def clusters(workspace: Workspace) -> tuple[ClusterChoice, ...]:
     return tuple(
-        ClusterChoice(cluster.name, nodes_of(cluster, workspace), stock(cluster.nodes.filter(revoked_at=None)))
+        ClusterChoice(
+            cluster.name, nodes_of(cluster, workspace), stock(cluster.nodes.filter(revoked_at=None))
+        )
         for cluster in clusters_of(workspace)
     )
 
@@ -122,8 +128,11 @@ def gallery() -> tuple[GalleryCard, ...]:
     """The examples, as the first page shows them."""
     return tuple(
         GalleryCard(
-            example, FRAMEWORKS[example.framework].label,
-            " ".join(example.spec.get("command") or [example.spec["script"], *example.spec.get("arguments", ())]),
+            example,
+            FRAMEWORKS[example.framework].label,
+            " ".join(
+                example.spec.get("command") or [example.spec["script"], *example.spec.get("arguments", ())]
+            ),
         )
         for example in examples.examples()
     )
@@ -147,11 +156,15 @@ def source_facts(source: Source | None, who: Principal) -> SourceFacts | None:
         return _example_facts(source.name)
     snapshot = Snapshot.objects.filter(workspace=who.workspace, sha256=source.id).first()
     if snapshot is None:
-        return SourceFacts("Code that is no longer kept", "Upload it again, or take another source.", (), is_missing=True)
+        return SourceFacts(
+            "Code that is no longer kept", "Upload it again, or take another source.", (), is_missing=True
+        )
     count = len(snapshot.paths)
     return SourceFacts(
-        f"Snapshot {snapshot.sha256[:8]}", f"{count} file{'' if count == 1 else 's'}, frozen when it was uploaded.",
-        snapshot.paths, snapshot.size_bytes,
+        f"Snapshot {snapshot.sha256[:8]}",
+        f"{count} file{'' if count == 1 else 's'}, frozen when it was uploaded.",
+        snapshot.paths,
+        snapshot.size_bytes,
     )
 
 
@@ -179,7 +192,9 @@ def _interpreters(open_clusters: Iterable[Cluster]) -> tuple[EnvironmentChoice, 
         for interpreter in node.interpreters:
             nodes_with.setdefault((interpreter["version"], interpreter["path"]), []).append(node.name)
     return tuple(
-        EnvironmentChoice(f"system:{path}", f"Python {version}", f"{path} on {', '.join(names[:4])}", is_rare=True)
+        EnvironmentChoice(
+            f"system:{path}", f"Python {version}", f"{path} on {', '.join(names[:4])}", is_rare=True
+        )
         for (version, path), names in sorted(nodes_with.items(), key=lambda item: _newest_first(item[0][0]))
     )
 

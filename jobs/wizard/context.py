@@ -52,10 +52,16 @@ class Card:
     places: tuple[Entry, ...]
 
 
-def step_context(draft: Draft, step: str, found: Evaluation, who: Principal, *, tell_all: bool, rank: int) -> Context:
+def step_context(
+    draft: Draft, step: str, found: Evaluation, who: Principal, *, tell_all: bool, rank: int
+) -> Context:
     """`tell_all`: also say what is merely not filled in yet."""
     context: Context = {
-        "draft": draft, "step": step, "found": found, "lines": lines(found, step), "back": steps.before(step),
+        "draft": draft,
+        "step": step,
+        "found": found,
+        "lines": lines(found, step),
+        "back": steps.before(step),
         "picture": None if found.plan is None else picture.draw(found.plan, rank, _mine(found)),
         "missing": _missing(found, step),
     }
@@ -64,7 +70,8 @@ def step_context(draft: Draft, step: str, found: Evaluation, who: Principal, *, 
     form = found.forms[step]
     told = [problem for problem in found.of(step) if tell_all or not problem.untold]
     entries = {
-        name: Entry(name, form[name], tuple(problem for problem in told if problem.field == name)) for name in form.fields
+        name: Entry(name, form[name], tuple(problem for problem in told if problem.field == name))
+        for name in form.fields
     }
     context |= {"current": steps.BY_NAME[step], "form": form, "places": entries, "next": steps.after(step)}
     if isinstance(form, SourceForm):
@@ -83,7 +90,10 @@ def lines(found: Evaluation, here: str) -> list[StepLine]:
         StepLine(step.name, step.title, number, found.state(step.name), step.name == here)
         for number, step in enumerate(steps.STEPS, start=1)
     ]
-    return [*listed, StepLine(steps.REVIEW, "Review and submit", len(listed) + 1, "open", here == steps.REVIEW)]
+    return [
+        *listed,
+        StepLine(steps.REVIEW, "Review and submit", len(listed) + 1, "open", here == steps.REVIEW),
+    ]
 
 
 def _review(found: Evaluation) -> Context:
@@ -130,13 +140,20 @@ def tokens(form: SourceForm, name: str) -> tuple[str, ...]:
 
 
 def _cards(form: DistributionForm, entries: dict[str, Entry]) -> list[Card]:
-    return [Card(kind, is_chosen, tuple(entries[field.name] for field in fields)) for kind, is_chosen, fields in form.cards()]
+    return [
+        Card(kind, is_chosen, tuple(entries[field.name] for field in fields))
+        for kind, is_chosen, fields in form.cards()
+    ]
 
 
 def _resources(form: ResourcesForm, who: Principal) -> Context:
     found = choices.clusters(who.workspace)
     chosen = (form.typed.get("cluster") or [""])[0]
-    return {"clusters": found, "chosen_cluster": chosen, "is_known_cluster": any(item.name == chosen for item in found)}
+    return {
+        "clusters": found,
+        "chosen_cluster": chosen,
+        "is_known_cluster": any(item.name == chosen for item in found),
+    }
 
 
 def _environment(form: EnvironmentForm, who: Principal) -> Context:

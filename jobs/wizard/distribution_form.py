@@ -41,37 +41,60 @@ class Kind:
 
 KINDS = (
     Kind(
-        "single", "One process",
-        "Your script or command runs once, on one node. A launcher of your own may still use several GPUs of that node.",
-        "", {},
+        "single",
+        "One process",
+        (
+            "Your script or command runs once, on one node. A launcher of your own may still use "
+            "several GPUs "
+            "of that node."
+        ),
+        "",
+        {},
     ),
     Kind(
-        "pytorch_process", "PyTorch, per process",
+        "pytorch_process",
+        "PyTorch, per process",
         "TrainHub starts every process itself; the script only calls init_process_group. "
         "The right choice for most distributed training.",
         "RANK LOCAL_RANK WORLD_SIZE NODE_RANK MASTER_ADDR MASTER_PORT",
-        {"process_count": "pp_process_count", "node_count": "pp_node_count", "communication_backend": "pp_backend"},
+        {
+            "process_count": "pp_process_count",
+            "node_count": "pp_node_count",
+            "communication_backend": "pp_backend",
+        },
     ),
     Kind(
-        "pytorch_node", "PyTorch, per node",
-        "TrainHub starts one process on each node, and your launcher (torchrun, torch.distributed.launch, Lightning) "
+        "pytorch_node",
+        "PyTorch, per node",
+        "TrainHub starts one process on each node, and your launcher (torchrun, torch.distributed.launch, "
+        "Lightning) "
         "starts the rest. LOCAL_RANK is never set: that is the launcher's.",
         "NODE_RANK MASTER_ADDR MASTER_PORT",
-        {"process_count": "pn_node_count", "node_count": "pn_node_count", "communication_backend": "pn_backend"},
+        {
+            "process_count": "pn_node_count",
+            "node_count": "pn_node_count",
+            "communication_backend": "pn_backend",
+        },
     ),
     Kind(
-        "mpi", "MPI",
+        "mpi",
+        "MPI",
         "TrainHub writes the whole mpirun line: for Horovod, DeepSpeed and mpi4py. "
         "Leave mpirun and deepspeed out of your own command.",
         "OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_LOCAL_RANK MASTER_ADDR MASTER_PORT",
         {"process_count_per_node": "mpi_process_count", "node_count": "mpi_node_count"},
     ),
     Kind(
-        "tensorflow", "TensorFlow",
+        "tensorflow",
+        "TensorFlow",
         "Every worker gets its own TF_CONFIG with the addresses of all, before the script starts: "
         "for MultiWorkerMirroredStrategy.",
         "TF_CONFIG",
-        {"worker_count": "tf_worker_count", "parameter_server_count": "tf_server_count", "node_count": "tf_node_count"},
+        {
+            "worker_count": "tf_worker_count",
+            "parameter_server_count": "tf_server_count",
+            "node_count": "tf_node_count",
+        },
     ),
 )
 BY_NAME = {kind.name: kind for kind in KINDS}
@@ -82,26 +105,44 @@ class DistributionForm(StepForm[DistributionPart]):
 
     kind = forms.ChoiceField(label="Distribution", choices=[(kind.name, kind.title) for kind in KINDS])
     pp_process_count = whole_number(
-        "Processes in all", least=1, most=MAX_PROCESSES, help_text="GPUs per node × nodes. Without GPUs: as many as you like."
+        "Processes in all",
+        least=1,
+        most=MAX_PROCESSES,
+        help_text="GPUs per node × nodes. Without GPUs: as many as you like.",
     )
     pp_node_count = whole_number(
-        "Nodes", least=1, most=MAX_NODES, help_text="The processes are dealt evenly, so this must divide them."
+        "Nodes",
+        least=1,
+        most=MAX_NODES,
+        help_text="The processes are dealt evenly, so this must divide them.",
     )
     pp_backend = forms.ChoiceField(label="Backend", choices=BACKENDS, help_text=ABOUT_BACKEND)
-    pn_node_count = whole_number("Nodes", least=1, most=MAX_NODES, help_text="One process is started on each.")
+    pn_node_count = whole_number(
+        "Nodes", least=1, most=MAX_NODES, help_text="One process is started on each."
+    )
     pn_backend = forms.ChoiceField(label="Backend", choices=BACKENDS, help_text=ABOUT_BACKEND)
     mpi_process_count = whole_number(
-        "Processes per node", least=1, most=MAX_PROCESSES,
+        "Processes per node",
+        least=1,
+        most=MAX_PROCESSES,
         help_text="GPUs per node; 1 where your script starts its own processes.",
     )
     mpi_node_count = whole_number("Nodes", least=1, most=MAX_NODES)
     tf_worker_count = whole_number("Workers", least=1, most=MAX_TENSORFLOW_TASKS)
     tf_server_count = whole_number(
-        "Parameter servers", least=0, most=MAX_TENSORFLOW_TASKS,
-        help_text="0 for MultiWorkerMirroredStrategy. With parameter servers a chief is added, which decides the outcome.",
+        "Parameter servers",
+        least=0,
+        most=MAX_TENSORFLOW_TASKS,
+        help_text=(
+            "0 for MultiWorkerMirroredStrategy. With parameter servers a chief is added, which "
+            "decides the outcome."
+        ),
     )
     tf_node_count = whole_number(
-        "Nodes", least=1, most=MAX_NODES, required=False,
+        "Nodes",
+        least=1,
+        most=MAX_NODES,
+        required=False,
         help_text="Blank: a node for each worker. Fewer: the workers are dealt in blocks.",
     )
 
@@ -113,19 +154,25 @@ class DistributionForm(StepForm[DistributionPart]):
     def cards(self) -> list[tuple[Kind, bool, list[BoundField]]]:
         """Each kind, whether it is chosen, and its fields in order."""
         chosen = (self.typed.get("kind") or [""])[0]
-        return [(kind, kind.name == chosen, [self[name] for name in dict.fromkeys(kind.fields.values())]) for kind in KINDS]
+        return [
+            (kind, kind.name == chosen, [self[name] for name in dict.fromkeys(kind.fields.values())])
+            for kind in KINDS
+        ]
 
     def part(self) -> DistributionPart:
         data = self.cleaned_data
         if data["kind"] == "pytorch_process":
-            return DistributionPart(PyTorchConfiguration(data["pp_backend"], data["pp_process_count"], data["pp_node_count"]))
+            return DistributionPart(
+                PyTorchConfiguration(data["pp_backend"], data["pp_process_count"], data["pp_node_count"])
+            )
         if data["kind"] == "pytorch_node":
             return DistributionPart(PyTorchConfiguration(data["pn_backend"], None, data["pn_node_count"]))
         if data["kind"] == "mpi":
             return DistributionPart(MpiConfiguration(data["mpi_process_count"], data["mpi_node_count"]))
         if data["kind"] == "tensorflow":
             return DistributionPart(
-                TensorflowConfiguration(data["tf_worker_count"], data["tf_server_count"]), data["tf_node_count"]
+                TensorflowConfiguration(data["tf_worker_count"], data["tf_server_count"]),
+                data["tf_node_count"],
             )
         return DistributionPart()
 
@@ -133,8 +180,16 @@ class DistributionForm(StepForm[DistributionPart]):
     def raw(cls, part: DistributionPart) -> Raw:
         given = {
             "kind": kind_of(part.distribution),
-            "pp_process_count": 2, "pp_node_count": 1, "pp_backend": "nccl", "pn_node_count": 1, "pn_backend": "nccl",
-            "mpi_process_count": 1, "mpi_node_count": 1, "tf_worker_count": 2, "tf_server_count": 0, "tf_node_count": "",
+            "pp_process_count": 2,
+            "pp_node_count": 1,
+            "pp_backend": "nccl",
+            "pn_node_count": 1,
+            "pn_backend": "nccl",
+            "mpi_process_count": 1,
+            "mpi_node_count": 1,
+            "tf_worker_count": 2,
+            "tf_server_count": 0,
+            "tf_node_count": "",
         }
         chosen = part.distribution
         fields = BY_NAME[kind_of(chosen)].fields

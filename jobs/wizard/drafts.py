@@ -40,7 +40,8 @@ def mine(who: Principal) -> QuerySet[Draft]:
 
 
 def open_drafts(who: Principal, limit: int = 6) -> list[Draft]:
-    """Worked on and not submitted: where one can go on. An example that was only looked at is not among them."""
+    """Worked on and not submitted: where one can go on. An example that was only looked at is not among
+    them."""
     latest = mine(who).filter(submitted_run=None).exclude(steps={})[:50]
     return [draft for draft in latest if any(STAMP in typed for typed in draft.steps.values())][:limit]
 
@@ -60,7 +61,13 @@ def keep(draft: Draft, step: str, typed: Raw) -> None:
 def put(draft: Draft, step: str, **changed: str) -> None:
     """Change single fields of a step, leaving what was typed in the others."""
     blank = steps.raw_of(Parts())[step]
-    _change(draft, step, lambda before: {STAMP: ["0"]} | (before or blank) | {name: [value] for name, value in changed.items()})
+    _change(
+        draft,
+        step,
+        lambda before: (
+            {STAMP: ["0"]} | (before or blank) | {name: [value] for name, value in changed.items()}
+        ),
+    )
 
 
 def _change(draft: Draft, step: str, change: Callable[[Raw], Raw]) -> None:

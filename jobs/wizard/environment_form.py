@@ -13,19 +13,27 @@ from trainhub_launch.spec import EXPERIMENT_NAME, VARIABLE_NAME, EnvironmentRef,
 
 
 class EnvironmentForm(StepForm[EnvironmentPart]):
-    """Variables and tags are rows: the columns `variable_name`, `variable_value`, `variable_kind` and so on."""
+    """Variables and tags are rows: the columns `variable_name`, `variable_value`, `variable_kind` and so
+    on."""
 
     template = "jobs/wizard/_environment.html"
 
-    environment = forms.CharField(label="Environment", max_length=500, error_messages={"required": "Choose an environment."})
+    environment = forms.CharField(
+        label="Environment", max_length=500, error_messages={"required": "Choose an environment."}
+    )
     variables = forms.Field(label="Environment variables", required=False)
     experiment = forms.CharField(
-        label="Experiment", max_length=128, error_messages={"required": "Name the experiment, for example 'default'."},
+        label="Experiment",
+        max_length=128,
+        error_messages={"required": "Name the experiment, for example 'default'."},
         help_text="Groups the runs that you want to compare.",
         widget=forms.TextInput(attrs={"list": "experiments", "autocomplete": "off"}),
     )
     display_name = forms.CharField(
-        label="Name of the run", required=False, max_length=200, help_text="Shown in lists. Blank: what it runs.",
+        label="Name of the run",
+        required=False,
+        max_length=200,
+        help_text="Shown in lists. Blank: what it runs.",
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
     tags = forms.Field(label="Tags", required=False)
@@ -46,12 +54,17 @@ class EnvironmentForm(StepForm[EnvironmentPart]):
             if not VARIABLE_NAME.match(name):
                 shown = f"'{name}'" if name else f"the name before '{value}'"
                 raise forms.ValidationError(
-                    f"Environment variables: {shown} is not a name; use letters, digits and '_', not starting with a digit."
+                    f"Environment variables: {shown} is not a name; use letters, digits and '_', not "
+                    "starting with a digit."
                 )
             if name in found:
-                raise forms.ValidationError(f"Environment variables: {name} is given twice; keep one of the two.")
+                raise forms.ValidationError(
+                    f"Environment variables: {name} is given twice; keep one of the two."
+                )
             if "\x00" in value:
-                raise forms.ValidationError(f"Environment variables: {name} must not contain a NUL character.")
+                raise forms.ValidationError(
+                    f"Environment variables: {name} must not contain a NUL character."
+                )
             found[name] = Variable(secret=value) if kind == "secret" else Variable(value=value)
         return found
 
@@ -81,7 +94,11 @@ class EnvironmentForm(StepForm[EnvironmentPart]):
     def part(self) -> EnvironmentPart:
         data: dict[str, Any] = self.cleaned_data
         return EnvironmentPart(
-            read_environment(data["environment"]), data["variables"], data["experiment"], data["display_name"], data["tags"]
+            read_environment(data["environment"]),
+            data["variables"],
+            data["experiment"],
+            data["display_name"],
+            data["tags"],
         )
 
     @classmethod
@@ -98,8 +115,11 @@ class EnvironmentForm(StepForm[EnvironmentPart]):
     @property
     def paths(self) -> dict[str, str]:
         return {
-            "environment": "environment", "environment_variables": "variables", "experiment": "experiment",
-            "display_name": "display_name", "tags": "tags",
+            "environment": "environment",
+            "environment_variables": "variables",
+            "experiment": "experiment",
+            "display_name": "display_name",
+            "tags": "tags",
         }
 
 
@@ -107,7 +127,9 @@ def _variable_columns(variables: Mapping[str, Variable]) -> Raw:
     return {
         "variable_name": list(variables),
         "variable_value": [variable.secret or variable.value or "" for variable in variables.values()],
-        "variable_kind": ["secret" if variable.secret is not None else "value" for variable in variables.values()],
+        "variable_kind": [
+            "secret" if variable.secret is not None else "value" for variable in variables.values()
+        ],
     }
 
 

@@ -1,4 +1,5 @@
-"""A draft looked at as a whole: its forms, the spec they make, what will run, and every problem beside its field."""
+"""A draft looked at as a whole: its forms, the spec they make, what will run, and every problem beside its
+field."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ from workspaces.access import Principal
 
 STAND_IN = SourcePart(ExampleSource("hello"), script="your_script.py")
 """Until something is chosen to run, the picture shows the layout around this."""
-TOOLS = frozenset({"nccl", "gloo", "mpirun", "mpiexec", "torchrun", "deepspeed", "horovodrun", "accelerate", "python"})
+TOOLS = frozenset(
+    {"nccl", "gloo", "mpirun", "mpiexec", "torchrun", "deepspeed", "horovodrun", "accelerate", "python"}
+)
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,9 @@ def evaluate(draft: Draft, who: Principal) -> Evaluation:
         return _with(blank, [Finding("error", error.field, error.message)], stands_in)
     preview = run_actions.preview(spec, who)
     return replace(
-        _with(blank, preview.findings, stands_in), spec=None if stands_in else spec, plan=preview.plan,
+        _with(blank, preview.findings, stands_in),
+        spec=None if stands_in else spec,
+        plan=preview.plan,
     )
 
 
@@ -102,7 +107,8 @@ def _problem(finding: Finding, forms: dict[str, StepForm[Any]]) -> Problem:
 
 
 def _sentence(message: str) -> str:
-    """Findings are written to follow a field's name; here they stand alone. The name of a file or tool keeps its letters."""
+    """Findings are written to follow a field's name; here they stand alone. The name of a file or tool keeps
+    its letters."""
     first = message.split(" ", 1)[0].rstrip(",:")
     text = message[:1].upper() + message[1:] if first.isalpha() and first not in TOOLS else message
     return text if text.endswith((".", "?", "!")) else f"{text}."

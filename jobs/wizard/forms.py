@@ -18,7 +18,8 @@ class StepForm(forms.Form, Generic[Part]):
 
     template = ""
     held: ClassVar[frozenset[str]] = frozenset()
-    """Fields that are set by other means than typing, such as an upload; a post of the form never changes them."""
+    """Fields that are set by other means than typing, such as an upload; a post of the form never changes
+    them."""
 
     def __init__(self, raw: Raw) -> None:
         super().__init__(MultiValueDict(raw))
@@ -50,19 +51,29 @@ class StepForm(forms.Form, Generic[Part]):
 
 def below(path: str, prefixes: Mapping[str, str]) -> str | None:
     """The entry of the longest prefix that `path` equals or lies below (`limits.grace_s`, `arguments[2]`)."""
-    fitting = [prefix for prefix in prefixes if path == prefix or path.startswith((f"{prefix}.", f"{prefix}["))]
+    fitting = [
+        prefix for prefix in prefixes if path == prefix or path.startswith((f"{prefix}.", f"{prefix}["))
+    ]
     return prefixes[max(fitting, key=len)] if fitting else None
 
 
-def whole_number(label: str, *, least: int, most: int, help_text: str = "", required: bool = True) -> forms.IntegerField:
+def whole_number(
+    label: str, *, least: int, most: int, help_text: str = "", required: bool = True
+) -> forms.IntegerField:
     """A field whose every refusal says what is allowed."""
     sentence = f"must be a whole number between {least} and {most}"
     attrs: dict[str, Any] = {"inputmode": "numeric", "autocomplete": "off"}
     return forms.IntegerField(
-        label=label, min_value=least, max_value=most, required=required, help_text=help_text,
+        label=label,
+        min_value=least,
+        max_value=most,
+        required=required,
+        help_text=help_text,
         widget=forms.NumberInput(attrs=attrs),
         error_messages={
-            "required": f"{label}: {sentence}.", "invalid": f"{label}: {sentence}.",
-            "min_value": f"{label}: {sentence}.", "max_value": f"{label}: {sentence}.",
+            "required": f"{label}: {sentence}.",
+            "invalid": f"{label}: {sentence}.",
+            "min_value": f"{label}: {sentence}.",
+            "max_value": f"{label}: {sentence}.",
         },
     )

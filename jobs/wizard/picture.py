@@ -1,4 +1,5 @@
-"""A LaunchPlan as the page draws it: nodes as boxes, processes as squares, the chosen rank's command. Pure."""
+"""A LaunchPlan as the page draws it: nodes as boxes, processes as squares, the chosen rank's command.
+Pure."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ class Box:
 
 @dataclass(frozen=True)
 class Variable:
-    """`at_launch`: `text` stands for a value that is known only then. `setter`: who sets it, where TrainHub does not."""
+    """`at_launch`: `text` stands for a value that is known only then. `setter`: who sets it, where TrainHub
+    does not."""
 
     name: str
     text: str
@@ -97,7 +99,9 @@ def draw(plan: LaunchPlan, rank: int = 0, mine: Collection[str] = ()) -> Picture
         hidden_nodes=max(0, len(plan.commands) - MOST_BOXES),
         node_count=len(plan.commands),
         process_count=len(processes),
-        gpu_count=sum(len({gpu for process in command.processes for gpu in process.gpus}) for command in plan.commands),
+        gpu_count=sum(
+            len({gpu for process in command.processes for gpu in process.gpus}) for command in plan.commands
+        ),
         chosen=_row(chosen, plan, shared=_told_elsewhere(plan, mine), mine=mine),
         launcher=tuple(Word(text) for command in plan.commands for text in command.launcher),
         notes=plan.notes,
@@ -110,7 +114,9 @@ def tabulate(plan: LaunchPlan, mine: Collection[str] = ()) -> Table:
     return Table(
         rows=tuple(_row(process, plan, shared=shared, mine=mine) for process in plan.processes[:MOST_ROWS]),
         hidden_rows=max(0, len(plan.processes) - MOST_ROWS),
-        shared=tuple(_variable(name, value, plan.processes[0], mine) for name, value in sorted(shared.items())),
+        shared=tuple(
+            _variable(name, value, plan.processes[0], mine) for name, value in sorted(shared.items())
+        ),
     )
 
 
@@ -123,7 +129,9 @@ def _box(command: NodeCommand, chosen: PlannedProcess) -> Box:
     return Box(command.node, command.address, command.node_rank, squares, hidden)
 
 
-def _row(process: PlannedProcess, plan: LaunchPlan, *, shared: dict[str, EnvValue], mine: Collection[str]) -> Row:
+def _row(
+    process: PlannedProcess, plan: LaunchPlan, *, shared: dict[str, EnvValue], mine: Collection[str]
+) -> Row:
     own = {name: value for name, value in _whole(process).items() if name not in shared}
     return Row(
         process=process,

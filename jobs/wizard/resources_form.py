@@ -15,23 +15,40 @@ LONGEST_S = 366 * 86400
 class ResourcesForm(StepForm[ResourcesPart]):
     template = "jobs/wizard/_resources.html"
 
-    cluster = forms.CharField(label="Cluster", max_length=100, error_messages={"required": "Choose a cluster."})
+    cluster = forms.CharField(
+        label="Cluster", max_length=100, error_messages={"required": "Choose a cluster."}
+    )
     gpus_per_node = whole_number(
-        "GPUs per node", least=0, most=64, help_text="0 for a run on CPUs. Each process gets its own, where the counts allow."
+        "GPUs per node",
+        least=0,
+        most=64,
+        help_text="0 for a run on CPUs. Each process gets its own, where the counts allow.",
     )
     timeout = forms.CharField(
-        label="Time limit", required=False,
-        help_text="For example 45 min, 2h 30m or 1d, counted from the start of the first process. Blank: none.",
+        label="Time limit",
+        required=False,
+        help_text=(
+            "For example 45 min, 2h 30m or 1d, counted from the start of the first process. Blank: none."
+        ),
         widget=forms.TextInput(attrs={"placeholder": "none", "autocomplete": "off"}),
     )
     grace_s = whole_number(
-        "Grace, in seconds", least=0, most=3600, help_text="How long processes may tidy up after SIGTERM before they are killed."
+        "Grace, in seconds",
+        least=0,
+        most=3600,
+        help_text="How long processes may tidy up after SIGTERM before they are killed.",
     )
     retries = whole_number(
-        "Retries", least=0, most=100, help_text="New attempts after a failure; each starts from a fresh folder."
+        "Retries",
+        least=0,
+        most=100,
+        help_text="New attempts after a failure; each starts from a fresh folder.",
     )
     priority = whole_number(
-        "Priority", least=LOWEST_PRIORITY, most=HIGHEST_PRIORITY, required=False,
+        "Priority",
+        least=LOWEST_PRIORITY,
+        most=HIGHEST_PRIORITY,
+        required=False,
         help_text="Of the runs that wait, the highest starts first; equal ones in the order they came. "
         "Above 0 is for owners of the workspace.",
     )
@@ -64,7 +81,10 @@ class ResourcesForm(StepForm[ResourcesPart]):
     @property
     def paths(self) -> dict[str, str]:
         return {
-            "resources": "cluster", "resources.gpus_per_node": "gpus_per_node", "limits": "timeout",
-            "limits.grace_s": "grace_s", "limits.retries": "retries",
+            "resources": "cluster",
+            "resources.gpus_per_node": "gpus_per_node",
+            "limits": "timeout",
+            "limits.grace_s": "grace_s",
+            "limits.retries": "retries",
             "priority": "priority",
         }

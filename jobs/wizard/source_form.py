@@ -25,26 +25,46 @@ class SourceForm(StepForm[SourcePart]):
     source = forms.CharField(label="Source", required=False, widget=forms.HiddenInput)
     runs = forms.ChoiceField(label="What starts", choices=[("script", "A script"), ("command", "A command")])
     script = forms.CharField(
-        label="Script", required=False, max_length=1000,
+        label="Script",
+        required=False,
+        max_length=1000,
         help_text="A file of the source; Python scripts run with the environment's interpreter.",
         widget=forms.TextInput(
-            attrs={"list": "source-files", "autocomplete": "off", "spellcheck": "false", "placeholder": "train.py"}
+            attrs={
+                "list": "source-files",
+                "autocomplete": "off",
+                "spellcheck": "false",
+                "placeholder": "train.py",
+            }
         ),
     )
     arguments = forms.CharField(
-        label="Arguments", required=False, strip=False,
-        help_text="Separated by spaces or lines; quote what holds spaces. $RANK, $LOCAL_RANK and other variables of the "
+        label="Arguments",
+        required=False,
+        strip=False,
+        help_text="Separated by spaces or lines; quote what holds spaces. $RANK, $LOCAL_RANK and other "
+        "variables of the "
         "process are filled in for each process. There is no shell: nothing else is interpreted.",
-        widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false", "placeholder": "--epochs 20\n--learning-rate 0.001"}),
+        widget=forms.Textarea(
+            attrs={"rows": 3, "spellcheck": "false", "placeholder": "--epochs 20\n--learning-rate 0.001"}
+        ),
     )
     command = forms.CharField(
-        label="Command", required=False, strip=False,
-        help_text="Runs on every node as typed, without a shell; $NODE_RANK, $MASTER_ADDR and $MASTER_PORT are filled in.",
-        widget=forms.Textarea(attrs={
-            "rows": 4, "spellcheck": "false",
-            "placeholder": "torchrun --nproc_per_node 4 --nnodes 2 --node_rank $NODE_RANK\n"
-            "--master_addr $MASTER_ADDR --master_port $MASTER_PORT train.py",
-        }),
+        label="Command",
+        required=False,
+        strip=False,
+        help_text=(
+            "Runs on every node as typed, without a shell; $NODE_RANK, $MASTER_ADDR and $MASTER_PORT "
+            "are filled in."
+        ),
+        widget=forms.Textarea(
+            attrs={
+                "rows": 4,
+                "spellcheck": "false",
+                "placeholder": "torchrun --nproc_per_node 4 --nnodes 2 --node_rank $NODE_RANK\n"
+                "--master_addr $MASTER_ADDR --master_port $MASTER_PORT train.py",
+            }
+        ),
     )
 
     def clean(self) -> dict[str, Any]:
@@ -52,7 +72,9 @@ class SourceForm(StepForm[SourcePart]):
         for name, sentence in WANTED.items():
             if name in ("source", chosen) and not self.cleaned_data.get(name) and name not in self.errors:
                 self.add_error(name, forms.ValidationError(sentence, code="required"))
-        self.keep_errors_of({"source", "runs", "script", "arguments"} if chosen == "script" else {"source", "runs", "command"})
+        self.keep_errors_of(
+            {"source", "runs", "script", "arguments"} if chosen == "script" else {"source", "runs", "command"}
+        )
         return self.cleaned_data
 
     def clean_source(self) -> Source | None:

@@ -54,7 +54,8 @@ def from_example(request: WorkspaceRequest, name: str) -> HttpResponse:
 @require_POST
 @needs(Role.CONTRIBUTOR)
 def upload(request: WorkspaceRequest, draft_id: uuid.UUID | None = None) -> HttpResponse:
-    """A zip becomes the draft's source (a new draft's where none is named). Answers JSON to a script, a redirect to a form."""
+    """A zip becomes the draft's source (a new draft's where none is named). Answers JSON to a script, a
+    redirect to a form."""
     draft = drafts.find(request.principal, draft_id) if draft_id else None
     file = request.FILES.get("file")
     if not isinstance(file, UploadedFile) or file.file is None:
@@ -87,4 +88,9 @@ def _refused(request: WorkspaceRequest, draft: Draft | None, sentence: str) -> H
 def _title(draft: Draft) -> str:
     name = draft.steps.get("environment", {}).get("display_name", [""])[0]
     source = draft.steps.get("source", {})
-    return name or (source.get("script") or [""])[0] or (source.get("command") or [""])[0][:60] or "Nothing chosen yet"
+    return (
+        name
+        or (source.get("script") or [""])[0]
+        or (source.get("command") or [""])[0][:60]
+        or "Nothing chosen yet"
+    )

@@ -26,10 +26,22 @@ class Step:
 
 
 STEPS = (
-    Step("source", "Source and script", "What runs: a frozen copy of your code, and what starts in it.", SourceForm),
-    Step("distribution", "Distribution", "How many processes there are, and who starts them.", DistributionForm),
+    Step(
+        "source",
+        "Source and script",
+        "What runs: a frozen copy of your code, and what starts in it.",
+        SourceForm,
+    ),
+    Step(
+        "distribution", "Distribution", "How many processes there are, and who starts them.", DistributionForm
+    ),
     Step("resources", "Resources", "Where it runs, and how long it may.", ResourcesForm),
-    Step("environment", "Environment", "The software it needs, its variables, and what it is called.", EnvironmentForm),
+    Step(
+        "environment",
+        "Environment",
+        "The software it needs, its variables, and what it is called.",
+        EnvironmentForm,
+    ),
 )
 BY_NAME = {step.name: step for step in STEPS}
 NAMES = (*BY_NAME, REVIEW)

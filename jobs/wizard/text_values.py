@@ -20,7 +20,9 @@ def split_arguments(text: str) -> tuple[str, ...]:
     except ValueError as error:
         if "escaped" in str(error):
             raise ValueError("ends with a lone backslash; write \\\\ for the character itself") from error
-        raise ValueError("has a quotation mark that is not closed; close it, or write \\' for the character itself") from error
+        raise ValueError(
+            "has a quotation mark that is not closed; close it, or write \\' for the character itself"
+        ) from error
 
 
 def join_arguments(arguments: tuple[str, ...]) -> str:
@@ -39,7 +41,8 @@ def quoted(argument: str) -> str:
 
 
 def read_span(text: str) -> int | None:
-    """`90`, `90 s`, `15 min`, `2h 30m`, `1.5 d` -> seconds; blank -> None. Raises ValueError with a sentence."""
+    """`90`, `90 s`, `15 min`, `2h 30m`, `1.5 d` -> seconds; blank -> None. Raises ValueError with a
+    sentence."""
     if not text.strip():
         return None
     total, at = 0.0, 0

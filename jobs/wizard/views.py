@@ -63,7 +63,8 @@ def submit(request: WorkspaceRequest, draft_id: uuid.UUID) -> HttpResponse:
     try:
         run = run_actions.submit(found.spec, request.principal, idempotency_key=f"draft-{draft.pk.hex}")
     except SpecError as error:
-        # Something changed between the evaluation above and now; the page below tells it beside its field if it lasts.
+        # Something changed between the evaluation above and now; the page below tells it beside its field if
+        # it lasts.
         messages.error(request, f"The run was not submitted: {error.message}. Your draft is kept.")
         return _page(request, draft, steps.REVIEW, tell_all=True, status=422)
     drafts.submitted(draft, run)
@@ -91,7 +92,9 @@ def discard(request: WorkspaceRequest, draft_id: uuid.UUID) -> HttpResponse:
     return redirect("wizard-start")
 
 
-def _page(request: WorkspaceRequest, draft: Draft, step: str, *, tell_all: bool = False, status: int = 200) -> HttpResponse:
+def _page(
+    request: WorkspaceRequest, draft: Draft, step: str, *, tell_all: bool = False, status: int = 200
+) -> HttpResponse:
     found = evaluate(draft, request.principal)
     context = step_context(
         draft, step, found, request.principal, tell_all=tell_all or step == steps.REVIEW, rank=_rank(request)
@@ -107,13 +110,20 @@ def _find(request: WorkspaceRequest, draft_id: uuid.UUID, step: str) -> Draft:
 
 
 def _to_run(request: WorkspaceRequest, run: Run) -> HttpResponse:
-    messages.info(request, "This draft was submitted and became this run. Clone the run to change something and start another.")
+    messages.info(
+        request,
+        "This draft was submitted and became this run. Clone the run to change something and start another.",
+    )
     return redirect("run", run.number)
 
 
 def _keep(request: WorkspaceRequest, draft: Draft, step: str) -> None:
     if step in steps.BY_NAME:
-        typed: Raw = {name: [str(value) for value in values] for name, values in request.POST.lists() if name not in NOT_TYPED}
+        typed: Raw = {
+            name: [str(value) for value in values]
+            for name, values in request.POST.lists()
+            if name not in NOT_TYPED
+        }
         drafts.keep(draft, step, typed)
 
 

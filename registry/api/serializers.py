@@ -8,12 +8,17 @@ from rest_framework import serializers
 from registry.models import ModelFile, ModelVersion, RegisteredModel
 from registry.scanning.verdicts import entry, verdict
 
-SCAN = "clean, contains_code, not_scanned or dangerous; pending while the scanner has not come to it, or scans it again."
+SCAN = (
+    "clean, contains_code, not_scanned or dangerous; pending while the scanner has not come to it, or "
+    "scans it again."
+)
 
 
 class ScanSerializer(serializers.Serializer[Any]):
     verdict = serializers.CharField(help_text=SCAN)
-    findings = serializers.ListField(child=serializers.CharField(), help_text="What loading the file would import.")
+    findings = serializers.ListField(
+        child=serializers.CharField(), help_text="What loading the file would import."
+    )
     note = serializers.CharField()
 
 
@@ -21,7 +26,9 @@ class FileSerializer(serializers.Serializer[ModelFile]):
     path = serializers.CharField()
     size_bytes = serializers.IntegerField()
     sha256 = serializers.CharField()
-    scan = serializers.SerializerMethodField(help_text="What loading the file would run, as far as a scanner can tell.")
+    scan = serializers.SerializerMethodField(
+        help_text="What loading the file would run, as far as a scanner can tell."
+    )
     url = serializers.SerializerMethodField(help_text="Where its bytes are; understands Range.")
 
     def get_scan(self, file: ModelFile) -> dict[str, Any]:
@@ -37,7 +44,9 @@ class VersionSerializer(serializers.Serializer[Any]):
     aliases = serializers.SerializerMethodField()
     stage = serializers.CharField(help_text="MLflow's: None, Staging, Production or Archived.")
     tags = serializers.DictField(child=serializers.CharField())
-    kind = serializers.CharField(help_text="Where it comes from: run, logged_model, upload, export or version (a copy).")
+    kind = serializers.CharField(
+        help_text="Where it comes from: run, logged_model, upload, export or version (a copy)."
+    )
     source = serializers.CharField(help_text="The address that was registered.")  # type: ignore[assignment]
     run = serializers.CharField(source="run_id", allow_null=True, help_text="Null once the run was deleted.")
     run_number = serializers.IntegerField(source="run.number", allow_null=True, default=None)
@@ -50,7 +59,9 @@ class VersionSerializer(serializers.Serializer[Any]):
     created_by = serializers.CharField(source="created_by.username", allow_null=True, default=None)
     created_at = serializers.DateTimeField()
     scan = serializers.SerializerMethodField(help_text=f"The worst of its files' verdicts: {SCAN}")
-    zip_url = serializers.SerializerMethodField(help_text="All of it and its certificate as one zip; understands Range.")
+    zip_url = serializers.SerializerMethodField(
+        help_text="All of it and its certificate as one zip; understands Range."
+    )
     certificate_url = serializers.SerializerMethodField()
     signature_url = serializers.SerializerMethodField()
     files = FileSerializer(many=True)
@@ -78,7 +89,9 @@ class ModelSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     description = serializers.CharField()
     tags = serializers.DictField(child=serializers.CharField())
-    protected = serializers.ListField(child=serializers.CharField(), help_text="Aliases that only owners move.")
+    protected = serializers.ListField(
+        child=serializers.CharField(), help_text="Aliases that only owners move."
+    )
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
     latest_version = serializers.IntegerField(source="last_version")
@@ -89,14 +102,19 @@ class ModelSerializer(serializers.Serializer[Any]):
 
 
 class RegisterSerializer(serializers.Serializer[Any]):
-    """What to register: a file or folder among what a run has left and logged, or the address of a logged model or version."""
+    """What to register: a file or folder among what a run has left and logged, or the address of a logged
+    model or version."""
 
     run = serializers.CharField(required=False, help_text="The run's id; with `path`.")
     path = serializers.CharField(
-        required=False, allow_blank=True, default="", help_text="Such as model.pt, or checkpoints/last/ for a folder."
+        required=False,
+        allow_blank=True,
+        default="",
+        help_text="Such as model.pt, or checkpoints/last/ for a folder.",
     )
     source = serializers.CharField(  # type: ignore[assignment]
-        required=False, help_text="Instead of both: runs:/ID/PATH, models:/m-ID, models:/NAME/VERSION or mlflow-artifacts:/…"
+        required=False,
+        help_text="Instead of both: runs:/ID/PATH, models:/m-ID, models:/NAME/VERSION or mlflow-artifacts:/…",
     )
     description = serializers.CharField(required=False, allow_blank=True, default="")
     tags = serializers.DictField(child=serializers.CharField(allow_blank=True), required=False, default=dict)
@@ -111,7 +129,9 @@ class ModelChangeSerializer(serializers.Serializer[Any]):
     tags = TagsField(required=False, help_text="Tag -> value; null takes it away. Others stay.")
     name = serializers.CharField(required=False, help_text="Renames the model; for owners.")
     protected = serializers.ListField(
-        child=serializers.CharField(), required=False, help_text="All aliases that only owners move; for owners."
+        child=serializers.CharField(),
+        required=False,
+        help_text="All aliases that only owners move; for owners.",
     )
 
 

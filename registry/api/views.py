@@ -111,18 +111,27 @@ class VersionList(_RegistryView):
     def post(self, request: Request, name: str) -> Response:
         """Register what a run has left or logged as the next version; a new name makes the model."""
         who, told = self.principal(request), self.told(request, serializers.RegisterSerializer)
-        words = Words(model_metadata.checked_description(told["description"]), model_metadata.checked_tags(told["tags"]))
+        words = Words(
+            model_metadata.checked_description(told["description"]), model_metadata.checked_tags(told["tags"])
+        )
         version = add_version(who.workspace, name, self._origin(who, told), who.user, words)
         return Response(VersionSerializer(version).data, status=201)
 
     def _origin(self, who: Principal, told: dict[str, Any]) -> Origin:
         if "source" in told:
-            return resolve(Caller(who.workspace, who.role, who.user), Asked(told["source"], told.get("run", "")))
+            return resolve(
+                Caller(who.workspace, who.role, who.user), Asked(told["source"], told.get("run", ""))
+            )
         if "run" not in told:
-            raise RegistryError("run", "is required: the id of the run that made it, with path; or give source instead")
+            raise RegistryError(
+                "run", "is required: the id of the run that made it, with path; or give source instead"
+            )
         run = Run.objects.of(who.workspace).filter(pk=told["run"]).first()
         if run is None:
-            raise RegistryError("run", "is not the id of a run of this workspace; find it on the run's page or at /api/v1/runs/")
+            raise RegistryError(
+                "run",
+                "is not the id of a run of this workspace; find it on the run's page or at /api/v1/runs/",
+            )
         return outputs(run, told["path"])
 
 

@@ -1,7 +1,8 @@
-"""This installation's Ed25519 key: made on first use, kept below DATA_DIR/keys; every public key that ever signed stays there.
+"""This installation's Ed25519 key: made on first use, kept below DATA_DIR/keys; every public key that ever
+signed stays there.
 
-Whoever can read the private file can sign as this TrainHub. It is not derived from SECRET_KEY: that one may change any day.
-"""
+Whoever can read the private file can sign as this TrainHub. It is not derived from SECRET_KEY: that one may
+change any day."""
 
 from __future__ import annotations
 
@@ -75,7 +76,9 @@ def current() -> SigningKey:
 def known() -> list[PublicKey]:
     """Every key of this installation, the one that signs first."""
     now = current().fingerprint
-    files = sorted((_folder() / PUBLIC).glob("*.pem"), key=lambda file: (file.stem != now, -file.stat().st_mtime))
+    files = sorted(
+        (_folder() / PUBLIC).glob("*.pem"), key=lambda file: (file.stem != now, -file.stat().st_mtime)
+    )
     return [PublicKey(file.stem, file.read_text(), _written_at(file), file.stem == now) for file in files]
 
 
@@ -84,7 +87,9 @@ def public_pem(wanted: str) -> str:
     try:
         return (_folder() / PUBLIC / f"{wanted}.pem").read_text()
     except OSError as error:
-        raise RegistryError("certificate", f"{_folder() / PUBLIC} lacks the key {wanted}; restore it from a backup") from error
+        raise RegistryError(
+            "certificate", f"{_folder() / PUBLIC} lacks the key {wanted}; restore it from a backup"
+        ) from error
 
 
 def rotate() -> SigningKey:
@@ -107,7 +112,10 @@ def _make(path: Path) -> None:
 
 def _new(folder: Path) -> Path:
     private = Ed25519PrivateKey.generate()
-    return _written(folder / f".{secrets.token_hex(8)}", private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return _written(
+        folder / f".{secrets.token_hex(8)}",
+        private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
+    )
 
 
 def _published(key: SigningKey) -> SigningKey:
@@ -137,4 +145,7 @@ def _folder() -> Path:
 
 
 def _damaged(path: Path) -> str:
-    return f"{path}, the key that signs models, cannot be read; restore it from a backup, or remove it for a new one"
+    return (
+        f"{path}, the key that signs models, cannot be read; restore it from a backup, or remove it for "
+        "a new one"
+    )

@@ -32,7 +32,9 @@ def environment_of(run: Run) -> dict[str, Any] | None:
     except SpecError:
         return found
     found |= {"version": resolved.version, "kind": resolved.kind, "requirements": list(resolved.requirements)}
-    interpreter = next((item for item in interpreters if not resolved.python or item.path == resolved.python), None)
+    interpreter = next(
+        (item for item in interpreters if not resolved.python or item.path == resolved.python), None
+    )
     if interpreter:
         found["interpreter"] = {"path": interpreter.path, "version": interpreter.version}
     return found
@@ -45,11 +47,17 @@ def _parts(run: Run) -> QuerySet[AttemptNode]:
 
 def _node(part: AttemptNode) -> dict[str, Any]:
     node = part.node
-    placed: dict[str, Any] = next((item for item in part.attempt.placement if item.get("name") == node.name), {})
+    placed: dict[str, Any] = next(
+        (item for item in part.attempt.placement if item.get("name") == node.name), {}
+    )
     uuids = list(placed.get("gpus", ()))
     known = {gpu.uuid: gpu for gpu in Gpu.objects.filter(uuid__in=uuids)}
     return {
-        "name": node.name, "hostname": node.hostname, "driver": node.driver, "cuda": node.cuda, "agent": node.agent_version,
+        "name": node.name,
+        "hostname": node.hostname,
+        "driver": node.driver,
+        "cuda": node.cuda,
+        "agent": node.agent_version,
         "versions": {str(name): str(version) for name, version in part.fact.get("versions", {}).items()},
         "gpus": [_gpu(uuid, known.get(uuid)) for uuid in uuids],
     }

@@ -1,4 +1,5 @@
-"""What an export's run gets as its source: our script, what is asked for, the code that the model came from."""
+"""What an export's run gets as its source: our script, what is asked for, the code that the model came
+from."""
 
 from __future__ import annotations
 
@@ -43,17 +44,28 @@ def pack(version: ModelVersion, options: Options, who: Principal) -> Snapshot:
         try:
             return snapshots.from_folder(folder, who)
         except SnapshotError as error:
-            raise RegistryError("file", f"the source of the export cannot be packed: {error.message}") from error
+            raise RegistryError(
+                "file", f"the source of the export cannot be packed: {error.message}"
+            ) from error
 
 
 def asked_for(version: ModelVersion, options: Options, example: str) -> dict[str, Any]:
     """export.json, as the script's wanted.py reads it."""
     files = _files(version, options.file)
     return {
-        "model": version.model.name, "version": version.number, "file": options.file, "factory": options.factory,
-        "files": [{"path": file.path, "sha256": file.sha256, "size_bytes": file.size_bytes} for file in files],
-        "inputs": [asdict(item) for item in read_inputs(options.inputs)], "dynamic": read_dynamic(options.dynamic),
-        "example": example, "relative": options.relative, "absolute": options.absolute, "opset": options.opset,
+        "model": version.model.name,
+        "version": version.number,
+        "file": options.file,
+        "factory": options.factory,
+        "files": [
+            {"path": file.path, "sha256": file.sha256, "size_bytes": file.size_bytes} for file in files
+        ],
+        "inputs": [asdict(item) for item in read_inputs(options.inputs)],
+        "dynamic": read_dynamic(options.dynamic),
+        "example": example,
+        "relative": options.relative,
+        "absolute": options.absolute,
+        "opset": options.opset,
         "script_folder": script_folder(version),
     }
 
@@ -82,7 +94,9 @@ def _copy_example(version: ModelVersion, options: Options, folder: Path) -> str:
         return ""
     file = examples(version)[options.example]
     if not blobs.exists(file.sha256):
-        raise RegistryError("example", f"the bytes of {options.example} are no longer on the hub; choose another file")
+        raise RegistryError(
+            "example", f"the bytes of {options.example} are no longer on the hub; choose another file"
+        )
     folder.mkdir()
     name = PurePosixPath(file.path).name
     shutil.copyfile(blobs.path(file.sha256), folder / name)

@@ -1,4 +1,5 @@
-"""An export ends with its run: a new version, or the sentence that says why not. May be asked any number of times."""
+"""An export ends with its run: a new version, or the sentence that says why not. May be asked any number of
+times."""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ def follow(run: Run) -> None:
 def settle_all() -> None:
     """Every export whose run has ended, or is gone."""
     over = Q(run=None) | Q(run__state__in=FINAL)
-    for export_id in list(Export.objects.filter(over, state=ExportState.WAITING).order_by("pk").values_list("pk", flat=True)):
+    for export_id in list(
+        Export.objects.filter(over, state=ExportState.WAITING).order_by("pk").values_list("pk", flat=True)
+    ):
         try:
             settle(export_id)
         except Exception:
@@ -46,7 +49,11 @@ def settle_all() -> None:
 
 
 def settle(export_id: int) -> None:
-    export = Export.objects.select_related("version__model__workspace", "run", "created_by").filter(pk=export_id).first()
+    export = (
+        Export.objects.select_related("version__model__workspace", "run", "created_by")
+        .filter(pk=export_id)
+        .first()
+    )
     if export is None or export.state != ExportState.WAITING:
         return
     if export.run is None:
@@ -66,13 +73,17 @@ def settle(export_id: int) -> None:
 
 
 def _why_not(run: Run, report: dict[str, Any]) -> str:
-    """"" where the run left a model that it found to be the same."""
+    """ "" where the run left a model that it found to be the same."""
     if run.state == RunState.FAILED and report.get("refusal"):
         return str(report["refusal"])
     if run.state != RunState.COMPLETED:
         cause = causes.of(run)
         return cause.line if cause is not None else run.sentence
-    if not report.get("differences") or report.get("refusal") or not all(item["within"] for item in report["differences"]):
+    if (
+        not report.get("differences")
+        or report.get("refusal")
+        or not all(item["within"] for item in report["differences"])
+    ):
         return NOTHING
     return "" if outputs.latest(run).filter(path__startswith=f"{FOLDER}/").exists() else NOTHING
 
@@ -109,7 +120,12 @@ def _refuse(export: Export, why: str, report: dict[str, Any]) -> None:
 
 
 def _end(
-    export: Export, state: ExportState, report: dict[str, Any], *, message: str = "", result: ModelVersion | None = None
+    export: Export,
+    state: ExportState,
+    report: dict[str, Any],
+    *,
+    message: str = "",
+    result: ModelVersion | None = None,
 ) -> None:
     export.state, export.report, export.message, export.result = state, report or None, message, result
     export.ended_at = timezone.now()

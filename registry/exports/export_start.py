@@ -19,7 +19,11 @@ from workspaces.access import Principal
 
 EXPERIMENT = "onnx-export"
 LONGEST_S = 2 * 3600
-FIELDS = {"environment.name": "environment", "environment.version": "environment", "resources.cluster": "cluster"}
+FIELDS = {
+    "environment.name": "environment",
+    "environment.version": "environment",
+    "resources.cluster": "cluster",
+}
 
 
 def start(version: ModelVersion, options: Options, who: Principal) -> Export:
@@ -28,11 +32,15 @@ def start(version: ModelVersion, options: Options, who: Principal) -> Export:
     waiting = Export.objects.filter(version=version, state=ExportState.WAITING).select_related("run")
     same = waiting.filter(options=options.to_json()).first()
     if same is not None:
-        raise RegistryError("version", f"this very export is under way already, as {same.run}; wait for its end")
+        raise RegistryError(
+            "version", f"this very export is under way already, as {same.run}; wait for its end"
+        )
     spec = spec_of(version, options, pack(version, options, who))
     with transaction.atomic():
         run = _submitted(spec, who)
-        export = Export.objects.create(version=version, run=run, options=options.to_json(), created_by=who.user)
+        export = Export.objects.create(
+            version=version, run=run, options=options.to_json(), created_by=who.user
+        )
         subject = f"{version.model.name} version {version.number}"
         audit.record(who.user, "model.export", subject, who.workspace, run=run.pk, format=export.format)
     return export
@@ -41,9 +49,14 @@ def start(version: ModelVersion, options: Options, who: Principal) -> Export:
 def spec_of(version: ModelVersion, options: Options, snapshot: Snapshot) -> RunSpec:
     name, number = version.model.name, version.number
     return RunSpec(
-        source=SnapshotSource(id=snapshot.sha256), experiment=EXPERIMENT, display_name=f"{name[:150]} version {number} to ONNX",
-        script="export_onnx.py", resources=Resources(cluster=options.cluster), environment=read_environment(options.environment),
-        limits=Limits(timeout_s=LONGEST_S), tags={"model": name, "version": str(number), "export": "onnx"},
+        source=SnapshotSource(id=snapshot.sha256),
+        experiment=EXPERIMENT,
+        display_name=f"{name[:150]} version {number} to ONNX",
+        script="export_onnx.py",
+        resources=Resources(cluster=options.cluster),
+        environment=read_environment(options.environment),
+        limits=Limits(timeout_s=LONGEST_S),
+        tags={"model": name, "version": str(number), "export": "onnx"},
     )
 
 

@@ -14,15 +14,22 @@ from registry.models import ModelVersion
 from workspaces.models import Workspace
 
 HELP = {
-    "file": "A TorchScript file, a torch.export program, what torch.save wrote, or MLmodel for a model that MLflow logged.",
-    "factory": "Only where the file holds nothing but weights: a function of the run's source that makes the module, "
+    "file": (
+        "A TorchScript file, a torch.export program, what torch.save wrote, or MLmodel for a model that "
+        "MLflow logged."
+    ),
+    "factory": "Only where the file holds nothing but weights: a function of the run's source that makes "
+    "the module, "
     "as <code>model:make_model</code>. Importing its module must not train.",
-    "inputs": "One input a line: shape and type, as <code>1x64 float32</code>. With a name and the range of its values: "
+    "inputs": "One input a line: shape and type, as <code>1x64 float32</code>. With a name and the range of "
+    "its values: "
     "<code>ids: 1x16 int64 0..999</code>.",
     "example": "Instead of typing shapes: a .npy, .npz or .pt file of this version or of its run's outputs.",
-    "dynamic": "Axes whose size may differ from call to call, counted from 0: <code>0=batch</code> for every input, or "
+    "dynamic": "Axes whose size may differ from call to call, counted from 0: <code>0=batch</code> for "
+    "every input, or "
     "<code>ids: 0=batch, 1=length</code>. Empty: every size is fixed.",
-    "relative": "", "absolute": "",
+    "relative": "",
+    "absolute": "",
     "opset": "",
     "environment": "It must have torch, onnx, onnxscript and onnxruntime, and what the model's code imports.",
     "cluster": "Where the export runs, on one CPU slot.",
@@ -33,27 +40,44 @@ DECIMAL = {"inputmode": "decimal"}
 class ExportForm(forms.Form):
     """What is typed; the rules are `options.check`'s."""
 
-    file = forms.CharField(label="Model file", widget=forms.Select, error_messages={"required": "Choose a file of this version."})
+    file = forms.CharField(
+        label="Model file", widget=forms.Select, error_messages={"required": "Choose a file of this version."}
+    )
     inputs = forms.CharField(
-        required=False, label="Example input", widget=forms.Textarea(attrs={"rows": 2, "placeholder": "1x64 float32"})
+        required=False,
+        label="Example input",
+        widget=forms.Textarea(attrs={"rows": 2, "placeholder": "1x64 float32"}),
     )
     example = forms.CharField(required=False, label="Example input from a file", widget=forms.Select)
     dynamic = forms.CharField(
-        required=False, label="Dynamic axes", initial="0=batch",
+        required=False,
+        label="Dynamic axes",
+        initial="0=batch",
         widget=forms.Textarea(attrs={"rows": 1, "placeholder": "0=batch"}),
     )
     factory = forms.CharField(
-        required=False, label="Function that makes the module",
+        required=False,
+        label="Function that makes the module",
         widget=forms.TextInput(attrs={"list": "factories", "placeholder": "model:make_model"}),
     )
-    relative = forms.FloatField(label="Relative tolerance", initial=RELATIVE, widget=forms.TextInput(attrs=DECIMAL))
-    absolute = forms.FloatField(label="Absolute tolerance", initial=ABSOLUTE, widget=forms.TextInput(attrs=DECIMAL))
-    opset = forms.IntegerField(required=False, label="Opset", widget=forms.TextInput(attrs={"inputmode": "numeric"}))
+    relative = forms.FloatField(
+        label="Relative tolerance", initial=RELATIVE, widget=forms.TextInput(attrs=DECIMAL)
+    )
+    absolute = forms.FloatField(
+        label="Absolute tolerance", initial=ABSOLUTE, widget=forms.TextInput(attrs=DECIMAL)
+    )
+    opset = forms.IntegerField(
+        required=False, label="Opset", widget=forms.TextInput(attrs={"inputmode": "numeric"})
+    )
     environment = forms.CharField(label="Environment", initial=ONNX, widget=forms.Select)
     cluster = forms.CharField(label="Cluster", widget=forms.Select)
 
     def __init__(
-        self, data: Mapping[str, Any] | None = None, *, version: ModelVersion, workspace: Workspace,
+        self,
+        data: Mapping[str, Any] | None = None,
+        *,
+        version: ModelVersion,
+        workspace: Workspace,
         initial: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(data, initial=initial, label_suffix="")
@@ -67,8 +91,12 @@ class ExportForm(forms.Form):
         rest = [file.path for file in version.files.all() if file.path not in likely]
         self._offer("file", [(path, path) for path in (*likely, *rest)])
         self._offer("example", [("", "None: as typed above"), *((name, name) for name in examples(version))])
-        self._offer("environment", [(choice.value, choice.title) for choice in environment_choices(workspace)])
-        self._offer("cluster", [(name, name) for name in clusters_of(workspace).values_list("name", flat=True)])
+        self._offer(
+            "environment", [(choice.value, choice.title) for choice in environment_choices(workspace)]
+        )
+        self._offer(
+            "cluster", [(name, name) for name in clusters_of(workspace).values_list("name", flat=True)]
+        )
 
     def options(self) -> Options:
         """Of a form that is valid."""

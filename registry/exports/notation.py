@@ -1,4 +1,5 @@
-"""How inputs and their dynamic axes are written by hand: `images: 1x1x8x8 float32`, and `images: 0=batch`. Pure."""
+"""How inputs and their dynamic axes are written by hand: `images: 1x1x8x8 float32`, and `images: 0=batch`.
+Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +11,14 @@ from dataclasses import dataclass
 from registry.errors import RegistryError
 
 DTYPES = ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool")
-ALSO = {"half": "float16", "float": "float32", "double": "float64", "int": "int32", "long": "int64", "uint": "uint8"}
+ALSO = {
+    "half": "float16",
+    "float": "float32",
+    "double": "float64",
+    "int": "int32",
+    "long": "int64",
+    "uint": "uint8",
+}
 MOST_INPUTS, MOST_AXES, MOST_ELEMENTS, LONGEST_NAME = 16, 8, 50_000_000, 64
 NAME = r"[A-Za-z_]\w*"
 NUMBER = r"-?\d+(?:\.\d+)?"
@@ -47,7 +55,8 @@ def read_inputs(lines: Iterable[str]) -> tuple[Input, ...]:
 
 
 def read_dynamic(lines: Iterable[str]) -> dict[str, dict[int, str]]:
-    """Input's name ("" for every input) -> axis -> what it is called. Raises RegistryError naming `dynamic`."""
+    """Input's name ("" for every input) -> axis -> what it is called. Raises RegistryError naming
+    `dynamic`."""
     found: dict[str, dict[int, str]] = {}
     for line in map(str.strip, lines):
         if not line:
@@ -57,7 +66,10 @@ def read_dynamic(lines: Iterable[str]) -> dict[str, dict[int, str]]:
             raise _wrong_axes(line)
         name = parts["name"] or EVERY
         if name in found:
-            raise RegistryError("dynamic", f"has two lines for {name or 'every input'}; write its axes on one: 0=batch, 2=height")
+            raise RegistryError(
+                "dynamic",
+                f"has two lines for {name or 'every input'}; write its axes on one: 0=batch, 2=height",
+            )
         found[name] = dict(_axis(item.strip(), line) for item in parts["axes"].split(","))
     return found
 
@@ -75,10 +87,14 @@ def check_axes(dynamic: dict[str, dict[int, str]], inputs: Sequence[Input]) -> N
         for axis, word in (dynamic.get(item.name) or dynamic.get(EVERY) or {}).items():
             if axis >= len(item.shape):
                 shape = "x".join(map(str, item.shape)) or "scalar"
-                raise RegistryError("dynamic", f"the input {item.name or shape} has no axis {axis}; count axes from 0")
+                raise RegistryError(
+                    "dynamic", f"the input {item.name or shape} has no axis {axis}; count axes from 0"
+                )
             if sizes.setdefault(word, item.shape[axis]) != item.shape[axis]:
                 raise RegistryError(
-                    "dynamic", f"axes called {word!r} have the sizes {sizes[word]} and {item.shape[axis]}; give them different "
+                    "dynamic",
+                    f"axes called {word!r} have the sizes {sizes[word]} and {item.shape[axis]}; give them "
+                    "different "
                     "names, or the inputs the same size there",
                 )
 
@@ -86,16 +102,30 @@ def check_axes(dynamic: dict[str, dict[int, str]], inputs: Sequence[Input]) -> N
 def _input(line: str) -> Input:
     parts = INPUT.fullmatch(line)
     if parts is None:
-        raise RegistryError("inputs", f"{line[:60]!r} cannot be read; write SHAPE TYPE, as 1x64 float32, or NAME: 1x64 float32")
+        raise RegistryError(
+            "inputs",
+            f"{line[:60]!r} cannot be read; write SHAPE TYPE, as 1x64 float32, or NAME: 1x64 float32",
+        )
     dtype = (parts["dtype"] or "float32").lower()
     dtype = ALSO.get(dtype, dtype)
     if dtype not in DTYPES:
-        raise RegistryError("inputs", f"{parts['dtype']!r} is not a type that is known here; use {', '.join(DTYPES)}")
-    shape = () if parts["shape"] == "scalar" else tuple(int(size) for size in re.split(r"\s*[x×]\s*", parts["shape"]))
+        raise RegistryError(
+            "inputs", f"{parts['dtype']!r} is not a type that is known here; use {', '.join(DTYPES)}"
+        )
+    shape = (
+        ()
+        if parts["shape"] == "scalar"
+        else tuple(int(size) for size in re.split(r"\s*[x×]\s*", parts["shape"]))
+    )
     if len(shape) > MOST_AXES or 0 in shape or math.prod(shape) > MOST_ELEMENTS:
-        raise RegistryError("inputs", f"{parts['shape'][:60]} has an axis of size 0, over {MOST_AXES} axes, or too many values")
+        raise RegistryError(
+            "inputs",
+            f"{parts['shape'][:60]} has an axis of size 0, over {MOST_AXES} axes, or too many values",
+        )
     if parts["name"] and len(parts["name"]) > LONGEST_NAME:
-        raise RegistryError("inputs", f"{parts['name'][:60]}… is too long a name; use up to {LONGEST_NAME} characters")
+        raise RegistryError(
+            "inputs", f"{parts['name'][:60]}… is too long a name; use up to {LONGEST_NAME} characters"
+        )
     return Input(parts["name"] or "", shape, dtype, *_bounds(parts["low"], parts["high"], dtype))
 
 
@@ -128,4 +158,6 @@ def _axis(text: str, line: str) -> tuple[int, str]:
 
 
 def _wrong_axes(line: str) -> RegistryError:
-    return RegistryError("dynamic", f"{line[:60]!r} cannot be read; write AXIS=NAME, as 0=batch, or images: 0=batch, 2=height")
+    return RegistryError(
+        "dynamic", f"{line[:60]!r} cannot be read; write AXIS=NAME, as 0=batch, or images: 0=batch, 2=height"
+    )

@@ -27,8 +27,9 @@ RELATIVE, ABSOLUTE = 1e-4, 1e-5
 
 @dataclass(frozen=True)
 class Options:
-    """`file` of the version; `inputs` and `dynamic` line by line as `notation` reads them, or `example`, a file of the
-    version or of its run's outputs that holds the input. `factory`: "module:function" of the run's source."""
+    """`file` of the version; `inputs` and `dynamic` line by line as `notation` reads them, or `example`, a
+    file of the version or of its run's outputs that holds the input. `factory`: "module:function" of the
+    run's source."""
 
     file: str
     inputs: tuple[str, ...] = ()
@@ -52,12 +53,17 @@ class Options:
 def candidates(version: ModelVersion) -> list[str]:
     """Files that may hold a PyTorch model, the likeliest first."""
     found = [file for file in version.files.all() if _order(file) is not None]
-    return [file.path for file in sorted(found, key=lambda file: (_order(file) or 0, -file.size_bytes, file.path))]
+    return [
+        file.path for file in sorted(found, key=lambda file: (_order(file) or 0, -file.size_bytes, file.path))
+    ]
 
 
 def examples(version: ModelVersion) -> dict[str, ModelFile | Artifact]:
-    """Files that may hold an example input, of the version and then of its run, by the name to choose them by."""
-    found: dict[str, ModelFile | Artifact] = {file.path: file for file in version.files.all() if file.path.endswith(EXAMPLES)}
+    """Files that may hold an example input, of the version and then of its run, by the name to choose them
+    by."""
+    found: dict[str, ModelFile | Artifact] = {
+        file.path: file for file in version.files.all() if file.path.endswith(EXAMPLES)
+    }
     for artifact in outputs.latest(version.run) if version.run else ():
         if artifact.path.endswith(EXAMPLES):
             found.setdefault(f"outputs/{artifact.path}", artifact)
@@ -72,17 +78,25 @@ def check(options: Options, version: ModelVersion) -> None:
     if inputs and options.example:
         raise RegistryError("example", "is given beside typed inputs; give one of the two")
     if not inputs and not options.example and not options.file.endswith((".pt2", MLMODEL)):
-        raise RegistryError("inputs", "is required: type its shape, as 1x64 float32, or choose a file that holds an example")
+        raise RegistryError(
+            "inputs", "is required: type its shape, as 1x64 float32, or choose a file that holds an example"
+        )
     if options.example and options.example not in examples(version):
         known = ", ".join(list(examples(version))[:5]) or "none that ends in " + ", ".join(EXAMPLES)
-        raise RegistryError("example", f"{options.example!r} is no such file of the version or its run; there are: {known}")
+        raise RegistryError(
+            "example", f"{options.example!r} is no such file of the version or its run; there are: {known}"
+        )
     if options.factory and not FACTORY.match(options.factory):
-        raise RegistryError("factory", f"{options.factory[:60]!r} cannot be read; write MODULE:FUNCTION, as model:make_model")
+        raise RegistryError(
+            "factory", f"{options.factory[:60]!r} cannot be read; write MODULE:FUNCTION, as model:make_model"
+        )
     for name, value in (("relative", options.relative), ("absolute", options.absolute)):
         if not math.isfinite(value) or not 0 <= value <= 1000:
             raise RegistryError(name, "must be a number from 0 to 1000")
     if options.opset is not None and not LEAST_OPSET <= options.opset <= HIGHEST_OPSET:
-        raise RegistryError("opset", f"must be from {LEAST_OPSET} to {HIGHEST_OPSET}, or empty for the exporter's own choice")
+        raise RegistryError(
+            "opset", f"must be from {LEAST_OPSET} to {HIGHEST_OPSET}, or empty for the exporter's own choice"
+        )
 
 
 def _check_file(options: Options, version: ModelVersion) -> None:
@@ -91,12 +105,15 @@ def _check_file(options: Options, version: ModelVersion) -> None:
         return
     known = ", ".join(candidates(version)[:5] or paths[:5])
     if not options.file and not candidates(version):
-        raise RegistryError("file", f"this version has no file that PyTorch writes ({', '.join(SAVED)}); it has: {known}")
+        raise RegistryError(
+            "file", f"this version has no file that PyTorch writes ({', '.join(SAVED)}); it has: {known}"
+        )
     raise RegistryError("file", f"{options.file!r} is not a file of this version; choose one of: {known}")
 
 
 def _order(file: ModelFile) -> int | None:
-    """Earlier is likelier; None for what PyTorch does not write. A file inside a logged model comes after the model."""
+    """Earlier is likelier; None for what PyTorch does not write. A file inside a logged model comes after the
+    model."""
     path = PurePosixPath(file.path)
     if path.name == MLMODEL:
         return 1

@@ -1,4 +1,5 @@
-"""What the script reports, read as what it is: the word of somebody's job. Only what is expected is kept, in its bounds."""
+"""What the script reports, read as what it is: the word of somebody's job. Only what is expected is kept, in
+its bounds."""
 
 from __future__ import annotations
 
@@ -24,10 +25,16 @@ def read(data: bytes) -> dict[str, Any]:
     found: dict[str, Any] = {name: _text(told[name]) for name in TEXTS if isinstance(told.get(name), str)}
     if isinstance(told.get("opset"), int):
         found["opset"] = told["opset"]
-    found["versions"] = {_text(name): _text(value) for name, value in _pairs(told.get("versions")) if isinstance(value, str)}
-    found["sizes"] = {_text(name): value for name, value in _pairs(told.get("sizes")) if isinstance(value, int)}
+    found["versions"] = {
+        _text(name): _text(value) for name, value in _pairs(told.get("versions")) if isinstance(value, str)
+    }
+    found["sizes"] = {
+        _text(name): value for name, value in _pairs(told.get("sizes")) if isinstance(value, int)
+    }
     found["tolerance"] = {
-        name: value for name, value in _pairs(told.get("tolerance")) if name in ("relative", "absolute") and _is_number(value)
+        name: value
+        for name, value in _pairs(told.get("tolerance"))
+        if name in ("relative", "absolute") and _is_number(value)
     }
     found["inputs"] = [_tensor(item) for item in _rows(told.get("inputs"))]
     found["outputs"] = [_tensor(item) for item in _rows(told.get("outputs"))]
@@ -42,13 +49,18 @@ def read(data: bytes) -> dict[str, Any]:
 
 def _tensor(item: dict[str, Any]) -> dict[str, Any]:
     shape = [size if isinstance(size, int) else _text(str(size)) for size in _list(item.get("shape"))]
-    return {"name": _text(str(item.get("name", ""))), "dtype": _text(str(item.get("dtype", ""))), "shape": shape}
+    return {
+        "name": _text(str(item.get("name", ""))),
+        "dtype": _text(str(item.get("dtype", ""))),
+        "shape": shape,
+    }
 
 
 def _difference(item: dict[str, Any]) -> dict[str, Any]:
     sizes = {name: item.get(name) for name in ("max_absolute", "max_relative")}
     return {
-        "output": _text(str(item.get("output", ""))), "batch": _text(str(item.get("batch", ""))),
+        "output": _text(str(item.get("output", ""))),
+        "batch": _text(str(item.get("batch", ""))),
         "within": item.get("within") is True,
         **{name: value if _is_number(value) else INFINITE for name, value in sizes.items()},
     }

@@ -1,4 +1,5 @@
-"""The code that a version came from: the frozen source of its run, and the functions in it that may make the module."""
+"""The code that a version came from: the frozen source of its run, and the functions in it that may make the
+module."""
 
 from __future__ import annotations
 
@@ -17,9 +18,12 @@ MOST_FILES, MOST_BYTES, MOST_FUNCTIONS = 100, 256 * 1024, 50
 
 
 def source_of(version: ModelVersion) -> Path | None:
-    """The zip; None of a version that was uploaded or logged from elsewhere, or where it is no longer kept."""
+    """The zip; None of a version that was uploaded or logged from elsewhere, or where it is no longer
+    kept."""
     sha256 = version.run.spec.get("source", {}).get("id", "") if version.run else ""
-    found = Snapshot.objects.filter(workspace=version.model.workspace, sha256=sha256).first() if sha256 else None
+    found = (
+        Snapshot.objects.filter(workspace=version.model.workspace, sha256=sha256).first() if sha256 else None
+    )
     return blobs.path(found.sha256) if found is not None and blobs.exists(found.sha256) else None
 
 
@@ -31,7 +35,8 @@ def script_folder(version: ModelVersion) -> str:
 
 
 def factories(version: ModelVersion) -> list[str]:
-    """module:function of each function there that needs no argument. Read as text: nothing of it is run here."""
+    """module:function of each function there that needs no argument. Read as text: nothing of it is run
+    here."""
     source = source_of(version)
     if source is None:
         return []
@@ -40,7 +45,9 @@ def factories(version: ModelVersion) -> list[str]:
 
 
 def _functions(archive: zipfile.ZipFile, folder: str) -> Iterator[str]:
-    files = [info for info in archive.infolist() if MODULE.match(info.filename) and info.file_size <= MOST_BYTES]
+    files = [
+        info for info in archive.infolist() if MODULE.match(info.filename) and info.file_size <= MOST_BYTES
+    ]
     for info in files[:MOST_FILES]:
         module = info.filename.removeprefix(f"{folder}/").removesuffix(".py").replace("/", ".")
         for name, parameters in FUNCTION.findall(archive.read(info).decode(errors="replace")):

@@ -18,13 +18,16 @@ from workspaces.states import Role
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(Role.CONTRIBUTOR)
 def export(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
-    """GET: the form, with `again` filled in as for that export. POST: start, or show the form again with all that was typed."""
+    """GET: the form, with `again` filled in as for that export. POST: start, or show the form again with all
+    that was typed."""
     version = _version(request, name, number)
     workspace = request.principal.workspace
     if request.method != "POST":
         before = _before(version, request)
         initial = initial_of(Options.from_json(before.options)) if before else None
-        return _page(request, version, ExportForm(version=version, workspace=workspace, initial=initial), before=before)
+        return _page(
+            request, version, ExportForm(version=version, workspace=workspace, initial=initial), before=before
+        )
     form = ExportForm(request.POST, version=version, workspace=workspace)
     if not form.is_valid():
         return _page(request, version, form, status=422)
@@ -33,7 +36,9 @@ def export(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
     except RegistryError as error:
         form.add_error(error.field if error.field in form.fields else None, _sentence(error))
         return _page(request, version, form, status=422)
-    messages.success(request, f"The export runs as {started.run}; what comes of it appears on the version's page.")
+    messages.success(
+        request, f"The export runs as {started.run}; what comes of it appears on the version's page."
+    )
     return redirect("run", started.run.number) if started.run else redirect("model-version", name, number)
 
 
@@ -47,16 +52,31 @@ def exports(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
 
 
 def _page(
-    request: HttpRequest, version: ModelVersion, form: ExportForm, *, before: Export | None = None, status: int = 200
+    request: HttpRequest,
+    version: ModelVersion,
+    form: ExportForm,
+    *,
+    before: Export | None = None,
+    status: int = 200,
 ) -> HttpResponse:
-    context = {"version": version, "model": version.model, "form": form, "before": before, "has_candidates": candidates(version)}
+    context = {
+        "version": version,
+        "model": version.model,
+        "form": form,
+        "before": before,
+        "has_candidates": candidates(version),
+    }
     return render(request, "registry/export.html", context, status=status)
 
 
 def _before(version: ModelVersion, request: HttpRequest) -> Export | None:
     """The export whose options are to be changed."""
     wanted = request.GET.get("again", "")
-    return Export.objects.filter(version=version, pk=int(wanted)).first() if wanted.isdecimal() and len(wanted) < 19 else None
+    return (
+        Export.objects.filter(version=version, pk=int(wanted)).first()
+        if wanted.isdecimal() and len(wanted) < 19
+        else None
+    )
 
 
 def _version(request: WorkspaceRequest, name: str, number: int) -> ModelVersion:
@@ -67,4 +87,8 @@ def _version(request: WorkspaceRequest, name: str, number: int) -> ModelVersion:
 
 
 def _sentence(error: RegistryError) -> str:
-    return error.message[:1].upper() + error.message[1:] + ("" if error.message.endswith((".", "?", "…")) else ".")
+    return (
+        error.message[:1].upper()
+        + error.message[1:]
+        + ("" if error.message.endswith((".", "?", "…")) else ".")
+    )

@@ -1,8 +1,7 @@
 """Give each verdict the number of the rules that it was found by, and rename the verdicts.
 
-Nothing is scanned here: versions of before have the number 0, by which the worker finds them and scans them again. Until
-then their tag for MLflow's clients says `pending`, but for those that were found dangerous.
-"""
+Nothing is scanned here: versions of before have the number 0, by which the worker finds them and scans them
+again. Until then their tag for MLflow's clients says `pending`, but for those that were found dangerous. """
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A version's files by MLflow's artifact protocol, to read: `mlflow-artifacts:/models/<name>/<version>/<path>`."""
+"""A version's files by MLflow's artifact protocol, to read:
+`mlflow-artifacts:/models/<name>/<version>/<path>`."""
 
 from __future__ import annotations
 
@@ -50,13 +51,19 @@ async def fetch(request: Request) -> Response:
     """GET …/mlflow-artifacts/artifacts/models/<name>/<version>/<path>."""
     who = await caller(request)
     found = await in_thread(_found, who, request.path_params["path"])
-    return certificate_file(*found) if isinstance(found, tuple) else model_file(found, media_type=mlflow_type(found.path))
+    return (
+        certificate_file(*found)
+        if isinstance(found, tuple)
+        else model_file(found, media_type=mlflow_type(found.path))
+    )
 
 
 @door
 async def refuse(request: Request) -> Response:
     await caller(request)
-    raise MlflowError(INVALID, "path: the files of a registered version do not change; register a new version instead.")
+    raise MlflowError(
+        INVALID, "path: the files of a registered version do not change; register a new version instead."
+    )
 
 
 def _found(who: Caller, path: str) -> ModelFile | tuple[str, bytes]:
@@ -77,7 +84,9 @@ def _version(who: Caller, path: str) -> tuple[ModelVersion, str]:
     number, _, inside = rest.partition("/")
     version = version_of(who.workspace, unquote(name), number) if number.isdecimal() else None
     if version is None:
-        raise MlflowError(MISSING, f"There is no version '{number[:20]}' of a model '{unquote(name)[:200]}' here.")
+        raise MlflowError(
+            MISSING, f"There is no version '{number[:20]}' of a model '{unquote(name)[:200]}' here."
+        )
     if not version.certificate:
         deferred_files.fill(version)
     return version, paths.folder(inside)

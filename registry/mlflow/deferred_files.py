@@ -1,4 +1,5 @@
-"""Versions of a logged model that had no files yet when it was registered: they get the files once it has them."""
+"""Versions of a logged model that had no files yet when it was registered: they get the files once it has
+them."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ MAX_AT_ONCE = 100
 
 
 def fill_all(model_id: str = "") -> None:
-    """Give the versions of that logged model their files, or those of all models that have become ready meanwhile."""
+    """Give the versions of that logged model their files, or those of all models that have become ready
+    meanwhile."""
     waiting = _waiting().filter(logged_model__status=READY)
     if model_id:
         waiting = waiting.filter(logged_model=model_id)
@@ -36,11 +38,16 @@ def fill(version: ModelVersion) -> None:
         locked = _waiting().select_for_update().filter(pk=version.pk).first()
         if locked is None:
             return
-        found = [item for item in files_below(version.source_path, version.logged_model.files.all()) if blobs.hold(item.sha256)]
+        found = [
+            item
+            for item in files_below(version.source_path, version.logged_model.files.all())
+            if blobs.hold(item.sha256)
+        ]
         if not found:
             return
         files = ModelFile.objects.bulk_create(
-            ModelFile(version=version, path=item.path, size_bytes=item.size_bytes, sha256=item.sha256) for item in found
+            ModelFile(version=version, path=item.path, size_bytes=item.size_bytes, sha256=item.sha256)
+            for item in found
         )
         issuance.issue(version, files, origin)
         ModelVersion.objects.filter(pk=version.pk).update(scan=None)

@@ -35,7 +35,10 @@ def describable(who: Caller, asked: Asked) -> RegisteredModel:
     if who.job is not None and found.versions.exists():
         own = found.versions.filter(Q(run=who.job) | Q(run__parent=who.job))
         if not own.exists():
-            sentence = f"The token of run {who.job.number} describes models that it has made a version of; use one of yours."
+            sentence = (
+                f"The token of run {who.job.number} describes models that it has made a version of; "
+                "use one of yours."
+            )
             raise PermissionDenied(sentence)
     return found
 
@@ -57,7 +60,10 @@ def changeable(who: Caller, asked: Asked) -> ModelVersion:
 
 def check_own(who: Caller, found: ModelVersion) -> None:
     if who.job is not None and (found.run is None or not who.may_write(found.run)):
-        sentence = f"The token of run {who.job.number} changes versions of what that run has made. Use an API token of your own."
+        sentence = (
+            f"The token of run {who.job.number} changes versions of what that run has made. Use an "
+            "API token of your own."
+        )
         raise PermissionDenied(sentence)
 
 

@@ -1,5 +1,5 @@
-"""Models and versions by a filter, in an order, page by page. There are thousands of them, not millions: what a database
-compares differently from another is compared here."""
+"""Models and versions by a filter, in an order, page by page. There are thousands of them, not millions: what
+a database compares differently from another is compared here."""
 
 from __future__ import annotations
 
@@ -32,10 +32,15 @@ def models(who: Caller, asked: Asked) -> Told:
     wanted, orders = _read(asked, MODELS)
     rows: list[Row] = [
         {
-            "pk": pk, "name": name, "tags": tags, "creation_timestamp": made, "last_updated_timestamp": changed,
+            "pk": pk,
+            "name": name,
+            "tags": tags,
+            "creation_timestamp": made,
+            "last_updated_timestamp": changed,
             "timestamp": changed,
         }
-        for pk, name, tags, made, changed in RegisteredModel.objects.filter(workspace=who.workspace).order_by("name")
+        for pk, name, tags, made, changed in RegisteredModel.objects.filter(workspace=who.workspace)
+        .order_by("name")
         .values_list("pk", "name", "tags", "created_at", "updated_at")
     ]
     page, told = _page(asked, _ordered(_matching(rows, wanted), orders), 100, 1000)
@@ -52,16 +57,28 @@ def versions(who: Caller, asked: Asked) -> Told:
     }
     rows: list[Row] = [
         {
-            "pk": pk, "name": name, "version_number": number, "run_id": run or "", "source_path": source, "tags": tags,
-            "creation_timestamp": made, "last_updated_timestamp": changed,
+            "pk": pk,
+            "name": name,
+            "version_number": number,
+            "run_id": run or "",
+            "source_path": source,
+            "tags": tags,
+            "creation_timestamp": made,
+            "last_updated_timestamp": changed,
         }
-        for pk, name, number, run, source, tags, made, changed in versions_of(who.workspace).filter(**narrowed)
+        for pk, name, number, run, source, tags, made, changed in versions_of(who.workspace)
+        .filter(**narrowed)
         .order_by("model__name", "-number")
         .values_list("pk", "model__name", "number", "run_id", "source", "tags", "created_at", "updated_at")
     ]
     page, told = _page(asked, _ordered(_matching(rows, wanted), orders or [NEWEST_FIRST]), 10_000, 200_000)
-    found: dict[int, ModelVersion] = versions_of(who.workspace).prefetch_related("aliases").defer("certificate").in_bulk(page)
-    return {"model_versions": [row_json.version(found[pk], found[pk].model.name) for pk in page if pk in found], **told}
+    found: dict[int, ModelVersion] = (
+        versions_of(who.workspace).prefetch_related("aliases").defer("certificate").in_bulk(page)
+    )
+    return {
+        "model_versions": [row_json.version(found[pk], found[pk].model.name) for pk in page if pk in found],
+        **told,
+    }
 
 
 def _read(asked: Asked, grammar: Grammar) -> tuple[list[Condition], list[Order]]:
@@ -88,4 +105,6 @@ def _page(asked: Asked, rows: list[Row], default: int, limit: int) -> tuple[list
     """Keys of the page, and where the next begins."""
     first, count = start(asked), most(asked, default, limit)
     after = first + count
-    return [row["pk"] for row in rows[first:after]], {"next_page_token": token(after)} if after < len(rows) else {}
+    return [row["pk"] for row in rows[first:after]], {"next_page_token": token(after)} if after < len(
+        rows
+    ) else {}

@@ -25,7 +25,9 @@ def create(who: Caller, asked: Asked) -> Told:
     name = words(asked, "name")
     told = text(asked, "description") or ""
     try:
-        made = model_metadata.create_model(who.workspace, name, who.user, description=told, tags=lookup.tags_of(asked))
+        made = model_metadata.create_model(
+            who.workspace, name, who.user, description=told, tags=lookup.tags_of(asked)
+        )
     except model_metadata.Exists as error:
         raise MlflowError(EXISTS, f"Registered Model (name={name}) already exists.") from error
     return _told(who, made.name)
@@ -42,7 +44,9 @@ def search(who: Caller, asked: Asked) -> Told:
 def rename(who: Caller, asked: Asked) -> Told:
     """Addresses that others use change with the name, so it takes an owner."""
     if not is_owner(who):
-        raise PermissionDenied(f"Renaming a model needs the role {Role.OWNER}. Ask an owner of {who.workspace}.")
+        raise PermissionDenied(
+            f"Renaming a model needs the role {Role.OWNER}. Ask an owner of {who.workspace}."
+        )
     found, name = lookup.model(who, asked), words(asked, "new_name")
     try:
         model_metadata.rename(found, name, who.user)

@@ -1,4 +1,5 @@
-"""Every call of MLflow's registry protocol. They stand before the routes of artifacts, whose addresses some of them share."""
+"""Every call of MLflow's registry protocol. They stand before the routes of artifacts, whose addresses some
+of them share."""
 
 from __future__ import annotations
 
@@ -17,21 +18,31 @@ ROOTS = ("/api/2.0", "/ajax-api/2.0")
 Work = Callable[[Caller, Asked], Any]
 
 _READS: dict[str, Work] = {
-    "registered-models/get": models.get, "registered-models/search": models.search, "registered-models/list": models.search,
-    "registered-models/get-latest-versions": models.latest_versions, "registered-models/alias": models.by_alias,
-    "model-versions/get": versions.get, "model-versions/search": versions.search,
+    "registered-models/get": models.get,
+    "registered-models/search": models.search,
+    "registered-models/list": models.search,
+    "registered-models/get-latest-versions": models.latest_versions,
+    "registered-models/alias": models.by_alias,
+    "model-versions/get": versions.get,
+    "model-versions/search": versions.search,
     "model-versions/get-download-uri": versions.download_uri,
 }
 _WRITES: dict[str, tuple[str, Work]] = {
-    "registered-models/create": ("POST", models.create), "registered-models/rename": ("POST", models.rename),
-    "registered-models/update": ("PATCH", models.update), "registered-models/set-tag": ("POST", models.set_tag),
-    "registered-models/delete-tag": ("DELETE", models.delete_tag), "model-versions/create": ("POST", versions.create),
-    "model-versions/update": ("PATCH", versions.update), "model-versions/set-tag": ("POST", versions.set_tag),
+    "registered-models/create": ("POST", models.create),
+    "registered-models/rename": ("POST", models.rename),
+    "registered-models/update": ("PATCH", models.update),
+    "registered-models/set-tag": ("POST", models.set_tag),
+    "registered-models/delete-tag": ("DELETE", models.delete_tag),
+    "model-versions/create": ("POST", versions.create),
+    "model-versions/update": ("PATCH", versions.update),
+    "model-versions/set-tag": ("POST", versions.set_tag),
     "model-versions/delete-tag": ("DELETE", versions.delete_tag),
     "model-versions/transition-stage": ("POST", versions.transition_stage),
 }
-_DELETES: dict[str, Work] = {"registered-models/delete": models.delete, "model-versions/delete": versions.delete}
-
+_DELETES: dict[str, Work] = {
+    "registered-models/delete": models.delete,
+    "model-versions/delete": versions.delete,
+}
 
 
 def _below(root: str) -> list[Route]:
@@ -40,10 +51,21 @@ def _below(root: str) -> list[Route]:
     writes += [(path, "DELETE", work, Role.OWNER) for path, work in _DELETES.items()]
     return [
         *(Route(f"{base}/{path}", call(work), methods=["GET"]) for path, work in _READS.items()),
-        Route(f"{base}/registered-models/get-latest-versions", call(models.latest_versions), methods=["POST"]),
-        Route(f"{base}/registered-models/alias", call(models.set_alias, role=Role.CONTRIBUTOR), methods=["POST"]),
-        Route(f"{base}/registered-models/alias", call(models.delete_alias, role=Role.CONTRIBUTOR), methods=["DELETE"]),
-        *(Route(f"{base}/{path}", call(work, role=role), methods=[method]) for path, method, work, role in writes),
+        Route(
+            f"{base}/registered-models/get-latest-versions", call(models.latest_versions), methods=["POST"]
+        ),
+        Route(
+            f"{base}/registered-models/alias", call(models.set_alias, role=Role.CONTRIBUTOR), methods=["POST"]
+        ),
+        Route(
+            f"{base}/registered-models/alias",
+            call(models.delete_alias, role=Role.CONTRIBUTOR),
+            methods=["DELETE"],
+        ),
+        *(
+            Route(f"{base}/{path}", call(work, role=role), methods=[method])
+            for path, method, work, role in writes
+        ),
         Route(artifact, call(artifacts.listed), methods=["GET"]),
         Route(f"{artifact}/models/{{path:path}}", artifacts.fetch, methods=["GET", "HEAD"]),
         Route(f"{artifact}/models/{{path:path}}", artifacts.refuse, methods=["PUT", "DELETE"]),

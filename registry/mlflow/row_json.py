@@ -24,9 +24,16 @@ def models(rows: Sequence[RegisteredModel]) -> list[Told]:
 
 def newest(models: Collection[int]) -> dict[int, list[ModelVersion]]:
     """Model -> its newest version of each stage, by their numbers."""
-    told = ModelVersion.objects.filter(model__in=models).order_by().values("model", "stage").annotate(number=Max("number"))
+    told = (
+        ModelVersion.objects.filter(model__in=models)
+        .order_by()
+        .values("model", "stage")
+        .annotate(number=Max("number"))
+    )
     wanted = set(told.values_list("model", "number"))
-    rows = ModelVersion.objects.filter(model__in=models, number__in={number for _, number in wanted}).order_by("number")
+    rows = ModelVersion.objects.filter(
+        model__in=models, number__in={number for _, number in wanted}
+    ).order_by("number")
     found: dict[int, list[ModelVersion]] = {key: [] for key in models}
     for row in rows.select_related("run").prefetch_related("aliases").defer("certificate", "scan"):
         if (row.model_id, row.number) in wanted:
@@ -37,10 +44,15 @@ def newest(models: Collection[int]) -> dict[int, list[ModelVersion]]:
 def _model(row: RegisteredModel, latest: Sequence[ModelVersion]) -> Told:
     """`aliases` are to be at hand."""
     told = {
-        "name": row.name, "creation_timestamp": ms(row.created_at), "last_updated_timestamp": ms(row.updated_at),
-        "description": row.description, "tags": pairs(row.tags),
+        "name": row.name,
+        "creation_timestamp": ms(row.created_at),
+        "last_updated_timestamp": ms(row.updated_at),
+        "description": row.description,
+        "tags": pairs(row.tags),
         "latest_versions": [version(item, row.name) for item in latest],
-        "aliases": [{"alias": alias.name, "version": str(alias.version.number)} for alias in row.aliases.all()],
+        "aliases": [
+            {"alias": alias.name, "version": str(alias.version.number)} for alias in row.aliases.all()
+        ],
     }
     return full(told)
 
@@ -48,9 +60,17 @@ def _model(row: RegisteredModel, latest: Sequence[ModelVersion]) -> Told:
 def version(row: ModelVersion, name: str) -> Told:
     """`aliases` and `run` are to be at hand."""
     told = {
-        "name": name, "version": str(row.number), "creation_timestamp": ms(row.created_at),
-        "last_updated_timestamp": ms(row.updated_at), "current_stage": row.stage, "description": row.description,
-        "source": row.source, "run_id": row.run_id, "status": READY, "tags": pairs(row.tags), "model_id": row.logged_model_id,
+        "name": name,
+        "version": str(row.number),
+        "creation_timestamp": ms(row.created_at),
+        "last_updated_timestamp": ms(row.updated_at),
+        "current_stage": row.stage,
+        "description": row.description,
+        "source": row.source,
+        "run_id": row.run_id,
+        "status": READY,
+        "tags": pairs(row.tags),
+        "model_id": row.logged_model_id,
         "run_link": f"{settings.PUBLIC_URL}/runs/{row.run.number}/" if row.run else "",
         "aliases": sorted(alias.name for alias in row.aliases.all()),
     }

@@ -22,7 +22,10 @@ def create(who: Caller, asked: Asked) -> Told:
     """The model must be there: clients make it first."""
     model = lookup.model(who, asked)
     source = Source(words(asked, "source"), text(asked, "run_id") or "", text(asked, "model_id") or "")
-    told = Words(model_metadata.checked_description(text(asked, "description") or ""), model_metadata.checked_tags(lookup.tags_of(asked)))
+    told = Words(
+        model_metadata.checked_description(text(asked, "description") or ""),
+        model_metadata.checked_tags(lookup.tags_of(asked)),
+    )
     return _told(add_version(who.workspace, model.name, resolve(who, source), who.user, told))
 
 

@@ -1,7 +1,8 @@
-"""The process that reads strangers' files: little memory, little time, no secrets. One JSON line per file, as asked for on stdin.
+"""The process that reads strangers' files: little memory, little time, no secrets. One JSON line per file, as
+asked for on stdin.
 
-In: one line, {"files": [[path, name], …], "seconds" (each), "memory_bytes"}. Out: [index, {"verdict", "findings", "note"}].
-"""
+In: one line, {"files": [[path, name], …], "seconds" (each), "memory_bytes"}. Out: [index, {"verdict",
+"findings", "note"}]."""
 
 from __future__ import annotations
 

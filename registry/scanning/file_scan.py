@@ -1,8 +1,7 @@
 """Judging one file of a model: which format is it, and what would loading it run? Nothing of it is run here.
 
-`clean` is said only of a file whose format was recognised and which was read to its end. Everything else is `not_scanned`,
-with the reason.
-"""
+`clean` is said only of a file whose format was recognised and which was read to its end. Everything else is
+`not_scanned`, with the reason."""
 
 from __future__ import annotations
 
@@ -17,19 +16,73 @@ from registry.scanning.streams import COMPRESSED
 from registry.scanning.verdict_names import CLEAN, CONTAINS_CODE, NOT_SCANNED, Verdict, combine
 
 SCRIPTS = (
-    ".py", ".pyw", ".pyi", ".pyx", ".sh", ".bash", ".zsh", ".fish", ".ps1", ".bat", ".cmd", ".js", ".mjs", ".cjs", ".ts", ".rb",
-    ".pl", ".r", ".lua", ".jl", ".php", ".tcl", ".vbs", ".c", ".cc", ".cpp", ".cu", ".h", ".html", ".htm", ".svg", ".mk",
+    ".py",
+    ".pyw",
+    ".pyi",
+    ".pyx",
+    ".sh",
+    ".bash",
+    ".zsh",
+    ".fish",
+    ".ps1",
+    ".bat",
+    ".cmd",
+    ".js",
+    ".mjs",
+    ".cjs",
+    ".ts",
+    ".rb",
+    ".pl",
+    ".r",
+    ".lua",
+    ".jl",
+    ".php",
+    ".tcl",
+    ".vbs",
+    ".c",
+    ".cc",
+    ".cpp",
+    ".cu",
+    ".h",
+    ".html",
+    ".htm",
+    ".svg",
+    ".mk",
 )
 PROGRAMS = (
-    ".so", ".pyd", ".dll", ".dylib", ".exe", ".pyc", ".pyo", ".class", ".o", ".a", ".wasm", ".jar", ".whl", ".egg", ".msi",
-    ".deb", ".rpm",
+    ".so",
+    ".pyd",
+    ".dll",
+    ".dylib",
+    ".exe",
+    ".pyc",
+    ".pyo",
+    ".class",
+    ".o",
+    ".a",
+    ".wasm",
+    ".jar",
+    ".whl",
+    ".egg",
+    ".msi",
+    ".deb",
+    ".rpm",
 )
 PROGRAM_MAGIC = (
-    b"\x7fELF", b"\xfe\xed\xfa\xce", b"\xfe\xed\xfa\xcf", b"\xce\xfa\xed\xfe", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe",
+    b"\x7fELF",
+    b"\xfe\xed\xfa\xce",
+    b"\xfe\xed\xfa\xcf",
+    b"\xce\xfa\xed\xfe",
+    b"\xcf\xfa\xed\xfe",
+    b"\xca\xfe\xba\xbe",
     b"\x00asm",
 )
 UNREAD_MAGIC = {
-    b"7z\xbc\xaf": "7z", b"\x04\x22\x4d\x18": "LZ4", b"\x28\xb5\x2f\xfd": "Zstandard", b"Rar!": "RAR", b"\x1f\x9d": "compress",
+    b"7z\xbc\xaf": "7z",
+    b"\x04\x22\x4d\x18": "LZ4",
+    b"\x28\xb5\x2f\xfd": "Zstandard",
+    b"Rar!": "RAR",
+    b"\x1f\x9d": "compress",
 }
 HDF5 = b"\x89HDF\r\n\x1a\n"
 SCRIPT = "Source code. It runs when something imports or starts it."
@@ -46,12 +99,19 @@ def verdict_of(path: Path, name: str) -> Verdict:
 
 
 def judge(source: Source) -> Verdict:
-    """Judge a file, or a member of an archive. Never raises: strangers made it, and any parser may fail in any way."""
+    """Judge a file, or a member of an archive. Never raises: strangers made it, and any parser may fail in
+    any way."""
     try:
         found = _judge(source)
         if found.verdict in (CLEAN, CONTAINS_CODE) and _is_zip_too(source):
-            # Programs that look for a zip at the end of a file would take it for something else than it was read as.
-            return combine([("", found), ("", Verdict(NOT_SCANNED, note="A zip archive is hidden behind its beginning."))])
+            # Programs that look for a zip at the end of a file would take it for something else than it was
+            # read as.
+            return combine(
+                [
+                    ("", found),
+                    ("", Verdict(NOT_SCANNED, note="A zip archive is hidden behind its beginning.")),
+                ]
+            )
         return found
     except (MemoryError, RecursionError):
         return Verdict(NOT_SCANNED, note="It needs more memory than the scanner may take.")
@@ -87,13 +147,16 @@ def _is_windows_program(head: bytes) -> bool:
 
 
 def _as_data(source: Source, head: bytes) -> Verdict | None:
-    """What it is as data, by its beginning; where that says nothing, by its name. None where it is nothing known."""
+    """What it is as data, by its beginning; where that says nothing, by its name. None where it is nothing
+    known."""
     for magic, reader in _BY_MAGIC:
         if head.startswith(magic):
             return reader(source)
     for magic, kind in UNREAD_MAGIC.items():
         if head.startswith(magic):
-            return Verdict(NOT_SCANNED, note=f"It is compressed in a way that the scanner does not read ({kind}).")
+            return Verdict(
+                NOT_SCANNED, note=f"It is compressed in a way that the scanner does not read ({kind})."
+            )
     for magic, opened in COMPRESSED.items():
         if head.startswith(magic):
             return _compressed(source, opened)
@@ -161,6 +224,9 @@ def _is_zip_too(source: Source) -> bool:
 
 
 _BY_MAGIC: tuple[tuple[bytes, Callable[[Source], Verdict]], ...] = (
-    (archives.ZIP, _zip), (archives.EMPTY_ZIP, _zip), (tensors.NUMPY, tensors.scan_numpy), (tensors.GGUF, tensors.scan_gguf),
+    (archives.ZIP, _zip),
+    (archives.EMPTY_ZIP, _zip),
+    (tensors.NUMPY, tensors.scan_numpy),
+    (tensors.GGUF, tensors.scan_gguf),
     (HDF5, keras.scan_hdf5),
 )

@@ -27,7 +27,8 @@ class Skipped(bytes):
 
 
 class Skimmed:
-    """As much of a file as a reader of opcodes asks for: read, readline, tell, back by one, and back to the beginning."""
+    """As much of a file as a reader of opcodes asks for: read, readline, tell, back by one, and back to the
+    beginning."""
 
     def __init__(self, source: IO[bytes]) -> None:
         self._source = source
@@ -88,7 +89,8 @@ class Skimmed:
 
 
 def _is_plain_file(source: IO[bytes]) -> bool:
-    """Whether seeking costs nothing. In a compressed stream it unpacks all that lies between, and back from its beginning."""
+    """Whether seeking costs nothing. In a compressed stream it unpacks all that lies between, and back from
+    its beginning."""
     return isinstance(source, io.BufferedReader) and isinstance(source.raw, io.FileIO)
 
 
@@ -124,7 +126,13 @@ def _gunzipped(source: IO[bytes]) -> IO[bytes]:
 
 
 COMPRESSED: dict[bytes, Callable[[IO[bytes]], IO[bytes]]] = {
-    b"\x1f\x8b": _gunzipped, b"BZh": bz2.BZ2File, b"\xfd7zXZ\0": lzma.LZMAFile, b"\x5d\0\0": lzma.LZMAFile,
-    b"\x78\x01": _inflated, b"\x78\x5e": _inflated, b"\x78\x9c": _inflated, b"\x78\xda": _inflated,
+    b"\x1f\x8b": _gunzipped,
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ\0": lzma.LZMAFile,
+    b"\x5d\0\0": lzma.LZMAFile,
+    b"\x78\x01": _inflated,
+    b"\x78\x5e": _inflated,
+    b"\x78\x9c": _inflated,
+    b"\x78\xda": _inflated,
 }
 """First bytes -> the stream inside."""

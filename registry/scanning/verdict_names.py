@@ -1,4 +1,5 @@
-"""The verdicts of the model scan, the worst last. Standard library only: the scanning process starts with this module."""
+"""The verdicts of the model scan, the worst last. Standard library only: the scanning process starts with
+this module."""
 
 from __future__ import annotations
 
@@ -10,14 +11,15 @@ ORDER = (CLEAN, CONTAINS_CODE, NOT_SCANNED, DANGEROUS)
 PENDING = "pending"
 """The scanner has not come to it yet."""
 RULES = 2
-"""The version of the scanner's rules. Raise it when a file may now get a worse verdict: versions that were scanned by older
-rules are then scanned again."""
+"""The version of the scanner's rules. Raise it when a file may now get a worse verdict: versions that were
+scanned by older rules are then scanned again."""
 MAX_FINDINGS = 50
 MAX_FINDING_LENGTH = 200
 
 
 class Verdict(NamedTuple):
-    """The verdict on one file. `findings` are names, the worst first; `note` is a sentence where there is more to say."""
+    """The verdict on one file. `findings` are names, the worst first; `note` is a sentence where there is
+    more to say."""
 
     verdict: str
     findings: tuple[str, ...] = ()
@@ -33,7 +35,8 @@ def worst(verdicts: Iterable[str]) -> str:
 
 
 def combine(parts: Iterable[tuple[str, Verdict]]) -> Verdict:
-    """Combine the verdicts on the named parts of one file: the worst counts, and its note says which part it is about.
+    """Combine the verdicts on the named parts of one file: the worst counts, and its note says which part it
+    is about.
 
     Parts of no name are the file itself. Findings of the worst part come first.
     """

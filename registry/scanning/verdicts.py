@@ -12,10 +12,11 @@ OUTDATED = "It was scanned by rules of an earlier version of TrainHub and is bei
 
 
 def verdict(version: ModelVersion, path: str = "") -> str:
-    """Return the verdict on one file, or the worst of all: clean, contains_code, not_scanned, dangerous, or pending.
+    """Return the verdict on one file, or the worst of all: clean, contains_code, not_scanned, dangerous, or
+    pending.
 
-    A version that was scanned by older rules is pending again, but what those rules found dangerous stays dangerous.
-    """
+    A version that was scanned by older rules is pending again, but what those rules found dangerous stays
+    dangerous."""
     if not version.scan:
         return PENDING
     if path:

@@ -60,11 +60,14 @@ def _scan(version_id: int) -> None:
         fresh = ModelVersion.objects.select_for_update().filter(pk=version_id).first()
         if fresh is not None:
             fresh.scan, fresh.tags = found, {**fresh.tags, TAG: verdict_of(found)}
-            ModelVersion.objects.filter(pk=version_id).update(scan=fresh.scan, tags=fresh.tags, scan_rules=RULES)
+            ModelVersion.objects.filter(pk=version_id).update(
+                scan=fresh.scan, tags=fresh.tags, scan_rules=RULES
+            )
 
 
 def _due() -> QuerySet[ModelVersion]:
-    """Return the versions that were never scanned, or by older rules. Those that have no files yet are not due."""
+    """Return the versions that were never scanned, or by older rules. Those that have no files yet are not
+    due."""
     due = ModelVersion.objects.filter(Q(scan__isnull=True) | Q(scan_rules__lt=RULES))
     return due.filter(Exists(ModelFile.objects.filter(version=OuterRef("pk"))))
 
@@ -103,14 +106,24 @@ def verdicts(files: Iterable[ModelFile]) -> Scan:
 
 
 def _read(files: list[ModelFile]) -> list[dict[str, Any]]:
-    """Of the first files, at least of one: where the process dies, the one at which it died cannot be scanned."""
+    """Of the first files, at least of one: where the process dies, the one at which it died cannot be
+    scanned."""
     listed = [[str(blobs.path(file.sha256)), file.path] for file in files]
     seconds = settings.MODEL_SCAN_SECONDS
-    asked = json.dumps({"files": listed, "seconds": seconds, "memory_bytes": settings.MODEL_SCAN_MEMORY_BYTES}) + "\n"
+    asked = (
+        json.dumps({"files": listed, "seconds": seconds, "memory_bytes": settings.MODEL_SCAN_MEMORY_BYTES})
+        + "\n"
+    )
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "registry.scanning.child"], input=asked, capture_output=True, text=True, check=False,
-            cwd=settings.BASE_DIR, env=BARE, timeout=min(MOST_S, seconds * len(files) + 30),
+            [sys.executable, "-m", "registry.scanning.child"],
+            input=asked,
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=settings.BASE_DIR,
+            env=BARE,
+            timeout=min(MOST_S, seconds * len(files) + 30),
         )
         output, note = done.stdout, "The scanner broke off at this file."
     except subprocess.TimeoutExpired as error:
@@ -125,4 +138,3 @@ def _text(data: bytes | str | None) -> str:
 
 def _told(verdict: str, note: str) -> dict[str, Any]:
     return {"verdict": verdict, "findings": [], "note": note}
-

@@ -36,7 +36,8 @@ async def file(request: Request) -> Response:
 
 @problem_responses
 async def whole(request: Request) -> Response:
-    """All files of a version and its certificate as one zip, with Range; `version` is a number or an alias."""
+    """All files of a version and its certificate as one zip, with Range; `version` is a number or an
+    alias."""
     who = await _caller(request)
     version, entries = await in_thread(_entries, who, request.path_params)
     filename = f"{version.model.name}-{version.number}.zip"
@@ -57,7 +58,8 @@ async def signature(request: Request) -> Response:
 
 @problem_responses
 async def verifier(request: Request) -> Response:
-    """A Python script that verifies downloaded models without a network; it trusts the keys of this TrainHub."""
+    """A Python script that verifies downloaded models without a network; it trusts the keys of this
+    TrainHub."""
     await _caller(request)
     data = await in_thread(_script)
     told = {**HEADERS, "Content-Disposition": 'attachment; filename="trainhub_verify.py"'}
@@ -100,10 +102,15 @@ def _held(found: ModelFile) -> ModelFile:
 def _entries(who: Caller, parts: Mapping[str, str]) -> tuple[ModelVersion, list[zip_stream.Entry]]:
     version = _version(who, parts)
     folder = f"{version.model.name}-{version.number}"
-    entries = [zip_stream.Entry(f"{folder}/{name}", data, version.created_at) for name, data in _documents(version).items()]
+    entries = [
+        zip_stream.Entry(f"{folder}/{name}", data, version.created_at)
+        for name, data in _documents(version).items()
+    ]
     for item in version.files.all():
         sha256 = _held(item).sha256
-        entries.append(zip_stream.Entry(f"{folder}/{item.path}", blobs.path(sha256), version.created_at, sha256))
+        entries.append(
+            zip_stream.Entry(f"{folder}/{item.path}", blobs.path(sha256), version.created_at, sha256)
+        )
     return version, entries
 
 
@@ -116,4 +123,8 @@ def _documents(version: ModelVersion) -> dict[str, bytes]:
 
 def _script() -> str:
     told = "".join(f'    "{key.fingerprint}",\n' for key in keys.known())
-    return Path(trainhub_verify.__file__).read_text().replace(UNPINNED, f"KNOWN_KEYS: tuple[str, ...] = (\n{told})\n")
+    return (
+        Path(trainhub_verify.__file__)
+        .read_text()
+        .replace(UNPINNED, f"KNOWN_KEYS: tuple[str, ...] = (\n{told})\n")
+    )

@@ -19,8 +19,12 @@ def model_file(file: ModelFile, *, media_type: str = OCTETS) -> Response:
     """With Range and conditions; `file.version` is to be at hand, and the blob to be there."""
     headers = {**HEADERS, "X-Content-SHA256": file.sha256, SCAN: verdict(file.version, file.path)}
     return StoredFileResponse(
-        blobs.path(file.sha256), sha256=file.sha256, media_type=media_type, filename=PurePosixPath(file.path).name,
-        modified_at=file.version.created_at, headers=headers,
+        blobs.path(file.sha256),
+        sha256=file.sha256,
+        media_type=media_type,
+        filename=PurePosixPath(file.path).name,
+        modified_at=file.version.created_at,
+        headers=headers,
     )
 
 

@@ -1,4 +1,5 @@
-"""A form of many files taken while it comes: each file straight into a blob, memory bounded whatever is sent."""
+"""A form of many files taken while it comes: each file straight into a blob, memory bounded whatever is
+sent."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ class FilesForm:
         kind, options = parse_options_header(content_type)
         boundary = options.get(b"boundary", b"")
         if kind != b"multipart/form-data" or not boundary:
-            raise RegistryError("files", "must come as a form: multipart/form-data, one part called 'files' per file")
+            raise RegistryError(
+                "files", "must come as a form: multipart/form-data, one part called 'files' per file"
+            )
         self.files: list[File] = []
         self.fields: dict[str, str] = {}
         self._new: dict[str, float] = {}
@@ -40,13 +43,22 @@ class FilesForm:
         self._field: tuple[str, bytearray] | None = None
         self._file: tuple[str, blobs.BlobWriter] | None = None
         try:
-            self._parser = MultipartParser(boundary, {
-                "on_part_begin": self._begin, "on_header_field": self._name, "on_header_value": self._told,
-                "on_header_end": self._header_end, "on_headers_finished": self._headers, "on_part_data": self._data,
-                "on_part_end": self._part_end,
-            })
+            self._parser = MultipartParser(
+                boundary,
+                {
+                    "on_part_begin": self._begin,
+                    "on_header_field": self._name,
+                    "on_header_value": self._told,
+                    "on_header_end": self._header_end,
+                    "on_headers_finished": self._headers,
+                    "on_part_data": self._data,
+                    "on_part_end": self._part_end,
+                },
+            )
         except FormParserError as error:
-            raise RegistryError("files", f"come as a form that cannot be read ({error}); choose a shorter boundary") from error
+            raise RegistryError(
+                "files", f"come as a form that cannot be read ({error}); choose a shorter boundary"
+            ) from error
 
     def write(self, piece: bytes) -> None:
         """Raises RegistryError."""
@@ -100,7 +112,9 @@ class FilesForm:
         if path in self._paths:
             raise RegistryError("files", f"{path!r} is there twice; rename one")
         if path in self._folders or not self._paths.isdisjoint(folders):
-            raise RegistryError("files", f"{path!r} and another need a file and a folder of one name; rename one")
+            raise RegistryError(
+                "files", f"{path!r} and another need a file and a folder of one name; rename one"
+            )
         self._paths.add(path)
         self._folders.update(folders)
         self._file = path, blobs.BlobWriter()

@@ -26,8 +26,9 @@ from workspaces.states import Role
 
 @problem_responses
 async def take(request: Request) -> Response:
-    """POST: a form (multipart/form-data) of any number of parts `files`, whose names may have folders, and a `description`;
-    they become the next version of the model, made too if new. Cut off or refused, nothing of it is kept."""
+    """POST: a form (multipart/form-data) of any number of parts `files`, whose names may have folders, and a
+    `description`; they become the next version of the model, made too if new. Cut off or refused, nothing of
+    it is kept."""
     who = await _uploader(request)
     try:
         name = check_name(request.path_params["name"])
@@ -49,9 +50,13 @@ async def _uploader(request: Request) -> Caller:
     if who is None:
         raise unauthorized("Sign in, or send a token: Authorization: Bearer TOKEN.")
     if not who.may(Role.CONTRIBUTOR):
-        raise Problem(403, "Not allowed", f"Registering a model needs the role {Role.CONTRIBUTOR}. Ask an owner.")
+        raise Problem(
+            403, "Not allowed", f"Registering a model needs the role {Role.CONTRIBUTOR}. Ask an owner."
+        )
     if who.job is not None:
-        raise Problem(403, "Not allowed", "A job registers what it has logged or left in outputs/, not what it sends.")
+        raise Problem(
+            403, "Not allowed", "A job registers what it has logged or left in outputs/, not what it sends."
+        )
     return who
 
 
@@ -61,7 +66,9 @@ async def _taken(request: Request, who: Caller, name: str) -> ModelVersion:
         await pour(request, form.write, settings.MAX_UPLOAD_BYTES)
         await anyio.to_thread.run_sync(form.end)
         words = Words(checked_description(form.fields.get("description", "")))
-        return await in_thread(add_version, who.workspace, name, Origin(UPLOAD, tuple(form.files)), who.user, words)
+        return await in_thread(
+            add_version, who.workspace, name, Origin(UPLOAD, tuple(form.files)), who.user, words
+        )
     except BaseException:
         await in_thread(form.drop)
         raise

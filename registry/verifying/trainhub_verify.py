@@ -3,10 +3,9 @@
 
     python trainhub_verify.py FOLDER|ZIP [--key FINGERPRINT|PUBLIC_KEY.pem]…
 
-Needs Python 3.9 or newer and the package `cryptography`; asks no network. Downloaded from a TrainHub, it trusts the keys of that
-TrainHub; --key trusts others instead. Exit status: 0 verified, 1 something differs, 2 cannot be read,
-3 all agrees, but nobody has said whether the key is to be trusted.
-"""
+Needs Python 3.9 or newer and the package `cryptography`; asks no network. Downloaded from a TrainHub, it
+trusts the keys of that TrainHub; --key trusts others instead. Exit status: 0 verified, 1 something differs, 2
+cannot be read, 3 all agrees, but nobody has said whether the key is to be trusted."""
 
 from __future__ import annotations
 
@@ -55,7 +54,8 @@ class Finding(NamedTuple):
 
 @dataclass
 class Report:
-    """`key`: the fingerprint of the key that signed, "" where no signature holds. `notes`: what does no harm."""
+    """`key`: the fingerprint of the key that signed, "" where no signature holds. `notes`: what does no
+    harm."""
 
     manifest: dict[str, Any] = field(default_factory=dict)
     key: str = ""
@@ -75,17 +75,22 @@ class Report:
 
 
 def canonical(value: Any) -> bytes:
-    """JSON of which there is one form only: sorted names, no spaces, UTF-8; strings, whole numbers, true, false, null."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+    """JSON of which there is one form only: sorted names, no spaces, UTF-8; strings, whole numbers, true,
+    false, null."""
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    ).encode()
 
 
 def fingerprint(key: Ed25519PublicKey) -> str:
-    """SHA-256 of the key as DER (SubjectPublicKeyInfo), as `openssl pkey -pubin -outform DER | sha256sum` tells it too."""
+    """SHA-256 of the key as DER (SubjectPublicKeyInfo), as `openssl pkey -pubin -outform DER | sha256sum`
+    tells it too."""
     return hashlib.sha256(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).hexdigest()
 
 
 def verify(path: Path, trusted: Iterable[str]) -> Report:
-    """What is wrong with the model in the folder or zip `path`, of `trusted` fingerprints; raises Unreadable."""
+    """What is wrong with the model in the folder or zip `path`, of `trusted` fingerprints; raises
+    Unreadable."""
     contents, report = _opened(path), Report()
     certificate = _bytes(contents, CERTIFICATE)
     _check_signature(report, certificate, _bytes(contents, SIGNATURE), frozenset(trusted))
@@ -132,20 +137,26 @@ def _only_folder(names: Sequence[str]) -> str:
 def _opened(path: Path) -> Folder | Zip:
     if path.is_dir():
         inner = [item for item in path.iterdir() if not item.name.startswith(".")]
-        is_wrapped = not (path / CERTIFICATE).exists() and len(inner) == 1 and (inner[0] / CERTIFICATE).is_file()
+        is_wrapped = (
+            not (path / CERTIFICATE).exists() and len(inner) == 1 and (inner[0] / CERTIFICATE).is_file()
+        )
         return Folder(inner[0] if is_wrapped else path)
     if not path.is_file():
         raise Unreadable(f"{path} does not exist; name the folder or the zip that was downloaded.")
     try:
         return Zip(path)
     except BAD_BYTES as error:
-        raise Unreadable(f"{path} is neither a folder nor a zip that can be read ({error}); download it again.") from error
+        raise Unreadable(
+            f"{path} is neither a folder nor a zip that can be read ({error}); download it again."
+        ) from error
 
 
 def _bytes(contents: Folder | Zip, name: str) -> bytes:
     if contents.names.count(name) != 1:
         told = "is not there" if name not in contents.names else "is there twice"
-        raise Unreadable(f"{name} {told}; download the whole version, as a zip or with both certificate files.")
+        raise Unreadable(
+            f"{name} {told}; download the whole version, as a zip or with both certificate files."
+        )
     try:
         with contents.open(name) as file:
             return file.read(MOST_BYTES)
@@ -159,7 +170,11 @@ def _check_signature(report: Report, certificate: bytes, signature: bytes, trust
         key = load_pem_public_key(str(told["public_key"]).encode())
         value, digest = bytes.fromhex(told["signature"]), str(told["certificate_sha256"])
     except (ValueError, KeyError, TypeError, UnsupportedAlgorithm) as error:
-        report.add("signature", SIGNATURE, f"{SIGNATURE} is damaged: it holds no signature that can be read ({error}).")
+        report.add(
+            "signature",
+            SIGNATURE,
+            f"{SIGNATURE} is damaged: it holds no signature that can be read ({error}).",
+        )
         return
     if not isinstance(key, Ed25519PublicKey):
         report.add("signature", SIGNATURE, f"{SIGNATURE} holds no Ed25519 key.")
@@ -169,14 +184,24 @@ def _check_signature(report: Report, certificate: bytes, signature: bytes, trust
     except InvalidSignature:
         is_same = hashlib.sha256(certificate).hexdigest() == digest
         if is_same:
-            report.add("signature", SIGNATURE, "The signature was changed: the key beside it did not make it.")
+            report.add(
+                "signature", SIGNATURE, "The signature was changed: the key beside it did not make it."
+            )
         else:
-            report.add("certificate", CERTIFICATE, f"{CERTIFICATE} was changed after signing, or the signature is another's.")
+            report.add(
+                "certificate",
+                CERTIFICATE,
+                f"{CERTIFICATE} was changed after signing, or the signature is another's.",
+            )
         return
     report.key = fingerprint(key)
     report.trusted = report.key in trusted
     if trusted and not report.trusted:
-        report.add("key", report.key, f"Signed by the key {report.key}, which is not one of those that are trusted here.")
+        report.add(
+            "key",
+            report.key,
+            f"Signed by the key {report.key}, which is not one of those that are trusted here.",
+        )
 
 
 def _manifest(report: Report, certificate: bytes) -> dict[str, Any]:
@@ -187,7 +212,11 @@ def _manifest(report: Report, certificate: bytes) -> dict[str, Any]:
         report.add("certificate", CERTIFICATE, f"{CERTIFICATE} is damaged: it is not JSON ({error}).")
         return {}
     if not is_ours:
-        report.add("certificate", CERTIFICATE, f"{CERTIFICATE} is not in the form that TrainHub writes, or of a newer one.")
+        report.add(
+            "certificate",
+            CERTIFICATE,
+            f"{CERTIFICATE} is not in the form that TrainHub writes, or of a newer one.",
+        )
         return {}
     return dict(found)
 
@@ -201,7 +230,11 @@ def _has_our_form(found: Any) -> bool:
     except (KeyError, TypeError):
         return False
     is_known = (found.get("type"), found.get("version")) == (TYPE, 1) and len(set(paths)) == len(paths)
-    return is_known and all(isinstance(text, str) for text in texts) and all(isinstance(number, int) for number in numbers)
+    return (
+        is_known
+        and all(isinstance(text, str) for text in texts)
+        and all(isinstance(number, int) for number in numbers)
+    )
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -249,7 +282,9 @@ def _difference(contents: Folder | Zip, name: str, item: dict[str, Any]) -> str 
     if size != item["size_bytes"]:
         return f"{name} differs: it has {size} bytes, and the certificate says {item['size_bytes']}."
     if digest.hexdigest() != item["sha256"]:
-        return f"{name} differs: its SHA-256 is {digest.hexdigest()}, and the certificate says {item['sha256']}."
+        return (
+            f"{name} differs: its SHA-256 is {digest.hexdigest()}, and the certificate says {item['sha256']}."
+        )
     return None
 
 
@@ -259,10 +294,19 @@ def told(report: Report) -> list[str]:
     title = f"{model['name']} version {model['number']}" if model else "The model"
     lines = [finding.sentence for finding in report.findings] + report.notes
     if report.status == DIFFERS:
-        return [*lines, f"NOT VERIFIED: {title}: {len(report.findings)} finding{'s' * (len(report.findings) != 1)}."]
+        return [
+            *lines,
+            f"NOT VERIFIED: {title}: {len(report.findings)} finding{'s' * (len(report.findings) != 1)}.",
+        ]
     lines += [f"Signed by the key {report.key} on {report.manifest['issued_at']}."]
     if report.status == UNPROVEN:
-        lines += ["Nobody has said whose key that is: compare it with the Settings of that TrainHub, and give it as --key."]
+        lines += [
+            (
+                "Nobody has said whose key that is: compare it with the Settings of that TrainHub, "
+                "and give it "
+                "as --key."
+            )
+        ]
         return [*lines, f"INTACT, KEY NOT TRUSTED YET: {title}: {report.files} files agree."]
     return [*lines, f"VERIFIED: {title}: {report.files} files are as they were registered."]
 
@@ -275,7 +319,9 @@ def fingerprint_of(text: str) -> str:
     try:
         key = load_pem_public_key(Path(text).read_bytes())
     except (OSError, ValueError, UnsupportedAlgorithm) as error:
-        raise Unreadable(f"--key {text}: neither a fingerprint of 64 hexadecimal digits nor a public key in PEM.") from error
+        raise Unreadable(
+            f"--key {text}: neither a fingerprint of 64 hexadecimal digits nor a public key in PEM."
+        ) from error
     if not isinstance(key, Ed25519PublicKey):
         raise Unreadable(f"--key {text}: holds no Ed25519 key.")
     return fingerprint(key)
@@ -284,7 +330,9 @@ def fingerprint_of(text: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Verify a model that was downloaded from TrainHub.")
     parser.add_argument("path", type=Path, metavar="FOLDER|ZIP")
-    parser.add_argument("--key", action="append", metavar="FINGERPRINT|FILE.pem", help="trust this key; may be repeated")
+    parser.add_argument(
+        "--key", action="append", metavar="FINGERPRINT|FILE.pem", help="trust this key; may be repeated"
+    )
     given = parser.parse_args(arguments)
     try:
         report = verify(given.path, map(fingerprint_of, given.key) if given.key else KNOWN_KEYS)

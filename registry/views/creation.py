@@ -21,10 +21,15 @@ MOST_NAMES = 500
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(Role.CONTRIBUTOR)
 def register(request: WorkspaceRequest) -> HttpResponse:
-    """GET: the form, filled from the address. POST: register, or show the form again with all that was typed."""
+    """GET: the form, filled from the address. POST: register, or show the form again with all that was
+    typed."""
     workspace = request.principal.workspace
     if request.method != "POST":
-        return render(request, "registry/register.html", {"form": RegisterForm(initial=request.GET.dict(), workspace=workspace)})
+        return render(
+            request,
+            "registry/register.html",
+            {"form": RegisterForm(initial=request.GET.dict(), workspace=workspace)},
+        )
     form = RegisterForm(request.POST, workspace=workspace)
     form.is_valid()
     typed = form.cleaned_data
@@ -34,7 +39,12 @@ def register(request: WorkspaceRequest) -> HttpResponse:
         return render(request, "registry/register.html", {"form": form}, status=422)
     try:
         version = register_version(
-            workspace, typed["name"], run, typed["path"], request.principal.user, description=typed["description"]
+            workspace,
+            typed["name"],
+            run,
+            typed["path"],
+            request.principal.user,
+            description=typed["description"],
         )
     except RegistryError as error:
         form.add_error(error.field if error.field in form.fields else None, sentence(error))
@@ -47,5 +57,7 @@ def register(request: WorkspaceRequest) -> HttpResponse:
 @needs(Role.CONTRIBUTOR)
 def upload(request: WorkspaceRequest) -> HttpResponse:
     """The form; what it sends goes to the raw route, past Django."""
-    names = RegisteredModel.objects.filter(workspace=request.principal.workspace).values_list("name", flat=True)[:MOST_NAMES]
+    names = RegisteredModel.objects.filter(workspace=request.principal.workspace).values_list(
+        "name", flat=True
+    )[:MOST_NAMES]
     return render(request, "registry/upload.html", {"name": request.GET.get("name", ""), "names": names})

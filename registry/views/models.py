@@ -24,7 +24,11 @@ from workspaces.states import Role
 @needs(Role.VIEWER)
 def models(request: WorkspaceRequest) -> HttpResponse:
     may_write = request.principal.may(Role.CONTRIBUTOR)
-    return render(request, "registry/models.html", {"models": models_of(request.principal.workspace), "may_write": may_write})
+    return render(
+        request,
+        "registry/models.html",
+        {"models": models_of(request.principal.workspace), "may_write": may_write},
+    )
 
 
 @require_safe
@@ -43,7 +47,11 @@ def alias(request: WorkspaceRequest, name: str) -> HttpResponse:
     if request.method != "POST":
         # Somebody reloads or shares the address that a refused form left behind.
         return here
-    word, user, is_owner = request.POST.get("alias", ""), request.principal.user, request.principal.may(Role.OWNER)
+    word, user, is_owner = (
+        request.POST.get("alias", ""),
+        request.principal.user,
+        request.principal.may(Role.OWNER),
+    )
     try:
         if "remove" in request.POST:
             delete_alias(found, word, user, is_owner=is_owner)
@@ -73,7 +81,9 @@ def protect(request: WorkspaceRequest, name: str) -> HttpResponse:
     """The whole list, separated by commas or spaces."""
     found = found_model(request, name)
     try:
-        model_metadata.protect(found, re.split(r"[,\s]+", request.POST.get("protected", "")), request.principal.user)
+        model_metadata.protect(
+            found, re.split(r"[,\s]+", request.POST.get("protected", "")), request.principal.user
+        )
     except RegistryError as error:
         messages.error(request, f"Nothing was changed: {error.message}.")
     return redirect("model", name)
@@ -95,13 +105,22 @@ def found_model(request: WorkspaceRequest, name: str) -> RegisteredModel:
 
 
 def sentence(error: RegistryError) -> str:
-    return error.message[:1].upper() + error.message[1:] + ("" if error.message.endswith((".", "?", "…")) else ".")
+    return (
+        error.message[:1].upper()
+        + error.message[1:]
+        + ("" if error.message.endswith((".", "?", "…")) else ".")
+    )
 
 
-def _model_page(request: WorkspaceRequest, found: RegisteredModel, status: int = 200, **extra: str) -> HttpResponse:
+def _model_page(
+    request: WorkspaceRequest, found: RegisteredModel, status: int = 200, **extra: str
+) -> HttpResponse:
     context = {
-        "model": found, "may_write": request.principal.may(Role.CONTRIBUTOR), "may_delete": request.principal.may(Role.OWNER),
-        "description": notes.render(found.description), **extra,
+        "model": found,
+        "may_write": request.principal.may(Role.CONTRIBUTOR),
+        "may_delete": request.principal.may(Role.OWNER),
+        "description": notes.render(found.description),
+        **extra,
     }
     return render(request, "registry/model.html", context, status=status)
 

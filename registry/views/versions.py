@@ -39,13 +39,23 @@ def version(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
     found = _version(request, name, number)
     manifest = manifest_of(found)
     context = {
-        "model": found.model, "version": found, "aliases": found.aliases.order_by("name"),
-        "manifest": manifest, "lineage": drawn(manifest["origin"] if manifest else facts.plain(origin_of(found))),
-        "verdict": verdict(found), "files": _files(found), "file_count": found.files.count(), "flagged": _flagged(found),
+        "model": found.model,
+        "version": found,
+        "aliases": found.aliases.order_by("name"),
+        "manifest": manifest,
+        "lineage": drawn(manifest["origin"] if manifest else facts.plain(origin_of(found))),
+        "verdict": verdict(found),
+        "files": _files(found),
+        "file_count": found.files.count(),
+        "flagged": _flagged(found),
         "description": notes.render(found.description),
-        "tags": sorted((key, value) for key, value in found.tags.items() if not key.startswith(model_metadata.OURS)),
-        "stages": list(stages.STAGES.values()), "derived": found.derived.select_related("model").order_by("-pk"),
-        "may_write": request.principal.may(Role.CONTRIBUTOR), "may_delete": request.principal.may(Role.OWNER),
+        "tags": sorted(
+            (key, value) for key, value in found.tags.items() if not key.startswith(model_metadata.OURS)
+        ),
+        "stages": list(stages.STAGES.values()),
+        "derived": found.derived.select_related("model").order_by("-pk"),
+        "may_write": request.principal.may(Role.CONTRIBUTOR),
+        "may_delete": request.principal.may(Role.OWNER),
         "address": request.build_absolute_uri("/").rstrip("/"),
     }
     return render(request, "registry/version.html", context)
@@ -60,7 +70,9 @@ def change(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
         if "description" in told:
             model_metadata.describe(found, told["description"])
         if "stage" in told:
-            stages.move(found, told["stage"], request.principal.user, is_owner=request.principal.may(Role.OWNER))
+            stages.move(
+                found, told["stage"], request.principal.user, is_owner=request.principal.may(Role.OWNER)
+            )
         if "tag" in told:
             model_metadata.set_tag(found, *_tag(told["tag"]))
         if "remove_tag" in told:
@@ -81,7 +93,9 @@ def delete(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
 
 
 def _version(request: WorkspaceRequest, name: str, number: int) -> ModelVersion:
-    versions = versions_of(request.principal.workspace).select_related("created_by", "parent__model", "run__experiment")
+    versions = versions_of(request.principal.workspace).select_related(
+        "created_by", "parent__model", "run__experiment"
+    )
     found = versions.filter(model__name=name, number=number).first()
     if found is None:
         raise Http404
@@ -94,10 +108,15 @@ def _files(found: ModelVersion) -> list[dict[str, object]]:
     flagged = [path for path, item in scan.items() if item["verdict"] != CLEAN]
     flagged.sort(key=lambda path: -ORDER.index(scan[path]["verdict"]))
     shown = [*found.files.filter(path__in=flagged[:MOST_FILES])]
-    shown += found.files.exclude(pk__in=[file.pk for file in shown]).order_by("path")[: MOST_FILES - len(shown)]
+    shown += found.files.exclude(pk__in=[file.pk for file in shown]).order_by("path")[
+        : MOST_FILES - len(shown)
+    ]
     return [
         {
-            "path": file.path, "size_bytes": file.size_bytes, "sha256": file.sha256, **entry(found, file.path),
+            "path": file.path,
+            "size_bytes": file.size_bytes,
+            "sha256": file.sha256,
+            **entry(found, file.path),
         }
         for file in sorted(shown, key=lambda file: file.path)
     ]

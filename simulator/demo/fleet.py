@@ -20,7 +20,8 @@ GIB = 2**30
 
 @dataclass(frozen=True)
 class Moment:
-    """`began`: when the demo did, Unix time. `foreign_pid`: a process of nobody's run, 0 while there is none."""
+    """`began`: when the demo did, Unix time. `foreign_pid`: a process of nobody's run, 0 while there is
+    none."""
 
     began: float
     now: float
@@ -47,8 +48,10 @@ def hot(name: str, at: Moment) -> list[SimGpu]:
     """One GPU is poorly cooled: at work it is slowed by heat."""
     gpus = eight_h100(name, at)
     gpus[5].values |= {
-        "temperature_c": WhileHeld(Noise(1.5, 91), Noise(1, 44)), "memory_temperature_c": WhileHeld(Noise(1.5, 99), 52),
-        "throttle_reasons": WhileHeld(HW_THERMAL_SLOWDOWN, 1), "sm_clock_mhz": WhileHeld(Noise(60, 1020), 1980),
+        "temperature_c": WhileHeld(Noise(1.5, 91), Noise(1, 44)),
+        "memory_temperature_c": WhileHeld(Noise(1.5, 99), 52),
+        "throttle_reasons": WhileHeld(HW_THERMAL_SLOWDOWN, 1),
+        "sm_clock_mhz": WhileHeld(Noise(60, 1020), 1980),
     }
     return gpus
 
@@ -57,10 +60,15 @@ def failing(name: str, at: Moment) -> list[SimGpu]:
     """One GPU's memory wears out, and another falls off the bus now and then."""
     gpus = eight_h100(name, at)
     gpus[2].values |= {
-        "ecc_corrected": Ramp(180, 2e5, DAY_S), "ecc_uncorrected": 4, "remapped_rows_uncorrected": 3, "remapped_rows_pending": 1,
+        "ecc_corrected": Ramp(180, 2e5, DAY_S),
+        "ecc_uncorrected": 4,
+        "remapped_rows_uncorrected": 3,
+        "remapped_rows_pending": 1,
     }
     gpus[2].events = [Event(at.began + after, DOUBLE_BIT_ECC) for after in range(90, DAY_S, XID_EVERY_S)]
-    gpus[6].events = [Event(at.began + after, FELL_OFF_THE_BUS) for after in range(LOST_AFTER_S, DAY_S, LOST_EVERY_S)]
+    gpus[6].events = [
+        Event(at.began + after, FELL_OFF_THE_BUS) for after in range(LOST_AFTER_S, DAY_S, LOST_EVERY_S)
+    ]
     gpus[6].removed = (at.now - at.began) % LOST_EVERY_S >= LOST_AFTER_S
     return gpus
 
@@ -80,7 +88,10 @@ def in_parts(name: str, _at: Moment) -> list[SimGpu]:
     gpus[0] = in_mig_mode(a100(f"{name} gpu 0", values={"power_w": Noise(8, 96)}), 3, processes="visible")
     for part in gpus[0].mig:
         part.name = "NVIDIA A100-SXM4-40GB MIG 1g.5gb"
-        part.values |= {"memory_total_bytes": 4864 * 2**20, "memory_used_bytes": WhileHeld(3 * GIB, 12 * 2**20)}
+        part.values |= {
+            "memory_total_bytes": 4864 * 2**20,
+            "memory_used_bytes": WhileHeld(3 * GIB, 12 * 2**20),
+        }
     return gpus
 
 

@@ -1,6 +1,7 @@
-"""Somebody who trains: starts small runs now and then, keeps the machines' troubles going, and cancels its runs when it leaves.
+"""Somebody who trains: starts small runs now and then, keeps the machines' troubles going, and cancels its
+runs when it leaves.
 
-    python -m simulator.demo.visitor FACTS.json
+python -m simulator.demo.visitor FACTS.json
 """
 
 from __future__ import annotations
@@ -55,16 +56,25 @@ class Work:
 
     def spec(self, snapshot: str) -> dict[str, Any]:
         ranks = self.nodes * self.processes
-        each = {"type": "pytorch", "communication_backend": "gloo", "process_count": ranks, "node_count": self.nodes}
+        each = {
+            "type": "pytorch",
+            "communication_backend": "gloo",
+            "process_count": ranks,
+            "node_count": self.nodes,
+        }
         return {
-            "version": 1, "experiment": "demo", "display_name": self.name,
-            "source": {"type": "snapshot", "id": snapshot}, "script": "train.py",
+            "version": 1,
+            "experiment": "demo",
+            "display_name": self.name,
+            "source": {"type": "snapshot", "id": snapshot},
+            "script": "train.py",
             "arguments": ["--steps", str(self.steps), "--breaks-at", str(self.breaks_at)],
             "distribution": each if ranks > 1 else None,
             "resources": {"cluster": self.cluster, "gpus_per_node": self.processes},
             "environment": {"name": "system", "version": ""},
             "environment_variables": {"OPENBLAS_NUM_THREADS": "1"},
-            "limits": {"timeout_s": 600}, "tags": {"demo": "simulated GPUs"},
+            "limits": {"timeout_s": 600},
+            "tags": {"demo": "simulated GPUs"},
         }
 
 
@@ -140,12 +150,16 @@ class Visitor:
     def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         headers = {"Authorization": f"Bearer {self.facts.token}", "Content-Type": "application/json"}
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"{self.facts.url}/api/v1/{path}", data=data, headers=headers, method=method)
+        request = urllib.request.Request(
+            f"{self.facts.url}/api/v1/{path}", data=data, headers=headers, method=method
+        )
         try:
             with urllib.request.urlopen(request, timeout=10) as answer:
                 return dict(json.loads(answer.read() or b"{}"))
         except urllib.error.HTTPError as error:
-            raise OSError(f"{method} {path}: {error.code} {error.read(2000).decode(errors='replace')}") from error
+            raise OSError(
+                f"{method} {path}: {error.code} {error.read(2000).decode(errors='replace')}"
+            ) from error
 
 
 def main() -> None:

@@ -1,4 +1,5 @@
-"""Holds every answer of the API to the OpenAPI document: status, content type and shape must be declared there."""
+"""Holds every answer of the API to the OpenAPI document: status, content type and shape must be declared
+there."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ ROOT = "/api/v1/"
 NOT_PART = (f"{ROOT}schema/", f"{ROOT}probe/")
 """The document itself, and what tests add."""
 UNDECLARED_STATUSES = (301, 405)
-"""A missing slash, and a method that a path does not have: no operation of the document could declare these."""
+"""A missing slash, and a method that a path does not have: no operation of the document could declare
+these."""
 GREEDY_PARAMETERS = ("/tags/{key}", "/logs/{name}", "{path}")
 
 
@@ -52,7 +54,9 @@ def compare(method: str, path: str, status: int, content_type: str, body: Any) -
     content = answer.get("content", {})
     if not content:
         return
-    assert content_type in content or "*/*" in content, f"{name} answers {status} as {content_type}, declared: {list(content)}"
+    assert content_type in content or "*/*" in content, (
+        f"{name} answers {status} as {content_type}, declared: {list(content)}"
+    )
     if body is not None and content_type in content:
         errors = _validator(name, str(status), content_type).iter_errors(body)
         problems = [f"{error.json_path}: {error.message}" for error in errors]
@@ -68,7 +72,8 @@ def document() -> dict[str, Any]:
 
 @functools.cache
 def _patterns() -> list[tuple[re.Pattern[str], str]]:
-    """Every path of the document as an expression; those with fewer parameters first, so that literal parts win."""
+    """Every path of the document as an expression; those with fewer parameters first, so that literal parts
+    win."""
     paths = sorted(document()["paths"], key=lambda path: (path.count("{"), path))
     return [(re.compile("".join(_expression(path))), path) for path in paths]
 

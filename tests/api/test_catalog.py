@@ -34,7 +34,9 @@ def link(name: str) -> zipfile.ZipInfo:
 
 class TestSnapshots:
     def test_a_zip_becomes_a_snapshot_named_by_its_content(self, api: Client) -> None:
-        first, second = (upload(api, zipped({"train.py": "print(1)", "data/x.csv": "1"}).getvalue()) for _ in range(2))
+        first, second = (
+            upload(api, zipped({"train.py": "print(1)", "data/x.csv": "1"}).getvalue()) for _ in range(2)
+        )
         assert first.status_code == 201
         body = first.json()
         assert body == second.json()
@@ -42,7 +44,9 @@ class TestSnapshots:
         assert (body["files"], body["warnings"]) == (2, [])
 
     def test_says_what_it_left_out(self, api: Client) -> None:
-        body = upload(api, zipped({"train.py": "", "x.tmp": "", ".trainhubignore": "*.tmp\n"}).getvalue()).json()
+        body = upload(
+            api, zipped({"train.py": "", "x.tmp": "", ".trainhubignore": "*.tmp\n"}).getvalue()
+        ).json()
         assert body["warnings"] == ["1 file or folder was left out by .trainhubignore."]
 
     @pytest.mark.parametrize(
@@ -60,14 +64,18 @@ class TestSnapshots:
         ],
         ids=["text", "cut", "up", "absolute", "backslash", "link", "twice", "bomb", "empty"],
     )
-    def test_a_hostile_or_broken_one_is_refused_with_a_remedy(self, api: Client, content: bytes, words: str) -> None:
+    def test_a_hostile_or_broken_one_is_refused_with_a_remedy(
+        self, api: Client, content: bytes, words: str
+    ) -> None:
         answer = upload(api, content)
         assert (answer.status_code, answer.headers["Content-Type"]) == (400, "application/problem+json")
         assert words in answer.json()["detail"]
         assert answer.json()["errors"][0]["field"].startswith("source")
 
     def test_needs_the_form_field_file(self, api: Client) -> None:
-        refused(upload(api, b"x", "zip"), 400, "file", "send the source folder as a zip in the form field 'file'")
+        refused(
+            upload(api, b"x", "zip"), 400, "file", "send the source folder as a zip in the form field 'file'"
+        )
         assert post(api, "/api/v1/snapshots/").status_code == 415
 
     def test_has_a_largest_size(self, api: Client, settings: Any) -> None:

@@ -83,14 +83,23 @@ class TestSubmit:
             ("[]", "spec: must be a JSON object"),
             ("[" * 100_000, "spec: is nested too deeply"),
             ('{"arguments": [NaN]}', "spec: "),
-            ({**LOCAL, "source": {"type": "local", "path": "a\0b"}}, "source.path: must not contain a NUL character"),
+            (
+                {**LOCAL, "source": {"type": "local", "path": "a\0b"}},
+                "source.path: must not contain a NUL character",
+            ),
             ({**LOCAL, "script": ""}, "script: name the script to run"),
             ({**LOCAL, "script": "nowhere.py"}, "script: "),
-            ({**LOCAL, "environment": {"name": "Conda"}}, "environment.name: no environment is called 'Conda'"),
+            (
+                {**LOCAL, "environment": {"name": "Conda"}},
+                "environment.name: no environment is called 'Conda'",
+            ),
             ({**LOCAL, "resources": {"gpus_per_node": 4}}, "resources.gpus_per_node: "),
             ({**LOCAL, "source": {"type": "local"}}, "source.path: name the folder that holds the script"),
             ({**LOCAL, "source": {"type": "local", "path": "./nowhere"}}, "source.path: "),
-            ({**LOCAL, "source": {"type": "local", "path": ".", "ref": "x"}}, "source.ref: is not a known field"),
+            (
+                {**LOCAL, "source": {"type": "local", "path": ".", "ref": "x"}},
+                "source.ref: is not a known field",
+            ),
         ],
     )
     def test_refuses_with_field_and_remedy_and_exit_code_2(self, folder: Path, spec: Any, said: str) -> None:
@@ -106,7 +115,9 @@ class TestSubmit:
         path = tmp_path / "none.json"
         assert refused(str(path)) == f"spec: {path} cannot be read: No such file or directory\n"
 
-    @pytest.mark.parametrize(("make", "said"), [(make_stranger, "user: stan is nobody here"), (make_viewer, "user: This needs")])
+    @pytest.mark.parametrize(
+        ("make", "said"), [(make_stranger, "user: stan is nobody here"), (make_viewer, "user: This needs")]
+    )
     def test_only_a_contributor_may(self, folder: Path, make: Callable[[], Any], said: str) -> None:
         assert refused(written(folder, LOCAL), str(make())).startswith(said)
 
@@ -218,16 +229,22 @@ class TestOnARealHub:
             ),
         ],
     )
-    def test_exits_with_the_runs_outcome(self, hub: Any, folder: Path, script: str, code: int, said: str) -> None:
+    def test_exits_with_the_runs_outcome(
+        self, hub: Any, folder: Path, script: str, code: int, said: str
+    ) -> None:
         (folder / "source" / "train.py").write_text(script)
         done = hub.manage("submit", written(folder, HELLO), "--wait", check=False)
         assert (done.returncode, done.stdout) == (code, "hello\n"), done.stderr
         assert said in done.stderr
 
     def test_of_a_canceled_run_exits_as_if_interrupted(self, hub: Any, folder: Path) -> None:
-        (folder / "source" / "train.py").write_text("import time; print('working', flush=True); time.sleep(600)")
+        (folder / "source" / "train.py").write_text(
+            "import time; print('working', flush=True); time.sleep(600)"
+        )
         command = [sys.executable, "manage.py", "submit", written(folder, HELLO), "--wait"]
-        process = subprocess.Popen(command, cwd=PROJECT, env=hub.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            command, cwd=PROJECT, env=hub.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         assert process.stdout is not None
         assert process.stdout.readline() == "working\n"
         with hub.client() as client:

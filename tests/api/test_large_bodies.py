@@ -58,7 +58,9 @@ class TestWhoMaySendMuch:
     async def test_nobody_is_refused_before_a_byte_is_read(self) -> None:
         assert await sent([MEBIBYTE] * 2, content_length=str(2 * 2**20)) == 401
         assert await sent([MEBIBYTE] * 2, transfer_encoding="chunked") == 401
-        assert await sent([MEBIBYTE] * 2, content_length=str(2 * 2**20), authorization="Bearer th_wrong") == 401
+        assert (
+            await sent([MEBIBYTE] * 2, content_length=str(2 * 2**20), authorization="Bearer th_wrong") == 401
+        )
 
     async def test_a_member_may_send_a_source(self, carl: str) -> None:
         assert await sent([MEBIBYTE] * 4, content_length=str(4 * 2**20), authorization=carl) == 200

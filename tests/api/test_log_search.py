@@ -42,9 +42,17 @@ class TestResults:
     def test_tell_where_when_and_what(self, viewer_api: Client, run: Run) -> None:
         body = search(viewer_api, run, q="needle 2").json()
         (found,) = body["results"]
-        assert {name: found[name] for name in ("log", "rank", "node", "line", "offset", "text", "spans", "late")} == {
-            "log": LOGS[1], "rank": 1, "node": "alpha", "line": 4, "offset": 32, "text": "needle 2",
-            "spans": [[0, 8]], "late": False,
+        assert {
+            name: found[name] for name in ("log", "rank", "node", "line", "offset", "text", "spans", "late")
+        } == {
+            "log": LOGS[1],
+            "rank": 1,
+            "node": "alpha",
+            "line": 4,
+            "offset": 32,
+            "text": "needle 2",
+            "spans": [[0, 8]],
+            "late": False,
         }
         assert found["at"].startswith("20")
         assert 0 < found["resolution_s"] <= 0.25
@@ -92,7 +100,9 @@ class TestRefusals:
             ({"q": "x", "cursor": "WzEsICJvdGhlciIsIDAsIG51bGxd"}, "cursor", "another search"),
         ],
     )
-    def test_name_the_field(self, viewer_api: Client, run: Run, query: dict[str, str], field: str, words: str) -> None:
+    def test_name_the_field(
+        self, viewer_api: Client, run: Run, query: dict[str, str], field: str, words: str
+    ) -> None:
         refused(search(viewer_api, run, **query), 400, field, words)
 
     def test_people_of_other_workspaces_find_no_run(self, run: Run) -> None:

@@ -46,8 +46,15 @@ class TestFilter:
 
     def test_gives_the_values_that_are_asked_for(self, client: Client) -> None:
         known_run("a", metrics={"acc": 0.5, "worst": float("inf")}, params={"opt": "adam"})
-        (run,) = listed(client, column=["metrics.acc", "max(metrics.worst)", "params.opt", "tags.none"])["results"]
-        assert run["values"] == {"metrics.acc": 0.5, "max(metrics.worst)": "Infinity", "params.opt": "adam", "tags.none": None}
+        (run,) = listed(client, column=["metrics.acc", "max(metrics.worst)", "params.opt", "tags.none"])[
+            "results"
+        ]
+        assert run["values"] == {
+            "metrics.acc": 0.5,
+            "max(metrics.worst)": "Infinity",
+            "params.opt": "adam",
+            "tags.none": None,
+        }
 
     def test_goes_through_all_pages_in_either_kind_of_order(self, client: Client) -> None:
         for number in range(7):
@@ -110,13 +117,20 @@ class TestMarks:
         assert RunTag.objects.get().value == " x "
         assert client.delete(address).status_code == 204
         assert client.delete(address).status_code == 404
-        refused(client.put(address, {"value": "v" * 9000}, content_type="application/json"), 400, "value", "8000")
+        refused(
+            client.put(address, {"value": "v" * 9000}, content_type="application/json"), 400, "value", "8000"
+        )
 
 
 class TestBulk:
     def test_tells_what_was_done_and_what_was_refused(self, client: Client) -> None:
-        ended, active = known_run("a", state=RunState.COMPLETED), known_run("b", kind="job", state=RunState.RUNNING)
-        told = post(client, "/api/v1/runs/bulk/", {"verb": "delete", "runs": [ended.number, active.number]}).json()
+        ended, active = (
+            known_run("a", state=RunState.COMPLETED),
+            known_run("b", kind="job", state=RunState.RUNNING),
+        )
+        told = post(
+            client, "/api/v1/runs/bulk/", {"verb": "delete", "runs": [ended.number, active.number]}
+        ).json()
         assert told["done"] == [ended.number]
         why = f"Run {active.number} is Running; cancel it before you delete it."
         assert told["refused"] == [{"run": active.number, "why": why}]

@@ -40,10 +40,14 @@ def run(who: Principal, node: Node) -> Run:
     begun = timezone.now() - timedelta(minutes=MINUTES)
     Attempt.objects.filter(run=found).update(created_at=begun)
     found.events.filter(to_state="Provisioning").update(at=begun)
-    found.events.exclude(to_state="Provisioning").exclude(to_state="Queued").update(at=begun + timedelta(minutes=1))
+    found.events.exclude(to_state="Provisioning").exclude(to_state="Queued").update(
+        at=begun + timedelta(minutes=1)
+    )
     uuids = [f"GPU-alpha-{index}" for index in range(3)]
     start = bucket_of(begun.timestamp()) - 60
-    buckets = [{uuid: {"utilization_pct": (10.0 * place, 99.0)} for place, uuid in enumerate(uuids)}] * (MINUTES * 6 + 4)
+    buckets = [{uuid: {"utilization_pct": (10.0 * place, 99.0)} for place, uuid in enumerate(uuids)}] * (
+        MINUTES * 6 + 4
+    )
     stored(node, block(start, buckets), host_block(start, [33.0] * len(buckets)))
     return found
 
@@ -72,7 +76,10 @@ class TestLive:
         answer = told(api, run)
         (node,) = answer["nodes"]
         own = [rank["gpus"] for rank in answer["ranks"]]
-        assert [(rank["rank"], rank["node"], len(rank["gpus"])) for rank in answer["ranks"]] == [(0, "alpha", 1), (1, "alpha", 1)]
+        assert [(rank["rank"], rank["node"], len(rank["gpus"])) for rank in answer["ranks"]] == [
+            (0, "alpha", 1),
+            (1, "alpha", 1),
+        ]
         assert means(node) == {"GPU-alpha-0": 0, "GPU-alpha-1": 10}
         assert sorted(uuid for gpus in own for uuid in gpus) == ["GPU-alpha-0", "GPU-alpha-1"]
         assert set(node["host"]["cpu_pct"]["mean"]) <= {33, None}
@@ -80,9 +87,15 @@ class TestLive:
         assert answer["to"] - answer["from"] in range(MINUTES * 60 - 5, MINUTES * 60 + 60)
 
     def test_shows_all_gpus_of_its_nodes_where_asked_to(self, api: Client, run: Run) -> None:
-        assert means(told(api, run, all_gpus=1)["nodes"][0]) == {"GPU-alpha-0": 0, "GPU-alpha-1": 10, "GPU-alpha-2": 20}
+        assert means(told(api, run, all_gpus=1)["nodes"][0]) == {
+            "GPU-alpha-0": 0,
+            "GPU-alpha-1": 10,
+            "GPU-alpha-2": 20,
+        }
 
-    def test_but_not_those_of_a_cluster_that_the_workspace_may_use_no_more(self, api: Client, run: Run) -> None:
+    def test_but_not_those_of_a_cluster_that_the_workspace_may_use_no_more(
+        self, api: Client, run: Run
+    ) -> None:
         Cluster.objects.get().workspaces.add(make_workspace("others"))
         assert set(means(told(api, run, all_gpus=1)["nodes"][0])) == {"GPU-alpha-0", "GPU-alpha-1"}
 
@@ -100,17 +113,24 @@ class TestLive:
 
     def test_as_csv(self, api: Client, run: Run) -> None:
         answer = api.get(f"/api/v1/runs/{run.pk}/series/", {"as": "csv", "points": "5"})
-        assert answer.headers["Content-Disposition"] == f'attachment; filename="run-{run.number}-attempt-1-series.csv"'
+        assert (
+            answer.headers["Content-Disposition"]
+            == f'attachment; filename="run-{run.number}-attempt-1-series.csv"'
+        )
         assert b",alpha,GPU-alpha-1,1," in answer.content
 
     @pytest.mark.parametrize(
         ("query", "field", "words"),
         [
-            ({"attempt": "2"}, "attempt", "between 1 and 1"), ({"all_gpus": "yes"}, "all_gpus", "0 or 1"),
-            ({"points": "0"}, "points", "from 1 to 2000"), ({"gpus": "x"}, "gpus", "known here: all_gpus, as, attempt"),
+            ({"attempt": "2"}, "attempt", "between 1 and 1"),
+            ({"all_gpus": "yes"}, "all_gpus", "0 or 1"),
+            ({"points": "0"}, "points", "from 1 to 2000"),
+            ({"gpus": "x"}, "gpus", "known here: all_gpus, as, attempt"),
         ],
     )
-    def test_refuses_what_it_cannot_read(self, api: Client, run: Run, query: dict[str, str], field: str, words: str) -> None:
+    def test_refuses_what_it_cannot_read(
+        self, api: Client, run: Run, query: dict[str, str], field: str, words: str
+    ) -> None:
         refused(api.get(f"/api/v1/runs/{run.pk}/series/", query), 400, field, words)
 
     def test_is_nobodys_elses(self, api: Client, run: Run) -> None:
@@ -152,7 +172,9 @@ class TestKept:
         AttemptNode.objects.update(settled_at=None)
         Attempt.objects.update(ended_at=timezone.now() - timedelta(hours=1))
         assert run_curves.keep_ended() == 0
-        Attempt.objects.update(ended_at=timezone.now() - timedelta(hours=3), created_at=timezone.now() - timedelta(hours=4))
+        Attempt.objects.update(
+            ended_at=timezone.now() - timedelta(hours=3), created_at=timezone.now() - timedelta(hours=4)
+        )
         assert run_curves.keep_ended() == 1
 
     def test_what_lasts_is_kept_with_few_points(self, run: Run, node: Node) -> None:

@@ -64,11 +64,15 @@ class TestList:
             ("?state=active&experiment=digits", [1]),
         ],
     )
-    def test_is_filtered_and_ordered(self, viewer_api: Client, three: list[Run], query: str, numbers: list[int]) -> None:
+    def test_is_filtered_and_ordered(
+        self, viewer_api: Client, three: list[Run], query: str, numbers: list[int]
+    ) -> None:
         assert ids(viewer_api.get(f"{RUNS}{query}")) == numbers
 
     @pytest.mark.parametrize("order", ["-created_at", "number", "state_since", "-display_name"])
-    def test_is_read_page_by_page_without_gap_or_repetition(self, viewer_api: Client, who: Principal, order: str) -> None:
+    def test_is_read_page_by_page_without_gap_or_repetition(
+        self, viewer_api: Client, who: Principal, order: str
+    ) -> None:
         for _ in range(7):
             builders.queued(who, display_name="same")
         seen: list[int] = []
@@ -81,7 +85,8 @@ class TestList:
         assert sorted(seen) == [1, 2, 3, 4, 5, 6, 7]
 
     @pytest.mark.parametrize(
-        ("query", "field"), [("state=Done", "state"), ("stat=Failed", "stat"), ("order=-secret", "order"), ("order=", "order")]
+        ("query", "field"),
+        [("state=Done", "state"), ("stat=Failed", "stat"), ("order=-secret", "order"), ("order=", "order")],
     )
     def test_refuses_what_it_does_not_know(self, viewer_api: Client, query: str, field: str) -> None:
         answer = viewer_api.get(f"{RUNS}?{query}")
@@ -91,7 +96,9 @@ class TestList:
     def test_refuses_a_broken_cursor(self, viewer_api: Client) -> None:
         assert viewer_api.get(f"{RUNS}?cursor=nonsense").headers["Content-Type"] == "application/problem+json"
 
-    def test_costs_the_same_for_many_runs(self, viewer_api: Client, who: Principal, django_assert_max_num_queries: Any) -> None:
+    def test_costs_the_same_for_many_runs(
+        self, viewer_api: Client, who: Principal, django_assert_max_num_queries: Any
+    ) -> None:
         for _ in range(6):
             builders.queued(who)
         with django_assert_max_num_queries(6):
@@ -99,12 +106,20 @@ class TestList:
 
 
 class TestDetail:
-    def test_tells_everything_by_id_and_by_number(self, viewer_api: Client, who: Principal, node: Node) -> None:
+    def test_tells_everything_by_id_and_by_number(
+        self, viewer_api: Client, who: Principal, node: Node
+    ) -> None:
         run = finished(who, node)
         body = viewer_api.get(f"{RUNS}{run.pk}/").json()
         assert body == viewer_api.get(f"{RUNS}{run.number}/").json()
-        assert (body["state"], body["sentence"], body["framework"]) == ("Completed", "All ranks finished.", "single")
-        assert [(member["rank"], member["exit_code"], member["node"]) for member in body["members"]] == [(0, 0, "alpha")]
+        assert (body["state"], body["sentence"], body["framework"]) == (
+            "Completed",
+            "All ranks finished.",
+            "single",
+        )
+        assert [(member["rank"], member["exit_code"], member["node"]) for member in body["members"]] == [
+            (0, 0, "alpha")
+        ]
         assert body["attempts"][0]["nodes"] == ["alpha"]
         assert body["attempts"][0]["plan"]["printed"].startswith("single: 1 process on 1 node")
 
@@ -208,14 +223,22 @@ class TestParts:
     def test_members_are_the_ranks(self, viewer_api: Client, who: Principal) -> None:
         run = builders.launched(who, distribution=builders.processes(3))
         members = viewer_api.get(f"{RUNS}{run.pk}/members/").json()
-        assert [(member["rank"], member["log_name"]) for member in members] == [(n, f"70_driver_log_{n}.txt") for n in range(3)]
+        assert [(member["rank"], member["log_name"]) for member in members] == [
+            (n, f"70_driver_log_{n}.txt") for n in range(3)
+        ]
 
     def test_logs_have_sizes_and_an_end(self, viewer_api: Client, who: Principal, node: Node) -> None:
         run = builders.launched(who)
         assert viewer_api.get(f"{RUNS}{run.pk}/logs/").json() == {
             "attempt": 1,
             "logs": [
-                {"name": LOG, "rank": 0, "size": 0, "complete": False, "url": f"/api/v1/runs/{run.pk}/logs/{LOG}?attempt=1"}
+                {
+                    "name": LOG,
+                    "rank": 0,
+                    "size": 0,
+                    "complete": False,
+                    "url": f"/api/v1/runs/{run.pk}/logs/{LOG}?attempt=1",
+                }
             ],
         }
         Played(node).claim(run)
@@ -226,7 +249,9 @@ class TestParts:
         logs = viewer_api.get(f"{RUNS}{finished(who, node).pk}/logs/").json()["logs"]
         assert [(log["size"], log["complete"]) for log in logs] == [(6, True)]
 
-    def test_outputs_are_listed_with_the_address_of_their_bytes(self, viewer_api: Client, who: Principal, node: Node) -> None:
+    def test_outputs_are_listed_with_the_address_of_their_bytes(
+        self, viewer_api: Client, who: Principal, node: Node
+    ) -> None:
         run = finished(who, node)
         Artifact.objects.create(run=run, attempt=1, path="outputs/my model.pt", size_bytes=3, sha256="a" * 64)
         assert viewer_api.get(f"{RUNS}{run.pk}/outputs/").json()["outputs"] == [
@@ -245,7 +270,9 @@ class TestParts:
 
     @pytest.mark.parametrize("attempt", ["0", "2", "-1", "x", "", "9" * 40])
     @pytest.mark.parametrize("path", ["members/", "logs/", "outputs/"])
-    def test_another_attempt_than_there_is_is_refused(self, viewer_api: Client, who: Principal, path: str, attempt: str) -> None:
+    def test_another_attempt_than_there_is_is_refused(
+        self, viewer_api: Client, who: Principal, path: str, attempt: str
+    ) -> None:
         answer = viewer_api.get(f"{RUNS}{builders.launched(who).pk}/{path}?attempt={attempt}")
         assert answer.status_code == 400
         assert answer.json()["errors"] == [{"field": "attempt", "message": "must be between 1 and 1"}]

@@ -30,9 +30,13 @@ def test_the_openapi_schema_is_valid_and_complete() -> None:
 def test_every_operation_declares_its_refusals_as_problems() -> None:
     for path, operations in contract.document()["paths"].items():
         for method, operation in operations.items():
-            refusals = {status: answer for status, answer in operation["responses"].items() if status >= "400"}
+            refusals = {
+                status: answer for status, answer in operation["responses"].items() if status >= "400"
+            }
             assert {"401", "403", "404"} <= set(refusals), f"{method} {path}"
-            assert all("application/problem+json" in answer["content"] for answer in refusals.values()), f"{method} {path}"
+            assert all("application/problem+json" in answer["content"] for answer in refusals.values()), (
+                f"{method} {path}"
+            )
 
 
 def test_is_served(viewer_api: Client) -> None:
@@ -43,7 +47,9 @@ class TestRunSpecSchema:
     SCHEMA: dict[str, Any] = RUN_SPEC["application/json"]
 
     def test_knows_exactly_the_fields_of_a_spec(self) -> None:
-        written = RunSpec.from_json({"source": {"type": "example", "name": "x"}, "script": "train.py"}).to_json()
+        written = RunSpec.from_json(
+            {"source": {"type": "example", "name": "x"}, "script": "train.py"}
+        ).to_json()
         assert set(self.SCHEMA["properties"]) == set(written)
         for part in ("resources", "environment", "limits"):
             assert set(self.SCHEMA["properties"][part]["properties"]) == set(written[part])

@@ -39,7 +39,9 @@ class TestIdempotencyKey:
     def test_another_spec_with_the_same_key_is_a_conflict(self, api: Client, spec: Spec) -> None:
         post(api, RUNS, spec, Idempotency_Key="nightly-1")
         answer = post(api, RUNS, {**spec, "arguments": ["--epochs", 2]}, Idempotency_Key="nightly-1")
-        refused(answer, 409, "Idempotency-Key", "was used before, for run 1 with another spec; choose a new key")
+        refused(
+            answer, 409, "Idempotency-Key", "was used before, for run 1 with another spec; choose a new key"
+        )
 
     def test_without_a_key_every_post_is_a_run(self, api: Client, spec: Spec) -> None:
         post(api, RUNS, spec)
@@ -48,11 +50,18 @@ class TestIdempotencyKey:
 
     @pytest.mark.parametrize("key", ["", "k" * 129])
     def test_has_a_length(self, api: Client, spec: Spec, key: str) -> None:
-        refused(post(api, RUNS, spec, Idempotency_Key=key), 400, "Idempotency-Key", "must have 1 to 128 characters")
+        refused(
+            post(api, RUNS, spec, Idempotency_Key=key),
+            400,
+            "Idempotency-Key",
+            "must have 1 to 128 characters",
+        )
 
 
 class TestPreview:
-    def test_shows_the_plan_as_json_and_printed_and_changes_nothing(self, viewer_api: Client, spec: Spec) -> None:
+    def test_shows_the_plan_as_json_and_printed_and_changes_nothing(
+        self, viewer_api: Client, spec: Spec
+    ) -> None:
         body = post(viewer_api, f"{RUNS}preview/", {**spec, "distribution": builders.processes(2)}).json()
         assert body["ok"] is True
         assert [process["rank"] for process in body["plan"]["commands"][0]["processes"]] == [0, 1]
@@ -60,7 +69,9 @@ class TestPreview:
         assert not Run.objects.exists()
 
     def test_lists_every_finding_with_its_field(self, api: Client, spec: Spec) -> None:
-        body = post(api, f"{RUNS}preview/", {**spec, "script": "nowhere.py", "environment": {"name": "Conda"}}).json()
+        body = post(
+            api, f"{RUNS}preview/", {**spec, "script": "nowhere.py", "environment": {"name": "Conda"}}
+        ).json()
         assert body["ok"] is False
         wrong = {finding["field"] for finding in body["findings"] if finding["level"] == "error"}
         assert {"script", "environment.name"} <= wrong
@@ -76,24 +87,60 @@ WRONG: list[tuple[Spec, str, str]] = [
     ({"script": ""}, "script", "name the script to run"),
     ({"script": "nowhere.py"}, "script", "nowhere.py"),
     ({"script": "../train.py"}, "script", ""),
-    ({"command": ["python", "train.py"]}, "command", "give either a script with arguments, or a command, not both"),
+    (
+        {"command": ["python", "train.py"]},
+        "command",
+        "give either a script with arguments, or a command, not both",
+    ),
     ({"arguments": "--epochs 3"}, "arguments", "must be a list, one item per argument (never a shell line)"),
     ({"environment": {"name": "Conda"}}, "environment.name", "no environment is called 'Conda'; there are: "),
     ({"environment": {"version": "2.7"}}, "environment.version", "2.7"),
     ({"distribution": {"type": "horovod"}}, "distribution.type", "use 'pytorch', 'mpi' or 'tensorflow'"),
-    ({"distribution": {"type": "mpi", "process_count_per_node": 0}}, "distribution.process_count_per_node", "between 1 and 4096"),
-    ({"distribution": {"type": "pytorch", "process_count": 5000}}, "distribution.process_count", "between 1 and 4096, not 5000"),
-    ({"distribution": {"type": "pytorch", "process_count": 3, "node_count": 2}}, "distribution.process_count", ""),
-    ({"distribution": {"type": "tensorflow", "worker_count": True}}, "distribution.worker_count", "must be a whole number"),
-    ({"resources": {"cluster": "moon"}}, "resources.cluster", "there is no cluster 'moon' here; there are: local"),
+    (
+        {"distribution": {"type": "mpi", "process_count_per_node": 0}},
+        "distribution.process_count_per_node",
+        "between 1 and 4096",
+    ),
+    (
+        {"distribution": {"type": "pytorch", "process_count": 5000}},
+        "distribution.process_count",
+        "between 1 and 4096, not 5000",
+    ),
+    (
+        {"distribution": {"type": "pytorch", "process_count": 3, "node_count": 2}},
+        "distribution.process_count",
+        "",
+    ),
+    (
+        {"distribution": {"type": "tensorflow", "worker_count": True}},
+        "distribution.worker_count",
+        "must be a whole number",
+    ),
+    (
+        {"resources": {"cluster": "moon"}},
+        "resources.cluster",
+        "there is no cluster 'moon' here; there are: local",
+    ),
     ({"resources": {"gpus_per_node": 4}}, "resources.gpus_per_node", "alpha comes nearest"),
     ({"resources": {"gpus_per_node": 65}}, "resources.gpus_per_node", "must be between 0 and 64, not 65"),
     ({"resources": {"node_count": 2}}, "resources.node_count", "needs a distribution"),
     ({"limits": {"timeout_s": 0}}, "limits.timeout_s", "must be between 1"),
-    ({"environment_variables": {"RANK": "3"}, "distribution": builders.processes(2)}, "environment_variables.RANK", ""),
-    ({"environment_variables": {"BAD NAME": "1"}}, "environment_variables.BAD NAME", "is not a variable name"),
+    (
+        {"environment_variables": {"RANK": "3"}, "distribution": builders.processes(2)},
+        "environment_variables.RANK",
+        "",
+    ),
+    (
+        {"environment_variables": {"BAD NAME": "1"}},
+        "environment_variables.BAD NAME",
+        "is not a variable name",
+    ),
     ({"source": {"type": "snapshot", "id": "0" * 64}}, "source.id", "no such snapshot in this workspace"),
-    ({"source": {"type": "example", "name": "nothing"}}, "source.name", "there is no example 'nothing'; there are:"),
+    (
+        {"source": {"type": "example", "name": "nothing"}},
+        "source.name",
+        "there is no example 'nothing'; there are:",
+    ),
     ({"source": {"type": "local", "path": "/etc"}}, "source.type", "'local' is not a kind of source"),
     ({"scirpt": "train.py"}, "scirpt", "is not a known field; known here:"),
     ({"display_name": "x" * 201}, "display_name", "at most 200"),
@@ -105,9 +152,13 @@ WRONG: list[tuple[Spec, str, str]] = [
 
 class TestBadSpecs:
     @pytest.mark.parametrize(
-        ("change", "field", "words"), WRONG, ids=[f"{field}-{number}" for number, (_, field, _) in enumerate(WRONG)]
+        ("change", "field", "words"),
+        WRONG,
+        ids=[f"{field}-{number}" for number, (_, field, _) in enumerate(WRONG)],
     )
-    def test_are_refused_at_the_field_with_a_remedy(self, api: Client, spec: Spec, change: Spec, field: str, words: str) -> None:
+    def test_are_refused_at_the_field_with_a_remedy(
+        self, api: Client, spec: Spec, change: Spec, field: str, words: str
+    ) -> None:
         refused(post(api, RUNS, {**spec, **change}), 400, field, words)
         assert not Run.objects.exists()
 
@@ -115,7 +166,9 @@ class TestBadSpecs:
         answer = post(api, RUNS, {**spec, "script": "nowhere.py", "environment": {"name": "Conda"}})
         assert {error["field"] for error in answer.json()["errors"]} >= {"script", "environment.name"}
 
-    @pytest.mark.parametrize("body", ["[]", '"text"', "null", "{", "", '{"a": NaN}', "[" * 100_000, "1" * 6000])
+    @pytest.mark.parametrize(
+        "body", ["[]", '"text"', "null", "{", "", '{"a": NaN}', "[" * 100_000, "1" * 6000]
+    )
     def test_are_refused_when_they_are_no_json_object(self, api: Client, body: str) -> None:
         answer = api.post(RUNS, body, "application/json")
         assert (answer.status_code, answer.headers["Content-Type"]) == (400, "application/problem+json")
@@ -131,7 +184,9 @@ class TestWhoMay:
     def test_a_viewer_learns_the_needed_role(self, viewer_api: Client, spec: Spec) -> None:
         answer = post(viewer_api, RUNS, spec)
         assert answer.status_code == 403
-        assert answer.json()["detail"].startswith("This needs the role contributor; you are viewer of Default.")
+        assert answer.json()["detail"].startswith(
+            "This needs the role contributor; you are viewer of Default."
+        )
 
     def test_a_stranger_finds_nothing(self, spec: Spec) -> None:
         for path in (RUNS, f"{RUNS}preview/"):

@@ -24,9 +24,17 @@ GPUS = ("GPU-a", "GPU-b")
 def box(db: None) -> Node:
     """Two hours of two GPUs, of which the second was silent for a while."""
     node = ready_node("alpha", *GPUS)
-    both = [{uuid: {"utilization_pct": (40.0 + place, 90.0), "power_w": (300.5, 400)} for place, uuid in enumerate(GPUS)}]
+    both = [
+        {
+            uuid: {"utilization_pct": (40.0 + place, 90.0), "power_w": (300.5, 400)}
+            for place, uuid in enumerate(GPUS)
+        }
+    ]
     stored(
-        node, block(BEGUN, both * 180), host_block(BEGUN, [12.5] * 540), gpu_block(BEGUN + 1800, "GPU-a", [50.0] * 180),
+        node,
+        block(BEGUN, both * 180),
+        host_block(BEGUN, [12.5] * 540),
+        gpu_block(BEGUN + 1800, "GPU-a", [50.0] * 180),
         block(BEGUN + 3600, both * 180),
     )
     compaction.fold(node.pk, NOW - 1800)
@@ -46,7 +54,12 @@ def asked(api: Client, path: str, **query: Any) -> Any:
 class TestNode:
     def test_tells_every_gpu_and_the_machine_on_one_grid(self, api: Client, box: Node) -> None:
         told = asked(api, "nodes/alpha/series/").json()
-        assert (told["node"], told["from"], told["to"], told["step_s"]) == ("alpha", BEGUN, BEGUN + 5400, 1800)
+        assert (told["node"], told["from"], told["to"], told["step_s"]) == (
+            "alpha",
+            BEGUN,
+            BEGUN + 5400,
+            1800,
+        )
         assert told["times"] == [BEGUN, BEGUN + 1800, BEGUN + 3600]
         assert told["host"] == {"cpu_pct": {"mean": [12.5] * 3, "max": [13.5] * 3}}
         first, second = told["gpus"]
@@ -86,14 +99,25 @@ class TestNode:
         assert asked(api, "nodes/alpha/series/", **{"from": from_[:-1] + "+00:00"}).json()["from"] == BEGUN
 
     def test_as_csv_is_a_file_to_download(self, api: Client, box: Node) -> None:
-        answer = asked(api, "nodes/alpha/series/", metrics="utilization_pct,power_w", host="cpu_pct", **{"as": "csv"})
+        answer = asked(
+            api, "nodes/alpha/series/", metrics="utilization_pct,power_w", host="cpu_pct", **{"as": "csv"}
+        )
         assert answer.headers["Content-Type"] == "text/csv; charset=utf-8"
         assert answer.headers["Content-Disposition"] == 'attachment; filename="alpha-series.csv"'
         rows = list(csv.DictReader(io.StringIO(answer.content.decode())))
-        assert [(row["gpu"], row["host_cpu_pct_mean"]) for row in rows[::3]] == [("", "12.5"), ("GPU-a", ""), ("GPU-b", "")]
+        assert [(row["gpu"], row["host_cpu_pct_mean"]) for row in rows[::3]] == [
+            ("", "12.5"),
+            ("GPU-a", ""),
+            ("GPU-b", ""),
+        ]
         gap = rows[-2]
         assert gap["time"] == time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(BEGUN + 1800))
-        assert (gap["node"], gap["index"], gap["gpu_utilization_pct_mean"], gap["gpu_power_w_max"]) == ("alpha", "1", "", "")
+        assert (gap["node"], gap["index"], gap["gpu_utilization_pct_mean"], gap["gpu_power_w_max"]) == (
+            "alpha",
+            "1",
+            "",
+            "",
+        )
         assert (rows[-1]["gpu_utilization_pct_mean"], rows[-1]["gpu_power_w_mean"]) == ("41.0", "300.5")
 
 
@@ -111,7 +135,11 @@ class TestGpu:
     def test_its_machine_is_told_where_asked_for(self, api: Client, box: Node) -> None:
         told = asked(api, "gpus/GPU-a/series/", host="cpu_pct").json()
         assert told["host"]["cpu_pct"]["mean"] == [12.5] * 3
-        assert asked(api, "gpus/GPU-a/series/", **{"as": "csv"}).headers["Content-Disposition"].endswith('"GPU-a-series.csv"')
+        assert (
+            asked(api, "gpus/GPU-a/series/", **{"as": "csv"})
+            .headers["Content-Disposition"]
+            .endswith('"GPU-a-series.csv"')
+        )
 
 
 class TestHeat:
@@ -120,7 +148,9 @@ class TestHeat:
         told = asked(api, "clusters/local/heat/").json()
         assert (told["metric"], told["step_s"], len(told["times"])) == ("utilization_pct", 1800, 3)
         assert [(row["node"], row["uuid"], row["index"], row["mean"]) for row in told["rows"]] == [
-            ("alpha", "GPU-a", 0, [40, 50, 40]), ("alpha", "GPU-b", 1, [41, None, 41]), ("beta", "GPU-c", 0, [None] * 3),
+            ("alpha", "GPU-a", 0, [40, 50, 40]),
+            ("alpha", "GPU-b", 1, [41, None, 41]),
+            ("beta", "GPU-c", 0, [None] * 3),
         ]
 
     def test_shows_any_metric_and_as_csv(self, api: Client, box: Node) -> None:
@@ -143,7 +173,11 @@ class TestRefusals:
             ({"points": "0"}, "points", "from 1 to 2000"),
             ({"points": "2001"}, "points", "from 1 to 2000"),
             ({"points": "many"}, "points", "from 1 to 2000"),
-            ({"metrics": "utilization_pct,heat"}, "metrics", "has no 'heat'; it may be `all` or any of utilization_pct, "),
+            (
+                {"metrics": "utilization_pct,heat"},
+                "metrics",
+                "has no 'heat'; it may be `all` or any of utilization_pct, ",
+            ),
             ({"host": "fan_pct"}, "host", "any of cpu_pct, "),
             ({"gpus": "GPU-z"}, "gpus", "'GPU-z' is no GPU of alpha, which has GPU-a, GPU-b"),
             ({"as": "xml"}, "as", "json or csv"),
@@ -158,7 +192,12 @@ class TestRefusals:
     def test_a_heat_map_shows_one_metric(self, api: Client, box: Node) -> None:
         refused(asked(api, "clusters/local/heat/", metric="power_w,fan_pct"), 400, "metric", "must be one of")
         refused(asked(api, "clusters/local/heat/", points=501), 400, "points", "from 1 to 500")
-        refused(asked(api, "clusters/local/heat/", metrics="power_w"), 400, "metrics", "known here: as, from, metric")
+        refused(
+            asked(api, "clusters/local/heat/", metrics="power_w"),
+            400,
+            "metrics",
+            "known here: as, from, metric",
+        )
 
     @pytest.mark.parametrize("path", ["nodes/none/series/", "gpus/GPU-none/series/", "clusters/none/heat/"])
     def test_what_is_not_there_is_not_found(self, api: Client, box: Node, path: str) -> None:

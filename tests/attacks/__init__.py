@@ -1,1 +1,2 @@
-"""Attacks on TrainHub: each finding of a security review, tried again, and each defence that held, kept so."""
+"""Attacks on TrainHub: each finding of a security review, tried again, and each defence that held, kept
+so."""

@@ -26,14 +26,24 @@ def gpu(uuid: str, index: int = 0, **numbers: Any) -> GpuFact:
 
 def beat(*gpus: GpuFact, **changed: Any) -> Heartbeat:
     facts: dict[str, Any] = {
-        "agent_version": "1.0", "hostname": "box.lan", "address": "10.0.0.7", "interface": "eth0", "cores": 8, "slots": 32,
-        "memory_bytes": 64 * GIB, "memory_used_bytes": 20 * GIB, "cpu_pct": 12.5, "disk_free_bytes": 900 * GIB,
+        "agent_version": "1.0",
+        "hostname": "box.lan",
+        "address": "10.0.0.7",
+        "interface": "eth0",
+        "cores": 8,
+        "slots": 32,
+        "memory_bytes": 64 * GIB,
+        "memory_used_bytes": 20 * GIB,
+        "cpu_pct": 12.5,
+        "disk_free_bytes": 900 * GIB,
         "interpreters": (Interpreter("/usr/bin/python3", "3.11.7"),),
     }
     return Heartbeat(gpus=gpus, **{**facts, **changed})
 
 
-def ready_node(name: str = "alpha", *gpus: str, cluster: str = "local", at: datetime | None = None, **changed: Any) -> Node:
+def ready_node(
+    name: str = "alpha", *gpus: str, cluster: str = "local", at: datetime | None = None, **changed: Any
+) -> Node:
     """A node that has just reported, with GPUs of these UUIDs."""
     node, _ = enrol(cluster, name)
     told = beat(*(gpu(uuid, index) for index, uuid in enumerate(gpus)), **changed)

@@ -31,7 +31,11 @@ def rabbit(folder: Path) -> Iterator[Rabbit]:
     programs = _programs()
     with (folder / "console").open("w") as console:
         server = subprocess.Popen(
-            [programs / "rabbitmq-server"], env=env, stdout=console, stderr=subprocess.STDOUT, start_new_session=True,
+            [programs / "rabbitmq-server"],
+            env=env,
+            stdout=console,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
             preexec_fn=end_with_parent(),  # noqa: PLW1509 - only prctl
         )
     try:
@@ -41,7 +45,9 @@ def rabbit(folder: Path) -> Iterator[Rabbit]:
         stop = [str(programs / "rabbitmqctl"), "-n", env["RABBITMQ_NODENAME"], "shutdown"]
         subprocess.run(stop, env=env, check=False, stdout=subprocess.DEVNULL)
         server.wait(30)
-        subprocess.run(["epmd", "-kill"], env=env, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.run(
+            ["epmd", "-kill"], env=env, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
 
 
 def _programs() -> Path:
@@ -54,16 +60,28 @@ def _programs() -> Path:
 
 
 def _environ(folder: Path, amqp: int, api: int, epmd: int) -> dict[str, str]:
-    settings = f"listeners.tcp.1 = 127.0.0.1:{amqp}\nmanagement.tcp.ip = 127.0.0.1\nmanagement.tcp.port = {api}\n"
+    settings = (
+        f"listeners.tcp.1 = 127.0.0.1:{amqp}\nmanagement.tcp.ip = 127.0.0.1\nmanagement.tcp.port = {api}\n"
+    )
     (folder / "rabbitmq.conf").write_text(settings)
     (folder / "plugins").write_text("[rabbitmq_management].\n")
     own = {
-        "NODENAME": f"tests{amqp}@localhost", "MNESIA_BASE": f"{folder}/mnesia", "LOG_BASE": f"{folder}/log",
-        "CONFIG_FILE": f"{folder}/rabbitmq", "ENABLED_PLUGINS_FILE": f"{folder}/plugins", "PID_FILE": f"{folder}/pid",
+        "NODENAME": f"tests{amqp}@localhost",
+        "MNESIA_BASE": f"{folder}/mnesia",
+        "LOG_BASE": f"{folder}/log",
+        "CONFIG_FILE": f"{folder}/rabbitmq",
+        "ENABLED_PLUGINS_FILE": f"{folder}/plugins",
+        "PID_FILE": f"{folder}/pid",
         "DIST_PORT": str(free_port()),
     }
     names = {f"RABBITMQ_{name}": value for name, value in own.items()}
-    return {**os.environ, **names, "ERL_EPMD_PORT": str(epmd), "ERL_EPMD_ADDRESS": "127.0.0.1", "HOME": str(folder)}
+    return {
+        **os.environ,
+        **names,
+        "ERL_EPMD_PORT": str(epmd),
+        "ERL_EPMD_ADDRESS": "127.0.0.1",
+        "HOME": str(folder),
+    }
 
 
 def _answers(running: Rabbit) -> bool:

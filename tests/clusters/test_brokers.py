@@ -56,7 +56,9 @@ class TestRights:
             with pytest.raises(DENIED):
                 own.lpush("node.alpha.wake", "a forged wake-up")
 
-    @pytest.mark.parametrize("key", ["node.beta.wake", "node.alpha2.wake", "hub", "unacked", "_kombu.binding.hub", "asgi:x"])
+    @pytest.mark.parametrize(
+        "key", ["node.beta.wake", "node.alpha2.wake", "hub", "unacked", "_kombu.binding.hub", "asgi:x"]
+    )
     def test_no_other_key_can_be_read_or_written(self, key: str) -> None:
         with user(node("alpha")) as own:
             for command in ("BRPOP {} 1", "LPUSH {} x", "GET {}", "DEL {}", "SADD {} x", "HSET {} a b"):
@@ -66,9 +68,28 @@ class TestRights:
     @pytest.mark.parametrize(
         "command",
         [
-            "FLUSHALL", "FLUSHDB", "CONFIG GET *", "KEYS *", "SCAN 0", "ACL LIST", "ACL SETUSER node.alpha +@all", "PUBLISH x y",
-            "SUBSCRIBE x", "PSUBSCRIBE *", "INFO", "MONITOR", "CLIENT LIST", "CLIENT KILL TYPE normal", "SHUTDOWN",
-            "MODULE LIST", "REPLICAOF NO ONE", "SAVE", "EVAL 'return 1' 0", "SCRIPT FLUSH", "FUNCTION LIST", "DBSIZE",
+            "FLUSHALL",
+            "FLUSHDB",
+            "CONFIG GET *",
+            "KEYS *",
+            "SCAN 0",
+            "ACL LIST",
+            "ACL SETUSER node.alpha +@all",
+            "PUBLISH x y",
+            "SUBSCRIBE x",
+            "PSUBSCRIBE *",
+            "INFO",
+            "MONITOR",
+            "CLIENT LIST",
+            "CLIENT KILL TYPE normal",
+            "SHUTDOWN",
+            "MODULE LIST",
+            "REPLICAOF NO ONE",
+            "SAVE",
+            "EVAL 'return 1' 0",
+            "SCRIPT FLUSH",
+            "FUNCTION LIST",
+            "DBSIZE",
         ],
     )
     def test_nothing_of_the_server_is_open(self, command: str) -> None:
@@ -131,7 +152,9 @@ class TestMend:
 
 
 class TestAddress:
-    def test_on_other_machines_the_broker_has_the_hosts_name_that_the_node_used(self, settings: Settings) -> None:
+    def test_on_other_machines_the_broker_has_the_hosts_name_that_the_node_used(
+        self, settings: Settings
+    ) -> None:
         settings.NODE_BROKER_URL = "redis://0.0.0.0:8001/0"
         assert "@10.0.0.1:8001/0" in brokers.line_of(node("alpha"), "10.0.0.1").url
         assert "@[fd00::2]:8001/0" in brokers.line_of(node("alpha"), "fd00::2").url
@@ -150,7 +173,9 @@ class TestAddress:
         assert digest(token) == alpha.token_digest
         assert brokers.line_of(alpha, "127.0.0.1").url.startswith("redis+socket://node.alpha:")
 
-    def test_a_broker_on_this_machine_alone_is_no_use_to_others(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_a_broker_on_this_machine_alone_is_no_use_to_others(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
         alpha = node("alpha")
         with caplog.at_level(logging.WARNING):
             assert [brokers.line_of(alpha, "10.0.0.1") for _ in range(2)] == [brokers.Line()] * 2
@@ -164,13 +189,17 @@ class TestAddress:
             assert [brokers.line_of(alpha, "localhost", ()) for _ in range(2)] == [brokers.Line()] * 2
         assert caplog.text.count("Install the hub's package on it again") == 1
 
-    def test_the_authority_of_the_hubs_own_broker_is_told_beside_it(self, settings: Settings, tmp_path: Path) -> None:
+    def test_the_authority_of_the_hubs_own_broker_is_told_beside_it(
+        self, settings: Settings, tmp_path: Path
+    ) -> None:
         settings.BROKER_CA = tmp_path / "ca.pem"
         settings.BROKER_CA.write_text("the authority")
         settings.NODE_BROKER_URL = "rediss://0.0.0.0:8001/0"
         assert brokers.line_of(node("alpha"), "10.0.0.1").ca == "the authority"
 
-    def test_one_that_is_not_encrypted_is_warned_of(self, settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    def test_one_that_is_not_encrypted_is_warned_of(
+        self, settings: Settings, caplog: pytest.LogCaptureFixture
+    ) -> None:
         settings.NODE_BROKER_URL = "redis://broker.example.org:6380"
         with caplog.at_level(logging.WARNING):
             brokers.line_of(node("alpha"), "10.0.0.1")

@@ -16,7 +16,8 @@ def _fresh_process() -> None:
 
 
 def report(node: Node, after_s: float, *, behind_s: float, delay_s: float = 0.01) -> float:
-    """One report of a node whose clock is that far behind, long on its way; what the hub then takes its clock for."""
+    """One report of a node whose clock is that far behind, long on its way; what the hub then takes its clock
+    for."""
     come = NOW + timedelta(seconds=after_s)
     clocks.observe(node, come.timestamp() - delay_s - behind_s, come)
     return round(node.clock_offset_s, 1)
@@ -38,7 +39,9 @@ def test_half_a_second_is_nothing() -> None:
 def test_reports_that_are_long_on_their_way_do_not_make_a_clock_slow() -> None:
     node = Node(pk=1)
     delays = [3.0, 4.0, 0.02, 5.0, 6.0]
-    assert [report(node, second * 4, behind_s=0, delay_s=delay) for second, delay in enumerate(delays)] == [0.0] * 5
+    assert [report(node, second * 4, behind_s=0, delay_s=delay) for second, delay in enumerate(delays)] == [
+        0.0
+    ] * 5
 
 
 def test_a_few_seconds_behind_are_believed_once_they_last() -> None:
@@ -49,8 +52,14 @@ def test_a_few_seconds_behind_are_believed_once_they_last() -> None:
 
 def test_the_smallest_delay_is_nearest_to_the_truth() -> None:
     node = Node(pk=1)
-    assert [report(node, 0, behind_s=40, delay_s=2), report(node, 1, behind_s=40), report(node, 2, behind_s=40, delay_s=2)] == [
-        42, 40, 40,
+    assert [
+        report(node, 0, behind_s=40, delay_s=2),
+        report(node, 1, behind_s=40),
+        report(node, 2, behind_s=40, delay_s=2),
+    ] == [
+        42,
+        40,
+        40,
     ]
 
 

@@ -35,7 +35,14 @@ def told(*gpus: GpuFact, **changed: Any) -> Node:
 def hold(holder: str, slug: str = "default") -> None:
     with transaction.atomic():
         workspace = make_workspace(slug)
-        acquire(cluster(), gpus_wanted(1), holder=holder, attempt=1, label=f"run {holder[:2]}", workspace=workspace)
+        acquire(
+            cluster(),
+            gpus_wanted(1),
+            holder=holder,
+            attempt=1,
+            label=f"run {holder[:2]}",
+            workspace=workspace,
+        )
 
 
 def page(address: str, **headers: str) -> str:
@@ -103,7 +110,14 @@ class TestNodePage:
 class TestProcesses:
     def test_are_listed_with_their_run_and_rank(self) -> None:
         process = GpuProcess(
-            pid=4711, name="python train.py", user="ada", memory_bytes=3 * GIB, sm_pct=88.0, run="41" * 16, attempt=1, rank=2
+            pid=4711,
+            name="python train.py",
+            user="ada",
+            memory_bytes=3 * GIB,
+            sm_pct=88.0,
+            run="41" * 16,
+            attempt=1,
+            rank=2,
         )
         told(replace(gpu("GPU-a"), processes=(process,)))
         hold("41" * 16)
@@ -131,17 +145,38 @@ class TestProcesses:
 
 class TestGpuPage:
     def test_shows_what_it_is_and_how_it_does(self) -> None:
-        counters = {"pcie_generation": 4, "pcie_width": 8, "pcie_generation_max": 5, "pcie_width_max": 16, "ecc_uncorrected": 3}
+        counters = {
+            "pcie_generation": 4,
+            "pcie_width": 8,
+            "pcie_generation_max": 5,
+            "pcie_width_max": 16,
+            "ecc_uncorrected": 3,
+        }
         told(replace(gpu("GPU-a", power_w=512.0), counters=counters), driver="580.65", cuda="13.0")
         text = page("/gpus/GPU-a/")
-        for words in ("NVIDIA H200", "alpha", "580.65", "PCIe 4 ×8 of 5 ×16", "ECC errors not corrected", "512 W"):
+        for words in (
+            "NVIDIA H200",
+            "alpha",
+            "580.65",
+            "PCIe 4 ×8 of 5 ×16",
+            "ECC errors not corrected",
+            "512 W",
+        ):
             assert words in text, words
         assert re.search(r'th-grave">.*?3</dd>', text, re.S)
         assert "Pages retired" not in text, "what it does not tell is not 0"
 
     def test_its_troubles_are_on_record(self) -> None:
         node = told(gpu("GPU-a"))
-        journal.add_once(node, "xid", "XID 79: the GPU has fallen off the bus.", timezone.now(), key="k", gpu="GPU-a", code=79)
+        journal.add_once(
+            node,
+            "xid",
+            "XID 79: the GPU has fallen off the bus.",
+            timezone.now(),
+            key="k",
+            gpu="GPU-a",
+            code=79,
+        )
         assert "XID 79" in page("/gpus/GPU-a/")
 
     @pytest.mark.parametrize("address", ["/gpus/GPU-a/", "/gpus/GPU-a/history/"])
@@ -152,7 +187,9 @@ class TestGpuPage:
         assert client_of(make_stranger()).get(address).status_code == 404
 
     def test_a_mig_device_of_an_old_driver_has_slashes_in_its_name(self) -> None:
-        told(replace(gpu("MIG-GPU-a/1/0"), parent="GPU-a", profile="1g.10gb"), replace(gpu("GPU-a"), mig=True))
+        told(
+            replace(gpu("MIG-GPU-a/1/0"), parent="GPU-a", profile="1g.10gb"), replace(gpu("GPU-a"), mig=True)
+        )
         assert "a part of" in page("/gpus/MIG-GPU-a/1/0/")
         assert "No run held it" in page("/gpus/MIG-GPU-a/1/0/history/")
 
@@ -165,7 +202,9 @@ class TestHistory:
         if ended_h is not None:
             release(holder, 1)
         ended = None if ended_h is None else now - timedelta(hours=ended_h)
-        Lease.objects.filter(holder=holder).update(created_at=now - timedelta(hours=began_h), released_at=ended)
+        Lease.objects.filter(holder=holder).update(
+            created_at=now - timedelta(hours=began_h), released_at=ended
+        )
 
     def test_lists_the_runs_that_held_it_with_their_hours(self) -> None:
         ready_node("alpha", "GPU-a")
@@ -196,7 +235,9 @@ class TestHistory:
         assert (strange["label"], strange["url"]) == ("busy", "")
         assert 1000 < ours["to"] - ours["from"] < 1200
 
-    @pytest.mark.parametrize("query", ["?range=constructor", "?from=x&to=y", "?from=9&to=1", "?from=1e400&to=nan"])
+    @pytest.mark.parametrize(
+        "query", ["?range=constructor", "?from=x&to=y", "?from=9&to=1", "?from=1e400&to=nan"]
+    )
     def test_an_address_that_means_nothing_shows_the_usual_span(self, query: str) -> None:
         ready_node("alpha", "GPU-a")
         assert "No run held it" in page(f"/gpus/GPU-a/history/{query}")

@@ -41,7 +41,9 @@ class TestApply:
         assert node.vitals["memory_used_bytes"] == 20 * GIB
         assert node.vitals["gpus"] == {"GPU-a": {"utilization_pct": 0.0}}
 
-    def test_a_second_report_within_a_second_writes_nothing(self, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    def test_a_second_report_within_a_second_writes_nothing(
+        self, django_assert_num_queries: DjangoAssertNumQueries
+    ) -> None:
         node = ready_node(at=NOW)
         with django_assert_num_queries(0):
             heartbeat.apply(node, beat(cpu_pct=99.0), after(0.9))
@@ -86,8 +88,15 @@ class TestApply:
     @pytest.mark.parametrize(
         "wrong",
         [
-            {"cores": -1}, {"cores": "8"}, {"slots": 10**9}, {"hostname": "x" * 300}, {"hostname": None}, {"cpu_pct": "hot"},
-            {"memory_bytes": 2**70}, {"address": "a\x00b"}, {"gpus": tuple(gpu(f"GPU-{n}") for n in range(65))},
+            {"cores": -1},
+            {"cores": "8"},
+            {"slots": 10**9},
+            {"hostname": "x" * 300},
+            {"hostname": None},
+            {"cpu_pct": "hot"},
+            {"memory_bytes": 2**70},
+            {"address": "a\x00b"},
+            {"gpus": tuple(gpu(f"GPU-{n}") for n in range(65))},
         ],
     )
     def test_a_value_that_no_machine_has_is_refused_whole(self, wrong: dict[str, Any]) -> None:
@@ -108,7 +117,14 @@ class TestApply:
 class TestStatus:
     @pytest.mark.parametrize(
         ("silent_s", "expected"),
-        [(0, "ready"), (9.9, "ready"), (10, "unreachable"), (59.9, "unreachable"), (60, "lost"), (10**6, "lost")],
+        [
+            (0, "ready"),
+            (9.9, "ready"),
+            (10, "unreachable"),
+            (59.9, "unreachable"),
+            (60, "lost"),
+            (10**6, "lost"),
+        ],
     )
     def test_silence_decides(self, settings: Settings, silent_s: float, expected: str) -> None:
         settings.NODE_UNREACHABLE_AFTER, settings.NODE_LOST_AFTER = 10, 60

@@ -28,7 +28,9 @@ def token_for(name: str = "", cluster: str = "gang") -> str:
 
 def silent(node: Node, seconds: float) -> None:
     now = timezone.now()
-    Hearing.objects.update_or_create(pk=1, defaults={"since": now - timedelta(days=1), "until": now + timedelta(days=1)})
+    Hearing.objects.update_or_create(
+        pk=1, defaults={"since": now - timedelta(days=1), "until": now + timedelta(days=1)}
+    )
     Node.objects.filter(pk=node.pk).update(last_report_at=now - timedelta(seconds=seconds))
 
 
@@ -41,7 +43,12 @@ class TestInvite:
     def test_leaves_an_audit_line_with_who_and_what(self) -> None:
         invite("gang", "alpha", make_owner())
         line = AuditEvent.objects.get()
-        assert (line.actor, line.verb, line.subject, line.detail) == ("olivia", "node.invited", "alpha", {"cluster": "gang"})
+        assert (line.actor, line.verb, line.subject, line.detail) == (
+            "olivia",
+            "node.invited",
+            "alpha",
+            {"cluster": "gang"},
+        )
 
     def test_makes_no_cluster_before_somebody_joins(self) -> None:
         token_for(cluster="later")
@@ -54,13 +61,17 @@ class TestInvite:
         Node.objects.filter(pk=joined.node.pk).update(revoked_at=timezone.now())
         assert not join(invite("gang", "alpha", None)[1], "", "box.lan").node.monitor_only
 
-    @pytest.mark.parametrize(("cluster", "name", "field"), [("", "a", "cluster"), ("a b", "", "cluster"), ("gang", "a/", "name")])
+    @pytest.mark.parametrize(
+        ("cluster", "name", "field"), [("", "a", "cluster"), ("a b", "", "cluster"), ("gang", "a/", "name")]
+    )
     def test_refuses_names_that_cannot_be_used(self, cluster: str, name: str, field: str) -> None:
         with pytest.raises(EnrolmentError) as caught:
             invite(cluster, name, None)
         assert caught.value.field == field
 
-    def test_carries_the_fingerprint_of_the_hubs_own_authority(self, settings: Settings, tmp_path: Path) -> None:
+    def test_carries_the_fingerprint_of_the_hubs_own_authority(
+        self, settings: Settings, tmp_path: Path
+    ) -> None:
         certificates.ensure(tmp_path, ["localhost"])
         settings.HUB_CA = tmp_path / "ca.pem"
         secret, _, fingerprint = token_for().partition(".")
@@ -76,9 +87,12 @@ class TestJoin:
         assert (joined.node.name, joined.node.cluster.name) == ("alpha", "gang")
 
     @pytest.mark.parametrize(
-        ("name", "hostname", "called"), [("beta", "box.lan", "beta"), ("", "GPU_Box.lan", "gpu-box"), ("", "box", "box")]
+        ("name", "hostname", "called"),
+        [("beta", "box.lan", "beta"), ("", "GPU_Box.lan", "gpu-box"), ("", "box", "box")],
     )
-    def test_without_a_name_in_the_token_the_machine_names_itself(self, name: str, hostname: str, called: str) -> None:
+    def test_without_a_name_in_the_token_the_machine_names_itself(
+        self, name: str, hostname: str, called: str
+    ) -> None:
         assert join(token_for(), name, hostname).node.name == called
 
     def test_a_token_for_another_name_is_refused_and_stays_good(self) -> None:

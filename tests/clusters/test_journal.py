@@ -27,8 +27,16 @@ def listening(seconds: float) -> None:
     Hearing.objects.update_or_create(pk=1, defaults={"since": after(-1000), "until": after(seconds)})
 
 
-def report(node: Node, seconds: float, *, agent: str = "first", clock_moved_s: float = 0.0, **changed: Any) -> None:
-    heartbeat.apply(node, beat(**{"boot_id": "boot-1", **changed}), after(seconds), agent=agent, clock_moved_s=clock_moved_s)
+def report(
+    node: Node, seconds: float, *, agent: str = "first", clock_moved_s: float = 0.0, **changed: Any
+) -> None:
+    heartbeat.apply(
+        node,
+        beat(**{"boot_id": "boot-1", **changed}),
+        after(seconds),
+        agent=agent,
+        clock_moved_s=clock_moved_s,
+    )
 
 
 def joined() -> Node:
@@ -86,7 +94,8 @@ class TestTold:
             report(node, seconds, clock_moved_s=moved)
         assert kinds(node) == ["heard", "clock", "clock"]
         assert [event.message.split(".")[0] for event in recent_events(node)[:2]] == [
-            "Its clock agrees with the hub's again", "Its clock is 40 s behind the hub's",
+            "Its clock agrees with the hub's again",
+            "Its clock is 40 s behind the hub's",
         ]
         assert Node.objects.get().clock_offset_s == 0.0
 
@@ -95,8 +104,11 @@ class TestTold:
         for seconds, free in enumerate((1.5, 1.4, 2.5, 1.9, 4, 1.0)):
             report(node, 2 + 400 * seconds, disk_free_bytes=int(free * GIB))
             Hearing.objects.update(since=after(400 * seconds))
-        assert [event.message.split(" where")[0] for event in recent_events(node) if event.kind == "disk"] == [
-            "Only 1.0 GiB are free", "Only 1.5 GiB are free",
+        assert [
+            event.message.split(" where")[0] for event in recent_events(node) if event.kind == "disk"
+        ] == [
+            "Only 1.0 GiB are free",
+            "Only 1.5 GiB are free",
         ]
 
 
@@ -113,7 +125,8 @@ class TestDriver:
         for seconds, trouble in ((2, "Driver and library differ; restart the machine."), (4, "")):
             report(node, seconds, nvml=trouble)
         assert [event.message for event in reversed(recent_events(node, 2))] == [
-            "Its GPUs cannot be read: Driver and library differ; restart the machine.", "Its GPUs can be read again.",
+            "Its GPUs cannot be read: Driver and library differ; restart the machine.",
+            "Its GPUs can be read again.",
         ]
 
 
@@ -158,7 +171,9 @@ class TestSilence:
         silence.note(after(100), heard(after(100)))
         assert not {"silent", "lost"} & set(kinds(node))
 
-    def test_looking_at_nodes_that_report_is_one_query(self, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    def test_looking_at_nodes_that_report_is_one_query(
+        self, django_assert_num_queries: DjangoAssertNumQueries
+    ) -> None:
         listening(10_000)
         for name in ("alpha", "beta"):
             ready_node(name, at=NOW)

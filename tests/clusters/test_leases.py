@@ -17,7 +17,14 @@ pytestmark = pytest.mark.django_db
 
 def take(wanted: Demand, holder: str = "one", attempt: int = 1, slug: str = "vision") -> Placement | Refusal:
     with transaction.atomic():
-        return acquire(cluster(), wanted, holder=holder, attempt=attempt, label=f"run {holder}", workspace=workspace(slug))
+        return acquire(
+            cluster(),
+            wanted,
+            holder=holder,
+            attempt=attempt,
+            label=f"run {holder}",
+            workspace=workspace(slug),
+        )
 
 
 def refused(answer: Placement | Refusal) -> Refusal:

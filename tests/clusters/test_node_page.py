@@ -21,10 +21,22 @@ pytestmark = pytest.mark.django_db
 class TestNodePage:
     def test_shows_facts_interpreters_and_live_numbers(self) -> None:
         node, _ = enrol("local", "alpha")
-        told = gpu("GPU-a", utilization_pct=87.0, memory_used_bytes=70 * GIB, power_w=512.0, temperature_c=61.0)
+        told = gpu(
+            "GPU-a", utilization_pct=87.0, memory_used_bytes=70 * GIB, power_w=512.0, temperature_c=61.0
+        )
         heartbeat.apply(node, beat(told, mpi="Open MPI 4.1.4", run_as="trainer"), timezone.now())
         page = text_of(client_of(make_viewer()), "/nodes/alpha/")
-        for words in ("GPU-a", "NVIDIA H200", "87 %", "70 GiB", "512 W", "61 °C", "Open MPI 4.1.4", "trainer", "bin/python3"):
+        for words in (
+            "GPU-a",
+            "NVIDIA H200",
+            "87 %",
+            "70 GiB",
+            "512 W",
+            "61 °C",
+            "Open MPI 4.1.4",
+            "trainer",
+            "bin/python3",
+        ):
             assert words in page, words
 
     def test_a_number_that_the_device_cannot_tell_is_absent_not_zero(self) -> None:
@@ -89,7 +101,14 @@ class TestNotices:
     def test_slots_that_are_all_taken_are_told(self) -> None:
         ready_node("alpha", slots=2)
         with transaction.atomic():
-            acquire(cluster(), slots_wanted(2), holder="a" * 32, attempt=1, label="run 1", workspace=make_workspace())
+            acquire(
+                cluster(),
+                slots_wanted(2),
+                holder="a" * 32,
+                attempt=1,
+                label="run 1",
+                workspace=make_workspace(),
+            )
         assert "All 2 process slots are taken" in self.page()
 
     def test_what_happened_is_listed_with_its_time(self) -> None:

@@ -42,7 +42,14 @@ def text_of(client: Client, address: str, **headers: str) -> str:
 
 def lease(label: str, slug: str = "default") -> None:
     with transaction.atomic():
-        acquire(cluster(), gpus_wanted(1), holder=label * 8, attempt=1, label=f"run {label}", workspace=make_workspace(slug))
+        acquire(
+            cluster(),
+            gpus_wanted(1),
+            holder=label * 8,
+            attempt=1,
+            label=f"run {label}",
+            workspace=make_workspace(slug),
+        )
 
 
 class TestClustersPage:
@@ -80,7 +87,9 @@ class TestClustersPage:
 
 
 class TestAccess:
-    @pytest.mark.parametrize("address", ["/clusters/", "/nodes/alpha/", "/api/v1/clusters/", "/api/v1/nodes/alpha/"])
+    @pytest.mark.parametrize(
+        "address", ["/clusters/", "/nodes/alpha/", "/api/v1/clusters/", "/api/v1/nodes/alpha/"]
+    )
     def test_a_stranger_finds_nothing(self, address: str) -> None:
         ready_node("alpha")
         assert client_of(make_stranger()).get(address).status_code == 404
@@ -133,7 +142,9 @@ class TestAddMachine:
         settings.API_URL = "https://10.0.0.1:8000"
         assert "OPEN=1" not in text_of(browser, "/clusters/add/")
 
-    @pytest.mark.parametrize(("cluster", "name"), [("", "gpu-b"), ("a b", ""), ("gang", "gpu/b"), ("gang", "x" * 51)])
+    @pytest.mark.parametrize(
+        ("cluster", "name"), [("", "gpu-b"), ("a b", ""), ("gang", "gpu/b"), ("gang", "x" * 51)]
+    )
     def test_a_wrong_name_is_told_at_its_field(self, cluster: str, name: str) -> None:
         answer = client_of(make_operator()).post("/clusters/add/", {"cluster": cluster, "name": name})
         assert answer.status_code == 400
@@ -145,8 +156,10 @@ class TestAddMachine:
         ready_node("alpha")
         browser = client_of(make())
         answers = [
-            browser.get("/clusters/add/"), browser.post("/clusters/add/", {"cluster": "gang"}),
-            browser.get("/clusters/invitations/1/"), browser.post("/nodes/alpha/revoke/"),
+            browser.get("/clusters/add/"),
+            browser.post("/clusters/add/", {"cluster": "gang"}),
+            browser.get("/clusters/invitations/1/"),
+            browser.post("/nodes/alpha/revoke/"),
         ]
         assert [answer.status_code for answer in answers] == [403] * 4
         assert "Add a machine" not in text_of(browser, "/clusters/")
@@ -157,12 +170,24 @@ class TestAddMachine:
 class TestOperatorsApi:
     def test_a_machine_may_be_invited_only_to_be_watched(self) -> None:
         asked = {"cluster": "gang", "name": "watched", "monitor_only": True}
-        assert api_client(make_operator()).post("/api/v1/nodes/invitations/", asked, "application/json").status_code == 201
-        client_of(make_operator()).post("/clusters/add/", {"cluster": "gang", "name": "too", "monitor_only": "on"})
-        assert list(JoinToken.objects.values_list("name", "monitor_only")) == [("watched", True), ("too", True)]
+        assert (
+            api_client(make_operator())
+            .post("/api/v1/nodes/invitations/", asked, "application/json")
+            .status_code
+            == 201
+        )
+        client_of(make_operator()).post(
+            "/clusters/add/", {"cluster": "gang", "name": "too", "monitor_only": "on"}
+        )
+        assert list(JoinToken.objects.values_list("name", "monitor_only")) == [
+            ("watched", True),
+            ("too", True),
+        ]
 
     def test_invites_with_a_token_and_a_command(self) -> None:
-        told = api_client(make_operator()).post("/api/v1/nodes/invitations/", {"cluster": "gang"}, "application/json")
+        told = api_client(make_operator()).post(
+            "/api/v1/nodes/invitations/", {"cluster": "gang"}, "application/json"
+        )
         assert told.status_code == 201
         assert told.json()["token"] in told.json()["command"]
         assert join(told.json()["token"], "gpu-b", "").node.cluster.name == "gang"
@@ -175,7 +200,9 @@ class TestOperatorsApi:
     def test_revokes_and_changes_nothing_the_second_time(self) -> None:
         ready_node("alpha")
         program = api_client(make_operator())
-        assert [program.post("/api/v1/nodes/alpha/revoke/").json()["status"] for _ in range(2)] == ["revoked"] * 2
+        assert [program.post("/api/v1/nodes/alpha/revoke/").json()["status"] for _ in range(2)] == [
+            "revoked"
+        ] * 2
         assert AuditEvent.objects.filter(verb="node.revoked").count() == 1
         assert program.post("/api/v1/nodes/beta/revoke/").status_code == 404
 
@@ -191,7 +218,9 @@ class TestGpuModels:
         ready_node("alpha", "GPU-a", "GPU-b")
         client = api_client(make_viewer())
         (found,) = client.get("/api/v1/clusters/").json()
-        assert found["gpu_models"] == [{"name": "NVIDIA H200", "count": 2, "memory_bytes": 140 * GIB, "model": "H200"}]
+        assert found["gpu_models"] == [
+            {"name": "NVIDIA H200", "count": 2, "memory_bytes": 140 * GIB, "model": "H200"}
+        ]
         known = {model["name"]: model for model in client.get("/api/v1/gpu-models/").json()}
         assert known["H200"]["memory_gib"] == 141
         assert known["K80"]["peak_tflops"] < known["H200"]["peak_tflops"]
@@ -209,7 +238,9 @@ class TestClusterPage:
         lease("4141")
         held = Lease.objects.get().gpus[0]
         free = ({"GPU-a", "GPU-b"} - {held}).pop()
-        page = self.told({held: {"numbers": {"utilization_pct": 2.0}}, free: {"processes": (GpuProcess(7, "python"),)}})
+        page = self.told(
+            {held: {"numbers": {"utilization_pct": 2.0}}, free: {"processes": (GpuProcess(7, "python"),)}}
+        )
         assert "th-gpu-idle th-held" in page
         assert "held but idle" in page
         assert "th-gpu-foreign" in page
@@ -237,7 +268,9 @@ class TestNodeApi:
         node = ready_node("alpha", "GPU-a", "GPU-b")
         full = replace(gpu("GPU-a", utilization_pct=87.0, sm_clock_mhz=1980.0), counters={"ecc_corrected": 3})
         process = GpuProcess(7, "python", "root", memory_bytes=GIB, sm_pct=None)
-        told = beat(replace(full, processes=(process,)), gpu("GPU-b"), numbers={"load_1": 1.5}, driver="570.1")
+        told = beat(
+            replace(full, processes=(process,)), gpu("GPU-b"), numbers={"load_1": 1.5}, driver="570.1"
+        )
         heartbeat.apply(node, told, timezone.now() + timedelta(seconds=2))
         (found,) = api_client(make_viewer()).get("/api/v1/nodes/").json()
         assert found["gpus"][0]["numbers"] == {"utilization_pct": 87.0, "sm_clock_mhz": 1980.0}
@@ -245,4 +278,10 @@ class TestNodeApi:
         assert (found["gpus"][1]["numbers"], found["gpus"][1]["utilization_pct"]) == ({}, None)
         assert (found["numbers"], found["driver"]) == ({"load_1": 1.5}, "570.1")
         (shown,) = found["processes"]
-        assert (shown["gpu"], shown["pid"], shown["name"], shown["sm_pct"], shown["run"]) == ("GPU-a", 7, "python", None, "")
+        assert (shown["gpu"], shown["pid"], shown["name"], shown["sm_pct"], shown["run"]) == (
+            "GPU-a",
+            7,
+            "python",
+            None,
+            "",
+        )

@@ -20,8 +20,12 @@ class TestRounds:
         assert len(done) > before
         assert done[:4] == ["a", "b", "a", "b"]
 
-    @pytest.mark.parametrize("trouble", [OperationalError("away"), InterfaceError("closed"), ValueError("ours")])
-    def test_one_that_fails_keeps_none_of_the_others_back(self, trouble: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    @pytest.mark.parametrize(
+        "trouble", [OperationalError("away"), InterfaceError("closed"), ValueError("ours")]
+    )
+    def test_one_that_fails_keeps_none_of_the_others_back(
+        self, trouble: Exception, caplog: pytest.LogCaptureFixture
+    ) -> None:
         done: list[str] = []
 
         def fail() -> None:

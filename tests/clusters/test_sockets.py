@@ -54,7 +54,9 @@ class TestNodeSocket:
     async def test_is_refused_to_a_stranger(self, address: str, alpha: Node) -> None:
         def strangers_socket() -> Watcher:
             return Watcher(
-                stack(consumers.routes, principal_of_scope), address, with_token(token_of(make_stranger(), make_workspace()))
+                stack(consumers.routes, principal_of_scope),
+                address,
+                with_token(token_of(make_stranger(), make_workspace())),
             )
 
         assert not await (await database_sync_to_async(strangers_socket)()).opens()
@@ -63,7 +65,9 @@ class TestNodeSocket:
 class TestOtherWorkspaces:
     async def test_the_socket_of_a_node_they_may_not_use_is_refused(self, alpha: Node) -> None:
         await database_sync_to_async(private_to_speech)(alpha)
-        assert not await (await watching("/ws/nodes/alpha/", await database_sync_to_async(make_viewer)())).opens()
+        assert not await (
+            await watching("/ws/nodes/alpha/", await database_sync_to_async(make_viewer)())
+        ).opens()
 
     async def test_the_socket_of_all_nodes_leaves_it_out(self, alpha: Node) -> None:
         def prepare() -> tuple[User, Node]:

@@ -30,7 +30,9 @@ async def watching(names: str) -> Watcher:
     def made() -> Watcher:
         user = make_viewer()
         app = stack(consumers.routes, principal_of_scope)
-        return Watcher(app, "/ws/telemetry/", with_token(token_of(user, user.workspaces.first())), f"nodes={names}")
+        return Watcher(
+            app, "/ws/telemetry/", with_token(token_of(user, user.workspaces.first())), f"nodes={names}"
+        )
 
     return await database_sync_to_async(made)()
 
@@ -48,7 +50,11 @@ class TestTelemetrySocket:
         for node in (beta, alpha):
             await database_sync_to_async(sample)(node)
         message = await socket.hears()
-        assert (message["type"], message["node"], message["gpus"]["values"]) == ("telemetry.sampled", "alpha", [[[700.0]]])
+        assert (message["type"], message["node"], message["gpus"]["values"]) == (
+            "telemetry.sampled",
+            "alpha",
+            [[[700.0]]],
+        )
         assert await socket.hears_nothing()
         await socket.closes()
 
@@ -62,7 +68,9 @@ class TestTelemetrySocket:
         live_samples.restart()
         assert not live_samples.is_wanted(alpha.pk)
 
-    @pytest.mark.parametrize("names", ["", ",", "nobody", "alpha,nobody", ",".join(f"n{number}" for number in range(65))])
+    @pytest.mark.parametrize(
+        "names", ["", ",", "nobody", "alpha,nobody", ",".join(f"n{number}" for number in range(65))]
+    )
     async def test_for_nodes_that_are_not_there_is_refused(self, names: str, alpha: Node) -> None:
         assert not await (await watching(names)).opens()
 

@@ -35,8 +35,12 @@ class TestWake:
         assert message.headers["task"] == "node.wake"
         assert message.payload[:2] == [[], {"run": "a" * 32, "attempt": 2}]
 
-    @pytest.mark.parametrize("broker", ["redis://127.0.0.1:1/0", "amqp://127.0.0.1:1//", "redis+socket:///nowhere/broker.sock"])
-    def test_a_broker_that_is_away_is_logged_and_loses_nothing(self, broker: str, caplog: pytest.LogCaptureFixture) -> None:
+    @pytest.mark.parametrize(
+        "broker", ["redis://127.0.0.1:1/0", "amqp://127.0.0.1:1//", "redis+socket:///nowhere/broker.sock"]
+    )
+    def test_a_broker_that_is_away_is_logged_and_loses_nothing(
+        self, broker: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
         app_with(broker)
         with caplog.at_level(logging.WARNING):
             assert not wake(NODE, "a" * 32, 1)

@@ -10,10 +10,14 @@ from tests.hub import eventually
 
 
 @pytest.mark.slow
-def test_the_package_for_nodes_is_built_before_anybody_asks_for_it(settings: Settings, tmp_path: Path) -> None:
+def test_the_package_for_nodes_is_built_before_anybody_asks_for_it(
+    settings: Settings, tmp_path: Path
+) -> None:
     settings.NODE_WHEELS = tmp_path / "wheels"
     with node_wheel.building_soon(after_seconds=0):
-        built = eventually(lambda: next((tmp_path / "wheels").rglob("*.whl"), None), 110, "the package is built")
+        built = eventually(
+            lambda: next((tmp_path / "wheels").rglob("*.whl"), None), 110, "the package is built"
+        )
     assert node_wheel.wheel() == built
 
 

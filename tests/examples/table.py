@@ -57,70 +57,118 @@ PARAMETER_SERVER = {
     "70_driver_log_ps_0.txt": ("ps 0 of 1 serves",),
 }
 WORKERS = {
-    f"70_driver_log_worker_{index}.txt": (f"worker {index}: 2 replicas in step", "epoch  2/2") for index in range(2)
+    f"70_driver_log_worker_{index}.txt": (f"worker {index}: 2 replicas in step", "epoch  2/2")
+    for index in range(2)
 }
-FITTING = {f"70_driver_log_worker_{index}.txt": (f"worker {index}: 2 replicas in step", "Epoch 2/2") for index in range(2)}
-# Not repeated here: what tests/journeys/test_examples.py trains in its curated environment, and second users of one launcher.
+FITTING = {
+    f"70_driver_log_worker_{index}.txt": (f"worker {index}: 2 replicas in step", "Epoch 2/2")
+    for index in range(2)
+}
+# Not repeated here: what tests/journeys/test_examples.py trains in its curated environment, and second users
+# of one launcher.
 ONE_MACHINE = (
     Training("hello", {ALONE: ("step 10/10",)}, "model.json", {"arguments": ["--seconds", "0.1"]}),
     Training("digits-single", {ALONE: ("epoch  2/2",)}, "model.pt", {"arguments": QUICK}),
     Training(
-        "digits-torchrun", {ALONE: ("rank 0 of 2 on cpu, gloo", "rank 1 of 2 on cpu, gloo")}, "model.pt",
+        "digits-torchrun",
+        {ALONE: ("rank 0 of 2 on cpu, gloo", "rank 1 of 2 on cpu, gloo")},
+        "model.pt",
         launched(TORCHRUN, 1, 2, *QUICK),
     ),
     Training(
-        "lightning-digits", {ALONE: ("rank 0 of 2 on cpu", "rank 1 of 2 on cpu", "epoch 2/2")}, "model.ckpt",
+        "lightning-digits",
+        {ALONE: ("rank 0 of 2 on cpu", "rank 1 of 2 on cpu", "epoch 2/2")},
+        "model.ckpt",
         {"arguments": ["--max_epochs", "2", "--devices", "2", "--num_nodes", "1"]},
     ),
     Training(
-        "transformers-tiny", ranks(2, "rank {rank} of 2 on cpu:0, distributed"), "model/model.safetensors",
+        "transformers-tiny",
+        ranks(2, "rank {rank} of 2 on cpu:0, distributed"),
+        "model/model.safetensors",
         {"arguments": [*BERT, "--local_rank", "$LOCAL_RANK"]},
     ),
-    Training("horovod-digits", ranks(2, "rank {rank} of 2, {rank} on its node, cpu"), "model.pt", {"arguments": QUICK}),
-    Training("deepspeed-digits", ranks(2, "rank {rank} of 2, {rank} on its node, gloo"), "model.pt", {"arguments": QUICK}),
+    Training(
+        "horovod-digits",
+        ranks(2, "rank {rank} of 2, {rank} on its node, cpu"),
+        "model.pt",
+        {"arguments": QUICK},
+    ),
+    Training(
+        "deepspeed-digits",
+        ranks(2, "rank {rank} of 2, {rank} on its node, gloo"),
+        "model.pt",
+        {"arguments": QUICK},
+    ),
 )
 BY_PROCESS = {"process_count": 2, "node_count": 2}
 ONE_EACH = {"process_count_per_node": 1, "node_count": 2}
 TWO_HOSTS = (
     Training(
-        "digits-ddp", ranks(4, "rank {rank} of 4 on cpu, gloo"), "model.pt",
+        "digits-ddp",
+        ranks(4, "rank {rank} of 4 on cpu, gloo"),
+        "model.pt",
         {"arguments": QUICK, "distribution": {"process_count": 4, "node_count": 2}},
     ),
     Training(
-        "digits-torchrun", {FIRST: ("rank 0 of 4 on", "rank 1 of 4 on"), SECOND: ("rank 2 of 4 on", "rank 3 of 4 on")},
-        "model.pt", launched(TORCHRUN, 2, 2, *QUICK),
+        "digits-torchrun",
+        {FIRST: ("rank 0 of 4 on", "rank 1 of 4 on"), SECOND: ("rank 2 of 4 on", "rank 3 of 4 on")},
+        "model.pt",
+        launched(TORCHRUN, 2, 2, *QUICK),
     ),
-    Training("digits-launch", ranks(2, "rank {rank} of 2 on cpu, gloo"), "model.pt", launched(LAUNCH, 2, 1, *QUICK)),
     Training(
-        "lightning-digits", {FIRST: ("rank 0 of 4 on", "rank 1 of 4 on"), SECOND: ("rank 2 of 4 on", "rank 3 of 4 on")},
+        "digits-launch", ranks(2, "rank {rank} of 2 on cpu, gloo"), "model.pt", launched(LAUNCH, 2, 1, *QUICK)
+    ),
+    Training(
+        "lightning-digits",
+        {FIRST: ("rank 0 of 4 on", "rank 1 of 4 on"), SECOND: ("rank 2 of 4 on", "rank 3 of 4 on")},
         "model.ckpt",
-        {"arguments": ["--max_epochs", "2", "--devices", "2", "--num_nodes", "2"], "distribution": {"node_count": 2}},
+        {
+            "arguments": ["--max_epochs", "2", "--devices", "2", "--num_nodes", "2"],
+            "distribution": {"node_count": 2},
+        },
     ),
     Training(
-        "transformers-tiny", ranks(2, "rank {rank} of 2 on cpu:0, distributed"), "model/model.safetensors",
+        "transformers-tiny",
+        ranks(2, "rank {rank} of 2 on cpu:0, distributed"),
+        "model/model.safetensors",
         {"arguments": [*BERT, "--local_rank", "$LOCAL_RANK"], "distribution": BY_PROCESS},
     ),
     Training(
-        "transformers-torchrun", ranks(2, "rank {rank} of 2 on cpu:0, distributed"), "model/model.safetensors",
+        "transformers-torchrun",
+        ranks(2, "rank {rank} of 2 on cpu:0, distributed"),
+        "model/model.safetensors",
         launched(TORCHRUN, 2, 1, *BERT),
     ),
     Training(
-        "mpi-digits", ranks(4, "rank {rank} of 4 on"), "model.npz",
+        "mpi-digits",
+        ranks(4, "rank {rank} of 4 on"),
+        "model.npz",
         {"arguments": ["--epochs", "5"], "distribution": {"process_count_per_node": 2, "node_count": 2}},
     ),
     Training(
-        "horovod-digits", ranks(2, "rank {rank} of 2, 0 on its node, cpu"), "model.pt",
+        "horovod-digits",
+        ranks(2, "rank {rank} of 2, 0 on its node, cpu"),
+        "model.pt",
         {"arguments": QUICK, "distribution": ONE_EACH},
     ),
     Training(
-        "horovod-tensorflow", ranks(2, "rank {rank} of 2, 0 on its node"), "model.keras",
+        "horovod-tensorflow",
+        ranks(2, "rank {rank} of 2, 0 on its node"),
+        "model.keras",
         {"arguments": QUICK, "distribution": ONE_EACH},
     ),
     Training(
-        "deepspeed-digits", ranks(2, "rank {rank} of 2, 0 on its node, gloo, ZeRO 2"), "model.pt",
+        "deepspeed-digits",
+        ranks(2, "rank {rank} of 2, 0 on its node, gloo, ZeRO 2"),
+        "model.pt",
         {"arguments": QUICK, "distribution": ONE_EACH},
     ),
     Training("tf-multiworker", WORKERS, "model.keras", {"arguments": QUICK, "resources": {"node_count": 2}}),
     Training("tf-keras-fit", FITTING, "model.keras", {"arguments": QUICK, "resources": {"node_count": 2}}),
-    Training("tf-parameter-server", PARAMETER_SERVER, "model.npz", {"arguments": QUICK, "resources": {"node_count": 2}}),
+    Training(
+        "tf-parameter-server",
+        PARAMETER_SERVER,
+        "model.npz",
+        {"arguments": QUICK, "resources": {"node_count": 2}},
+    ),
 )

@@ -67,7 +67,10 @@ def test_a_training_is_a_spec_as_the_hub_takes_it(training: Training) -> None:
 def test_hello_needs_nothing_but_python(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-I", EXAMPLES / "hello" / "hello.py", "--seconds", "0.1"],
-        cwd=tmp_path, capture_output=True, text=True, check=True,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert "step 10/10" in done.stdout
     assert json.loads((tmp_path / "outputs" / "model.json").read_text())["answer"] == 42

@@ -1,4 +1,5 @@
-"""Models of real runs, registered and exported to ONNX on a node: held against PyTorch, or refused with the reason."""
+"""Models of real runs, registered and exported to ONNX on a node: held against PyTorch, or refused with the
+reason."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ def registered(runs: Runs, run: str, path: str, model: str) -> None:
 def exported(runs: Runs, model: str, **options: Any) -> dict[str, Any]:
     """The export of version 1 once it is over."""
     address = f"/models/{model}/versions/1/exports/"
-    answer = runs.client.post(f"/api/v1{address}", json={"environment": "system", "dynamic": ["0=batch"], **options})
+    answer = runs.client.post(
+        f"/api/v1{address}", json={"environment": "system", "dynamic": ["0=batch"], **options}
+    )
     assert answer.status_code == httpx.codes.CREATED, answer.text
 
     def over() -> dict[str, Any] | None:
@@ -59,7 +62,9 @@ def page(runs: Runs, browser: Any, address: str) -> str:
 
 
 @pytest.mark.browser
-def test_the_digits_model_becomes_a_version_that_gives_the_same(runs: Runs, browser: Any, frameworks_python: str) -> None:
+def test_the_digits_model_becomes_a_version_that_gives_the_same(
+    runs: Runs, browser: Any, frameworks_python: str
+) -> None:
     training = Training("digits-single", {ALONE: ()}, "model.pt", {"arguments": QUICK})
     registered(runs, runs.submit(training.spec(frameworks_python)), "model.pt", "digits-onnx")
     found = exported(

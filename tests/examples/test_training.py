@@ -1,4 +1,5 @@
-"""The built-in examples train for real on one machine: right world size, a log for each rank, a model in the end."""
+"""The built-in examples train for real on one machine: right world size, a log for each rank, a model in the
+end."""
 
 from __future__ import annotations
 
@@ -22,7 +23,11 @@ TRAINING_S = 180
 def test_trains(runs: Runs, training: Training, frameworks_python: str) -> None:
     run = runs.submit(training.spec(frameworks_python))
     ended = runs.ended(run, TRAINING_S)
-    logs = {name: runs.log(run, name).decode(errors="replace") for name in runs.logs(run) if name.startswith("70_")}
+    logs = {
+        name: runs.log(run, name).decode(errors="replace")
+        for name in runs.logs(run)
+        if name.startswith("70_")
+    }
     assert ended["state"] == "Completed", (ended["sentence"], logs)
     assert sorted(logs) == sorted(training.logs)
     for name, words in training.logs.items():

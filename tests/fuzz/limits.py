@@ -1,4 +1,5 @@
-"""The properties that every parser of foreign bytes has: it returns or refuses in the agreed way, in bounded time and memory."""
+"""The properties that every parser of foreign bytes has: it returns or refuses in the agreed way, in bounded
+time and memory."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ T = TypeVar("T")
 
 
 def answer_of(call: Callable[[], T], *refusals: type[BaseException]) -> T | None:
-    """What `call` returns, or None where it refuses by one of `refusals`. Any other exception, two seconds of CPU or 64 MiB
-    more of memory at its peak fail the test."""
+    """What `call` returns, or None where it refuses by one of `refusals`. Any other exception, two seconds of
+    CPU or 64 MiB more of memory at its peak fail the test."""
     before, begun = _peak_bytes(), cpu_s()
     try:
         return call()

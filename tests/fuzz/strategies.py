@@ -10,16 +10,24 @@ from hypothesis import strategies as st
 from tests.jobs.raw import packed
 
 REPORT: dict[str, Any] = msgpack.unpackb(packed())
-EXTREME_NUMBERS = st.sampled_from([0, -1, 2**31, 2**53, 2**63 - 1, -(2**63), 1e308, -0.0, float("nan"), float("inf"), 5e-324])
-TEXTS = st.text(max_size=40) | st.sampled_from(["", "\0", "../..", "a/b", "NaN", "=1", "\u202e", "x" * 1000, "９", "１2"])
+EXTREME_NUMBERS = st.sampled_from(
+    [0, -1, 2**31, 2**53, 2**63 - 1, -(2**63), 1e308, -0.0, float("nan"), float("inf"), 5e-324]
+)
+TEXTS = st.text(max_size=40) | st.sampled_from(
+    ["", "\0", "../..", "a/b", "NaN", "=1", "\u202e", "x" * 1000, "９", "１2"]
+)
 NUMBERS = st.integers(-(2**63), 2**64 - 1) | st.floats() | EXTREME_NUMBERS
 SCALARS = st.none() | st.booleans() | NUMBERS | TEXTS | st.binary(max_size=40)
 VALUES = st.recursive(
-    SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4), max_leaves=20
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=20,
 )
 JSON_SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | TEXTS
 JSON_VALUES = st.recursive(
-    JSON_SCALARS, lambda inner: st.lists(inner, max_size=5) | st.dictionaries(TEXTS, inner, max_size=5), max_leaves=30
+    JSON_SCALARS,
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(TEXTS, inner, max_size=5),
+    max_leaves=30,
 )
 
 

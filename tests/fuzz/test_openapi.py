@@ -1,8 +1,7 @@
 """Random requests made from the OpenAPI document, sent to a real hub as every role.
 
-No answer may be a 5xx, every answer must be declared in the document, and a single request may cost the web server at
-most two seconds of CPU and 64 MiB of memory.
-"""
+No answer may be a 5xx, every answer must be declared in the document, and a single request may cost the web
+server at most two seconds of CPU and 64 MiB of memory."""
 
 from __future__ import annotations
 
@@ -27,7 +26,8 @@ IS_LONG = os.environ.get("TRAINHUB_FUZZ_PROFILE") == "long"
 EXAMPLES = 150 if IS_LONG else 3
 """Requests for each operation and role."""
 SKIPPED = ("/api/v1/nodes/", "/api/v1/clusters/")
-"""Changing these as an operator would take away the node and the cluster that the other requests are about."""
+"""Changing these as an operator would take away the node and the cluster that the other requests are
+about."""
 ROLES = ("viewer", "contributor", "owner", "operator")
 MAKE_PEOPLE = """
 import json
@@ -44,7 +44,10 @@ for role in ("viewer", "contributor", "owner", "operator"):
 print(json.dumps(tokens))
 """
 REQUESTS = settings(
-    max_examples=EXAMPLES, deadline=None, derandomize=not IS_LONG, database=None,
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize=not IS_LONG,
+    database=None,
     suppress_health_check=list(HealthCheck),
 )
 
@@ -116,5 +119,3 @@ def _cpu_s(process: psutil.Process) -> float:
 
 def _path(url: str) -> str:
     return httpx.URL(url).path
-
-

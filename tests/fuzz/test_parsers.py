@@ -49,7 +49,10 @@ def record(content: bytes) -> bytes:
 
 def event_file() -> bytes:
     values = [summary_pb2.Summary.Value(tag=f"loss{number}", simple_value=number / 3) for number in range(3)]
-    events = [event_pb2.Event(step=step, wall_time=step, summary=summary_pb2.Summary(value=values)) for step in range(3)]
+    events = [
+        event_pb2.Event(step=step, wall_time=step, summary=summary_pb2.Summary(value=values))
+        for step in range(3)
+    ]
     return b"".join(record(event.SerializeToString()) for event in events)
 
 
@@ -82,13 +85,19 @@ def test_zips(data: bytes) -> None:
 
 
 @PROFILE
-@given(st.lists(st.text("*/!\\[]ab?-^ #", max_size=30), max_size=8).map(tuple), st.text("ab/.", min_size=1, max_size=200))
+@given(
+    st.lists(st.text("*/!\\[]ab?-^ #", max_size=30), max_size=8).map(tuple),
+    st.text("ab/.", min_size=1, max_size=200),
+)
 def test_ignore_files(lines: tuple[str, ...], path: str) -> None:
     answer_of(lambda: Rules(lines, ".trainhubignore").leave_out(path), SnapshotError)
 
 
 @PROFILE
-@given(st.lists(st.sampled_from(FILTER_WORDS) | st.text(max_size=5), max_size=40).map(" ".join) | st.text(max_size=300))
+@given(
+    st.lists(st.sampled_from(FILTER_WORDS) | st.text(max_size=5), max_size=40).map(" ".join)
+    | st.text(max_size=300)
+)
 def test_filters_and_orders(text: str) -> None:
     answer_of(lambda: parse(text), FilterError)
     answer_of(lambda: parse_order(text), FilterError)
@@ -111,7 +120,12 @@ def test_log_patterns(tmp_path_factory: pytest.TempPathFactory, text: str, log: 
         with file.open("rb") as opened:
             size = file.stat().st_size
             scan = log_scan.Scan(
-                opened.fileno(), size, log_scan.Place(0), size, pattern=pattern, buffer=bytearray(log_scan.window_bytes(pattern))
+                opened.fileno(),
+                size,
+                log_scan.Place(0),
+                size,
+                pattern=pattern,
+                buffer=bytearray(log_scan.window_bytes(pattern)),
             )
             count = 0
             while (found := scan.window(1000)) is not None:
@@ -124,9 +138,15 @@ def test_log_patterns(tmp_path_factory: pytest.TempPathFactory, text: str, log: 
 
 def json_bytes() -> st.SearchStrategy[bytes]:
     valid = JSON_VALUES.map(lambda value: json.dumps(value).encode())
-    table = st.fixed_dictionaries({"columns": JSON_VALUES, "data": st.lists(st.lists(JSON_VALUES, max_size=3), max_size=3)})
-    figure = st.fixed_dictionaries({"data": st.lists(st.dictionaries(st.text(max_size=5), JSON_VALUES)), "layout": JSON_VALUES})
-    nested = st.tuples(st.integers(1, 2000), st.integers(1, 2000)).map(lambda n: b"[" * n[0] + b"0," * n[1] + b"0" + b"]" * n[0])
+    table = st.fixed_dictionaries(
+        {"columns": JSON_VALUES, "data": st.lists(st.lists(JSON_VALUES, max_size=3), max_size=3)}
+    )
+    figure = st.fixed_dictionaries(
+        {"data": st.lists(st.dictionaries(st.text(max_size=5), JSON_VALUES)), "layout": JSON_VALUES}
+    )
+    nested = st.tuples(st.integers(1, 2000), st.integers(1, 2000)).map(
+        lambda n: b"[" * n[0] + b"0," * n[1] + b"0" + b"]" * n[0]
+    )
     shaped = (table | figure).map(lambda value: json.dumps(value).encode())
     broken = damaged(json.dumps({"data": [{"x": [1, None]}], "layout": {}}).encode())
     return valid | shaped | nested | broken | st.binary(max_size=200)
@@ -143,7 +163,9 @@ def test_json_files(data: bytes) -> None:
 
 
 @PROFILE
-@given(st.text(max_size=2000) | st.text('",;\t\n\r a', max_size=3000), st.sampled_from(",;\t|"), st.booleans())
+@given(
+    st.text(max_size=2000) | st.text('",;\t\n\r a', max_size=3000), st.sampled_from(",;\t|"), st.booleans()
+)
 def test_csv_files(text: str, delimiter: str, is_cut: bool) -> None:
     shown = answer_of(lambda: tables.of_text(text, delimiter=delimiter, is_cut=is_cut))
     if shown is not None:

@@ -41,13 +41,21 @@ def read(data: bytes) -> Report:
 
 
 @PROFILE
-@given(changed(FULL).map(msgpack.packb) | damaged(msgpack.packb(FULL)) | st.binary(max_size=400) | VALUES.map(msgpack.packb))
+@given(
+    changed(FULL).map(msgpack.packb)
+    | damaged(msgpack.packb(FULL))
+    | st.binary(max_size=400)
+    | VALUES.map(msgpack.packb)
+)
 def test_a_report_is_read_or_refused(data: bytes) -> None:
     answer_of(lambda: read(data), WireError)
 
 
 @PROFILE
-@given(damaged(msgpack.packb({**FULL, "logs": [{"data": b"x" * report_decoder.MEASURED_FROM_BYTES}]})) | st.binary(max_size=100))
+@given(
+    damaged(msgpack.packb({**FULL, "logs": [{"data": b"x" * report_decoder.MEASURED_FROM_BYTES}]}))
+    | st.binary(max_size=100)
+)
 def test_what_is_measured_is_what_is_decoded(data: bytes) -> None:
     """The measurement and the decoder must agree on where each value ends."""
     body = data + b"\xc4\x00" if len(data) < report_decoder.MEASURED_FROM_BYTES else data
@@ -78,6 +86,9 @@ def test_the_hub_takes_or_refuses_any_report(node_headers: Headers, data: bytes)
 
 
 @PROFILE
-@given(data=changed(CLAIM).map(lambda claim: json.dumps(claim, default=repr).encode()) | damaged(json.dumps(CLAIM).encode()))
+@given(
+    data=changed(CLAIM).map(lambda claim: json.dumps(claim, default=repr).encode())
+    | damaged(json.dumps(CLAIM).encode())
+)
 def test_the_hub_takes_or_refuses_any_claim(node_headers: Headers, data: bytes) -> None:
     assert answer_of(lambda: answered(node_headers, "/api/v1/node/claim/", data)) in (400, 409, 503)

@@ -20,8 +20,16 @@ from tests.simulator.worlds import one_gpu
 from trainhub_node.gpu.nvml import Gpus
 
 VALUES = {
-    "utilization_pct": 37, "memory_bandwidth_pct": 21, "memory_used_bytes": 2**30, "power_w": 310.5, "power_limit_w": 650,
-    "temperature_c": 61, "memory_temperature_c": 72, "sm_clock_mhz": 1755, "memory_clock_mhz": 2619, "encoder_pct": 12,
+    "utilization_pct": 37,
+    "memory_bandwidth_pct": 21,
+    "memory_used_bytes": 2**30,
+    "power_w": 310.5,
+    "power_limit_w": 650,
+    "temperature_c": 61,
+    "memory_temperature_c": 72,
+    "sm_clock_mhz": 1755,
+    "memory_clock_mhz": 2619,
+    "encoder_pct": 12,
 }
 ONE_GIB = 2**30
 
@@ -51,7 +59,9 @@ class TestRealGpus:
         assert {"memory_used_bytes", "power_w", "temperature_c", "sm_clock_mhz"} <= fact.numbers.keys()
 
     def test_a_process_that_takes_memory_is_listed_with_it(self, gpus: Gpus) -> None:
-        with subprocess.Popen([sys.executable, "-c", f"from tests.gpu.test_truth import hold; hold({ONE_GIB})"]) as holder:
+        with subprocess.Popen(
+            [sys.executable, "-c", f"from tests.gpu.test_truth import hold; hold({ONE_GIB})"]
+        ) as holder:
             clock = iter(range(10**9))
 
             def seen() -> list[int | None]:
@@ -72,10 +82,16 @@ class TestComparison:
         said = {**VALUES, **theirs}
         names = {question.theirs: said.get(question.ours) for question in gpu_truth.QUESTIONS}
         names |= {"memory.used": said["memory_used_bytes"] / 2**20}
-        line = ", ".join([scenario.gpus[0].uuid, *("[N/A]" if value is None else f"{value}" for value in names.values())])
+        line = ", ".join(
+            [scenario.gpus[0].uuid, *("[N/A]" if value is None else f"{value}" for value in names.values())]
+        )
         (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\necho '{line}'\n")
         (tmp_path / "nvidia-smi").chmod(0o755)
-        env = {**os.environ, **environment(scenario.write(tmp_path / "scenario")), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+        env = {
+            **os.environ,
+            **environment(scenario.write(tmp_path / "scenario")),
+            "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        }
         argv = [sys.executable, "-m", "bench.gpu_truth", "--rounds", "1"]
         return subprocess.run(argv, env=env, capture_output=True, text=True, check=False, timeout=60)
 

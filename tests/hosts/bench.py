@@ -22,7 +22,8 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Host(Machine):
-    """A machine with a node agent, a node of the cluster `gang`. `node`: the agent's folder as seen from outside."""
+    """A machine with a node agent, a node of the cluster `gang`. `node`: the agent's folder as seen from
+    outside."""
 
     world: Scenario | None = None
 
@@ -42,7 +43,9 @@ class Host(Machine):
     def join(self, hub: HostsHub, python: str) -> None:
         """By the command that a person would run on it."""
         self.settings = {
-            "TRAINHUB_NODE_CACHE": str(CACHE / "node"), "TRAINHUB_NODE_PYTHON": python, "PYTHONPATH": str(PROJECT),
+            "TRAINHUB_NODE_CACHE": str(CACHE / "node"),
+            "TRAINHUB_NODE_PYTHON": python,
+            "PYTHONPATH": str(PROJECT),
         }
         self.agent("join", hub.url, "--token", hub.join_token(self.name))
 
@@ -73,12 +76,19 @@ class HostsHub(Hub):
 
 
 class Hosts:
-    """`start` builds and joins all; `hosts[0]` is the head of runs that take all of them. `runs` speaks to the hub's API.
+    """`start` builds and joins all; `hosts[0]` is the head of runs that take all of them. `runs` speaks to
+    the hub's API.
 
-    `python`: the interpreter of runs in the environment `system`. `worlds`: the simulated GPUs of each host, in order."""
+    `python`: the interpreter of runs in the environment `system`. `worlds`: the simulated GPUs of each host,
+    in order."""
 
     def __init__(
-        self, folder: Path, python: str, machines: int = 2, settings: Mapping[str, str] = NOTHING, worlds: Sequence[Scenario] = ()
+        self,
+        folder: Path,
+        python: str,
+        machines: int = 2,
+        settings: Mapping[str, str] = NOTHING,
+        worlds: Sequence[Scenario] = (),
     ) -> None:
         self.bridge = Bridge(machines)
         self.hub = HostsHub(folder / "data", self.bridge.hub_address, settings)
@@ -86,7 +96,9 @@ class Hosts:
         self._worlds = worlds
         pythons = [Path(python).parent.parent, Path(sys.prefix), Path(sys.base_prefix)]
         visible = [PROJECT, CACHE, *pythons, Path(sys.executable).resolve().parent.parent]
-        self.hosts = [Host(self.bridge, number, folder / f"host{number}", visible) for number in self.bridge.machines]
+        self.hosts = [
+            Host(self.bridge, number, folder / f"host{number}", visible) for number in self.bridge.machines
+        ]
 
     def start(self) -> Hosts:
         self.bridge.build()
@@ -139,4 +151,6 @@ class Hosts:
             return browser.get(f"/runs/{number}/").text
 
     def script(self, text: str, **spec: object) -> str:
-        return self.runs.script(text, resources={"cluster": CLUSTER, **dict(spec.pop("resources", {}))}, **spec)  # type: ignore[call-overload]
+        return self.runs.script(
+            text, resources={"cluster": CLUSTER, **dict(spec.pop("resources", {}))}, **spec
+        )  # type: ignore[call-overload]

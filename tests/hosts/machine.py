@@ -1,4 +1,5 @@
-"""One machine as a network namespace: own network, host name, processes, shared memory and /tmp; can be cut off and crash."""
+"""One machine as a network namespace: own network, host name, processes, shared memory and /tmp; can be cut
+off and crash."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ KILLED_S = 10.0
 
 
 class Machine:
-    """`boot`, `run` something on it, `cut` and `heal` its network, `crash` it. `folder` is its /tmp as seen from outside."""
+    """`boot`, `run` something on it, `cut` and `heal` its network, `crash` it. `folder` is its /tmp as seen
+    from outside."""
 
     def __init__(self, bridge: Bridge, number: int, folder: Path, visible: Sequence[Path]) -> None:
         self.bridge = bridge
@@ -53,14 +55,29 @@ class Machine:
             (self.folder / path.relative_to("/tmp")).mkdir(parents=True, exist_ok=True)
         script = [f"hostname {self.name}", f"mount --bind {boot_id} /proc/sys/kernel/random/boot_id"]
         script += [f"mount --bind {path} {self.folder / path.relative_to('/tmp')}" for path in kept]
-        script += [f"mount --rbind {self.folder} /tmp", f"exec {sys.executable} -I -S -c \"$TH_INIT\""]
+        script += [f"mount --rbind {self.folder} /tmp", f'exec {sys.executable} -I -S -c "$TH_INIT"']
         self._outer = subprocess.Popen(
             [
-                "ip", "netns", "exec", self.bridge.namespace(self.name),
-                "unshare", "-u", "-p", "-m", "-i", "-f", "--kill-child=SIGKILL", "--mount-proc",
-                "sh", "-ec", "\n".join(script),
+                "ip",
+                "netns",
+                "exec",
+                self.bridge.namespace(self.name),
+                "unshare",
+                "-u",
+                "-p",
+                "-m",
+                "-i",
+                "-f",
+                "--kill-child=SIGKILL",
+                "--mount-proc",
+                "sh",
+                "-ec",
+                "\n".join(script),
             ],
-            stdin=subprocess.DEVNULL, start_new_session=True, env={**os.environ, "TH_INIT": INIT}, cwd="/",
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            env={**os.environ, "TH_INIT": INIT},
+            cwd="/",
         )
         self.init = eventually(self._find_init, 10, f"{self.name} boots")
 
@@ -84,7 +101,12 @@ class Machine:
         self, *command: str, check: bool = True, timeout: float = 120, env: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            self.inside(*command), capture_output=True, text=True, timeout=timeout, check=False, cwd="/",
+            self.inside(*command),
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+            cwd="/",
             env={**os.environ, **(env or {})},
         )
         assert not check or done.returncode == 0, f"{command} on {self.name}: {done.stdout}\n{done.stderr}"
@@ -94,8 +116,13 @@ class Machine:
         """Start a service of this machine; it ends with the machine."""
         with log.open("ab") as file:
             subprocess.Popen(
-                self.inside(*command), stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True,
-                env={**os.environ, **env}, cwd="/",
+                self.inside(*command),
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                start_new_session=True,
+                env={**os.environ, **env},
+                cwd="/",
             )
 
     def cut(self) -> None:
@@ -132,7 +159,8 @@ class Machine:
         """Command lines of the living processes that carry the mark of this run."""
         mark = f"TRAINHUB_RUN_ID={run}".encode()
         return [
-            processes.command(pid) for pid in self.pids()
+            processes.command(pid)
+            for pid in self.pids()
             if mark in processes.read(pid, "environ").split(b"\0") and processes.lives(pid)
         ]
 

@@ -1,4 +1,5 @@
-"""A provider whose machines are the bench's: `provision` takes one that is free, `release` ends all that runs on it."""
+"""A provider whose machines are the bench's: `provision` takes one that is free, `release` ends all that runs
+on it."""
 
 from __future__ import annotations
 
@@ -91,7 +92,9 @@ class GrowingHosts(Hosts):
     """A hub with no node on these hosts; a provider brings them in."""
 
     def __init__(self, folder: Path, machines: int, settings: Mapping[str, str]) -> None:
-        super().__init__(folder, sys.executable, machines, {"NODE_PROVIDERS": str(folder / "providers"), **settings})
+        super().__init__(
+            folder, sys.executable, machines, {"NODE_PROVIDERS": str(folder / "providers"), **settings}
+        )
         self.providers = folder / "providers"
         self.folder = self.providers / "hosts"
 
@@ -103,9 +106,15 @@ class GrowingHosts(Hosts):
         self.script_of("provision", PROVISION)
         self.script_of("release", RELEASE)
         env = {
-            "TRAINHUB_NODE_CACHE": str(CACHE / "node"), "TRAINHUB_NODE_PYTHON": sys.executable, "PYTHONPATH": str(PROJECT),
+            "TRAINHUB_NODE_CACHE": str(CACHE / "node"),
+            "TRAINHUB_NODE_PYTHON": sys.executable,
+            "PYTHONPATH": str(PROJECT),
         }
-        config = {"hosts": {host.name: host.init for host in self.hosts}, "program": TRAINHUB_NODE, "env": env}
+        config = {
+            "hosts": {host.name: host.init for host in self.hosts},
+            "program": TRAINHUB_NODE,
+            "env": env,
+        }
         (self.folder / "config.json").write_text(json.dumps(config))
         self.hub.start()
         self.runs = Runs(self.hub)
@@ -135,10 +144,17 @@ class GrowingHosts(Hosts):
 
     def agents(self) -> int:
         """How many of the hosts run an agent."""
-        return sum(any("trainhub_node run" in processes.command(pid) for pid in host.pids()) for host in self.hosts)
+        return sum(
+            any("trainhub_node run" in processes.command(pid) for pid in host.pids()) for host in self.hosts
+        )
 
 
-PATIENCE = {"NODE_UNREACHABLE_AFTER": "3", "NODE_LOST_AFTER": "10", "PROVIDER_PAUSE": "1", "PROVIDER_TRIES": "2"}
+PATIENCE = {
+    "NODE_UNREACHABLE_AFTER": "3",
+    "NODE_LOST_AFTER": "10",
+    "PROVIDER_PAUSE": "1",
+    "PROVIDER_TRIES": "2",
+}
 HELLO = "import os; print('rank', os.environ.get('RANK'), 'of', os.environ.get('WORLD_SIZE'), flush=True)"
 THREE = {"type": "pytorch", "communication_backend": "gloo", "process_count": 3, "node_count": 3}
 SETTINGS = {"provider": "hosts", "min_nodes": 0, "max_nodes": 3, "idle_s": 4, "node_gpus": 0, "node_slots": 1}

@@ -18,7 +18,9 @@ TWO = {"type": "pytorch", "communication_backend": "gloo", "process_count": 2, "
 LISTENING = f"import socket, time; s = socket.create_server(('0.0.0.0', {PORT})); time.sleep(600)"
 
 
-def test_a_port_that_is_taken_on_the_head_gives_way_to_the_next_and_the_run_says_so(hosts: Hosts, tmp_path: Path) -> None:
+def test_a_port_that_is_taken_on_the_head_gives_way_to_the_next_and_the_run_says_so(
+    hosts: Hosts, tmp_path: Path
+) -> None:
     head = hosts.hosts[0]
     head.spawn(tmp_path / "log", sys.executable, "-c", LISTENING)
     eventually(lambda: f":{PORT} " in head.run("ss", "-ltn").stdout, what="somebody listens on the port")
@@ -40,10 +42,17 @@ def _inner_pid(host: Host) -> int:
 def test_more_nodes_than_there_are_is_refused_with_what_would_fit(hosts: Hosts) -> None:
     source = {"type": "snapshot", "id": hosts.runs.snapshot(main_py="print()")}
     distribution = {**TWO, "process_count": 10, "node_count": 10}
-    spec = {"source": source, "script": "main.py", "distribution": distribution, "resources": {"cluster": CLUSTER}}
+    spec = {
+        "source": source,
+        "script": "main.py",
+        "distribution": distribution,
+        "resources": {"cluster": CLUSTER},
+    }
     answer = hosts.runs.client.post("/api/v1/runs/", json=spec)
     assert answer.status_code == httpx.codes.BAD_REQUEST
-    assert ("distribution.node_count", True) in [(item["field"], "2" in item["message"]) for item in answer.json()["errors"]]
+    assert ("distribution.node_count", True) in [
+        (item["field"], "2" in item["message"]) for item in answer.json()["errors"]
+    ]
 
 
 def test_a_join_token_works_once_and_a_name_belongs_to_one_machine(hosts: Hosts) -> None:
@@ -61,5 +70,13 @@ def test_a_join_token_works_once_and_a_name_belongs_to_one_machine(hosts: Hosts)
 
 def _join(host: Host, hosts: Hosts, token: str, folder: str) -> subprocess.CompletedProcess[str]:
     return host.run(
-        *TRAINHUB_NODE, "join", hosts.hub.url, "--token", token, "--dir", folder, check=False, env=host.settings
+        *TRAINHUB_NODE,
+        "join",
+        hosts.hub.url,
+        "--token",
+        token,
+        "--dir",
+        folder,
+        check=False,
+        env=host.settings,
     )

@@ -1,4 +1,5 @@
-"""What each process of a run on two hosts really saw is what the stored plan says, and what the preview had said."""
+"""What each process of a run on two hosts really saw is what the stored plan says, and what the preview had
+said."""
 
 from __future__ import annotations
 
@@ -38,7 +39,12 @@ for address in (address for role in ("worker", "ps") if "ps" in cluster for addr
             time.sleep(0.1)
 """
 KINDS: dict[str, dict[str, Any]] = {
-    "pytorch per process": {"type": "pytorch", "communication_backend": "gloo", "process_count": 4, "node_count": 2},
+    "pytorch per process": {
+        "type": "pytorch",
+        "communication_backend": "gloo",
+        "process_count": 4,
+        "node_count": 2,
+    },
     "pytorch per node": {"type": "pytorch", "communication_backend": "gloo", "node_count": 2},
     "mpi": {"type": "mpi", "process_count_per_node": 2, "node_count": 2},
     "mpi, one a node": {"type": "mpi", "process_count_per_node": 1, "node_count": 2},
@@ -46,8 +52,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "tensorflow parameter server": {"type": "tensorflow", "worker_count": 2, "parameter_server_count": 1},
 }
 ADDED = {*BASE_ENVIRONMENT, "VIRTUAL_ENV", "LC_CTYPE", "TRAINHUB_CA_FILE", "MLFLOW_TRACKING_SERVER_CERT_PATH"}
-"""What a process has besides the plan: the node's base, the environment's folder, what Python itself sets, and where on this
-node the authority of a hub with a certificate of its own lies."""
+"""What a process has besides the plan: the node's base, the environment's folder, what Python itself sets,
+and where on this node the authority of a hub with a certificate of its own lies."""
 MPI_OWN = re.compile(r"(OMPI|PMIX|PMI|PRTE|ORTE|OPAL|PRRTE|HWLOC)_|OPAL|IPATH_NO_BACKTRACE|HFI_NO_BACKTRACE")
 
 
@@ -77,8 +83,14 @@ def test_every_process_sees_its_plan(hosts: Hosts, kind: str) -> None:
     run = hosts.script(TELLING, **spec)
     ended = hosts.runs.ended(run, 90)
     assert ended["state"] == "Completed", ended["sentence"]
-    stored = [process for command in ended["attempts"][-1]["plan"]["plan"]["commands"] for process in command["processes"]]
-    previewed = [process for command in ended["preview"]["plan"]["commands"] for process in command["processes"]]
+    stored = [
+        process
+        for command in ended["attempts"][-1]["plan"]["plan"]["commands"]
+        for process in command["processes"]
+    ]
+    previewed = [
+        process for command in ended["preview"]["plan"]["commands"] for process in command["processes"]
+    ]
     assert len(stored) == len(previewed) >= 2
     for process, before in zip(stored, previewed, strict=True):
         seen = seen_by(hosts, run, process)
@@ -90,5 +102,7 @@ def _equals(seen: dict[str, str], env: dict[str, Any], provided: dict[str, str])
     for name, value in (env | provided).items():
         assert expected(value).fullmatch(seen.get(name, "")), f"{name}: {seen.get(name)!r} is not {value}"
     # What Open MPI sets for its own use differs by version and is told by nobody.
-    others = {name for name in seen if not (name in env or name in provided or name in ADDED or MPI_OWN.match(name))}
+    others = {
+        name for name in seen if not (name in env or name in provided or name in ADDED or MPI_OWN.match(name))
+    }
     assert not others

@@ -35,7 +35,10 @@ if world.rank == 1:
 world.allreduce(1)
 """
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
-    "pytorch": (TORCH, {"type": "pytorch", "communication_backend": "gloo", "process_count": 2, "node_count": 2}),
+    "pytorch": (
+        TORCH,
+        {"type": "pytorch", "communication_backend": "gloo", "process_count": 2, "node_count": 2},
+    ),
     "mpi": (MPI, {"type": "mpi", "process_count_per_node": 1, "node_count": 2}),
 }
 

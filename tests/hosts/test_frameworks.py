@@ -1,4 +1,5 @@
-"""Every framework trains on two hosts: right world size, each rank's log apart and whole, a model in the end."""
+"""Every framework trains on two hosts: right world size, each rank's log apart and whole, a model in the
+end."""
 
 from __future__ import annotations
 

@@ -32,7 +32,9 @@ class TestPages:
     def tab(self, browser: Any, gpus: Hosts) -> Iterator[Any]:
         """A page of the hub's owner."""
         window = {"width": 1440, "height": 1000}
-        context = browser.new_context(base_url=gpus.hub.browser_url, ignore_https_errors=True, viewport=window)
+        context = browser.new_context(
+            base_url=gpus.hub.browser_url, ignore_https_errors=True, viewport=window
+        )
         tab = context.new_page()
         tab.goto("/sign-in/")
         tab.fill("input[name=username]", "admin")
@@ -44,7 +46,9 @@ class TestPages:
 
     def test_the_charts_of_a_run_move_with_its_gpus(self, gpus: Hosts, two_runs: list[str], tab: Any) -> None:
         run = gpus.runs.detail(two_runs[0])
-        own = {uuid for entry in gpus.runs.get(f"/runs/{two_runs[0]}/series/")["ranks"] for uuid in entry["gpus"]}
+        own = {
+            uuid for entry in gpus.runs.get(f"/runs/{two_runs[0]}/series/")["ranks"] for uuid in entry["gpus"]
+        }
         tab.goto(f"/runs/{run['number']}/gpus/")
         read = tab.locator("figure", has=tab.locator(".ch-title:text-is('Temperature')")).locator(".ch-read")
         for celsius in (61, 77):
@@ -58,7 +62,9 @@ class TestPages:
         tab.click("text=All GPUs of its nodes")
         eventually(lambda: read.inner_text() == "33–77 °C", 30, "the others too")
 
-    def test_the_node_s_page_tells_each_gpu_with_its_run_and_rank(self, gpus: Hosts, two_runs: list[str], tab: Any) -> None:
+    def test_the_node_s_page_tells_each_gpu_with_its_run_and_rank(
+        self, gpus: Hosts, two_runs: list[str], tab: Any
+    ) -> None:
         host = gpus.hosts[0]
         tab.goto(f"/nodes/{host.name}/")
         cards = tab.locator(".th-devices > li")

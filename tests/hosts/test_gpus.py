@@ -1,5 +1,5 @@
-"""Two hosts with simulated GPUs and two runs on them: what a scenario says is what the page, the API, the socket and
-Prometheus say, of every GPU and for every rank."""
+"""Two hosts with simulated GPUs and two runs on them: what a scenario says is what the page, the API, the
+socket and Prometheus say, of every GPU and for every rank."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from tests.hub import eventually
 pytestmark = [pytest.mark.hosts, pytest.mark.slow]
 KEYS = ("utilization_pct", "memory_used_bytes", "power_w", "temperature_c", "sm_clock_mhz")
 DCGM = {
-    "utilization_pct": ("DCGM_FI_DEV_GPU_UTIL", 1.0), "memory_used_bytes": ("DCGM_FI_DEV_FB_USED", 2**-20),
-    "power_w": ("DCGM_FI_DEV_POWER_USAGE", 1.0), "temperature_c": ("DCGM_FI_DEV_GPU_TEMP", 1.0),
+    "utilization_pct": ("DCGM_FI_DEV_GPU_UTIL", 1.0),
+    "memory_used_bytes": ("DCGM_FI_DEV_FB_USED", 2**-20),
+    "power_w": ("DCGM_FI_DEV_POWER_USAGE", 1.0),
+    "temperature_c": ("DCGM_FI_DEV_GPU_TEMP", 1.0),
     "sm_clock_mhz": ("DCGM_FI_DEV_SM_CLOCK", 1.0),
 }
 Values = dict[tuple[str, str], float]
@@ -43,7 +45,12 @@ def two_runs(gpus: Hosts) -> Iterator[list[str]]:
 def shown(gpus: Hosts) -> Values:
     """What the scenarios say."""
     devices = [gpu for host in gpus.hosts if host.world for gpu in host.world.gpus]
-    return {(gpu.uuid, key): value for gpu in devices for key in KEYS if isinstance(value := gpu.values[key], int | float)}
+    return {
+        (gpu.uuid, key): value
+        for gpu in devices
+        for key in KEYS
+        if isinstance(value := gpu.values[key], int | float)
+    }
 
 
 def same(told: Values, wanted: Values) -> bool:
@@ -55,7 +62,10 @@ def told_by_api(gpus: Hosts) -> Values:
     nodes = [node for node in gpus.runs.get("/nodes/") if node["cluster"] == CLUSTER]
     return {
         (gpu["uuid"], key): value
-        for node in nodes for gpu in node["gpus"] for key, value in gpu["numbers"].items() if key in KEYS
+        for node in nodes
+        for gpu in node["gpus"]
+        for key, value in gpu["numbers"].items()
+        if key in KEYS
     }
 
 
@@ -68,7 +78,8 @@ def told_by_prometheus(gpus: Hosts) -> Values:
     found = scraped(gpus)
     return {
         (sample.labels["UUID"], key): sample.value / scale
-        for key, (name, scale) in DCGM.items() for sample in found.get(name, [])
+        for key, (name, scale) in DCGM.items()
+        for sample in found.get(name, [])
     }
 
 
@@ -87,14 +98,24 @@ def told_by_socket(gpus: Hosts, *, until: Values, seconds: float = 30) -> Values
                 continue
             block = message["gpus"]
             for subject, values in zip(block["subjects"], block["values"][-1], strict=True):
-                told |= {(subject, key): value for key, value in zip(block["metrics"], values, strict=True) if key in KEYS}
+                told |= {
+                    (subject, key): value
+                    for key, value in zip(block["metrics"], values, strict=True)
+                    if key in KEYS
+                }
     return told
 
 
 def told_by_history(gpus: Hosts, host: Host) -> Values:
     """The newest bucket."""
-    answer = gpus.runs.get(f"/nodes/{host.name}/series/?metrics={','.join(KEYS)}&from={time.time() - 300}&to={time.time() + 10}")
-    return {(gpu["uuid"], key): last(curve["mean"]) for gpu in answer["gpus"] for key, curve in gpu["series"].items()}
+    answer = gpus.runs.get(
+        f"/nodes/{host.name}/series/?metrics={','.join(KEYS)}&from={time.time() - 300}&to={time.time() + 10}"
+    )
+    return {
+        (gpu["uuid"], key): last(curve["mean"])
+        for gpu in answer["gpus"]
+        for key, curve in gpu["series"].items()
+    }
 
 
 def last(values: list[float | None]) -> float:
@@ -108,8 +129,13 @@ class TestValues:
         eventually(lambda: same(told_by_api(gpus), wanted), 30, "the API tells what the scenario says")
         assert same(told_by_prometheus(gpus), wanted)
         assert same(told_by_socket(gpus, until=wanted), wanted)
-        eventually(lambda: same({**told_by_history(gpus, gpus.hosts[0]), **told_by_history(gpus, gpus.hosts[1])}, wanted), 40,
-                   "history has it too")
+        eventually(
+            lambda: same(
+                {**told_by_history(gpus, gpus.hosts[0]), **told_by_history(gpus, gpus.hosts[1])}, wanted
+            ),
+            40,
+            "history has it too",
+        )
 
     def test_follow_the_scenario(self, gpus: Hosts, two_runs: list[str]) -> None:
         for number, host in enumerate(gpus.hosts):
@@ -123,7 +149,11 @@ class TestValues:
         assert same(told_by_prometheus(gpus), wanted)
 
     def test_tell_which_run_and_rank_each_gpu_works_for(self, gpus: Hosts, two_runs: list[str]) -> None:
-        held = {sample.labels["UUID"]: sample.labels for sample in scraped(gpus)["trainhub_gpu_held"] if sample.labels["run"]}
+        held = {
+            sample.labels["UUID"]: sample.labels
+            for sample in scraped(gpus)["trainhub_gpu_held"]
+            if sample.labels["run"]
+        }
         assert len(held) == 2 * GPUS
         for run in two_runs:
             answer = gpus.runs.get(f"/runs/{run}/series/")
@@ -142,7 +172,9 @@ class TestValues:
                 found.setdefault(item["gpu"], set()).add(item["run"])
             return found
 
-        held = {sample.labels["UUID"]: {sample.labels["run_id"]} for sample in scraped(gpus)["trainhub_gpu_held"]}
+        held = {
+            sample.labels["UUID"]: {sample.labels["run_id"]} for sample in scraped(gpus)["trainhub_gpu_held"]
+        }
         eventually(lambda: owners() == held, 40, "each GPU's processes are those of the run that holds it")
 
 
@@ -164,7 +196,9 @@ class TestTrouble:
         assert found["utilization_pct"] == gpu.values["utilization_pct"]
         assert gpu.uuid not in {sample.labels["UUID"] for sample in scraped(gpus)["DCGM_FI_DEV_POWER_USAGE"]}
 
-    def test_one_that_falls_off_the_bus_is_lost_the_others_go_on_and_it_may_come_back(self, gpus: Hosts) -> None:
+    def test_one_that_falls_off_the_bus_is_lost_the_others_go_on_and_it_may_come_back(
+        self, gpus: Hosts
+    ) -> None:
         host = gpus.hosts[1]
         assert host.world is not None
         gone, other = host.world.gpus[3], host.world.gpus[2]
@@ -200,4 +234,3 @@ class TestTrouble:
         gpu = host.world.gpus[1]
         wanted = gpu.values["utilization_pct"]
         eventually(lambda: self.device(gpus, gpu.uuid)["utilization_pct"] == wanted, 30, "and its GPUs")
-

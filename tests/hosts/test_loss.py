@@ -1,4 +1,5 @@
-"""Each host is cut off, crashes and comes back in the middle of a run: told rightly, nothing left behind, the next run starts."""
+"""Each host is cut off, crashes and comes back in the middle of a run: told rightly, nothing left behind, the
+next run starts."""
 
 from __future__ import annotations
 
@@ -99,7 +100,9 @@ class TestCut:
 @pytest.mark.parametrize("which", [0, 1], ids=["head", "other"])
 @pytest.mark.parametrize("kind", KINDS)
 class TestCrash:
-    def test_a_host_that_comes_back_empty_says_so_and_is_used_again(self, hosts: Hosts, kind: str, which: int) -> None:
+    def test_a_host_that_comes_back_empty_says_so_and_is_used_again(
+        self, hosts: Hosts, kind: str, which: int
+    ) -> None:
         run = running(hosts, kind)
         gone, other = hosts.hosts[which], hosts.hosts[1 - which]
         gone.crash()
@@ -151,7 +154,11 @@ def test_a_retry_after_a_loss_is_a_new_attempt_once_the_host_is_back(hosts: Host
     run = running(hosts, "pytorch", retries=1)
     gone = hosts.hosts[1]
     gone.cut()
-    eventually(lambda: hosts.runs.detail(run)["state"] == "Queued", LOST_S + 15, "the run waits for its second attempt")
+    eventually(
+        lambda: hosts.runs.detail(run)["state"] == "Queued",
+        LOST_S + 15,
+        "the run waits for its second attempt",
+    )
     gone.heal()
     eventually(lambda: hosts.runs.detail(run)["attempt"] == 2, 40, "the second attempt begins")
     hosts.runs.until(run, "Running")

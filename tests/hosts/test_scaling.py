@@ -1,4 +1,5 @@
-"""A cluster of no nodes brings up hosts through its provider for a run that needs them, and lets them go when they are idle."""
+"""A cluster of no nodes brings up hosts through its provider for a run that needs them, and lets them go when
+they are idle."""
 
 from __future__ import annotations
 
@@ -11,9 +12,13 @@ from tests.hosts.providing import CLUSTER, HELLO, PROVISION, RELEASE, THREE, Gro
 from tests.hub import eventually
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow]
+
+
 @pytest.fixture(scope="module")
 def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GrowingHosts]:
-    with growing(tmp_path_factory.mktemp("grown"), PROVIDER_TIMEOUT="30", PROVIDER_JOIN_TIMEOUT="45") as built:
+    with growing(
+        tmp_path_factory.mktemp("grown"), PROVIDER_TIMEOUT="30", PROVIDER_JOIN_TIMEOUT="45"
+    ) as built:
         yield built
 
 
@@ -39,7 +44,9 @@ class TestGrowing:
     def test_three_hosts_come_for_a_run_and_go_again(self, hosts: GrowingHosts) -> None:
         assert (hosts.states(), hosts.agents()) == ([], 0)
         run = submit(hosts)
-        eventually(lambda: sentence(hosts, run).startswith("Scaling up: "), 20, "the run says what it waits for")
+        eventually(
+            lambda: sentence(hosts, run).startswith("Scaling up: "), 20, "the run says what it waits for"
+        )
         ended = hosts.runs.ended(run, 120)
         assert ended["state"] == "Completed", (ended["sentence"], hosts.journal())
         for rank in range(3):
@@ -55,7 +62,12 @@ class TestGrowing:
     def test_a_run_that_can_never_fit_is_refused_at_once(self, hosts: GrowingHosts) -> None:
         source = {"type": "snapshot", "id": hosts.runs.snapshot(main_py=HELLO)}
         four = {**THREE, "process_count": 4, "node_count": 4}
-        spec = {"source": source, "script": "main.py", "resources": {"cluster": CLUSTER}, "distribution": four}
+        spec = {
+            "source": source,
+            "script": "main.py",
+            "resources": {"cluster": CLUSTER},
+            "distribution": four,
+        }
         answer = hosts.runs.client.post("/api/v1/runs/", json=spec)
         assert answer.status_code == httpx.codes.BAD_REQUEST
         assert "grows to 3 nodes" in answer.text
@@ -81,7 +93,8 @@ class TestBadProviders:
         assert hosts.runs.ended(run, 150)["state"] == "Completed"
 
     def test_one_that_lies_is_found_out(self, hosts: GrowingHosts) -> None:
-        """It says that machines are made, and none comes; later that one is released, and it goes on reporting."""
+        """It says that machines are made, and none comes; later that one is released, and it goes on
+        reporting."""
         hosts.script_of("provision", "print(json.dumps({'id': 'thin air'}))")
         run = submit(hosts, distribution=None)
         in_journal(hosts, "no node joined", 100)

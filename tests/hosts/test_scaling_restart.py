@@ -14,7 +14,9 @@ pytestmark = [pytest.mark.hosts, pytest.mark.slow]
 
 @pytest.fixture
 def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GrowingHosts]:
-    with growing(tmp_path_factory.mktemp("grown"), PROVIDER_TIMEOUT="20", PROVIDER_JOIN_TIMEOUT="45") as built:
+    with growing(
+        tmp_path_factory.mktemp("grown"), PROVIDER_TIMEOUT="20", PROVIDER_JOIN_TIMEOUT="45"
+    ) as built:
         yield built
 
 

@@ -18,7 +18,8 @@ def ip(*arguments: str) -> str:
 
 
 class Bridge:
-    """`number` counts machines from 1; the hub is at `hub_address`, in the namespace of the tests themselves."""
+    """`number` counts machines from 1; the hub is at `hub_address`, in the namespace of the tests
+    themselves."""
 
     def __init__(self, machines: int) -> None:
         self.machines = range(1, machines + 1)

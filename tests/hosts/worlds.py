@@ -19,13 +19,21 @@ def numbers(host: int, gpu: int, shift: int = 0) -> dict[str, float]:
     """Different for each GPU."""
     place = GPUS * host + gpu
     return {
-        "utilization_pct": 20 + 5 * place + shift, "memory_used_bytes": (place + 1 + shift) * 2**30,
-        "power_w": 200 + 10 * place + shift, "temperature_c": 40 + place + shift, "sm_clock_mhz": 1000 + 50 * place + shift,
+        "utilization_pct": 20 + 5 * place + shift,
+        "memory_used_bytes": (place + 1 + shift) * 2**30,
+        "power_w": 200 + 10 * place + shift,
+        "temperature_c": 40 + place + shift,
+        "sm_clock_mhz": 1000 + 50 * place + shift,
     }
 
 
 def world(host: int) -> Scenario:
-    return Scenario([h100(f"host {host} gpu {gpu}", values=numbers(host, gpu), processes="visible") for gpu in range(GPUS)])
+    return Scenario(
+        [
+            h100(f"host {host} gpu {gpu}", values=numbers(host, gpu), processes="visible")
+            for gpu in range(GPUS)
+        ]
+    )
 
 
 @contextmanager

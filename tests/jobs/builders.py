@@ -33,8 +33,17 @@ ADDRESSES = {"alpha": "10.0.0.1", "beta": "10.0.0.2"}
 def beat(*, slots: int = 8, gpus: int = 0, name: str = "alpha") -> Heartbeat:
     devices = tuple(GpuFact(uuid=f"GPU-{name}-{index}", index=index, name="H200") for index in range(gpus))
     return Heartbeat(
-        agent_version="1", hostname=name, address=ADDRESSES.get(name, "10.0.0.9"), interface="eth0", cores=4,
-        slots=slots, memory_bytes=2**33, memory_used_bytes=2**30, cpu_pct=3.0, disk_free_bytes=2**40, gpus=devices,
+        agent_version="1",
+        hostname=name,
+        address=ADDRESSES.get(name, "10.0.0.9"),
+        interface="eth0",
+        cores=4,
+        slots=slots,
+        memory_bytes=2**33,
+        memory_used_bytes=2**30,
+        cpu_pct=3.0,
+        disk_free_bytes=2**40,
+        gpus=devices,
         interpreters=(Interpreter("/usr/bin/python3", PYTHON),),
     )
 
@@ -82,7 +91,16 @@ def launched(who: Principal, **changes: Any) -> Run:
 
 def ended(rank: int, code: int | None = 0, *, at: float | None = None, **more: Any) -> MemberFact:
     now = time.time()
-    return MemberFact(rank, "ended", pid=100 + rank, started_at=now - 1, ended_at=at or now, exit_code=code, log_bytes=0, **more)
+    return MemberFact(
+        rank,
+        "ended",
+        pid=100 + rank,
+        started_at=now - 1,
+        ended_at=at or now,
+        exit_code=code,
+        log_bytes=0,
+        **more,
+    )
 
 
 def alive(rank: int) -> MemberFact:
@@ -119,7 +137,9 @@ class Played:
         """Report one attempt's new fact, and everything else as it was."""
         before = self.facts.get((run.pk, attempt)) or AttemptFact(run.pk, attempt, phase)
         phases = {**before.phase_at, phase: self.clock()}
-        self.facts[(run.pk, attempt)] = replace(before, phase=phase, phase_at=phases, members=members or before.members, **more)
+        self.facts[(run.pk, attempt)] = replace(
+            before, phase=phase, phase_at=phases, members=members or before.members, **more
+        )
         return self.report()
 
     def log(self, run: Run, name: str, offset: int, data: bytes, attempt: int = 1) -> int:
@@ -127,12 +147,19 @@ class Played:
         ack = self.report(logs=(LogChunk(run.pk, attempt, name, offset, data),))
         return ack.offsets[0][3]
 
-    def report(self, *, logs: tuple[LogChunk, ...] = (), heartbeat: bool = True, living: Any = None, now: Any = None) -> Ack:
+    def report(
+        self, *, logs: tuple[LogChunk, ...] = (), heartbeat: bool = True, living: Any = None, now: Any = None
+    ) -> Ack:
         self.sequence += 1
         sent_at = self.clock() if now is None else now.timestamp() + self.ahead_s
         told = Report(
-            agent="test", sequence=self.sequence, sent_at=sent_at, logs=logs, attempts=tuple(self.facts.values()),
-            living=tuple(self.facts) if living is None else living, heartbeat=beat(name=self.node.name) if heartbeat else None,
+            agent="test",
+            sequence=self.sequence,
+            sent_at=sent_at,
+            logs=logs,
+            attempts=tuple(self.facts.values()),
+            living=tuple(self.facts) if living is None else living,
+            heartbeat=beat(name=self.node.name) if heartbeat else None,
         )
         # A node sends a file before it names it.
         for output in {output for fact in self.facts.values() for output in fact.outputs}:
@@ -143,7 +170,9 @@ class Played:
             self.facts.pop(key, None)
         return ack
 
-    def finish(self, run: Run, *members: MemberFact, attempt: int = 1, outputs: tuple[OutputFile, ...] = ()) -> Ack:
+    def finish(
+        self, run: Run, *members: MemberFact, attempt: int = 1, outputs: tuple[OutputFile, ...] = ()
+    ) -> Ack:
         """Claim nothing, run everything: straight to the end."""
         self.tell(run, "running", attempt=attempt)
         return self.tell(run, "done", *(members or (ended(0),)), attempt=attempt, outputs=outputs)

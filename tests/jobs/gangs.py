@@ -17,7 +17,9 @@ from jobs.models import Member, Run
 
 def woken(callbacks: Iterable[Callable[..., Any]]) -> list[str]:
     """The nodes that these callbacks of a transaction would wake."""
-    return sorted(item.args[0].name for item in callbacks if isinstance(item, partial) and item.func is wakeups.wake)
+    return sorted(
+        item.args[0].name for item in callbacks if isinstance(item, partial) and item.func is wakeups.wake
+    )
 
 
 def state_of(run: Run) -> tuple[str, str]:
@@ -26,7 +28,9 @@ def state_of(run: Run) -> tuple[str, str]:
 
 
 def members(run: Run, attempt: int = 1) -> list[str]:
-    return list(Member.objects.filter(attempt__run=run, attempt__number=attempt).values_list("state", flat=True))
+    return list(
+        Member.objects.filter(attempt__run=run, attempt__number=attempt).values_list("state", flat=True)
+    )
 
 
 def told(run: Run) -> list[str]:

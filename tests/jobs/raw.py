@@ -1,4 +1,5 @@
-"""The raw routes as a client sees them: requests over ASGI, tokens in headers, rows that are really committed."""
+"""The raw routes as a client sees them: requests over ASGI, tokens in headers, rows that are really
+committed."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ Headers = dict[str, str]
 
 
 def opened() -> httpx.AsyncClient:
-    return httpx.AsyncClient(transport=httpx.ASGITransport(Starlette(routes=routes)), base_url="http://hub:8000")
+    return httpx.AsyncClient(
+        transport=httpx.ASGITransport(Starlette(routes=routes)), base_url="http://hub:8000"
+    )
 
 
 @sync_to_async

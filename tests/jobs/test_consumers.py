@@ -45,7 +45,10 @@ class TestRun:
         watcher = socket(f"/ws/runs/{run.pk}/", await viewers_token())
         assert await watcher.opens()
         await canceled(run)
-        assert [(await watcher.hears())["type"], (await watcher.hears())["type"]] == ["event.added", "run.changed"]
+        assert [(await watcher.hears())["type"], (await watcher.hears())["type"]] == [
+            "event.added",
+            "run.changed",
+        ]
         await watcher.closes()
 
     @pytest.mark.parametrize("make", [None, other_token, stranger_token])

@@ -16,10 +16,15 @@ class TestSystem:
 
     @pytest.mark.parametrize("version", ["3.12", "3.12.1", "/opt/python3.12/bin/python"])
     def test_takes_the_interpreter_that_is_meant(self, version: str) -> None:
-        assert environments.resolve(EnvironmentRef("system", version), HERE).python == "/opt/python3.12/bin/python"
+        assert (
+            environments.resolve(EnvironmentRef("system", version), HERE).python
+            == "/opt/python3.12/bin/python"
+        )
 
     def test_does_not_take_3_1_for_3_11(self) -> None:
-        with pytest.raises(SpecError, match=r"no Python '3\.1' .* it has 3\.11\.7 \(/usr/bin/python3\)") as error:
+        with pytest.raises(
+            SpecError, match=r"no Python '3\.1' .* it has 3\.11\.7 \(/usr/bin/python3\)"
+        ) as error:
             environments.resolve(EnvironmentRef("system", "3.1"), HERE)
         assert error.value.field == "environment.version"
 

@@ -17,7 +17,10 @@ def test_a_run_goes_from_submission_to_completed(who: Principal) -> None:
     assert run.state == RunState.PROVISIONING
 
     order = alpha.claim(run)
-    assert [process.log_name for process in order.command.processes] == ["70_driver_log_0.txt", "70_driver_log_1.txt"]
+    assert [process.log_name for process in order.command.processes] == [
+        "70_driver_log_0.txt",
+        "70_driver_log_1.txt",
+    ]
     assert alpha.log(run, "70_driver_log_0.txt", 0, b"epoch 1\n") == 8
 
     alpha.tell(run, "preparing")
@@ -33,6 +36,11 @@ def test_a_run_goes_from_submission_to_completed(who: Principal) -> None:
     assert set(Member.objects.values_list("state", flat=True)) == {MemberState.SUCCEEDED}
     assert not Lease.objects.filter(released_at=None).exists()
     assert [event.to_state for event in run.events.all()] == [
-        "Queued", "Provisioning", "Preparing", "Running", "Finalizing", "Completed"
+        "Queued",
+        "Provisioning",
+        "Preparing",
+        "Running",
+        "Finalizing",
+        "Completed",
     ]
     assert Run.objects.get().started_at

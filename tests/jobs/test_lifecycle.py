@@ -24,7 +24,9 @@ from workspaces.access import Principal
 class TestAdvance:
     def test_journals_from_where_to_where_why_and_who(self, who: Principal) -> None:
         run = queued(who)
-        assert lifecycle.advance(run.pk, RunState.CANCELED, Reason.CANCELED, facts={"who": "carl"}, actor="carl")
+        assert lifecycle.advance(
+            run.pk, RunState.CANCELED, Reason.CANCELED, facts={"who": "carl"}, actor="carl"
+        )
         event = run.events.last()
         assert event is not None
         assert (event.from_state, event.to_state, event.reason) == ("Queued", "Canceled", "canceled")
@@ -46,7 +48,9 @@ class TestAdvance:
         node()
         run = launched(who)
         Run.objects.filter(pk=run.pk).update(attempt=2)
-        assert not lifecycle.advance(run.pk, RunState.FAILED, Reason.ORPHANED, facts={"node": "alpha"}, attempt=1)
+        assert not lifecycle.advance(
+            run.pk, RunState.FAILED, Reason.ORPHANED, facts={"node": "alpha"}, attempt=1
+        )
 
     def test_sets_when_the_run_first_ran_and_when_it_ended(self, who: Principal) -> None:
         node()
@@ -63,7 +67,9 @@ class TestAdvance:
         node()
         run = launched(who)
         assert Attempt.objects.get().token_digest
-        lifecycle.advance(run.pk, RunState.FAILED, Reason.NEVER_STARTED, facts={"node": "alpha", "seconds": 60})
+        lifecycle.advance(
+            run.pk, RunState.FAILED, Reason.NEVER_STARTED, facts={"node": "alpha", "seconds": 60}
+        )
         assert not Lease.objects.filter(released_at=None).exists()
         assert not Attempt.objects.get().token_digest
 

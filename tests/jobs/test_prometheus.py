@@ -33,7 +33,9 @@ FIRST, SECOND = "GPU-alpha-0", "GPU-alpha-1"
 
 
 def scraped(client: Client) -> dict[str, list[Sample]]:
-    response = client.get("/metrics", headers={"Accept": "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4"})
+    response = client.get(
+        "/metrics", headers={"Accept": "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4"}
+    )
     assert response.status_code == 200, response.content
     found: dict[str, list[Sample]] = {}
     for family in text_string_to_metric_families(response.content.decode()):
@@ -51,15 +53,22 @@ def node_with_numbers(name: str = "alpha") -> Node:
     node = builders.node(name, gpus=2)
     beat = builders.beat(gpus=2, name=name)
     full = replace(
-        beat.gpus[0], memory_bytes=80 * 2**30,
+        beat.gpus[0],
+        memory_bytes=80 * 2**30,
         numbers={
-            "utilization_pct": 87.0, "memory_used_bytes": 70 * 2**30, "memory_reserved_bytes": 2**30, "sm_active_pct": 45.0,
-            "power_w": 512.5, "throttled_thermal_pct": 100.0,
+            "utilization_pct": 87.0,
+            "memory_used_bytes": 70 * 2**30,
+            "memory_reserved_bytes": 2**30,
+            "sm_active_pct": 45.0,
+            "power_w": 512.5,
+            "throttled_thermal_pct": 100.0,
         },
         counters={"energy_mj": 123_456_789_012, "ecc_corrected": 3, "xid_last": 79},
     )
     told = replace(
-        beat, gpus=(full, replace(beat.gpus[1], memory_bytes=2**30)), numbers={"cpu_pct": 12.5, "disk_read_bytes_s": 1e6},
+        beat,
+        gpus=(full, replace(beat.gpus[1], memory_bytes=2**30)),
+        numbers={"cpu_pct": 12.5, "disk_read_bytes_s": 1e6},
         driver="570.1",
     )
     heartbeat.apply(node, told, timezone.now() + timedelta(seconds=2))
@@ -89,7 +98,12 @@ class TestGpus:
     def test_what_a_device_does_not_tell_is_absent_and_never_zero(self) -> None:
         node_with_numbers()
         found = scraped(api_client(make_viewer()))
-        for name in ("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE", "DCGM_FI_DEV_XID_ERRORS"):
+        for name in (
+            "DCGM_FI_DEV_GPU_UTIL",
+            "DCGM_FI_DEV_FB_USED",
+            "DCGM_FI_DEV_FB_FREE",
+            "DCGM_FI_DEV_XID_ERRORS",
+        ):
             assert of(found[name], UUID=SECOND) == [], name
         assert of(found["DCGM_FI_DEV_FB_TOTAL"], UUID=SECOND) == [1024]
 
@@ -126,7 +140,11 @@ class TestHolders:
 
     def test_another_workspace_learns_only_that_it_is_busy_and_an_operator_everything(self) -> None:
         node_with_numbers()
-        builders.launched(principal_of(make_contributor()), distribution=builders.processes(2), resources={"gpus_per_node": 2})
+        builders.launched(
+            principal_of(make_contributor()),
+            distribution=builders.processes(2),
+            resources={"gpus_per_node": 2},
+        )
         stranger, other = make_stranger(), make_workspace("other")
         Membership.objects.create(user=stranger, workspace=other, role=Role.OWNER)
         found = scraped(Client(headers={"authorization": f"Bearer {token_of(stranger, other)}"}))
@@ -148,7 +166,9 @@ class TestFleet:
         assert of(found["trainhub_host_disk_read_bytes_per_second"], instance="alpha") == [1e6]
         assert of(found["trainhub_runs"], state="Queued", workspace="Default") == [1.0]
         assert of(found["trainhub_queue_oldest_seconds"], workspace="Default")[0] >= 0
-        assert of(found["trainhub_alerts_firing"], kind="gpu_idle", severity="warning", instance="alpha") == [1.0]
+        assert of(found["trainhub_alerts_firing"], kind="gpu_idle", severity="warning", instance="alpha") == [
+            1.0
+        ]
 
 
 class TestDoor:
@@ -166,6 +186,8 @@ class TestExamples:
         node_with_numbers()
         response = api_client(make_viewer()).get("/metrics")
         there_is = set(re.findall(r"^# TYPE (\S+) ", response.content.decode(), re.MULTILINE))
-        asked = re.findall(r"\b(?:DCGM_FI|trainhub)_\w+", (PROJECT / "docs" / "prometheus" / document).read_text())
+        asked = re.findall(
+            r"\b(?:DCGM_FI|trainhub)_\w+", (PROJECT / "docs" / "prometheus" / document).read_text()
+        )
         assert asked
         assert set(asked) - there_is == set()

@@ -20,7 +20,12 @@ pytestmark = pytest.mark.django_db
 
 def channel(*events: str, slug: str = "default", user: User | None = None) -> Channel:
     return Channel.objects.create(
-        workspace=make_workspace(slug), user=user, kind="webhook", name="ops", target="http://127.0.0.1:9/", events=list(events),
+        workspace=make_workspace(slug),
+        user=user,
+        kind="webhook",
+        name="ops",
+        target="http://127.0.0.1:9/",
+        events=list(events),
     )
 
 
@@ -45,8 +50,15 @@ class TestHeader:
         machine = builders.node()
         facts = {"holder_label": "run 1", "holder_workspace": run.workspace_id, "gpu": "GPU-a"}
         Alert.objects.create(
-            key="gpu_hang:GPU-a", kind="gpu_hang", node=machine, subject="GPU-a", holder=run.pk, severity="critical",
-            state="firing", sentence="GPU 0 of alpha hangs.", facts=facts,
+            key="gpu_hang:GPU-a",
+            kind="gpu_hang",
+            node=machine,
+            subject="GPU-a",
+            holder=run.pk,
+            severity="critical",
+            state="firing",
+            sentence="GPU 0 of alpha hangs.",
+            facts=facts,
         )
         page = client_of(make_contributor()).get(address).content.decode()
         assert "Critical: Busy at idle power" in page
@@ -75,7 +87,10 @@ class TestEnded:
         assert told(canceled)[0]["text"].endswith("Canceled by carl.")
 
     def test_a_persons_own_channel_hears_only_of_their_own_runs(self, run: Run) -> None:
-        mine, theirs = channel("run.failed", user=make_contributor()), channel("run.failed", user=make_owner())
+        mine, theirs = (
+            channel("run.failed", user=make_contributor()),
+            channel("run.failed", user=make_owner()),
+        )
         end(run, RunState.FAILED, Reason.EXITED, rank=0, code=1, node="alpha")
         assert (len(told(mine)), len(told(theirs))) == (1, 0)
 

@@ -1,4 +1,5 @@
-"""TensorFlow with parameter servers on two nodes: the chief decides, and whoever only serves is ended when it is done."""
+"""TensorFlow with parameter servers on two nodes: the chief decides, and whoever only serves is ended when it
+is done."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from workspaces.access import Principal
 pytestmark = pytest.mark.django_db
 CHIEF, WORKER, FAR_WORKER, SERVER = 0, 1, 2, 3
 SERVING = {
-    "distribution": {"type": "tensorflow", "worker_count": 2, "parameter_server_count": 1}, "resources": {"node_count": 2},
+    "distribution": {"type": "tensorflow", "worker_count": 2, "parameter_server_count": 1},
+    "resources": {"node_count": 2},
 }
 
 

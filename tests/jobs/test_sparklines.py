@@ -26,7 +26,9 @@ class TestSparklines:
     def test_draw_the_mean_of_a_runs_gpus_and_tell_the_last(self) -> None:
         node = builders.node("alpha", gpus=2)
         run = builders.launched(
-            principal_of(make_contributor()), distribution=builders.processes(2), resources={"gpus_per_node": 2}
+            principal_of(make_contributor()),
+            distribution=builders.processes(2),
+            resources={"gpus_per_node": 2},
         )
         for start in range(NOW - 600, NOW, 10):
             measured(node.pk, start, 100.0, 0.0)

@@ -11,13 +11,21 @@ from tests.jobs.builders import queued
 from workspaces.access import Principal
 
 FACTS = {
-    "rank": 1, "code": 3, "node": "alpha", "signal": "SIGSEGV", "who": "carl", "seconds": 60, "detail": "no space left",
+    "rank": 1,
+    "code": 3,
+    "node": "alpha",
+    "signal": "SIGSEGV",
+    "who": "carl",
+    "seconds": 60,
+    "detail": "no space left",
 }
 
 
 class TestTransitions:
     @pytest.mark.parametrize(("start", "to"), list(product(RunState, RunState)))
-    def test_every_pair_of_states_is_allowed_or_refused_by_the_table(self, start: RunState, to: RunState, who: Principal) -> None:
+    def test_every_pair_of_states_is_allowed_or_refused_by_the_table(
+        self, start: RunState, to: RunState, who: Principal
+    ) -> None:
         run = _run_in(start, who)
         assert lifecycle.advance(run.pk, to) is (to in TRANSITIONS[start])
         run.refresh_from_db()
@@ -44,7 +52,12 @@ class TestReasons:
 def _run_in(state: RunState, who: Principal) -> Run:
     experiment, _ = Experiment.objects.get_or_create(workspace=who.workspace, name="default")
     return Run.objects.create(
-        number=1, workspace=who.workspace, experiment=experiment, display_name="r", spec={"limits": {"retries": 0}}, state=state
+        number=1,
+        workspace=who.workspace,
+        experiment=experiment,
+        display_name="r",
+        spec={"limits": {"retries": 0}},
+        state=state,
     )
 
 

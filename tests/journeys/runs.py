@@ -39,7 +39,9 @@ class Runs:
         with zipfile.ZipFile(buffer, "w") as archive:
             for name, text in files.items():
                 archive.writestr(name.replace("_py", ".py"), text)
-        answer = self.client.post("/api/v1/snapshots/", files={"file": ("source.zip", buffer.getvalue(), "application/zip")})
+        answer = self.client.post(
+            "/api/v1/snapshots/", files={"file": ("source.zip", buffer.getvalue(), "application/zip")}
+        )
         assert answer.status_code == httpx.codes.CREATED, answer.text
         return str(answer.json()["id"])
 
@@ -97,7 +99,9 @@ class Runs:
     def file_on_node(self, run: str, name: str = "70_driver_log.txt") -> Path:
         """The rank's own log file, where the node wrote it."""
         hubs = self.hub.data_dir / "runs"
-        found = [path for path in self.hub.data_dir.rglob(name) if run in str(path) and hubs not in path.parents]
+        found = [
+            path for path in self.hub.data_dir.rglob(name) if run in str(path) and hubs not in path.parents
+        ]
         assert len(found) == 1, found
         return found[0]
 

@@ -23,24 +23,42 @@ DRIVER_NOT_LOADED = 9
 SOFTWARE_THERMAL = 0x20
 SETTINGS = {
     # Fractions of minutes: what has to last for a quarter of an hour elsewhere, lasts for seconds here.
-    "ALERT_IDLE_MINUTES": "0.3", "ALERT_HANG_MINUTES": "0.1", "ALERT_THROTTLE_SECONDS": "5", "ALERT_STRAY_MINUTES": "0.1",
-    "ALERT_PCIE_MINUTES": "0.1", "ALERT_UNBALANCED_MINUTES": "0.2", "ALERT_LASTING_SECONDS": "5", "ALERT_HOLD_SECONDS": "5",
-    "ALERT_NVML_SECONDS": "5", "ALERT_SILENT_SECONDS": "12",
+    "ALERT_IDLE_MINUTES": "0.3",
+    "ALERT_HANG_MINUTES": "0.1",
+    "ALERT_THROTTLE_SECONDS": "5",
+    "ALERT_STRAY_MINUTES": "0.1",
+    "ALERT_PCIE_MINUTES": "0.1",
+    "ALERT_UNBALANCED_MINUTES": "0.2",
+    "ALERT_LASTING_SECONDS": "5",
+    "ALERT_HOLD_SECONDS": "5",
+    "ALERT_NVML_SECONDS": "5",
+    "ALERT_SILENT_SECONDS": "12",
 }
 HELD = ("gpu_idle", "fast", "slow")
 """By the two runs, in the order in which GPUs are given."""
 BAD_MEMORY = ("gpu_ecc", "gpu_xid")
 """Clear when the GPU was reset: it goes, and comes back."""
 PROVOKED = (
-    "gpu_idle", "gpu_hang", "gpu_throttled", "gpu_hot", "gpu_memory", "gpu_ecc", "gpu_xid", "gpu_rows", "gpu_pages", "gpu_pcie",
-    "gpu_lost", "gpu_stray",
+    "gpu_idle",
+    "gpu_hang",
+    "gpu_throttled",
+    "gpu_hot",
+    "gpu_memory",
+    "gpu_ecc",
+    "gpu_xid",
+    "gpu_rows",
+    "gpu_pages",
+    "gpu_pcie",
+    "gpu_lost",
+    "gpu_stray",
 )
 SLOWLY_S = 150
 """Error counters are read once a minute."""
 
 
 class Fleet:
-    """One GPU for each trouble, in the machine that the tests run on. `gpus`: by the trouble, in the order of their numbers."""
+    """One GPU for each trouble, in the machine that the tests run on. `gpus`: by the trouble, in the order of
+    their numbers."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "scenario"
@@ -60,10 +78,16 @@ class Fleet:
 
     def trouble(self) -> None:
         self.tell(
-            gpu_hang={"utilization_pct": 100, "power_w": 80}, gpu_throttled={"throttle_reasons": SOFTWARE_THERMAL},
-            gpu_hot={"temperature_c": 95}, gpu_memory={"memory_used_bytes": 79 * GIB}, gpu_ecc={"ecc_uncorrected": 2},
-            gpu_rows={"remapped_rows_pending": 1}, gpu_pages={"retired_pages_pending": 1}, gpu_pcie={"pcie_width": 4},
-            fast={"utilization_pct": 95, "power_w": 600}, slow={"utilization_pct": 20},
+            gpu_hang={"utilization_pct": 100, "power_w": 80},
+            gpu_throttled={"throttle_reasons": SOFTWARE_THERMAL},
+            gpu_hot={"temperature_c": 95},
+            gpu_memory={"memory_used_bytes": 79 * GIB},
+            gpu_ecc={"ecc_uncorrected": 2},
+            gpu_rows={"remapped_rows_pending": 1},
+            gpu_pages={"retired_pages_pending": 1},
+            gpu_pcie={"pcie_width": 4},
+            fast={"utilization_pct": 95, "power_w": 600},
+            slow={"utilization_pct": 20},
         )
         self.gpus["gpu_xid"].events.append(xid(79))
         self.gpus["gpu_lost"].removed = True
@@ -73,10 +97,16 @@ class Fleet:
     def repair(self) -> None:
         """All is well again, but for what only a reset mends."""
         self.tell(
-            gpu_idle={"utilization_pct": 90}, fast={"utilization_pct": 90}, slow={"utilization_pct": 90, "power_w": 600},
-            gpu_hang={"power_w": 600}, gpu_throttled={"throttle_reasons": 0}, gpu_hot={"temperature_c": 60},
-            gpu_memory={"memory_used_bytes": 40 * GIB}, gpu_rows={"remapped_rows_pending": 0},
-            gpu_pages={"retired_pages_pending": 0}, gpu_pcie={"pcie_width": 16},
+            gpu_idle={"utilization_pct": 90},
+            fast={"utilization_pct": 90},
+            slow={"utilization_pct": 90, "power_w": 600},
+            gpu_hang={"power_w": 600},
+            gpu_throttled={"throttle_reasons": 0},
+            gpu_hot={"temperature_c": 60},
+            gpu_memory={"memory_used_bytes": 40 * GIB},
+            gpu_rows={"remapped_rows_pending": 0},
+            gpu_pages={"retired_pages_pending": 0},
+            gpu_pcie={"pcie_width": 16},
         )
         self.gpus["gpu_lost"].removed = False
         self.gpus["gpu_stray"].processes = []
@@ -99,8 +129,17 @@ class Watched:
     def start(self) -> Watched:
         self.hub.start()
         self.runs = Runs(self.hub)
-        wanted = {"name": "all", "target": self.receiver.url, "events": ["alert.critical", "alert.warning", "alert.cleared"]}
-        assert self.runs.client.post("/api/v1/notification-channels/", json={**wanted, "scope": "workspace"}).status_code == 201
+        wanted = {
+            "name": "all",
+            "target": self.receiver.url,
+            "events": ["alert.critical", "alert.warning", "alert.cleared"],
+        }
+        assert (
+            self.runs.client.post(
+                "/api/v1/notification-channels/", json={**wanted, "scope": "workspace"}
+            ).status_code
+            == 201
+        )
         eventually(lambda: len(self.node()["gpus"]) == len(self.fleet.gpus), 30, "the node tells of its GPUs")
         return self
 
@@ -156,7 +195,9 @@ def test_each_trouble_of_a_gpu_is_told_once_and_its_end_once(watched: Watched) -
     eventually(lambda: reset <= watched.firing(), 60, "GPUs that are reset are away meanwhile")
     watched.fleet.take_out(*BAD_MEMORY, out=False)
     eventually(lambda: not watched.firing(), SLOWLY_S, "all clear")
-    eventually(lambda: wanted | reset <= watched.heard("alert.cleared").keys(), 30, "the webhook hears of that too")
+    eventually(
+        lambda: wanted | reset <= watched.heard("alert.cleared").keys(), 30, "the webhook hears of that too"
+    )
     assert watched.heard("alert.fired") == Counter(dict.fromkeys(wanted | reset, 1))
     assert watched.heard("alert.cleared") == watched.heard("alert.fired")
 

@@ -1,4 +1,5 @@
-"""Bad input through every door of a real hub: field and remedy are named alike, and nothing is half-written."""
+"""Bad input through every door of a real hub: field and remedy are named alike, and nothing is
+half-written."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ os.mkfifo("outputs/pipe")
 
 @dataclasses.dataclass(frozen=True)
 class Bad:
-    """`spec` for API and command line, the same `typed` at `step` of the wizard; `says` in all three, at `field` and `box`."""
+    """`spec` for API and command line, the same `typed` at `step` of the wizard; `says` in all three, at
+    `field` and `box`."""
 
     spec: dict[str, Any]
     step: str
@@ -58,7 +60,14 @@ def processes(count: int, nodes: int = 1, *, says: str, at: str = "process_count
 
 def gpus(count: int, says: str) -> Bad:
     typed = {"cluster": "local", "gpus_per_node": str(count), "timeout": "", "grace_s": "10", "retries": "0"}
-    return Bad({"resources": {"gpus_per_node": count}}, "resources", typed, "resources.gpus_per_node", "gpus_per_node", says)
+    return Bad(
+        {"resources": {"gpus_per_node": count}},
+        "resources",
+        typed,
+        "resources.gpus_per_node",
+        "gpus_per_node",
+        says,
+    )
 
 
 def script(name: str, says: str) -> Bad:
@@ -114,7 +123,9 @@ ZIPS = {
     "more than 200 times its size": packed(("zeros.bin", bytes(20_000_000), PLAIN)),
     "'main.py' is in it twice; pack": packed(("mine.py", b"again", PLAIN)).replace(b"mine.py", b"main.py"),
     "contains characters that cannot be shown; rename it": packed(("new\nline.py", b"x", PLAIN)),
-    "'.gitignore' cannot be read": packed((".gitignore", b"*", PLAIN)).replace(b".gitignore", b".gitignorf", 1),
+    "'.gitignore' cannot be read": packed((".gitignore", b"*", PLAIN)).replace(
+        b".gitignore", b".gitignorf", 1
+    ),
     ".gitignore, line 1: '!' is not a pattern; correct": packed((".gitignore", b"!", PLAIN)),
 }
 
@@ -167,20 +178,34 @@ def newest(runs: Runs) -> list[str]:
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
 class TestSpec:
     def test_the_api_names_field_and_remedy(self, bad: Bad, runs: Runs, snapshot: str) -> None:
-        answer = runs.client.post("/api/v1/runs/", json={**bad.whole, "source": {"type": "snapshot", "id": snapshot}})
+        answer = runs.client.post(
+            "/api/v1/runs/", json={**bad.whole, "source": {"type": "snapshot", "id": snapshot}}
+        )
         assert answer.status_code == 400
-        assert [wrong for wrong in answer.json()["errors"] if wrong["field"] == bad.field and bad.says in wrong["message"]]
+        assert [
+            wrong
+            for wrong in answer.json()["errors"]
+            if wrong["field"] == bad.field and bad.says in wrong["message"]
+        ]
         assert runs.get(f"/runs/?experiment={EXPERIMENT}")["results"] == []
 
-    def test_the_command_line_says_the_same(self, bad: Bad, runs: Runs, snapshot: str, tmp_path: Path) -> None:
+    def test_the_command_line_says_the_same(
+        self, bad: Bad, runs: Runs, snapshot: str, tmp_path: Path
+    ) -> None:
         path = tmp_path / "spec.json"
         path.write_text(json.dumps({**bad.whole, "source": {"type": "snapshot", "id": snapshot}}))
         done = runs.hub.manage("submit", str(path), check=False)
         assert done.returncode == 2
-        assert [line for line in done.stderr.splitlines() if line.startswith(f"{bad.field}: ") and bad.says in line], done.stderr
+        assert [
+            line
+            for line in done.stderr.splitlines()
+            if line.startswith(f"{bad.field}: ") and bad.says in line
+        ], done.stderr
         assert runs.get(f"/runs/?experiment={EXPERIMENT}")["results"] == []
 
-    def test_the_wizard_says_it_beside_its_field_and_submits_nothing(self, bad: Bad, runs: Runs, wizard: Wizard) -> None:
+    def test_the_wizard_says_it_beside_its_field_and_submits_nothing(
+        self, bad: Bad, runs: Runs, wizard: Wizard
+    ) -> None:
         before, draft = newest(runs), wizard.draft()
         answer = wizard.post(f"{draft}{bad.step}/", bad.typed)
         assert answer.status_code == 422
@@ -199,7 +224,9 @@ def test_a_hostile_zip_is_refused_alike_and_nothing_of_it_stays(
     before = kept(hub)
     answer = runs.client.post("/api/v1/snapshots/", files={"file": ("source.zip", content)})
     assert answer.status_code == 400
-    assert [wrong for wrong in answer.json()["errors"] if wrong["field"] == "source" and says in wrong["message"]]
+    assert [
+        wrong for wrong in answer.json()["errors"] if wrong["field"] == "source" and says in wrong["message"]
+    ]
     page = wizard.upload(content)
     assert page.url.path == "/runs/new/"
     assert "The source was not taken: " in text(page.text)
@@ -209,14 +236,22 @@ def test_a_hostile_zip_is_refused_alike_and_nothing_of_it_stays(
 
 @pytest.mark.parametrize(
     ("name", "target", "says"),
-    [("link", "/etc/passwd", "leads out of the folder"), ("round", "round", "remove it"), ("new\nline", "main.py", "rename it")],
+    [
+        ("link", "/etc/passwd", "leads out of the folder"),
+        ("round", "round", "remove it"),
+        ("new\nline", "main.py", "rename it"),
+    ],
 )
-def test_a_hostile_folder_is_refused_by_the_command_line(name: str, target: str, says: str, hub: Hub, tmp_path: Path) -> None:
+def test_a_hostile_folder_is_refused_by_the_command_line(
+    name: str, target: str, says: str, hub: Hub, tmp_path: Path
+) -> None:
     code = tmp_path / "code"
     code.mkdir()
     (code / "main.py").write_text("print('here')")
     (code / name).symlink_to(target)
-    (tmp_path / "spec.json").write_text(json.dumps({"source": {"type": "local", "path": "code"}, "script": "main.py"}))
+    (tmp_path / "spec.json").write_text(
+        json.dumps({"source": {"type": "local", "path": "code"}, "script": "main.py"})
+    )
     before = kept(hub)
     done = hub.manage("submit", str(tmp_path / "spec.json"), check=False)
     assert done.returncode == 2
@@ -225,9 +260,14 @@ def test_a_hostile_folder_is_refused_by_the_command_line(name: str, target: str,
 
 
 class TestRunning:
-    def test_a_script_that_python_cannot_read_fails_with_its_error_as_the_cause(self, runs: Runs, wizard: Wizard) -> None:
+    def test_a_script_that_python_cannot_read_fails_with_its_error_as_the_cause(
+        self, runs: Runs, wizard: Wizard
+    ) -> None:
         ended = runs.ended(runs.script("def f(:\n    pass\n"))
-        assert (ended["state"], ended["sentence"].partition(" on ")[0]) == ("Failed", "Rank 0 exited with code 1")
+        assert (ended["state"], ended["sentence"].partition(" on ")[0]) == (
+            "Failed",
+            "Rank 0 exited with code 1",
+        )
         page = wizard.browser.get(f"/runs/{ended['number']}/").text
         assert page.index("SyntaxError: invalid syntax</h2>") < page.index('data-mount="log-view"')
 

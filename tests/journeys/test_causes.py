@@ -41,7 +41,9 @@ def torch(tmp_path_factory: pytest.TempPathFactory, frameworks_python: str) -> I
         own.stop()
 
 
-def test_api_and_page_lead_with_the_exception_within_seconds_while_the_gang_is_still_being_ended(torch: Runs) -> None:
+def test_api_and_page_lead_with_the_exception_within_seconds_while_the_gang_is_still_being_ended(
+    torch: Runs,
+) -> None:
     run = torch.script(DEAF, distribution=TWO, limits={"grace_s": 20})
     found = eventually(lambda: torch.detail(run)["cause"], 60, "the API names the cause")
     known_at = time.time()

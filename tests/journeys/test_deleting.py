@@ -8,7 +8,10 @@ from tests.hub import Hub, eventually
 from tests.runs import submit, told, wait_for
 
 pytestmark = pytest.mark.slow
-LEAVES_A_FILE = "import os\nos.makedirs('outputs', exist_ok=True)\nopen('outputs/model.pt', 'wb').write(os.urandom(100_000))\n"
+LEAVES_A_FILE = (
+    "import os\nos.makedirs('outputs', exist_ok=True)\nopen('outputs/model.pt', "
+    "'wb').write(os.urandom(100_000))\n"
+)
 
 
 def test_a_run_that_is_deleted_for_good_leaves_its_account_and_nothing_else(hub: Hub) -> None:
@@ -31,6 +34,9 @@ def test_a_run_that_is_deleted_for_good_leaves_its_account_and_nothing_else(hub:
         eventually(lambda: run not in deleted(), 30, "the worker has purged the run")
         assert not blob.exists()
         assert not (hub.data_dir / "runs" / run).exists()
-        lines = {line["name"]: line for line in client.get("/api/v1/usage/", params={"by": "run"}).json()["results"]}
+        lines = {
+            line["name"]: line
+            for line in client.get("/api/v1/usage/", params={"by": "run"}).json()["results"]
+        }
         assert lines[number]["node_hours"] > 0
         assert lines[number]["title"] == ""

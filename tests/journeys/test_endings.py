@@ -1,4 +1,5 @@
-"""How runs end: canceled, failed, killed, out of time; no process is left, and the page leads with the cause."""
+"""How runs end: canceled, failed, killed, out of time; no process is left, and the page leads with the
+cause."""
 
 from __future__ import annotations
 
@@ -113,7 +114,10 @@ def test_a_failed_run_with_retries_runs_again_as_a_new_attempt(runs: Runs) -> No
     ended = runs.ended(run, 30)
     assert (ended["state"], ended["attempt"]) == ("Completed", 2)
     assert runs.log(run) == b"attempt 2\n"
-    assert runs.client.get(f"/api/v1/runs/{run}/logs/70_driver_log.txt", params={"attempt": 1}).content == b"attempt 1\n"
+    assert (
+        runs.client.get(f"/api/v1/runs/{run}/logs/70_driver_log.txt", params={"attempt": 1}).content
+        == b"attempt 1\n"
+    )
 
 
 class TestLogs:
@@ -123,12 +127,19 @@ class TestLogs:
         assert runs.log(run) == bytes(range(256)) * 40
 
     def test_a_gigabyte_arrives_whole(self, runs: Runs) -> None:
-        text = "import sys\nblock = (b'y' * 127 + b'\\n') * 8192\nfor _ in range(1000):\n    sys.stdout.buffer.write(block)\n"
+        text = (
+            "import sys\nblock = (b'y' * 127 + b'\\n') * 8192\nfor _ in range(1000):\n    "
+            "sys.stdout.buffer.write(block)\n"
+        )
         run = runs.script(text)
         assert runs.ended(run, 180)["state"] == "Completed"
-        entry = next(entry for entry in runs.get(f"/runs/{run}/logs/")["logs"] if entry["name"] == "70_driver_log.txt")
+        entry = next(
+            entry for entry in runs.get(f"/runs/{run}/logs/")["logs"] if entry["name"] == "70_driver_log.txt"
+        )
         assert entry["size"] == 1000 * 8192 * 128
-        tail = runs.client.get(f"/api/v1/runs/{run}/logs/70_driver_log.txt", params={"offset": entry["size"] - 128})
+        tail = runs.client.get(
+            f"/api/v1/runs/{run}/logs/70_driver_log.txt", params={"offset": entry["size"] - 128}
+        )
         assert tail.content == b"y" * 127 + b"\n"
         assert runs.client.delete(f"/api/v1/runs/{run}/").is_success
         # The gigabyte shall not lie there for a month.

@@ -1,4 +1,5 @@
-"""TensorBoard's event files of a run: the node sends them, the worker reads them, the page hears of it, no log shows them."""
+"""TensorBoard's event files of a run: the node sends them, the worker reads them, the page hears of it, no
+log shows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""kill -9 of the hub's parts in the middle of a run: training goes on, and nothing of its log is lost or doubled."""
+"""kill -9 of the hub's parts in the middle of a run: training goes on, and nothing of its log is lost or
+doubled."""
 
 from __future__ import annotations
 

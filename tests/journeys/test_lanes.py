@@ -1,4 +1,5 @@
-"""Four ranks side by side: one falls silent, one dies; what a person finds, with a real hub and a real browser."""
+"""Four ranks side by side: one falls silent, one dies; what a person finds, with a real hub and a real
+browser."""
 
 from __future__ import annotations
 
@@ -66,7 +67,9 @@ def search(page: Any, text: str) -> None:
 
 class TestWhileItRuns:
     def test_the_rank_that_hangs_stands_out_and_can_be_had_alone(self, opened: Any) -> None:
-        opened.wait_for_selector(".lane-stuck[data-rank='2'] .lane-silence:has-text('silent')", timeout=PATIENCE_MS)
+        opened.wait_for_selector(
+            ".lane-stuck[data-rank='2'] .lane-silence:has-text('silent')", timeout=PATIENCE_MS
+        )
         assert opened.locator(".lane-stuck").count() == 1
         assert lane(opened, 2).locator(".lane-line").inner_text() == "waiting in all_reduce"
         opened.click("[data-filter=silent]")
@@ -102,7 +105,9 @@ class TestSearch:
     def test_finds_lines_of_all_ranks_and_jumps_to_one(self, opened: Any) -> None:
         search(opened, "STARTS")
         assert part(opened, "told").inner_text() == "4 lines in 4 of 4 logs"
-        assert sorted(opened.locator(".hit-text").all_inner_texts()) == [f"rank {rank} <b>starts</b>" for rank in range(4)]
+        assert sorted(opened.locator(".hit-text").all_inner_texts()) == [
+            f"rank {rank} <b>starts</b>" for rank in range(4)
+        ]
         assert set(opened.locator(".hit-text mark").all_inner_texts()) == {"starts"}
         opened.locator(".hit", has_text="rank 2").click()
         opened.wait_for_selector(".log-current")
@@ -115,7 +120,9 @@ class TestSearch:
         opened.click("[data-order=rank]")
         headings = opened.locator(".log-hits .lane-heading")
         wait_until(opened, "document.querySelectorAll('.log-hits .lane-heading').length === 4")
-        assert [text.split("\n")[0] for text in headings.all_inner_texts()] == [f"Rank {rank}" for rank in range(4)]
+        assert [text.split("\n")[0] for text in headings.all_inner_texts()] == [
+            f"Rank {rank}" for rank in range(4)
+        ]
 
     def test_an_expression_that_is_not_taken_and_words_that_are_nowhere_say_so(self, opened: Any) -> None:
         opened.keyboard.press("F")

@@ -27,7 +27,8 @@ def test_a_ddp_run_from_the_wizard_to_the_registry(page: Any, hub: Hub, tmp_path
 
 
 def configure(page: Any) -> None:
-    """Take the example, which leads straight to the review; go back and walk through every step all the same."""
+    """Take the example, which leads straight to the review; go back and walk through every step all the
+    same."""
     page.get_by_role("link", name="New run").first.click()
     page.get_by_role("button", name=re.compile("Digits, distributed")).click()
     page.get_by_role("heading", name="Review and submit").wait_for()

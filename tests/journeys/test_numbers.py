@@ -1,4 +1,5 @@
-"""What a real agent measures reaches whoever looks, second by second, and is kept in buckets for whoever looks later."""
+"""What a real agent measures reaches whoever looks, second by second, and is kept in buckets for whoever
+looks later."""
 
 from __future__ import annotations
 
@@ -29,7 +30,10 @@ def test_whoever_looks_sees_the_last_minute_and_every_second_from_then_on(hub: H
             message = json.loads(socket.recv(timeout=30))
             assert (message["type"], message["node"], message["step_s"]) == ("telemetry.sampled", name, 1)
             place = message["host"]["metrics"].index("memory_used_bytes")
-            seen |= {message["start"] + step: values[place] for step, values in enumerate(message["host"]["values"])}
+            seen |= {
+                message["start"] + step: values[place]
+                for step, values in enumerate(message["host"]["values"])
+            }
     assert max(seen) > time.time() - 30
     assert all(used > 0 for used in seen.values())
 
@@ -39,7 +43,11 @@ def test_buckets_are_kept_and_read_again(hub: Hub) -> None:
 
     def kept() -> list[float]:
         with hub.client() as client:
-            told = client.get(f"/api/v1/nodes/{name}/series/", params={"host": "memory_used_bytes"}).raise_for_status().json()
+            told = (
+                client.get(f"/api/v1/nodes/{name}/series/", params={"host": "memory_used_bytes"})
+                .raise_for_status()
+                .json()
+            )
         means = told["host"].get("memory_used_bytes", {}).get("mean", [])
         return [mean for mean in means if mean is not None]
 

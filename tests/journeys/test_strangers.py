@@ -1,4 +1,5 @@
-"""Over real ports: somebody without membership gets nothing from pages, API and sockets; a viewer only looks."""
+"""Over real ports: somebody without membership gets nothing from pages, API and sockets; a viewer only
+looks."""
 
 from __future__ import annotations
 
@@ -50,7 +51,9 @@ def everything_of(run: dict[str, object]) -> list[str]:
 def test_a_stranger_learns_nothing(hub: Hub, run: dict[str, object]) -> None:
     with browser_of(hub, "stan", "None") as stranger:
         told = {path: stranger.get(path) for path in everything_of(run)}
-    assert {path: answer.status_code for path, answer in told.items() if answer.status_code not in (401, 403, 404)} == {}
+    assert {
+        path: answer.status_code for path, answer in told.items() if answer.status_code not in (401, 403, 404)
+    } == {}
     assert not [path for path, answer in told.items() if "hello" in answer.text.lower()]
 
 
@@ -62,12 +65,19 @@ def test_nobody_is_asked_to_sign_in_on_pages_and_refused_elsewhere(hub: Hub, run
 
 
 @pytest.mark.parametrize(("name", "role"), [("stan", "None"), ("nobody", "")])
-def test_sockets_of_a_run_are_closed_to_outsiders(hub: Hub, run: dict[str, object], name: str, role: str) -> None:
+def test_sockets_of_a_run_are_closed_to_outsiders(
+    hub: Hub, run: dict[str, object], name: str, role: str
+) -> None:
     headers = {"Origin": hub.url}
     if role:
-        headers["Cookie"] = f"{hub.cookie('sessionid')}={browser_of(hub, name, role).cookies[hub.cookie('sessionid')]}"
+        headers["Cookie"] = (
+            f"{hub.cookie('sessionid')}={browser_of(hub, name, role).cookies[hub.cookie('sessionid')]}"
+        )
     for path in (f"/ws/runs/{run['id']}/", "/ws/runs/", "/ws/nodes/"):
-        with pytest.raises(InvalidStatus), connect(f"{hub.url.replace('http', 'ws', 1)}{path}", additional_headers=headers):
+        with (
+            pytest.raises(InvalidStatus),
+            connect(f"{hub.url.replace('http', 'ws', 1)}{path}", additional_headers=headers),
+        ):
             pass
 
 
@@ -82,4 +92,6 @@ def test_a_viewer_looks_but_does_not_act(hub: Hub, run: dict[str, object]) -> No
         refused = viewer.post("/api/v1/runs/", json=example_spec("hello"), headers=headers)
         assert refused.status_code == httpx.codes.FORBIDDEN
         assert "contributor" in refused.json()["detail"]
-        assert viewer.delete(f"/api/v1/runs/{run['id']}/", headers=headers).status_code == httpx.codes.FORBIDDEN
+        assert (
+            viewer.delete(f"/api/v1/runs/{run['id']}/", headers=headers).status_code == httpx.codes.FORBIDDEN
+        )

@@ -35,13 +35,17 @@ def test_both_ranks_of_ddp_are_heard(hub: Hub) -> None:
 
 
 def test_a_failed_run_fails_the_command(hub: Hub, tmp_path: Path) -> None:
-    done = hub.manage("submit", spec_file(tmp_path, "print('before'); raise SystemExit(3)"), "--wait", check=False)
+    done = hub.manage(
+        "submit", spec_file(tmp_path, "print('before'); raise SystemExit(3)"), "--wait", check=False
+    )
     assert done.returncode == 1
     assert "before" in done.stdout
     assert "exited with code 3" in done.stdout + done.stderr
 
 
 def test_a_bad_spec_names_the_field_and_starts_nothing(hub: Hub, tmp_path: Path) -> None:
-    done = hub.manage("submit", spec_file(tmp_path, "", resources={"gpus_per_node": 999}), "--wait", check=False)
+    done = hub.manage(
+        "submit", spec_file(tmp_path, "", resources={"gpus_per_node": 999}), "--wait", check=False
+    )
     assert done.returncode == 2
     assert "resources.gpus_per_node:" in done.stderr

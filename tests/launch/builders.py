@@ -19,9 +19,20 @@ from trainhub_launch.spec import (
 SOURCE = SnapshotSource(id="5f" * 32)
 
 ALWAYS = {
-    "TRAINHUB_RUN_ID", "TRAINHUB_ATTEMPT", "TRAINHUB_URL", "TRAINHUB_TOKEN", "PYTHONUNBUFFERED", "PYTHONPATH",
-    "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "MLFLOW_TRACKING_URI", "MLFLOW_TRACKING_TOKEN", "MLFLOW_RUN_ID",
-    "MLFLOW_EXPERIMENT_NAME", "MLFLOW_DISABLE_TELEMETRY", "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT",
+    "TRAINHUB_RUN_ID",
+    "TRAINHUB_ATTEMPT",
+    "TRAINHUB_URL",
+    "TRAINHUB_TOKEN",
+    "PYTHONUNBUFFERED",
+    "PYTHONPATH",
+    "OMP_NUM_THREADS",
+    "CUDA_VISIBLE_DEVICES",
+    "MLFLOW_TRACKING_URI",
+    "MLFLOW_TRACKING_TOKEN",
+    "MLFLOW_RUN_ID",
+    "MLFLOW_EXPERIMENT_NAME",
+    "MLFLOW_DISABLE_TELEMETRY",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT",
 }
 CPU = {"ACCELERATE_USE_CPU"}
 SEVERAL_NODES = {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "NCCL_IB_DISABLE"}
@@ -47,20 +58,44 @@ def tensorflow(workers: int = 1, servers: int = 0) -> TensorflowConfiguration:
 
 def make_placement(nodes: int = 1, gpus: int = 0, *, cores: int = 16, infiniband: bool = False) -> Placement:
     """gpu-1 at 10.0.0.1 with GPU-1a, GPU-1b …; gpu-2 at 10.0.0.2 …"""
-    return Placement(tuple(
-        PlacedNode(
-            name=f"gpu-{node}", address=f"10.0.0.{node}", gpus=tuple(f"GPU-{node}{letter}" for letter in "abcdefgh"[:gpus]),
-            slots=0 if gpus else 8, cores=cores, interface="eth0", infiniband=infiniband,
+    return Placement(
+        tuple(
+            PlacedNode(
+                name=f"gpu-{node}",
+                address=f"10.0.0.{node}",
+                gpus=tuple(f"GPU-{node}{letter}" for letter in "abcdefgh"[:gpus]),
+                slots=0 if gpus else 8,
+                cores=cores,
+                interface="eth0",
+                infiniband=infiniband,
+            )
+            for node in range(1, nodes + 1)
         )
-        for node in range(1, nodes + 1)
-    ))
+    )
 
 
-def make_node(name: str = "gpu-1", *, gpus: int = 0, free: int | None = None, slots: int = 8, free_slots: int | None = None,
-              infiniband: bool = False, mpi: bool = True, address: str = "10.0.0.1", **more: Any) -> FreeNode:
+def make_node(
+    name: str = "gpu-1",
+    *,
+    gpus: int = 0,
+    free: int | None = None,
+    slots: int = 8,
+    free_slots: int | None = None,
+    infiniband: bool = False,
+    mpi: bool = True,
+    address: str = "10.0.0.1",
+    **more: Any,
+) -> FreeNode:
     return FreeNode(
-        name=name, address=address, gpus=tuple(f"{name}/{i}" for i in range(gpus if free is None else free)), gpus_total=gpus,
-        slots=slots if free_slots is None else free_slots, slots_total=slots, cores=16, infiniband=infiniband, mpi=mpi,
+        name=name,
+        address=address,
+        gpus=tuple(f"{name}/{i}" for i in range(gpus if free is None else free)),
+        gpus_total=gpus,
+        slots=slots if free_slots is None else free_slots,
+        slots_total=slots,
+        cores=16,
+        infiniband=infiniband,
+        mpi=mpi,
         **{"hostname": name, "interface": "eth0", **more},
     )
 

@@ -1,4 +1,5 @@
-"""Golden files: `REWRITE_GOLDEN=1 pytest tests/launch` writes them anew; read the diff before committing it."""
+"""Golden files: `REWRITE_GOLDEN=1 pytest tests/launch` writes them anew; read the diff before committing
+it."""
 
 from __future__ import annotations
 

@@ -31,7 +31,9 @@ class TestExpand:
     def test_names_are_replaced_once(self, text: str, expected: str) -> None:
         assert expand(text, ENV) == expected
 
-    @pytest.mark.parametrize("text", ["", "$", "a$", "$1", "$ RANK", "$(id)", "${", "${RANK", "${}", "${RANK:-0}", "${1}", "$é"])
+    @pytest.mark.parametrize(
+        "text", ["", "$", "a$", "$1", "$ RANK", "$(id)", "${", "${RANK", "${}", "${RANK:-0}", "${1}", "$é"]
+    )
     def test_a_dollar_that_starts_no_name_stays(self, text: str) -> None:
         assert expand(text, ENV) == text
         assert references(text) == ()
@@ -59,6 +61,11 @@ class TestReferences:
 
 class TestCost:
     def test_the_rank_wrapper_gets_it_without_the_slow_modules(self) -> None:
-        program = "import sys, trainhub_launch.expand; print(sorted({'re', 'typing', 'dataclasses', 'json'} & set(sys.modules)))"
-        answer = subprocess.run([sys.executable, "-S", "-c", program], capture_output=True, text=True, check=True)
+        program = (
+            "import sys, trainhub_launch.expand; print(sorted({'re', 'typing', 'dataclasses', 'json'} "
+            "& set(sys.modules)))"
+        )
+        answer = subprocess.run(
+            [sys.executable, "-S", "-c", program], capture_output=True, text=True, check=True
+        )
         assert answer.stdout.strip() == "[]"

@@ -14,23 +14,66 @@ from trainhub_launch.spec import Resources, Variable
 
 EPOCHS = ("--epochs", "50")
 TORCH_LAUNCH = (
-    "python", "-m", "torch.distributed.launch", "--nproc_per_node", "4", "--nnodes", "2", "--node_rank", "$NODE_RANK",
-    "--master_addr", "$MASTER_ADDR", "--master_port", "$MASTER_PORT", "--use_env", "train.py", *EPOCHS,
+    "python",
+    "-m",
+    "torch.distributed.launch",
+    "--nproc_per_node",
+    "4",
+    "--nnodes",
+    "2",
+    "--node_rank",
+    "$NODE_RANK",
+    "--master_addr",
+    "$MASTER_ADDR",
+    "--master_port",
+    "$MASTER_PORT",
+    "--use_env",
+    "train.py",
+    *EPOCHS,
 )
 ELASTIC = (
-    "torchrun", "--nnodes", "2", "--nproc_per_node", "2", "--max-restarts", "3", "--rdzv-backend", "c10d",
-    "--rdzv-endpoint", "$MASTER_ADDR:$MASTER_PORT", "train.py",
+    "torchrun",
+    "--nnodes",
+    "2",
+    "--nproc_per_node",
+    "2",
+    "--max-restarts",
+    "3",
+    "--rdzv-backend",
+    "c10d",
+    "--rdzv-endpoint",
+    "$MASTER_ADDR:$MASTER_PORT",
+    "train.py",
 )
-HOSTILE = ("a b", "x;rm -rf /", "it's", 'say "hi"', "$(id)", "`id`", "${HOME", "$$HOME", "naïve ☃", "", "*", "\n")
+HOSTILE = (
+    "a b",
+    "x;rm -rf /",
+    "it's",
+    'say "hi"',
+    "$(id)",
+    "`id`",
+    "${HOME",
+    "$$HOME",
+    "naïve ☃",
+    "",
+    "*",
+    "\n",
+)
 VARIABLES = {
-    "WANDB_API_KEY": Variable(secret="wandb"), "DATA": Variable(value="/data/a b"), "OMP_NUM_THREADS": Variable(value="3"),
+    "WANDB_API_KEY": Variable(secret="wandb"),
+    "DATA": Variable(value="/data/a b"),
+    "OMP_NUM_THREADS": Variable(value="3"),
 }
 
 PLANS: dict[str, Callable[[], LaunchPlan]] = {
     "single_cpu": lambda: make_plan(make_spec(arguments=("--output_dir", "./outputs")), make_placement()),
-    "single_hostile_arguments": lambda: make_plan(make_spec(script="my $HOME/tr ain.py", arguments=HOSTILE), make_placement()),
+    "single_hostile_arguments": lambda: make_plan(
+        make_spec(script="my $HOME/tr ain.py", arguments=HOSTILE), make_placement()
+    ),
     "single_torchrun_4_gpus": lambda: make_plan(
-        make_spec(command=("torchrun", "--nproc_per_node", "4", "train.py"), resources=Resources(gpus_per_node=4)),
+        make_spec(
+            command=("torchrun", "--nproc_per_node", "4", "train.py"), resources=Resources(gpus_per_node=4)
+        ),
         make_placement(gpus=4),
     ),
     "pytorch_1x2_cpu": lambda: make_plan(make_spec(pytorch(2, backend="gloo")), make_placement(cores=2)),
@@ -38,15 +81,24 @@ PLANS: dict[str, Callable[[], LaunchPlan]] = {
         make_spec(pytorch(8, 2), arguments=(*EPOCHS, "--local_rank", "$LOCAL_RANK")),
         make_placement(2, 4, infiniband=True),
     ),
-    "pytorch_2x2_variables": lambda: make_plan(make_spec(pytorch(4, 2), environment_variables=VARIABLES), make_placement(2, 2)),
-    "pytorch_1x2_of_4_gpus": lambda: make_plan(make_spec(pytorch(2)), make_placement(gpus=4)),
-    "pytorch_per_node_2x4": lambda: make_plan(make_spec(pytorch(None, 2), command=TORCH_LAUNCH), make_placement(2, 4)),
-    "pytorch_per_node_lightning": lambda: make_plan(
-        make_spec(pytorch(None, 2), arguments=("--max_epochs", "50", "--devices", "2", "--num_nodes", "2")), make_placement(2, 2)
+    "pytorch_2x2_variables": lambda: make_plan(
+        make_spec(pytorch(4, 2), environment_variables=VARIABLES), make_placement(2, 2)
     ),
-    "pytorch_per_node_elastic": lambda: make_plan(make_spec(pytorch(None, 2), command=ELASTIC), make_placement(2, 2)),
+    "pytorch_1x2_of_4_gpus": lambda: make_plan(make_spec(pytorch(2)), make_placement(gpus=4)),
+    "pytorch_per_node_2x4": lambda: make_plan(
+        make_spec(pytorch(None, 2), command=TORCH_LAUNCH), make_placement(2, 4)
+    ),
+    "pytorch_per_node_lightning": lambda: make_plan(
+        make_spec(pytorch(None, 2), arguments=("--max_epochs", "50", "--devices", "2", "--num_nodes", "2")),
+        make_placement(2, 2),
+    ),
+    "pytorch_per_node_elastic": lambda: make_plan(
+        make_spec(pytorch(None, 2), command=ELASTIC), make_placement(2, 2)
+    ),
     "pytorch_2x2_preview": lambda: make_plan(make_spec(pytorch(4, 2)), make_placement(2, 2), preview=True),
-    "mpi_1x4_cpu": lambda: make_plan(make_spec(mpi(4), arguments=("--rank", "$OMPI_COMM_WORLD_RANK")), make_placement()),
+    "mpi_1x4_cpu": lambda: make_plan(
+        make_spec(mpi(4), arguments=("--rank", "$OMPI_COMM_WORLD_RANK")), make_placement()
+    ),
     "mpi_2x4_gpus": lambda: make_plan(make_spec(mpi(4, 2)), make_placement(2, 4, infiniband=True)),
     "mpi_2x1_horovod": lambda: make_plan(make_spec(mpi(1, 2)), make_placement(2, 1)),
     "mpi_1x2_preview": lambda: make_plan(make_spec(mpi(2)), make_placement(), preview=True),

@@ -38,14 +38,18 @@ class TestDemand:
             (tensorflow(2, 1), Resources(gpus_per_node=1), (2, 1, 2)),
         ],
     )
-    def test_is_what_each_node_must_give(self, distribution: Any, resources: Resources, expected: tuple[int, int, int]) -> None:
+    def test_is_what_each_node_must_give(
+        self, distribution: Any, resources: Resources, expected: tuple[int, int, int]
+    ) -> None:
         wanted = demand(make_spec(distribution, resources=resources))
         assert (wanted.nodes, wanted.gpus, wanted.slots) == expected
 
 
 class TestPlace:
     def test_takes_the_fullest_node_that_fits(self) -> None:
-        assert placed(Demand(1, 2, 0), make_node("big", gpus=8), make_node("half", gpus=4, free=2)) == ["half"]
+        assert placed(Demand(1, 2, 0), make_node("big", gpus=8), make_node("half", gpus=4, free=2)) == [
+            "half"
+        ]
 
     def test_leaves_gpu_nodes_to_those_who_need_gpus(self) -> None:
         assert placed(Demand(1, 0, 1), make_node("a", gpus=4), make_node("cpu")) == ["cpu"]
@@ -66,19 +70,24 @@ class TestPlace:
         assert placed(Demand(3, 4, 0), *plain, *fabric) == ["eth-1", "eth-2", "ib-1"]
 
     def test_one_node_leaves_infiniband_to_others(self) -> None:
-        assert placed(Demand(1, 4, 0), make_node("ib", gpus=4, infiniband=True), make_node("z", gpus=4)) == ["z"]
+        assert placed(Demand(1, 4, 0), make_node("ib", gpus=4, infiniband=True), make_node("z", gpus=4)) == [
+            "z"
+        ]
 
 
 class TestRefusal:
     def test_without_nodes_the_run_waits_for_one(self) -> None:
-        assert refused(Demand(1, 0, 1)) == Refusal("The cluster has no node that is ready.", "resources.cluster", permanent=False)
+        assert refused(Demand(1, 0, 1)) == Refusal(
+            "The cluster has no node that is ready.", "resources.cluster", permanent=False
+        )
 
     def test_says_which_node_comes_nearest_and_what_would_fit(self) -> None:
         answer = refused(Demand(1, 8, 0), make_node("small", gpus=1), make_node("larger", gpus=4))
         assert answer == Refusal(
             "The run needs 1 node with 8 GPUs, and no node has that many; larger comes nearest with 4 GPUs: "
             "ask for at most 4 GPUs per node.",
-            "resources.gpus_per_node", permanent=True,
+            "resources.gpus_per_node",
+            permanent=True,
         )
 
     def test_offers_more_nodes_where_those_have_as_much(self) -> None:
@@ -90,7 +99,8 @@ class TestRefusal:
     def test_speaks_of_processes_where_no_gpu_is_asked_for(self) -> None:
         answer = refused(Demand(1, 0, 99), make_node("a", slots=8), make_node("b", slots=16))
         assert answer.sentence == (
-            "The run needs 1 node with 99 process slots, and no node has that many; b comes nearest with 16 process slots: "
+            "The run needs 1 node with 99 process slots, and no node has that many; b comes nearest with 16 "
+            "process slots: "
             "ask for at most 16 process slots per node."
         )
         assert answer.field == "distribution"
@@ -102,14 +112,18 @@ class TestRefusal:
         answer = refused(Demand(10, 4, 0), make_node("a", gpus=4), make_node("b", gpus=8))
         assert answer == Refusal(
             "The run needs 10 nodes with 4 GPUs each, and the cluster has 2 nodes; ask for at most 2 nodes.",
-            "distribution.node_count", permanent=True,
+            "distribution.node_count",
+            permanent=True,
         )
         assert refused(Demand(10, 9, 0), make_node("a", gpus=4), make_node("b", gpus=8)).sentence == (
-            "The run needs 10 nodes with 9 GPUs each, and the cluster has 2 nodes, none of which has that many."
+            "The run needs 10 nodes with 9 GPUs each, and the cluster has 2 nodes, none of which has "
+            "that many."
         )
 
     def test_of_too_few_large_nodes_is_about_their_number(self) -> None:
-        answer = refused(Demand(3, 4, 0), make_node("a", gpus=4), make_node("b", gpus=8), make_node("c", gpus=2))
+        answer = refused(
+            Demand(3, 4, 0), make_node("a", gpus=4), make_node("b", gpus=8), make_node("c", gpus=2)
+        )
         assert answer.sentence == (
             "The run needs 3 nodes with 4 GPUs each, and only 2 nodes have that many: a, b; "
             "ask for at most 2 nodes, or for at most 2 GPUs on each."
@@ -121,7 +135,9 @@ class TestRefusal:
         away = make_node("b", gpus=4, silent_s=44.0)
         answer = refused(Demand(2, 4, 0), make_node("a", gpus=4), away)
         assert answer == Refusal(
-            "Waiting for 2 nodes with 4 GPUs each: a is free. b has not reported for 40 s.", "resources.gpus_per_node", False
+            "Waiting for 2 nodes with 4 GPUs each: a is free. b has not reported for 40 s.",
+            "resources.gpus_per_node",
+            False,
         )
         assert refused(Demand(3, 4, 0), make_node("a", gpus=4), away).permanent
 
@@ -132,14 +148,18 @@ class TestWaiting:
         half = make_node("b", gpus=4, free=2, holds=(Hold("run 41", 2),))
         answer = refused(Demand(2, 4, 0), held, half, make_node("c", gpus=4))
         assert answer.sentence == (
-            "Waiting for 2 nodes with 4 GPUs each: c is free. b has 2 of 4 GPUs free; the others are held by run 41. "
+            "Waiting for 2 nodes with 4 GPUs each: c is free. b has 2 of 4 GPUs free; the others are held "
+            "by run 41. "
             "a has 0 of 4 GPUs free; they are held by run 41 and another workspace."
         )
         assert not answer.permanent
 
     def test_speaks_of_slots_where_those_are_short(self) -> None:
         answer = refused(Demand(1, 1, 3), make_node("a", gpus=1, slots=4, free_slots=2))
-        assert answer.sentence == "Waiting for 1 node with 1 GPU and 3 process slots: a has 2 of 4 process slots free."
+        assert (
+            answer.sentence
+            == "Waiting for 1 node with 1 GPU and 3 process slots: a has 2 of 4 process slots free."
+        )
 
     def test_names_gpus_that_wait_for_a_proof(self) -> None:
         node = make_node("b", gpus=4, free=2, holds=(Hold("run 12", 2, is_over=True),))
@@ -150,10 +170,13 @@ class TestWaiting:
 
     def test_names_only_the_nearest_of_many(self) -> None:
         nodes = (make_node(f"n{n}", gpus=8, free=0, holds=(Hold("run 1", 8),)) for n in range(9))
-        assert refused(Demand(1, 8, 0), *nodes).sentence.endswith("held by run 1. 5 more nodes are no nearer.")
+        assert refused(Demand(1, 8, 0), *nodes).sentence.endswith(
+            "held by run 1. 5 more nodes are no nearer."
+        )
 
     @pytest.mark.parametrize(
-        ("seconds", "told"), [(3, "10 s"), (44, "40 s"), (119, "110 s"), (185, "3 min"), (7300, "2 h"), (90000, "25 h")]
+        ("seconds", "told"),
+        [(3, "10 s"), (44, "40 s"), (119, "110 s"), (185, "3 min"), (7300, "2 h"), (90000, "25 h")],
     )
     def test_spans_are_coarse(self, seconds: float, told: str) -> None:
         assert span(seconds) == told
@@ -186,7 +209,10 @@ class TestProvisional:
             assert [node.name for node in answer.nodes] == expected
 
     def test_takes_what_is_there_before_what_can_still_come(self) -> None:
-        coming = [make_node(f"<new node {number}>", gpus=8, free=0, free_slots=0, is_coming=True) for number in (1, 2, 3)]
+        coming = [
+            make_node(f"<new node {number}>", gpus=8, free=0, free_slots=0, is_coming=True)
+            for number in (1, 2, 3)
+        ]
         answer = provisional(Demand(2, 8, 0), (make_node("a", gpus=8), *coming))
         assert isinstance(answer, Placement)
         assert {node.name for node in answer.nodes} == {"<new node 1>", "a"}

@@ -12,8 +12,13 @@ MASTER = {"MASTER_ADDR", "MASTER_PORT"}
 AZURE = {"AZUREML_EXPERIMENT_ID", "AZ_BATCH_MASTER_NODE", "AZ_BATCHAI_MPI_MASTER_NODE", "NCCL_SOCKET_IFNAME"}
 TORCH = {"RANK", "WORLD_SIZE", "LOCAL_RANK"}
 OPEN_MPI = {
-    "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
-    "OMPI_COMM_WORLD_NODE_RANK", "OMPI_UNIVERSE_SIZE", "PMIX_RANK",
+    "OMPI_COMM_WORLD_RANK",
+    "OMPI_COMM_WORLD_SIZE",
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    "OMPI_COMM_WORLD_LOCAL_SIZE",
+    "OMPI_COMM_WORLD_NODE_RANK",
+    "OMPI_UNIVERSE_SIZE",
+    "PMIX_RANK",
 }
 
 
@@ -25,7 +30,9 @@ class TestEnvironment:
 
     def test_on_several_nodes_is_exactly_the_contract(self) -> None:
         for process in make_plan(make_spec(mpi(2, 2)), make_placement(2, 2)).processes:
-            assert set(process.env) == ALWAYS | MASTER | AZURE | TORCH | SEVERAL_NODES | {"OMPI_MCA_btl_tcp_if_include"}
+            assert set(process.env) == ALWAYS | MASTER | AZURE | TORCH | SEVERAL_NODES | {
+                "OMPI_MCA_btl_tcp_if_include"
+            }
             assert set(process.provided) == OPEN_MPI
 
     def test_one_process_a_node_may_be_a_launcher_and_gets_no_local_rank(self) -> None:
@@ -47,7 +54,11 @@ class TestEnvironment:
     def test_what_open_mpi_will_set_agrees_with_the_ranks(self) -> None:
         for process in make_plan(make_spec(mpi(2, 2)), make_placement(2)).processes:
             assert process.provided["OMPI_COMM_WORLD_RANK"] == str(process.rank) == process.env["RANK"]
-            assert process.provided["OMPI_COMM_WORLD_LOCAL_RANK"] == str(process.local_rank) == process.env["LOCAL_RANK"]
+            assert (
+                process.provided["OMPI_COMM_WORLD_LOCAL_RANK"]
+                == str(process.local_rank)
+                == process.env["LOCAL_RANK"]
+            )
             assert process.provided["OMPI_COMM_WORLD_SIZE"] == "4"
 
     @pytest.mark.parametrize("name", ["OMPI_COMM_WORLD_RANK", "AZ_BATCH_MASTER_NODE", "MASTER_ADDR"])
@@ -60,28 +71,44 @@ class TestMpirun:
     def test_on_one_node_needs_no_name_and_no_agent(self) -> None:
         (command,) = make_plan(make_spec(mpi(4)), make_placement()).commands
         assert command.launcher == (
-            "mpirun", "--host", "127.0.0.1:4", "-np", "4", "--map-by", "slot", "--bind-to", "none",
-            "--mca", "mpi_yield_when_idle", "1", RANK_WRAPPER,
+            "mpirun",
+            "--host",
+            "127.0.0.1:4",
+            "-np",
+            "4",
+            "--map-by",
+            "slot",
+            "--bind-to",
+            "none",
+            "--mca",
+            "mpi_yield_when_idle",
+            "1",
+            RANK_WRAPPER,
         )
 
     def test_on_several_nodes_starts_their_daemons_by_our_agent(self) -> None:
         head, other = make_plan(make_spec(mpi(4, 2)), make_placement(2)).commands
         line = " ".join(head.launcher)
         assert "--host 10.0.0.1:4,10.0.0.2:4 -np 8" in line
-        assert f"--mca plm_rsh_agent {RSH_AGENT} --mca plm_rsh_no_tree_spawn 1 --leave-session-attached" in line
+        assert (
+            f"--mca plm_rsh_agent {RSH_AGENT} --mca plm_rsh_no_tree_spawn 1 --leave-session-attached" in line
+        )
         assert other.launcher == ()
 
     def test_and_its_daemons_talk_over_each_nodes_own_interface(self) -> None:
         other = PlacedNode(name="b", address="10.0.0.9", gpus=(), slots=8, cores=8, interface="ens5")
         made = make_plan(make_spec(mpi(1, 2)), Placement((make_placement().head, other)))
         assert [command.launcher_env for command in made.commands] == [
-            {"OMPI_MCA_oob_tcp_if_include": name, "PRTE_MCA_oob_tcp_if_include": name} for name in ("eth0", "ens5")
+            {"OMPI_MCA_oob_tcp_if_include": name, "PRTE_MCA_oob_tcp_if_include": name}
+            for name in ("eth0", "ens5")
         ]
         assert "if_include" not in " ".join(made.commands[0].launcher)
         assert [process.env["OMPI_MCA_btl_tcp_if_include"] for process in made.processes] == ["eth0", "ens5"]
 
     def test_holds_nothing_that_a_user_wrote(self) -> None:
-        spec = make_spec(mpi(2), script="evil;.py", arguments=("--mca", "plm_rsh_agent", "evil", RANK_WRAPPER))
+        spec = make_spec(
+            mpi(2), script="evil;.py", arguments=("--mca", "plm_rsh_agent", "evil", RANK_WRAPPER)
+        )
         launcher = make_plan(spec, make_placement()).commands[0].launcher
         assert "evil" not in " ".join(launcher)
         assert launcher.count(RANK_WRAPPER) == 1
@@ -91,7 +118,10 @@ class TestRanks:
     def test_fill_one_node_after_the_other(self) -> None:
         made = make_plan(make_spec(mpi(2, 2)), make_placement(2, 2))
         assert [(p.rank, p.local_rank, p.node_rank, p.gpus) for p in made.processes] == [
-            (0, 0, 0, ("GPU-1a",)), (1, 1, 0, ("GPU-1b",)), (2, 0, 1, ("GPU-2a",)), (3, 1, 1, ("GPU-2b",)),
+            (0, 0, 0, ("GPU-1a",)),
+            (1, 1, 0, ("GPU-1b",)),
+            (2, 0, 1, ("GPU-2a",)),
+            (3, 1, 1, ("GPU-2b",)),
         ]
 
     def test_a_single_one_has_the_plain_log_name(self) -> None:

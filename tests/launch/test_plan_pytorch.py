@@ -35,9 +35,17 @@ class TestPerProcess:
         plan = make_plan(make_spec(pytorch(4, 2)), make_placement(2))
         names = ("RANK", "LOCAL_RANK", "NODE_RANK", "LOCAL_WORLD_SIZE", "WORLD_SIZE")
         assert [tuple(process.env[name] for name in names) for process in plan.processes] == [
-            ("0", "0", "0", "2", "4"), ("1", "1", "0", "2", "4"), ("2", "0", "1", "2", "4"), ("3", "1", "1", "2", "4"),
+            ("0", "0", "0", "2", "4"),
+            ("1", "1", "0", "2", "4"),
+            ("2", "0", "1", "2", "4"),
+            ("3", "1", "1", "2", "4"),
         ]
-        assert [(p.rank, p.local_rank, p.node_rank) for p in plan.processes] == [(0, 0, 0), (1, 1, 0), (2, 0, 1), (3, 1, 1)]
+        assert [(p.rank, p.local_rank, p.node_rank) for p in plan.processes] == [
+            (0, 0, 0),
+            (1, 1, 0),
+            (2, 0, 1),
+            (3, 1, 1),
+        ]
         assert [p.log_name for p in plan.processes] == [f"70_driver_log_{rank}.txt" for rank in range(4)]
 
     def test_each_has_its_own_gpu_and_sees_all_so_that_cuda_local_rank_exists(self) -> None:
@@ -76,7 +84,8 @@ class TestPerNode:
     def test_counts_nodes(self) -> None:
         plan = make_plan(make_spec(pytorch(None, 2)), make_placement(2, 4))
         assert [(p.env["NODE_RANK"], p.env["RANK"], p.env["WORLD_SIZE"]) for p in plan.processes] == [
-            ("0", "0", "2"), ("1", "1", "2"),
+            ("0", "0", "2"),
+            ("1", "1", "2"),
         ]
         assert plan.processes[1].gpus == ("GPU-2a", "GPU-2b", "GPU-2c", "GPU-2d")
 
@@ -85,7 +94,16 @@ class TestPerNode:
         [
             ("torchrun", "--nproc_per_node", "4", "train.py"),
             ("torchrun", "--nproc-per-node=4", "train.py"),
-            ("python", "-u", "-m", "torch.distributed.launch", "--use_env", "--nproc_per_node", "4", "train.py"),
+            (
+                "python",
+                "-u",
+                "-m",
+                "torch.distributed.launch",
+                "--use_env",
+                "--nproc_per_node",
+                "4",
+                "train.py",
+            ),
             ("accelerate", "launch", "--multi_gpu", "--num_processes", "4", "train.py"),
             ("torchrun", "--nproc_per_node", "gpu", "train.py"),
         ],
@@ -98,7 +116,9 @@ class TestPerNode:
 
 class TestRendezvous:
     def test_one_node_needs_no_network(self) -> None:
-        assert make_plan(make_spec(pytorch(2)), make_placement()).processes[0].env["MASTER_ADDR"] == "127.0.0.1"
+        assert (
+            make_plan(make_spec(pytorch(2)), make_placement()).processes[0].env["MASTER_ADDR"] == "127.0.0.1"
+        )
 
     def test_several_meet_at_the_heads_address(self) -> None:
         plan = make_plan(make_spec(pytorch(2, 2)), make_placement(2))
@@ -141,7 +161,9 @@ class TestNetwork:
         assert all("NCCL_IB_DISABLE" not in process.env for process in made.processes)
 
     def test_an_unknown_interface_is_not_made_up(self) -> None:
-        nodes = tuple(PlacedNode(name=n, address=n, gpus=(), slots=8, cores=8, infiniband=True) for n in ("a", "b"))
+        nodes = tuple(
+            PlacedNode(name=n, address=n, gpus=(), slots=8, cores=8, infiniband=True) for n in ("a", "b")
+        )
         made = make_plan(make_spec(pytorch(2, 2)), Placement(nodes))
         assert not {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"} & set(made.processes[0].env)
         assert any("TRAINHUB_NODE_INTERFACE" in note for note in made.notes)

@@ -30,7 +30,10 @@ class TestEnvironment:
         assert env["PYTHONPATH"] == Reference("launch", "node_dir")
 
     def test_one_process_has_all_cores(self) -> None:
-        assert environment(make_plan(make_spec(), make_placement(cores=6)).processes[0])["OMP_NUM_THREADS"] == "6"
+        assert (
+            environment(make_plan(make_spec(), make_placement(cores=6)).processes[0])["OMP_NUM_THREADS"]
+            == "6"
+        )
 
     def test_processes_of_a_launcher_share_the_cores(self) -> None:
         spec = make_spec(command=("torchrun", "--nproc-per-node=4", "train.py"))
@@ -39,21 +42,39 @@ class TestEnvironment:
 
 class TestCommand:
     def test_a_script_runs_in_the_environments_python(self) -> None:
-        process = make_plan(make_spec(script="src/train.py", arguments=("--epochs", "50")), make_placement()).processes[0]
+        process = make_plan(
+            make_spec(script="src/train.py", arguments=("--epochs", "50")), make_placement()
+        ).processes[0]
         assert process.argv == ("python", "src/train.py", "--epochs", "50")
         assert process.log_name == "70_driver_log.txt"
         assert process.decides
 
     def test_a_command_stays_as_it_is(self) -> None:
-        command = ("python", "-m", "torch.distributed.launch", "--nproc_per_node", "4", "--use_env", "train.py")
+        command = (
+            "python",
+            "-m",
+            "torch.distributed.launch",
+            "--nproc_per_node",
+            "4",
+            "--use_env",
+            "train.py",
+        )
         assert make_plan(make_spec(command=command), make_placement()).processes[0].argv == command
 
     def test_a_script_with_a_dollar_in_its_name_is_not_expanded(self) -> None:
-        assert make_plan(make_spec(script="$HOME.py"), make_placement()).processes[0].argv == ("python", "$$HOME.py")
+        assert make_plan(make_spec(script="$HOME.py"), make_placement()).processes[0].argv == (
+            "python",
+            "$$HOME.py",
+        )
 
-    @pytest.mark.parametrize("word", ["a b", "x;y", "it's", '"', "naïve", "$(id)", "`id`", "&&", "", "\n", "--x=1 2"])
+    @pytest.mark.parametrize(
+        "word", ["a b", "x;y", "it's", '"', "naïve", "$(id)", "`id`", "&&", "", "\n", "--x=1 2"]
+    )
     def test_a_hostile_value_stays_one_argument(self, word: str) -> None:
-        assert make_plan(make_spec(arguments=(word, "last")), make_placement()).processes[0].argv[2:] == (word, "last")
+        assert make_plan(make_spec(arguments=(word, "last")), make_placement()).processes[0].argv[2:] == (
+            word,
+            "last",
+        )
 
 
 class TestUserVariables:
@@ -63,7 +84,9 @@ class TestUserVariables:
         assert env["A"] == ""
         assert env["B"] == Reference("secret", "key")
 
-    @pytest.mark.parametrize("name", ["OMP_NUM_THREADS", "PYTHONUNBUFFERED", "PYTHONPATH", "ACCELERATE_USE_CPU"])
+    @pytest.mark.parametrize(
+        "name", ["OMP_NUM_THREADS", "PYTHONUNBUFFERED", "PYTHONPATH", "ACCELERATE_USE_CPU"]
+    )
     def test_may_tune_what_only_tunes(self, name: str) -> None:
         spec = make_spec(environment_variables={name: Variable(value="mine")})
         assert make_plan(spec, make_placement()).processes[0].env[name] == "mine"

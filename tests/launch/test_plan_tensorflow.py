@@ -52,7 +52,10 @@ class TestConfig:
     def test_has_a_chief_where_there_are_servers(self) -> None:
         made = make_dealt(2, 1, 1)
         assert [(process.role, config(process)["task"]["index"]) for process in made.processes] == [
-            ("chief", 0), ("worker", 0), ("worker", 1), ("ps", 0),
+            ("chief", 0),
+            ("worker", 0),
+            ("worker", 1),
+            ("ps", 0),
         ]
         assert set(config(made.processes[0])["cluster"]) == {"chief", "worker", "ps"}
 
@@ -82,26 +85,45 @@ class TestPorts:
 
     def test_too_few_of_them_is_an_error_that_names_the_node(self) -> None:
         with pytest.raises(SpecError, match="gpu-1"):
-            plan(make_spec(tensorflow(2), resources=Resources(node_count=1)), make_placement(), {"gpu-1": [6105]})
+            plan(
+                make_spec(tensorflow(2), resources=Resources(node_count=1)),
+                make_placement(),
+                {"gpu-1": [6105]},
+            )
 
 
 class TestSeats:
     def test_workers_sit_in_blocks_and_servers_in_turn(self) -> None:
         made = make_dealt(5, 3, 2)
-        seats = {f"{process.role}{config(process)['task']['index']}": process.node_rank for process in made.processes}
+        seats = {
+            f"{process.role}{config(process)['task']['index']}": process.node_rank
+            for process in made.processes
+        }
         assert seats == {
-            "chief0": 0, "worker0": 0, "worker1": 0, "worker2": 0, "worker3": 1, "worker4": 1, "ps0": 0, "ps1": 1, "ps2": 0,
+            "chief0": 0,
+            "worker0": 0,
+            "worker1": 0,
+            "worker2": 0,
+            "worker3": 1,
+            "worker4": 1,
+            "ps0": 0,
+            "ps1": 1,
+            "ps2": 0,
         }
 
     def test_ranks_and_local_ranks_are_whole(self) -> None:
         made = make_dealt(5, 3, 2)
         assert sorted(process.rank for process in made.processes) == list(range(9))
         for command in made.commands:
-            assert [process.local_rank for process in command.processes] == list(range(len(command.processes)))
+            assert [process.local_rank for process in command.processes] == list(
+                range(len(command.processes))
+            )
 
     def test_logs_are_named_for_the_task(self) -> None:
         assert [process.log_name for process in make_dealt(1, 1, 1).processes] == [
-            "70_driver_log_chief.txt", "70_driver_log_worker_0.txt", "70_driver_log_ps_0.txt",
+            "70_driver_log_chief.txt",
+            "70_driver_log_worker_0.txt",
+            "70_driver_log_ps_0.txt",
         ]
 
     def test_a_node_without_a_worker_is_refused(self) -> None:
@@ -122,11 +144,16 @@ class TestGpus:
     def test_of_a_node_are_divided_between_its_workers(self) -> None:
         made = make_dealt(2, 0, 1, gpus=4)
         assert [process.gpus for process in made.processes] == [("GPU-1a", "GPU-1b"), ("GPU-1c", "GPU-1d")]
-        assert [process.env["CUDA_VISIBLE_DEVICES"] for process in made.processes] == ["GPU-1a,GPU-1b", "GPU-1c,GPU-1d"]
+        assert [process.env["CUDA_VISIBLE_DEVICES"] for process in made.processes] == [
+            "GPU-1a,GPU-1b",
+            "GPU-1c,GPU-1d",
+        ]
 
     def test_are_not_for_chief_and_servers(self) -> None:
         for process in make_dealt(1, 1, 1, gpus=2).processes:
-            assert bool(process.gpus) == (process.role == "worker") == ("ACCELERATE_USE_CPU" not in process.env)
+            assert (
+                bool(process.gpus) == (process.role == "worker") == ("ACCELERATE_USE_CPU" not in process.env)
+            )
 
     def test_too_few_for_the_workers_are_seen_by_all(self) -> None:
         assert {process.gpus for process in make_dealt(3, 0, 1, gpus=2).processes} == {("GPU-1a", "GPU-1b")}

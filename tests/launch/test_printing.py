@@ -11,12 +11,16 @@ class TestShownArgv:
         assert [shown_argv(process)[-1] for process in plan.processes] == ["0", "1"]
 
     def test_what_open_mpi_will_set_is_known_too(self) -> None:
-        plan = make_plan(make_spec(mpi(2), arguments=("$OMPI_COMM_WORLD_RANK/$OMPI_COMM_WORLD_SIZE",)), make_placement())
+        plan = make_plan(
+            make_spec(mpi(2), arguments=("$OMPI_COMM_WORLD_RANK/$OMPI_COMM_WORLD_SIZE",)), make_placement()
+        )
         assert [shown_argv(process)[-1] for process in plan.processes] == ["0/2", "1/2"]
 
     def test_secrets_and_values_of_the_launch_show_their_place(self) -> None:
         spec = make_spec(
-            pytorch(1), arguments=("$KEY", "$MASTER_PORT", "$HOME"), environment_variables={"KEY": Variable(secret="wandb")}
+            pytorch(1),
+            arguments=("$KEY", "$MASTER_PORT", "$HOME"),
+            environment_variables={"KEY": Variable(secret="wandb")},
         )
         process = make_plan(spec, make_placement(), preview=True).processes[0]
         assert shown_argv(process)[-3:] == ("<secret wandb>", "<assigned at launch>", "$HOME")

@@ -14,21 +14,44 @@ from trainhub_launch.order import EnvironmentSpec, NodeOrder
 from trainhub_launch.report import Ack, AttemptFact, LogChunk, MemberFact, OutputFile, Report, StopOrder
 
 BEAT = Heartbeat(
-    agent_version="0.1", hostname="gpu-1", address="10.0.0.1", interface="eth0", cores=8, slots=32, memory_bytes=1 << 36,
-    memory_used_bytes=1 << 34, cpu_pct=12.5, disk_free_bytes=1 << 40, mpi="4.1.4",
+    agent_version="0.1",
+    hostname="gpu-1",
+    address="10.0.0.1",
+    interface="eth0",
+    cores=8,
+    slots=32,
+    memory_bytes=1 << 36,
+    memory_used_bytes=1 << 34,
+    cpu_pct=12.5,
+    disk_free_bytes=1 << 40,
+    mpi="4.1.4",
     gpus=(GpuFact(uuid="GPU-1a", index=0, name="H200", memory_bytes=1 << 37),),
     interpreters=(Interpreter(path="/usr/bin/python3", version="3.11.7"),),
 )
 FACT = AttemptFact(
-    run="ab" * 16, attempt=1, phase="running", phase_at={"running": 12.5},
+    run="ab" * 16,
+    attempt=1,
+    phase="running",
+    phase_at={"running": 12.5},
     members=(MemberFact(rank=0, state="ended", exit_code=3), MemberFact(rank=1, state="running", pid=77)),
-    logs={"70_driver_log_0.txt": 12}, outputs=(OutputFile("model.pt", 9, "c" * 64),), warnings=("a file was left out",),
+    logs={"70_driver_log_0.txt": 12},
+    outputs=(OutputFile("model.pt", 9, "c" * 64),),
+    warnings=("a file was left out",),
 )
-chunks = st.builds(LogChunk, st.text(max_size=8), st.integers(1, 9), st.text(max_size=8), st.integers(0, 1 << 40), st.binary())
+chunks = st.builds(
+    LogChunk,
+    st.text(max_size=8),
+    st.integers(1, 9),
+    st.text(max_size=8),
+    st.integers(0, 1 << 40),
+    st.binary(),
+)
 
 
 def make_report(**changes: Any) -> Report:
-    return Report(**{"agent": "a1", "sequence": 7, "sent_at": 1.5, "heartbeat": BEAT, "attempts": (FACT,), **changes})
+    return Report(
+        **{"agent": "a1", "sequence": 7, "sent_at": 1.5, "heartbeat": BEAT, "attempts": (FACT,), **changes}
+    )
 
 
 def as_lists(value: Any) -> Any:
@@ -51,14 +74,32 @@ class TestReport:
     @pytest.mark.parametrize(
         "wrong",
         [
-            None, [], "report", {}, {"version": 1}, {**make_report().to_wire(), "version": 1},
-            {**make_report().to_wire(), "heartbeat": {"cpu": 1}}, {**make_report().to_wire(), "living": [1]},
+            None,
+            [],
+            "report",
+            {},
+            {"version": 1},
+            {**make_report().to_wire(), "version": 1},
+            {**make_report().to_wire(), "heartbeat": {"cpu": 1}},
+            {**make_report().to_wire(), "living": [1]},
             {**make_report().to_wire(), "attempts": [{"phase": "dreaming"}]},
             {**make_report().to_wire(), "logs": [{"run": "r"}]},
-            {**make_report().to_wire(), "logs": [{"run": "r", "attempt": 1, "name": "n", "offset": "0", "data": b""}]},
-            {**make_report().to_wire(), "logs": [{"run": "r", "attempt": 1, "name": "n", "offset": 0, "data": "text"}]},
-            {**make_report().to_wire(), "attempts": [{**asdict(FACT), "members": [{"rank": "0", "state": "ended"}]}]},
-            {**make_report().to_wire(), "attempts": [{**asdict(FACT), "outputs": [{"path": 1, "size": 1, "sha256": ""}]}]},
+            {
+                **make_report().to_wire(),
+                "logs": [{"run": "r", "attempt": 1, "name": "n", "offset": "0", "data": b""}],
+            },
+            {
+                **make_report().to_wire(),
+                "logs": [{"run": "r", "attempt": 1, "name": "n", "offset": 0, "data": "text"}],
+            },
+            {
+                **make_report().to_wire(),
+                "attempts": [{**asdict(FACT), "members": [{"rank": "0", "state": "ended"}]}],
+            },
+            {
+                **make_report().to_wire(),
+                "attempts": [{**asdict(FACT), "outputs": [{"path": 1, "size": 1, "sha256": ""}]}],
+            },
         ],
     )
     def test_anything_else_is_refused_as_no_report(self, wrong: Any) -> None:
@@ -69,8 +110,11 @@ class TestReport:
 class TestAck:
     def test_comes_over_the_wire_unchanged(self) -> None:
         ack = Ack(
-            offsets=(("r", 1, "70_driver_log.txt", 12),), start=(("r", 2),), stop=(StopOrder("r", 1, 10, "canceled"),),
-            settled=(("q", 1),), interval_s=1.0,
+            offsets=(("r", 1, "70_driver_log.txt", 12),),
+            start=(("r", 2),),
+            stop=(StopOrder("r", 1, 10, "canceled"),),
+            settled=(("q", 1),),
+            interval_s=1.0,
         )
         assert Ack.from_wire(as_lists(ack.to_wire())) == ack
 
@@ -84,8 +128,15 @@ class TestNodeOrder:
     def test_comes_back_from_its_json_unchanged(self) -> None:
         for command in make_plan(make_spec(mpi(2, 2)), make_placement(2, 2)).commands:
             order = NodeOrder(
-                run="ab" * 16, attempt=2, command=command, environment=EnvironmentSpec("e", "1", "venv", requirements=("torch",)),
-                snapshot="c" * 64, snapshot_size=12, values={"launch:token": "t"}, masked=("t",), timeout_s=60,
+                run="ab" * 16,
+                attempt=2,
+                command=command,
+                environment=EnvironmentSpec("e", "1", "venv", requirements=("torch",)),
+                snapshot="c" * 64,
+                snapshot_size=12,
+                values={"launch:token": "t"},
+                masked=("t",),
+                timeout_s=60,
             )
             assert NodeOrder.from_json(order.to_json()) == order
 

@@ -90,26 +90,44 @@ class TestShrinking:
         assert decide(bounds(gpus=4), [idle("a", 600)], 0, 0, [gpus(4)]) == Decision(1, ("a",))
 
     def test_what_was_drained_by_hand_or_joined_by_hand_stays(self) -> None:
-        assert decide(bounds(), [idle("a", 600, is_kept=True), idle("b", 600, is_provided=False)], 0, 0, []).release == ()
+        assert (
+            decide(
+                bounds(), [idle("a", 600, is_kept=True), idle("b", 600, is_provided=False)], 0, 0, []
+            ).release
+            == ()
+        )
 
     def test_above_the_most_idle_ones_go_at_once(self) -> None:
-        assert decide(bounds(most=1), [idle("a", 1), idle("b", 2), idle("c", 3)], 0, 0, []).release == ("c", "b")
+        assert decide(bounds(most=1), [idle("a", 1), idle("b", 2), idle("c", 3)], 0, 0, []).release == (
+            "c",
+            "b",
+        )
 
 
-demands = st.lists(st.builds(Demand, nodes=st.integers(1, 5), gpus=st.integers(0, 5), slots=st.integers(0, 9)), max_size=5)
+demands = st.lists(
+    st.builds(Demand, nodes=st.integers(1, 5), gpus=st.integers(0, 5), slots=st.integers(0, 9)), max_size=5
+)
 limits = st.builds(
     lambda most, least, gpus, slots: bounds(most, min(least, most), gpus, slots),
-    st.integers(0, 4), st.integers(0, 4), st.integers(0, 4), st.integers(0, 8),
+    st.integers(0, 4),
+    st.integers(0, 4),
+    st.integers(0, 4),
+    st.integers(0, 8),
 )
 standing = st.lists(
-    st.tuples(st.integers(0, 4), st.integers(0, 4), st.floats(0, 200), st.booleans(), st.booleans()), max_size=5
-).map(lambda rows: [
-    Standing(
-        make_node(f"n{number}", gpus=total, free=min(total, free), slots=8), is_provided=provided, is_kept=kept,
-        idle_s=seconds if free >= total else None,
-    )
-    for number, (total, free, seconds, provided, kept) in enumerate(rows)
-])
+    st.tuples(st.integers(0, 4), st.integers(0, 4), st.floats(0, 200), st.booleans(), st.booleans()),
+    max_size=5,
+).map(
+    lambda rows: [
+        Standing(
+            make_node(f"n{number}", gpus=total, free=min(total, free), slots=8),
+            is_provided=provided,
+            is_kept=kept,
+            idle_s=seconds if free >= total else None,
+        )
+        for number, (total, free, seconds, provided, kept) in enumerate(rows)
+    ]
+)
 
 
 class TestAlways:
@@ -126,12 +144,15 @@ class TestAlways:
         assert all(item.is_provided and not item.is_kept and item.idle_s is not None for item in gone)
 
     @given(limits, standing, demands)
-    def test_what_was_added_is_enough_and_is_kept(self, limit: Bounds, nodes: list[Standing], queue: list[Demand]) -> None:
+    def test_what_was_added_is_enough_and_is_kept(
+        self, limit: Bounds, nodes: list[Standing], queue: list[Demand]
+    ) -> None:
         """No oscillation: while the same runs wait, nothing more comes, and nothing that came goes."""
         told = decide(limit, nodes, 0, 0, queue)
         assert decide(limit, nodes, told.add, 0, queue).add == 0
         made = [
-            Standing(make_node(f"new{number}", gpus=limit.gpus, slots=limit.slots), idle_s=999) for number in range(told.add)
+            Standing(make_node(f"new{number}", gpus=limit.gpus, slots=limit.slots), idle_s=999)
+            for number in range(told.add)
         ]
         after = decide(limit, nodes + made, 0, 0, queue)
         assert after.add == 0
@@ -146,7 +167,9 @@ class TestAlways:
 
     @settings(deadline=None)
     @given(limits, demands)
-    def test_every_run_that_fits_into_the_most_gets_its_nodes(self, limit: Bounds, queue: list[Demand]) -> None:
+    def test_every_run_that_fits_into_the_most_gets_its_nodes(
+        self, limit: Bounds, queue: list[Demand]
+    ) -> None:
         waiting = [wanted for wanted in queue if limit.can_make(wanted) and wanted.nodes <= limit.most]
         nodes: list[Standing] = []
         for step in range(3 * len(waiting) + 1):

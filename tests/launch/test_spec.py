@@ -16,7 +16,9 @@ texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x0
 names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,10}", fullmatch=True)
 distributions = st.one_of(
     st.none(),
-    st.builds(pytorch, st.none() | st.integers(1, 64), st.integers(1, 8), st.sampled_from(["nccl", "gloo", "mpi"])),
+    st.builds(
+        pytorch, st.none() | st.integers(1, 64), st.integers(1, 8), st.sampled_from(["nccl", "gloo", "mpi"])
+    ),
     st.builds(mpi, st.integers(1, 64), st.integers(1, 8)),
     st.builds(tensorflow, st.integers(1, 64), st.integers(0, 64)),
 )
@@ -33,7 +35,9 @@ specs = st.builds(
     distribution=distributions,
     resources=st.builds(Resources, st.just("local"), st.none(), st.integers(0, 8)),
     environment=st.builds(EnvironmentRef, st.just("TrainHub-PyTorch-2.13"), texts),
-    environment_variables=st.dictionaries(names, st.builds(Variable, value=texts) | st.just(Variable(secret="key"))),
+    environment_variables=st.dictionaries(
+        names, st.builds(Variable, value=texts) | st.just(Variable(secret="key"))
+    ),
     priority=st.integers(-10, 10),
     limits=st.builds(Limits, st.none() | st.integers(1, 9999), st.integers(0, 3600), st.integers(0, 100)),
     tags=st.dictionaries(texts, texts),
@@ -53,13 +57,20 @@ class TestRoundTrip:
 
     def test_the_least_that_must_be_said_is_source_and_script(self) -> None:
         spec = RunSpec.from_json(MINIMAL)
-        assert (spec.experiment, spec.distribution, spec.node_count, spec.resources.gpus_per_node) == ("default", None, 1, 0)
+        assert (spec.experiment, spec.distribution, spec.node_count, spec.resources.gpus_per_node) == (
+            "default",
+            None,
+            1,
+            0,
+        )
 
     def test_defaults_are_those_of_azure(self) -> None:
         made = RunSpec.from_json({**MINIMAL, "distribution": {"type": "pytorch"}}).distribution
         assert made == pytorch(None, 1, "nccl")
         assert RunSpec.from_json({**MINIMAL, "distribution": {"type": "mpi"}}).distribution == mpi(1, 1)
-        assert RunSpec.from_json({**MINIMAL, "distribution": {"type": "tensorflow"}}).distribution == tensorflow(1, 0)
+        assert RunSpec.from_json(
+            {**MINIMAL, "distribution": {"type": "tensorflow"}}
+        ).distribution == tensorflow(1, 0)
 
     def test_numbers_among_arguments_become_words(self) -> None:
         spec = RunSpec.from_json({**MINIMAL, "arguments": ["--epochs", 50, "--lr", 0.1]})
@@ -89,7 +100,10 @@ class TestRefusals:
             ({"distribution": {"type": "ray"}}, "distribution.type"),
             ({"distribution": {"type": "pytorch", "process_count": 0}}, "distribution.process_count"),
             ({"distribution": {"type": "pytorch", "process_count": "4"}}, "distribution.process_count"),
-            ({"distribution": {"type": "pytorch", "communication_backend": "ucc"}}, "distribution.communication_backend"),
+            (
+                {"distribution": {"type": "pytorch", "communication_backend": "ucc"}},
+                "distribution.communication_backend",
+            ),
             ({"distribution": {"type": "mpi", "process_count": 4}}, "distribution.process_count"),
             (
                 {"distribution": {"type": "mpi", "process_count_per_node": 4096, "node_count": 1024}},
@@ -99,7 +113,10 @@ class TestRefusals:
                 {"distribution": {"type": "tensorflow", "worker_count": 400, "parameter_server_count": 400}},
                 "distribution.worker_count",
             ),
-            ({"distribution": {"type": "pytorch", "node_count": 2}, "resources": {"node_count": 3}}, "resources.node_count"),
+            (
+                {"distribution": {"type": "pytorch", "node_count": 2}, "resources": {"node_count": 3}},
+                "resources.node_count",
+            ),
             ({"resources": {"node_count": 2}}, "resources.node_count"),
             ({"resources": {"gpus_per_node": -1}}, "resources.gpus_per_node"),
             ({"resources": {"gpus_per_node": True}}, "resources.gpus_per_node"),
@@ -142,4 +159,7 @@ class TestNodeCount:
         ],
     )
     def test_is_what_the_distribution_says(self, distribution: Any, resources: Resources, nodes: int) -> None:
-        assert RunSpec(source=SOURCE, script="t.py", distribution=distribution, resources=resources).node_count == nodes
+        assert (
+            RunSpec(source=SOURCE, script="t.py", distribution=distribution, resources=resources).node_count
+            == nodes
+        )

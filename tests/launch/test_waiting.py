@@ -43,7 +43,9 @@ class TestOrder:
         assert walk((make_node("a", gpus=4, free=2),), gpus(4), gpus(1)) == {}
 
     def test_it_may_take_a_node_that_is_too_small_for_the_one_in_front(self) -> None:
-        assert walk((make_node("a", gpus=4, free=0), make_node("b", gpus=2)), gpus(4), gpus(1), gpus(2)) == {1: ["b"]}
+        assert walk((make_node("a", gpus=4, free=0), make_node("b", gpus=2)), gpus(4), gpus(1), gpus(2)) == {
+            1: ["b"]
+        }
 
     def test_it_may_take_what_the_one_in_front_does_not_need(self) -> None:
         nodes = (make_node("a", gpus=8), make_node("b", gpus=8, free=0))
@@ -75,33 +77,42 @@ class TestInFront:
 
 
 cluster = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 3)), min_size=1, max_size=3)
-demands = st.builds(Demand, st.integers(1, 2), st.integers(0, 4), st.integers(0, 2)).filter(lambda d: d.gpus or d.slots)
+demands = st.builds(Demand, st.integers(1, 2), st.integers(0, 4), st.integers(0, 2)).filter(
+    lambda d: d.gpus or d.slots
+)
 
 
 @st.composite
 def worlds(draw: st.DrawFn) -> tuple[tuple[FreeNode, ...], list[tuple[str, int, int]], Demand, list[Demand]]:
-    """A cluster with what is free there, the order in which the rest is given back, who waits in front, and who comes later."""
+    """A cluster with what is free there, the order in which the rest is given back, who waits in front, and
+    who comes later."""
     nodes, back = [], []
     for number, (gpu_count, slot_count) in enumerate(draw(cluster)):
         free_gpus, free_slots = draw(st.integers(0, gpu_count)), draw(st.integers(0, slot_count))
         name = f"n{number}"
         nodes.append(make_node(name, gpus=gpu_count, free=free_gpus, slots=slot_count, free_slots=free_slots))
         back += [(name, 1, 0)] * (gpu_count - free_gpus) + [(name, 0, 1)] * (slot_count - free_slots)
-    front = Demand(draw(st.integers(1, len(nodes))), draw(st.integers(1, min(node.gpus_total for node in nodes))), 0)
+    front = Demand(
+        draw(st.integers(1, len(nodes))), draw(st.integers(1, min(node.gpus_total for node in nodes))), 0
+    )
     return tuple(nodes), draw(st.permutations(back)), front, draw(st.lists(demands, min_size=1, max_size=6))
 
 
-def given_back(nodes: tuple[FreeNode, ...], step: int, name: str, gpu: int, slot: int) -> tuple[FreeNode, ...]:
+def given_back(
+    nodes: tuple[FreeNode, ...], step: int, name: str, gpu: int, slot: int
+) -> tuple[FreeNode, ...]:
     new = (f"{name}/back-{step}",)[:gpu]
     return tuple(
-        replace(node, gpus=(*node.gpus, *new), slots=node.slots + slot) if node.name == name else node for node in nodes
+        replace(node, gpus=(*node.gpus, *new), slots=node.slots + slot) if node.name == name else node
+        for node in nodes
     )
 
 
 def starts_after(
     nodes: tuple[FreeNode, ...], back: list[tuple[str, int, int]], front: Demand, later: list[Demand]
 ) -> int | None:
-    """After how many returns the run in front starts, those behind it never giving anything back; None = never."""
+    """After how many returns the run in front starts, those behind it never giving anything back; None =
+    never."""
     for step, returned in enumerate([("", 0, 0), *back]):
         nodes = given_back(nodes, step, *returned)
         line: Line[str] = Line(nodes)
@@ -122,15 +133,19 @@ def starts_after(
 @settings(max_examples=300)
 @given(worlds())
 def test_the_run_in_front_is_never_delayed_by_those_behind_it(
-    world: tuple[tuple[FreeNode, ...], list[tuple[str, int, int]], Demand, list[Demand]]
+    world: tuple[tuple[FreeNode, ...], list[tuple[str, int, int]], Demand, list[Demand]],
 ) -> None:
     nodes, back, front, later = world
     assert starts_after(nodes, back, front, list(later)) == starts_after(nodes, back, front, [])
 
 
 @given(cluster, st.lists(demands, max_size=12))
-def test_nothing_is_given_twice_and_gangs_are_given_whole(sizes: list[tuple[int, int]], queue: list[Demand]) -> None:
-    line: Line[int] = Line(tuple(make_node(f"n{n}", gpus=gpus, slots=slots) for n, (gpus, slots) in enumerate(sizes)))
+def test_nothing_is_given_twice_and_gangs_are_given_whole(
+    sizes: list[tuple[int, int]], queue: list[Demand]
+) -> None:
+    line: Line[int] = Line(
+        tuple(make_node(f"n{n}", gpus=gpus, slots=slots) for n, (gpus, slots) in enumerate(sizes))
+    )
     given_gpus: list[str] = []
     given_slots: dict[str, int] = {}
     for turn, wanted in enumerate(queue):

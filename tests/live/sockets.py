@@ -1,4 +1,5 @@
-"""A browser's end of a socket, in process: the real application and layer, no network (channels.testing wants daphne)."""
+"""A browser's end of a socket, in process: the real application and layer, no network (channels.testing wants
+daphne)."""
 
 from __future__ import annotations
 
@@ -21,7 +22,13 @@ HOST = (b"host", b"hub.example:8000")
 
 class Watcher:
     def __init__(self, app: Any, path: str, headers: list[tuple[bytes, bytes]], query: str = "") -> None:
-        scope = {"type": "websocket", "path": path, "query_string": query.encode(), "headers": headers, "subprotocols": []}
+        scope = {
+            "type": "websocket",
+            "path": path,
+            "query_string": query.encode(),
+            "headers": headers,
+            "subprotocols": [],
+        }
         self._far_end: Any = ApplicationCommunicator(app, scope)  # type: ignore[no-untyped-call]
 
     async def opens(self) -> bool:

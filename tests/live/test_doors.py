@@ -53,7 +53,9 @@ class TestSocket:
         key = await database_sync_to_async(session_of)(vera)
         await (await opened("a", with_session(key, ORIGIN))).closes()
 
-    async def test_is_refused_to_another_sites_page_though_the_browser_sends_the_cookie(self, vera: User) -> None:
+    async def test_is_refused_to_another_sites_page_though_the_browser_sends_the_cookie(
+        self, vera: User
+    ) -> None:
         key = await database_sync_to_async(session_of)(vera)
         assert await is_refused("a", with_session(key, FOREIGN))
 
@@ -86,7 +88,9 @@ class TestOpenSocket:
 
     async def test_closes_when_its_person_is_removed(self, vera: User) -> None:
         watcher = await opened("a", with_token(await database_sync_to_async(token_of)(vera)))
-        await database_sync_to_async(lambda: people.remove(principal_of(make_owner()), vera.memberships.get()))()
+        await database_sync_to_async(
+            lambda: people.remove(principal_of(make_owner()), vera.memberships.get())
+        )()
         assert await watcher.is_closed_with() == 4403
 
     async def test_closes_when_its_token_is_revoked(self, vera: User) -> None:
@@ -104,7 +108,9 @@ class TestOpenSocket:
         token = await database_sync_to_async(token_of)(vera)
         watcher = await opened("a", with_token(token))
         owner = await database_sync_to_async(lambda: principal_of(make_owner()))()
-        await database_sync_to_async(lambda: people.change_role(owner, vera.memberships.get(), Role.CONTRIBUTOR))()
+        await database_sync_to_async(
+            lambda: people.change_role(owner, vera.memberships.get(), Role.CONTRIBUTOR)
+        )()
         await apublish(run_topic("a"), event("a"))
         assert await watcher.hears() == event("a")
         assert await watcher.hears_nothing()
@@ -117,14 +123,20 @@ def asked(method: str, *headers: tuple[bytes, bytes]) -> dict[str, Any]:
 
 class TestPrincipalOfScope:
     async def test_a_cookie_alone_may_read_but_not_write(self, vera: User) -> None:
-        cookie = (b"cookie", f"{settings.SESSION_COOKIE_NAME}={await database_sync_to_async(session_of)(vera)}".encode())
+        cookie = (
+            b"cookie",
+            f"{settings.SESSION_COOKIE_NAME}={await database_sync_to_async(session_of)(vera)}".encode(),
+        )
         assert await principal_of_scope(asked("GET", cookie)) is not None
         assert await principal_of_scope(asked("PUT", cookie)) is None
         assert await principal_of_scope(asked("PUT", cookie, FOREIGN)) is None
         assert await principal_of_scope(asked("PUT", cookie, ORIGIN)) is not None
 
     async def test_a_wrong_token_is_not_rescued_by_a_good_cookie(self, vera: User) -> None:
-        cookie = (b"cookie", f"{settings.SESSION_COOKIE_NAME}={await database_sync_to_async(session_of)(vera)}".encode())
+        cookie = (
+            b"cookie",
+            f"{settings.SESSION_COOKIE_NAME}={await database_sync_to_async(session_of)(vera)}".encode(),
+        )
         assert await principal_of_scope(asked("GET", cookie, (b"authorization", b"Bearer th_wrong"))) is None
 
     async def test_ends_with_membership_and_token(self, vera: User) -> None:
@@ -147,7 +159,9 @@ def trusted(settings: Any) -> None:
 
 
 class TestSameOrigin:
-    @pytest.mark.parametrize("origin", ["http://hub.example:8000", "https://hub.example:8000", "https://hub.public.example"])
+    @pytest.mark.parametrize(
+        "origin", ["http://hub.example:8000", "https://hub.example:8000", "https://hub.public.example"]
+    )
     def test_is_our_host_or_a_trusted_one(self, origin: str, trusted: None) -> None:
         assert same_origin(asked("GET", (b"origin", origin.encode())))
 

@@ -36,7 +36,9 @@ class TestIsWatched:
     async def test_is_told_to_any_thread(self) -> None:
         ear, told = Ear(), []
         await fanout().join(ear, "telemetry.2")
-        asking = threading.Thread(target=lambda: told.append((is_watched("telemetry.2"), is_watched("telemetry.3"))))
+        asking = threading.Thread(
+            target=lambda: told.append((is_watched("telemetry.2"), is_watched("telemetry.3")))
+        )
         asking.start()
         asking.join()
         assert told == [(True, False)]

@@ -24,7 +24,9 @@ from workspaces.models import User
 
 
 def layers(url: str) -> dict[str, Any]:
-    return {"default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [url]}}}
+    return {
+        "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [url]}}
+    }
 
 
 @contextmanager
@@ -93,7 +95,9 @@ class TestPublish:
             for attempt in range(100):
                 publish(
                     run_topic("a"),
-                    RunChanged(type="run.changed", run="a", number=1, state="Running", reason="", attempt=attempt),
+                    RunChanged(
+                        type="run.changed", run="a", number=1, state="Running", reason="", attempt=attempt
+                    ),
                 )
 
         await asyncio.to_thread(publish_many)
@@ -115,7 +119,9 @@ class TestPublish:
         assert [(await watcher.hears())["run"] for _ in range(2)] == ["at once", "committed"]
         await watcher.closes()
 
-    async def test_never_raises_into_the_caller(self, caplog: pytest.LogCaptureFixture, settings: Any) -> None:
+    async def test_never_raises_into_the_caller(
+        self, caplog: pytest.LogCaptureFixture, settings: Any
+    ) -> None:
         settings.CHANNEL_LAYERS = layers("unix:///nowhere.sock")
         await apublish(run_topic("a"), event("a"))
         publish(run_topic("a"), event("a"))

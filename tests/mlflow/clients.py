@@ -1,4 +1,5 @@
-"""The unmodified MLflow client, in a process of its own: a script logs, and prints what it saw as its last line of JSON."""
+"""The unmodified MLflow client, in a process of its own: a script logs, and prints what it saw as its last
+line of JSON."""
 
 from __future__ import annotations
 
@@ -36,13 +37,24 @@ print(json.dumps(told))
 SECONDS = 240
 
 
-def run_client(python: str, hub: Hub, script: str, folder: Path, *, token: str | None = None, **variables: str) -> dict[str, Any]:
+def run_client(
+    python: str, hub: Hub, script: str, folder: Path, *, token: str | None = None, **variables: str
+) -> dict[str, Any]:
     """`script` fills `told`, which is returned. It finds `mlflow`, `client` and `refused`."""
-    kept = {name: value for name, value in os.environ.items() if not OURS.match(name) and not name.startswith("MLFLOW_")}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not OURS.match(name) and not name.startswith("MLFLOW_")
+    }
     env = {
-        **kept, "MLFLOW_TRACKING_URI": hub.url, "MLFLOW_TRACKING_TOKEN": hub.owner_token() if token is None else token,
-        "MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
-        "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false", "GIT_PYTHON_REFRESH": "quiet", **variables,
+        **kept,
+        "MLFLOW_TRACKING_URI": hub.url,
+        "MLFLOW_TRACKING_TOKEN": hub.owner_token() if token is None else token,
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+        "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+        "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+        "GIT_PYTHON_REFRESH": "quiet",
+        **variables,
     }
     file = folder / "client.py"
     file.write_text(PREAMBLE + textwrap.dedent(script) + ENDING)

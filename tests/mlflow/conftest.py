@@ -29,7 +29,8 @@ def mlflow_python() -> str:
 
 @pytest.fixture(scope="module")
 def client(mlflow_python: str, hub: Hub, tmp_path_factory: pytest.TempPathFactory) -> Client:
-    """Runs a script with the MLflow client against `hub`; what it told. Importing it costs seconds: one script a module."""
+    """Runs a script with the MLflow client against `hub`; what it told. Importing it costs seconds: one
+    script a module."""
 
     def run(script: str, **options: Any) -> dict[str, Any]:
         return run_client(mlflow_python, hub, script, tmp_path_factory.mktemp("client"), **options)

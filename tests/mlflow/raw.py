@@ -35,7 +35,9 @@ class Caller:
     token: str
     headers: dict[str, str] = field(default_factory=dict)
 
-    async def ask(self, path: str, asked: Mapping[str, Any] | None = None, method: str = "") -> httpx.Response:
+    async def ask(
+        self, path: str, asked: Mapping[str, Any] | None = None, method: str = ""
+    ) -> httpx.Response:
         method = method or ("GET" if path.rpartition("/")[2].startswith("get") else "POST")
         bearer = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         url = path if path.startswith("/") else f"{ROOT}/{path}"
@@ -43,7 +45,9 @@ class Caller:
             return await self.client.get(url, params=asked, headers=bearer)
         return await self.client.request(method, url, json=asked or {}, headers=bearer)
 
-    async def told(self, path: str, asked: Mapping[str, Any] | None = None, method: str = "") -> dict[str, Any]:
+    async def told(
+        self, path: str, asked: Mapping[str, Any] | None = None, method: str = ""
+    ) -> dict[str, Any]:
         answer = await self.ask(path, asked, method)
         assert answer.status_code == 200, answer.text
         return dict(answer.json())
@@ -63,7 +67,9 @@ def refusal(answer: httpx.Response) -> Refusal:
 
 
 def opened() -> httpx.AsyncClient:
-    return httpx.AsyncClient(transport=httpx.ASGITransport(Starlette(routes=[*hot, *routes])), base_url="http://hub:8000")
+    return httpx.AsyncClient(
+        transport=httpx.ASGITransport(Starlette(routes=[*hot, *routes])), base_url="http://hub:8000"
+    )
 
 
 @sync_to_async

@@ -53,11 +53,15 @@ class TestAnotherWorkspace:
         assert (await other.refused(f"logged-models/{model['model_id']}", method="GET")).status == 404
         assert await other.told("runs/search", {"experiment_ids": [model["experiment_id"]]}) == {}
         assert await other.told("logged-models/search", {"experiment_ids": [model["experiment_id"]]}) == {}
-        assert [item["name"] for item in (await other.told("experiments/search", {}))["experiments"]] == ["default"]
+        assert [item["name"] for item in (await other.told("experiments/search", {}))["experiments"]] == [
+            "default"
+        ]
 
 
 class TestAViewer:
-    @pytest.mark.parametrize(("path", "asked"), [*WRITES, ("runs/create", {}), ("experiments/create", {"name": "x"})])
+    @pytest.mark.parametrize(
+        ("path", "asked"), [*WRITES, ("runs/create", {}), ("experiments/create", {"name": "x"})]
+    )
     async def test_changes_nothing(self, me: Caller, path: str, asked: dict[str, object]) -> None:
         run = await me.run()
         viewer = Caller(me.client, await viewer_token())
@@ -109,7 +113,10 @@ class TestAJob:
         assert told["run_info"]["status"] == "RUNNING"
         await run.arefresh_from_db()
         assert (run.state, run.finished_at) == ("Running", None)
-        tags = {item["key"]: item["value"] for item in (await job.told("runs/get", {"run_id": run.pk}))["run"]["data"]["tags"]}
+        tags = {
+            item["key"]: item["value"]
+            for item in (await job.told("runs/get", {"run_id": run.pk}))["run"]["data"]["tags"]
+        }
         assert tags["mlflow.client.status"] == "FAILED"
 
     async def test_is_not_moved_by_a_person_either(self, me: Caller) -> None:
@@ -120,13 +127,19 @@ class TestAJob:
 
     async def test_loses_its_token_with_its_attempt(self, me: Caller) -> None:
         run, token = await job_with_token()
-        await sync_to_async(lifecycle.advance)(run.pk, RunState.FAILED, Reason.INTERNAL, facts={"detail": "x"})
-        found = await Caller(me.client, token).refused("runs/set-tag", {"run_id": run.pk, "key": "a", "value": "1"})
+        await sync_to_async(lifecycle.advance)(
+            run.pk, RunState.FAILED, Reason.INTERNAL, facts={"detail": "x"}
+        )
+        found = await Caller(me.client, token).refused(
+            "runs/set-tag", {"run_id": run.pk, "key": "a", "value": "1"}
+        )
         assert found.status == 401
 
     async def test_logs_after_its_end_by_a_person(self, me: Caller) -> None:
         run, _ = await job_with_token()
-        await sync_to_async(lifecycle.advance)(run.pk, RunState.FAILED, Reason.INTERNAL, facts={"detail": "x"})
+        await sync_to_async(lifecycle.advance)(
+            run.pk, RunState.FAILED, Reason.INTERNAL, facts={"detail": "x"}
+        )
         await me.told("runs/log-metric", {"run_id": run.pk, "key": "score", "value": 0.5, "timestamp": NOW})
 
     async def test_tags_its_own_experiment_alone(self, me: Caller) -> None:
@@ -142,7 +155,8 @@ class TestAJob:
         run, token = await job_with_token(experiment="birds")
         job = Caller(me.client, token)
         for path, asked in (
-            ("experiments/get-by-name", {"experiment_name": "whatever"}), ("experiments/get", {"experiment_id": "0"}),
+            ("experiments/get-by-name", {"experiment_name": "whatever"}),
+            ("experiments/get", {"experiment_id": "0"}),
         ):
             assert (await job.told(path, asked))["experiment"]["experiment_id"] == str(run.experiment_id)
         assert (await me.refused("experiments/get-by-name", {"experiment_name": "whatever"})).status == 404

@@ -117,7 +117,12 @@ class TestLogging:
 
     def test_gives_back_what_was_logged(self, told: dict[str, Any]) -> None:
         assert told["bytes"]
-        assert (told["name"], told["text"], told["dict"], told["image"]) == ("grün", "hello", {"lr": 0.1}, [8, 8])
+        assert (told["name"], told["text"], told["dict"], told["image"]) == (
+            "grün",
+            "hello",
+            {"lr": 0.1},
+            [8, 8],
+        )
         assert told["again"] == "second"
 
     def test_adds_to_a_table(self, told: dict[str, Any]) -> None:
@@ -137,7 +142,12 @@ class TestReading:
 
     def test_downloads_a_whole_run(self, told: dict[str, Any]) -> None:
         assert told["whole"] == [
-            "again.txt", "all/deep/er/größe 1%.txt", "all/top.txt", "copies/of it/top.txt", "text/a.txt", "top.txt",
+            "again.txt",
+            "all/deep/er/größe 1%.txt",
+            "all/top.txt",
+            "copies/of it/top.txt",
+            "text/a.txt",
+            "top.txt",
         ]
 
     def test_of_what_is_not_there_says_so(self, told: dict[str, Any]) -> None:
@@ -158,7 +168,9 @@ class TestParts:
         assert told["parts"] == [["parts/big.bin", False, 11_000_000]]
         assert told["same"]
 
-    def test_a_client_that_insists_on_fetching_parts_gets_the_file_all_the_same(self, told: dict[str, Any]) -> None:
+    def test_a_client_that_insists_on_fetching_parts_gets_the_file_all_the_same(
+        self, told: dict[str, Any]
+    ) -> None:
         assert told["forced"] == 11_000_000
 
 

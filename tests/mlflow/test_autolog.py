@@ -1,4 +1,5 @@
-"""What libraries log by themselves, and whole models: everything that a script gets without a call of its own."""
+"""What libraries log by themselves, and whole models: everything that a script gets without a call of its
+own."""
 
 from __future__ import annotations
 

@@ -42,7 +42,9 @@ class TestAMetric:
             ({"step": 1.5}, "step'"),
         ],
     )
-    async def test_that_is_none_is_refused_by_its_field(self, me: Caller, wrong: dict[str, Any], words: str) -> None:
+    async def test_that_is_none_is_refused_by_its_field(
+        self, me: Caller, wrong: dict[str, Any], words: str
+    ) -> None:
         run = await me.run()
         for path, asked in (
             ("runs/log-metric", {"run_id": run, **metric(**wrong)}),
@@ -56,9 +58,16 @@ class TestAMetric:
     @pytest.mark.parametrize(
         ("sent", "kept"),
         [
-            ({"value": "NaN"}, "NaN"), ({"value": "Infinity"}, "Infinity"), ({"value": "-Infinity"}, "-Infinity"),
-            ({"value": 3}, 3.0), ({"value": "1e-3"}, 0.001), ({"value": 2**70}, float(2**70)), ({"step": "5"}, 0.5),
-            ({"step": -(2**63)}, 0.5), ({"key": "train/loss: a b"}, 0.5), ({"key": "größe"}, 0.5),
+            ({"value": "NaN"}, "NaN"),
+            ({"value": "Infinity"}, "Infinity"),
+            ({"value": "-Infinity"}, "-Infinity"),
+            ({"value": 3}, 3.0),
+            ({"value": "1e-3"}, 0.001),
+            ({"value": 2**70}, float(2**70)),
+            ({"step": "5"}, 0.5),
+            ({"step": -(2**63)}, 0.5),
+            ({"key": "train/loss: a b"}, 0.5),
+            ({"key": "größe"}, 0.5),
         ],
     )
     async def test_may_be_spelled_in_several_ways(self, me: Caller, sent: dict[str, Any], kept: Any) -> None:
@@ -99,7 +108,9 @@ class TestABody:
         found = await me.refused(path, {"run_id": await me.run(), "key": "k", "value": "a\x00b"})
         assert (found.code, "NUL" in found.message) == (INVALID, True)
 
-    @pytest.mark.parametrize("wrong", [{"metrics": "all"}, {"metrics": [1]}, {"params": {"a": 1}}, {"tags": [[]]}])
+    @pytest.mark.parametrize(
+        "wrong", [{"metrics": "all"}, {"metrics": [1]}, {"params": {"a": 1}}, {"tags": [[]]}]
+    )
     async def test_with_something_else_than_lists_is_refused(self, me: Caller, wrong: dict[str, Any]) -> None:
         value = next(iter(wrong.values()))
         found = await me.refused("runs/log-batch", {"run_id": await me.run(), **wrong})
@@ -119,7 +130,10 @@ class TestOtherQuestions:
             ("runs/search", {"experiment_ids": ["0"], "page_token": "eyJvZmZzZXQiOiAtMX0="}),
             ("runs/create", {"experiment_id": "0", "start_time": "noon"}),
             ("runs/create", {"experiment_id": "0", "start_time": 2**62}),
-            ("runs/create", {"experiment_id": "0", "run_name": "a", "tags": [{"key": "mlflow.runName", "value": "b"}]}),
+            (
+                "runs/create",
+                {"experiment_id": "0", "run_name": "a", "tags": [{"key": "mlflow.runName", "value": "b"}]},
+            ),
             ("experiments/create", {"name": " "}),
             ("experiments/search", {"filter": "name = 5"}),
             ("experiments/search", {"filter": "creation_time LIKE 'x'"}),
@@ -129,22 +143,30 @@ class TestOtherQuestions:
             ("experiments/search-datasets", {"experiment_ids": []}),
         ],
     )
-    async def test_are_refused_where_they_make_no_sense(self, me: Caller, path: str, asked: dict[str, Any]) -> None:
+    async def test_are_refused_where_they_make_no_sense(
+        self, me: Caller, path: str, asked: dict[str, Any]
+    ) -> None:
         found = await me.refused(path, asked)
         assert (found.status, found.code) == (400, INVALID)
 
     async def test_a_run_is_no_part_of_what_is_part_of_it(self, me: Caller) -> None:
         outer = await me.run()
         inner = await me.run(tags=[{"key": "mlflow.parentRunId", "value": outer}])
-        found = await me.refused("runs/set-tag", {"run_id": outer, "key": "mlflow.parentRunId", "value": inner})
+        found = await me.refused(
+            "runs/set-tag", {"run_id": outer, "key": "mlflow.parentRunId", "value": inner}
+        )
         assert (found.code, "part of run" in found.message) == (INVALID, True)
 
-    async def test_a_ring_is_found_however_many_runs_it_has(self, me: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_a_ring_is_found_however_many_runs_it_has(
+        self, me: Caller, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(run_tags, "DEEPEST", 3)
         first = last = await me.run()
         for _ in range(4):
             last = await me.run(tags=[{"key": "mlflow.parentRunId", "value": last}])
-        found = await me.refused("runs/set-tag", {"run_id": first, "key": "mlflow.parentRunId", "value": last})
+        found = await me.refused(
+            "runs/set-tag", {"run_id": first, "key": "mlflow.parentRunId", "value": last}
+        )
         assert (found.code, "3 runs deep" in found.message) == (INVALID, True)
 
 
@@ -156,7 +178,9 @@ class TestAModelOfOldClients:
         await me.told("runs/set-tag", {"run_id": run, "key": "mlflow.log-model.history", "value": nonsense})
         await me.told("runs/log-model", {"run_id": run, "model_json": json.dumps(told)})
         found = (await me.told("runs/get", {"run_id": run}))["run"]["data"]["tags"]
-        assert [json.loads(tag["value"]) for tag in found if tag["key"] == "mlflow.log-model.history"] == [[told]]
+        assert [json.loads(tag["value"]) for tag in found if tag["key"] == "mlflow.log-model.history"] == [
+            [told]
+        ]
 
     async def test_of_a_million_brackets_is_refused(self, me: Caller) -> None:
         found = await me.refused("runs/log-model", {"run_id": await me.run(), "model_json": "[" * 1_000_000})
@@ -167,13 +191,17 @@ class TestLimits:
     async def test_a_run_has_so_many_metrics_and_no_more(self, me: Caller, settings: Any) -> None:
         settings.METRIC_KEYS_PER_RUN = 5
         run = await me.run()
-        await me.told("runs/log-batch", {"run_id": run, "metrics": [metric(key=f"m{number}") for number in range(5)]})
+        await me.told(
+            "runs/log-batch", {"run_id": run, "metrics": [metric(key=f"m{number}") for number in range(5)]}
+        )
         found = await me.refused("runs/log-metric", {"run_id": run, **metric(key="one more")})
         assert (found.status, found.code) == (400, INVALID)
         assert "different metrics" in found.message
         await me.told("runs/log-metric", {"run_id": run, **metric(key="m1")})
 
-    async def test_a_run_has_so_many_params_and_no_more(self, me: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_a_run_has_so_many_params_and_no_more(
+        self, me: Caller, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr("tracking.params.MOST_OF_A_RUN", 3)
         run = await me.run()
         for number in range(3):
@@ -181,7 +209,9 @@ class TestLimits:
         found = await me.refused("runs/log-parameter", {"run_id": run, "key": "one more", "value": "1"})
         assert (found.code, "log a file instead" in found.message) == (INVALID, True)
 
-    async def test_a_run_has_so_many_tags_and_no_more(self, me: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_a_run_has_so_many_tags_and_no_more(
+        self, me: Caller, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr("jobs.tags.MOST_OF_A_RUN", 1)
         run = await me.run(tags=[{"key": "a", "value": "1"}])
         await me.told("runs/set-tag", {"run_id": run, "key": "a", "value": "2"})

@@ -196,7 +196,9 @@ class TestRuns:
         assert told["history"] == [900, 1.0]
         assert (told["history pages"], told["no metric"]) == ([400, 400, 100], [])
 
-    @pytest.mark.parametrize("what", ["1001 metrics", "101 params", "101 tags", "1000 and 1", "same param twice"])
+    @pytest.mark.parametrize(
+        "what", ["1001 metrics", "101 params", "101 tags", "1000 and 1", "same param twice"]
+    )
     def test_take_no_more_at_once_than_mlflow_does(self, told: dict[str, Any], what: str) -> None:
         assert told[what][0] == "INVALID_PARAMETER_VALUE"
 
@@ -217,7 +219,10 @@ class TestRuns:
         assert told["cut"] == [6000, 8000]
 
     def test_that_are_not_there_take_nothing(self, told: dict[str, Any]) -> None:
-        assert told["unknown run"] == ["RESOURCE_DOES_NOT_EXIST", f"RESOURCE_DOES_NOT_EXIST: Run with id={'f' * 32} not found"]
+        assert told["unknown run"] == [
+            "RESOURCE_DOES_NOT_EXIST",
+            f"RESOURCE_DOES_NOT_EXIST: Run with id={'f' * 32} not found",
+        ]
         assert told["no such tag"][0] == "RESOURCE_DOES_NOT_EXIST"
 
 
@@ -249,7 +254,13 @@ class TestLoggedModels:
 
     def test_are_found(self, told: dict[str, Any]) -> None:
         assert told["models"] == ["other", "net"]
-        assert told["models named"] == told["models by metric"] == told["models by tag"] == told["models on data"] == ["net"]
+        assert (
+            told["models named"]
+            == told["models by metric"]
+            == told["models by tag"]
+            == told["models on data"]
+            == ["net"]
+        )
         assert told["models ordered"] == ["net", "other"]
         assert told["model pages"] == [1, 1]
 

@@ -89,7 +89,10 @@ class TestARunFromALaptop:
     def test_is_named_and_ended_by_its_client(self, told: dict[str, Any]) -> None:
         info = told["info"]
         assert (info["run_name"], info["status"], info["lifecycle_stage"], info["user_id"]) == (
-            "renamed", "FINISHED", "active", "admin",
+            "renamed",
+            "FINISHED",
+            "active",
+            "admin",
         )
         assert info["artifact_uri"] == f"mlflow-artifacts:/{info['experiment_id']}/{info['run_id']}/artifacts"
         assert told["took"] >= 0
@@ -152,7 +155,10 @@ class TestExperiments:
     def test_are_made_once_and_tagged(self, told: dict[str, Any]) -> None:
         assert told["experiment"]["name"] == "fluent"
         assert told["experiment"]["tags"] == {"team": "vision"}
-        assert told["experiment"]["artifact_location"] == f"mlflow-artifacts:/{told['experiment']['experiment_id']}"
+        assert (
+            told["experiment"]["artifact_location"]
+            == f"mlflow-artifacts:/{told['experiment']['experiment_id']}"
+        )
 
     def test_0_is_the_default_one(self, told: dict[str, Any]) -> None:
         assert told["default"] == "default"

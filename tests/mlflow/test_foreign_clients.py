@@ -1,4 +1,5 @@
-"""What clients other than ours expect of an MLflow server, such as importers and wrappers: names, ids, orders, addresses."""
+"""What clients other than ours expect of an MLflow server, such as importers and wrappers: names, ids,
+orders, addresses."""
 
 from __future__ import annotations
 
@@ -46,13 +47,19 @@ class TestAParentThatIsNotHere:
 
     async def test_becomes_one_when_it_appears(self, me: Caller) -> None:
         child = await me.run(tags=[{"key": PARENT, "value": "f" * 32}])
-        made = await me.told("logged-models", {"experiment_id": "0", "name": "net", "source_run_id": "f" * 32})
+        made = await me.told(
+            "logged-models", {"experiment_id": "0", "name": "net", "source_run_id": "f" * 32}
+        )
         assert made["model"]["info"]["source_run_id"] == "f" * 32
 
         def appear() -> tuple[str | None, str | None]:
             like = Run.objects.get(pk=child)
             parent = Run.objects.create(
-                pk="f" * 32, number=like.number + 100, workspace=like.workspace, experiment=like.experiment, kind=like.kind
+                pk="f" * 32,
+                number=like.number + 100,
+                workspace=like.workspace,
+                experiment=like.experiment,
+                kind=like.kind,
             )
             run_tags.link_waiting(parent)
             return Run.objects.get(pk=child).parent_id, LoggedModel.objects.get(name="net").run_id
@@ -88,11 +95,14 @@ class TestLongNames:
     async def test_of_metrics_params_and_tags_do_not_end_a_training(self, me: Caller) -> None:
         run, long = await me.run(), "k" * 251
         batch = {
-            "metrics": [{"key": long, "value": 1.0, "timestamp": NOW, "step": 0}], "params": [{"key": long, "value": "p"}],
+            "metrics": [{"key": long, "value": 1.0, "timestamp": NOW, "step": 0}],
+            "params": [{"key": long, "value": "p"}],
             "tags": [{"key": long, "value": "t"}],
         }
         await me.told("runs/log-batch", {"run_id": run, **batch})
-        await me.told("runs/log-metric", {"run_id": run, "key": long, "value": 2.0, "timestamp": NOW, "step": 1})
+        await me.told(
+            "runs/log-metric", {"run_id": run, "key": long, "value": 2.0, "timestamp": NOW, "step": 1}
+        )
         data = (await me.told("runs/get", {"run_id": run}))["run"]["data"]
         short = data["params"][0]["key"]
         assert re.fullmatch(r"k{237}_[0-9a-f]{12}", short)
@@ -111,7 +121,9 @@ class TestTheLatestPoint:
         points += [{"key": "loss", "value": 9.0, "timestamp": NOW - 1, "step": 3}]
         points += [{"key": "loss", "value": 9.0, "timestamp": NOW + 9, "step": 2}]
         for some in [points] if at_once else [[point] for point in points]:
-            await me.told("runs/log-batch", {"run_id": run, "metrics": some, "tags": [{"key": "a", "value": "1"}]})
+            await me.told(
+                "runs/log-batch", {"run_id": run, "metrics": some, "tags": [{"key": "a", "value": "1"}]}
+            )
         told = (await me.told("runs/get", {"run_id": run}))["run"]["data"]["metrics"]
         assert told == [{"key": "loss", "value": 5.0, "timestamp": NOW, "step": 3}]
 
@@ -143,7 +155,9 @@ class TestTheDefaultExperiment:
 async def test_a_version_of_a_pending_logged_model_gets_its_files_later(me: Caller) -> None:
     """The client registers first and sends the files afterwards."""
     whole = [*hot, *registry_routes, *artifact_routes, *routes]
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(Starlette(routes=whole)), base_url="http://hub:8000") as client:
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(Starlette(routes=whole)), base_url="http://hub:8000"
+    ) as client:
         me = Caller(client, me.token)
         model = (await me.told("logged-models", {"experiment_id": "0", "name": "net"}))["model"]["info"]
         await me.told("registered-models/create", {"name": "iris"})
@@ -153,7 +167,9 @@ async def test_a_version_of_a_pending_logged_model_gets_its_files_later(me: Call
         bearer = {"Authorization": f"Bearer {me.token}"}
         address = "/api/2.0/mlflow-artifacts/artifacts"
         inside = model["artifact_uri"].removeprefix("mlflow-artifacts:/")
-        assert (await client.put(f"{address}/{inside}/a.txt", content=b"weights", headers=bearer)).status_code == 200
+        assert (
+            await client.put(f"{address}/{inside}/a.txt", content=b"weights", headers=bearer)
+        ).status_code == 200
         await me.told(f"logged-models/{model['model_id']}", {"status": "LOGGED_MODEL_READY"}, "PATCH")
         got = await client.get(f"{address}/models/iris/1/a.txt", headers=bearer)
         assert (got.status_code, got.content) == (200, b"weights")
@@ -165,26 +181,39 @@ async def test_a_version_of_a_pending_logged_model_gets_its_files_later(me: Call
 @pytest.fixture(scope="module")
 def endpoints(mlflow_python: str) -> list[tuple[str, str]]:
     """Every address and method of MLflow's own server."""
-    done = subprocess.run([mlflow_python, "-c", LIST_ENDPOINTS], capture_output=True, text=True, check=True, timeout=240)
+    done = subprocess.run(
+        [mlflow_python, "-c", LIST_ENDPOINTS], capture_output=True, text=True, check=True, timeout=240
+    )
     return [(path, method) for path, method in json.loads(done.stdout.splitlines()[-1])]
 
 
-async def test_every_call_of_mlflows_server_is_offered_or_refused_by_name(me: Caller, endpoints: list[tuple[str, str]]) -> None:
-    """The same below /api and /ajax-api. What is not offered says so as MLflow's error, and stands in docs/mlflow.md."""
+async def test_every_call_of_mlflows_server_is_offered_or_refused_by_name(
+    me: Caller, endpoints: list[tuple[str, str]]
+) -> None:
+    """The same below /api and /ajax-api. What is not offered says so as MLflow's error, and stands in
+    docs/mlflow.md."""
     documented = (PROJECT / "docs" / "mlflow.md").read_text()
     whole = [*hot, *registry_routes, *artifact_routes, *routes]
     token = await contributor_token()
     missing: dict[str, Any] = {}
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(Starlette(routes=whole)), base_url="http://hub:8000") as client:
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(Starlette(routes=whole)), base_url="http://hub:8000"
+    ) as client:
         for path, method in endpoints:
             address = re.sub(r"<[^>]*>", "1", path)
             answer = await client.request(method, address, headers={"Authorization": f"Bearer {token}"})
             assert answer.status_code < 500, (method, path, answer.text)
             assert answer.status_code != 405, (method, path)
-            assert answer.json().get("error_code", "") or answer.status_code == 200, (method, path, answer.text)
+            assert answer.json().get("error_code", "") or answer.status_code == 200, (
+                method,
+                path,
+                answer.text,
+            )
             if answer.json().get("error_code") == "ENDPOINT_NOT_FOUND":
                 parts = path.partition("mlflow")[2].strip("/").split("/")
-                missing[f"{method} {path}"] = next((OUT_OF_SCOPE[part] for part in parts if part in OUT_OF_SCOPE), None)
+                missing[f"{method} {path}"] = next(
+                    (OUT_OF_SCOPE[part] for part in parts if part in OUT_OF_SCOPE), None
+                )
     assert len(endpoints) > 300
     assert [call for call, kind in missing.items() if kind is None and "graphql" not in call] == []
     assert [kind for kind in {*missing.values()} - {None} if kind not in documented] == []
@@ -207,4 +236,11 @@ told["default"] = client.get_experiment("0").experiment_id
 
 def test_the_unmodified_client_trains_with_long_names_and_unknown_parents(client: Client) -> None:
     found = client(SCRIPT)
-    assert found == {"name": 500, "experiment": "0", "long": 500, "again": True, "metrics": [2.0], "default": "0"}
+    assert found == {
+        "name": 500,
+        "experiment": "0",
+        "long": 500,
+        "again": True,
+        "metrics": [2.0],
+        "default": "0",
+    }

@@ -1,4 +1,5 @@
-"""Frameworks that log by MLflow's client or to TensorBoard, unchanged, as runs of two processes: their curves grow live."""
+"""Frameworks that log by MLflow's client or to TensorBoard, unchanged, as runs of two processes: their curves
+grow live."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ dist.destroy_process_group()
 
 @dataclass(frozen=True)
 class Watched:
-    """A run that is over; `grew`: how many points a curve had each time it was looked at while the run went on."""
+    """A run that is over; `grew`: how many points a curve had each time it was looked at while the run went
+    on."""
 
     runs: Runs
     id: str
@@ -84,7 +86,9 @@ def watched(hub: Hub, python: str, spec: dict[str, Any], key: str) -> Watched:
     """Run it in the interpreter `python`, looking at the curve `key` all the while."""
     runs = Runs(hub)
     arguments = [spec.pop("script"), *spec.pop("arguments", [])]
-    run = runs.submit(spec | {"command": [python, *arguments], "environment": {"name": "system", "version": ""}})
+    run = runs.submit(
+        spec | {"command": [python, *arguments], "environment": {"name": "system", "version": ""}}
+    )
     found = Watched(runs, run, [])
 
     def is_over() -> bool:
@@ -121,16 +125,27 @@ class TestLightning:
 
 
 class TestTransformers:
-    def test_logs_to_the_run_and_later_beside_it_as_a_part_of_it(self, hub: Hub, frameworks_python: str) -> None:
+    def test_logs_to_the_run_and_later_beside_it_as_a_part_of_it(
+        self, hub: Hub, frameworks_python: str
+    ) -> None:
         found = example(
-            hub, frameworks_python, "transformers-tiny", "loss",
-            "--output_dir", "outputs/model", "--num_train_epochs", "6", "--local_rank", "$LOCAL_RANK",
+            hub,
+            frameworks_python,
+            "transformers-tiny",
+            "loss",
+            "--output_dir",
+            "outputs/model",
+            "--num_train_epochs",
+            "6",
+            "--local_rank",
+            "$LOCAL_RANK",
         )
 
         assert moved(found, "loss"), found.grew
         assert len(found.steps("loss")) == 6
         assert found.params["learning_rate"] == "0.001"
-        # Its client opens a second run for the evaluation after the training, and nobody told it of the first one.
+        # Its client opens a second run for the evaluation after the training, and nobody told it of the first
+        # one.
         (child,) = found.children
         assert (child["kind"], child["state"]) == ("external", "Completed")
 
@@ -184,4 +199,8 @@ class TestTorch:
         experiment = found.get("runs/get", run_id=found.id)["run"]["info"]["experiment_id"]
         (model_id,) = [line.split()[1] for line in found.log().splitlines() if line.startswith("logged ")]
         model = found.get(f"logged-models/{model_id}")["model"]["info"]
-        assert (model["source_run_id"], model["experiment_id"], model["status"]) == (found.id, experiment, "LOGGED_MODEL_READY")
+        assert (model["source_run_id"], model["experiment_id"], model["status"]) == (
+            found.id,
+            experiment,
+            "LOGGED_MODEL_READY",
+        )

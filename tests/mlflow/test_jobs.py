@@ -52,7 +52,11 @@ told["deletes itself"] = refused(client.delete_run, own)
 def other(hub: Hub) -> str:
     """A run of somebody else, in an experiment that is there already."""
     with hub.client() as api:
-        made = api.post("/api/2.0/mlflow/experiments/create", json={"name": "elsewhere"}).raise_for_status().json()
+        made = (
+            api.post("/api/2.0/mlflow/experiments/create", json={"name": "elsewhere"})
+            .raise_for_status()
+            .json()
+        )
         run = api.post("/api/2.0/mlflow/runs/create", json=made).raise_for_status().json()
     return str(run["run"]["info"]["run_id"])
 
@@ -63,7 +67,9 @@ def job(hub: Hub, mlflow_python: str, other: str) -> tuple[str, dict[str, Any]]:
     script = f"import subprocess, sys\nsys.exit(subprocess.call([{mlflow_python!r}, 'inner.py']))\n"
     inner = f"open('inner.py', 'w').write({PREAMBLE + SCRIPT + ENDING!r})\n"
     variables = {"OTHER": other, "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1"}
-    run = submit(hub, inner + script, experiment="jobs", environment_variables=variables, tags={"purpose": "test"})
+    run = submit(
+        hub, inner + script, experiment="jobs", environment_variables=variables, tags={"purpose": "test"}
+    )
     facts = wait_for(hub, run, seconds=120)
     said = log(hub, run).decode()
     assert facts["state"] == "Completed", said
@@ -80,7 +86,9 @@ class TestAScriptInAJob:
         assert (seen["known"], seen["once more"]) == ("elsewhere", run)
         assert told(hub, run)["experiment"] == "jobs"
 
-    def test_has_its_wish_for_an_experiment_written_down_once(self, job: tuple[str, dict[str, Any]], hub: Hub) -> None:
+    def test_has_its_wish_for_an_experiment_written_down_once(
+        self, job: tuple[str, dict[str, Any]], hub: Hub
+    ) -> None:
         with hub.client() as api:
             events = api.get(f"/api/v1/runs/{job[0]}/events/").json()
         wishes = [event["message"] for event in events if "set the experiment" in event["message"]]
@@ -98,7 +106,9 @@ class TestAScriptInAJob:
         run, seen = job
         with hub.client() as api:
             parts = api.get("/api/v1/runs/", params={"parent": run}).raise_for_status().json()["results"]
-            listed = api.get("/api/v1/runs/", params={"experiment": "jobs"}).raise_for_status().json()["results"]
+            listed = (
+                api.get("/api/v1/runs/", params={"experiment": "jobs"}).raise_for_status().json()["results"]
+            )
         assert {part["id"] for part in parts} == {*seen["nested"], seen["second"]}
         assert all(part["kind"] == "external" and part["state"] == "Completed" for part in parts)
         assert [item["id"] for item in listed] == [run]
@@ -122,7 +132,11 @@ class TestAScriptInAJob:
 class TestAfterTheJob:
     def test_its_metrics_are_read_by_its_owner(self, job: tuple[str, dict[str, Any]], hub: Hub) -> None:
         with hub.client() as api:
-            run = api.get("/api/2.0/mlflow/runs/get", params={"run_id": job[0]}).raise_for_status().json()["run"]
+            run = (
+                api.get("/api/2.0/mlflow/runs/get", params={"run_id": job[0]})
+                .raise_for_status()
+                .json()["run"]
+            )
         assert (run["info"]["status"], run["data"]["metrics"][0]["value"]) == ("FINISHED", 0.25)
 
     def test_its_token_is_worth_nothing(self, job: tuple[str, dict[str, Any]], hub: Hub) -> None:

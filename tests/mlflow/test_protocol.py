@@ -25,7 +25,9 @@ NOW = 1_700_000_000_000
 
 
 def points(count: int, key: str = "loss") -> list[dict[str, Any]]:
-    return [{"key": key, "value": float(step), "timestamp": NOW + step, "step": step} for step in range(count)]
+    return [
+        {"key": key, "value": float(step), "timestamp": NOW + step, "step": step} for step in range(count)
+    ]
 
 
 class TestShapes:
@@ -35,8 +37,11 @@ class TestShapes:
         assert isinstance(made["experiment_id"], str)
         assert found.pop("creation_time") <= found.pop("last_update_time")
         assert found == {
-            "experiment_id": made["experiment_id"], "name": "birds", "lifecycle_stage": "active",
-            "artifact_location": f"mlflow-artifacts:/{made['experiment_id']}", "tags": [{"key": "a", "value": "1"}],
+            "experiment_id": made["experiment_id"],
+            "name": "birds",
+            "lifecycle_stage": "active",
+            "artifact_location": f"mlflow-artifacts:/{made['experiment_id']}",
+            "tags": [{"key": "a", "value": "1"}],
         }
 
     async def test_of_a_run_that_has_said_nothing_yet(self, me: Caller) -> None:
@@ -45,8 +50,14 @@ class TestShapes:
         info = made["info"]
         address = info.pop("artifact_uri")
         assert info == {
-            "run_id": info["run_id"], "run_uuid": info["run_id"], "run_name": "night", "experiment_id": "0",
-            "user_id": "carl", "status": "RUNNING", "start_time": NOW, "lifecycle_stage": "active",
+            "run_id": info["run_id"],
+            "run_uuid": info["run_id"],
+            "run_name": "night",
+            "experiment_id": "0",
+            "user_id": "carl",
+            "status": "RUNNING",
+            "start_time": NOW,
+            "lifecycle_stage": "active",
         }
         assert re.fullmatch(rf"mlflow-artifacts:/\d+/{info['run_id']}/artifacts", address)
         assert made["data"] == {"tags": [{"key": "mlflow.runName", "value": "night"}]}
@@ -62,35 +73,55 @@ class TestShapes:
     async def test_of_an_error(self, me: Caller) -> None:
         answer = await me.ask("runs/get", {"run_id": "f" * 32})
         assert answer.status_code == 404
-        assert answer.json() == {"error_code": "RESOURCE_DOES_NOT_EXIST", "message": f"Run with id={'f' * 32} not found"}
+        assert answer.json() == {
+            "error_code": "RESOURCE_DOES_NOT_EXIST",
+            "message": f"Run with id={'f' * 32} not found",
+        }
 
 
 class TestData:
     async def test_that_runs_read_is_summed_up_by_experiment(self, me: Caller) -> None:
         run = await me.run()
         dataset = {"name": "digits", "digest": "0f", "source_type": "http", "source": "https://example.org"}
-        asked = {"run_id": run, "datasets": [{"tags": [{"key": "mlflow.data.context", "value": "training"}], "dataset": dataset}]}
+        asked = {
+            "run_id": run,
+            "datasets": [{"tags": [{"key": "mlflow.data.context", "value": "training"}], "dataset": dataset}],
+        }
         for _ in range(2):
             await me.told("runs/log-inputs", asked)
         told = (await me.told("runs/get", {"run_id": run}))["run"]
         assert told["inputs"]["dataset_inputs"] == asked["datasets"]
         experiment = told["info"]["experiment_id"]
         summary = {"experiment_id": experiment, "name": "digits", "digest": "0f", "context": "training"}
-        assert await me.told("experiments/search-datasets", {"experiment_ids": [experiment]}) == {"dataset_summaries": [summary]}
+        assert await me.told("experiments/search-datasets", {"experiment_ids": [experiment]}) == {
+            "dataset_summaries": [summary]
+        }
 
-    @pytest.mark.parametrize("wrong", [{"name": ""}, {"name": "n" * 501}, {"digest": "d" * 37}, {"source": None}])
+    @pytest.mark.parametrize(
+        "wrong", [{"name": ""}, {"name": "n" * 501}, {"digest": "d" * 37}, {"source": None}]
+    )
     async def test_that_is_none_is_refused_whole(self, me: Caller, wrong: dict[str, Any]) -> None:
         run = await me.run()
         good = {"name": "digits", "digest": "0f", "source_type": "http", "source": "https://example.org"}
-        found = await me.refused("runs/log-inputs", {"run_id": run, "datasets": [{"dataset": good}, {"dataset": good | wrong}]})
-        assert (found.code, f"datasets[1].dataset.{next(iter(wrong))}" in found.message) == ("INVALID_PARAMETER_VALUE", True)
+        found = await me.refused(
+            "runs/log-inputs", {"run_id": run, "datasets": [{"dataset": good}, {"dataset": good | wrong}]}
+        )
+        assert (found.code, f"datasets[1].dataset.{next(iter(wrong))}" in found.message) == (
+            "INVALID_PARAMETER_VALUE",
+            True,
+        )
         assert (await me.told("runs/get", {"run_id": run}))["run"]["inputs"] == {}
 
 
 class TestModelsOfOlderClients:
     async def test_are_entries_of_a_tag(self, me: Caller) -> None:
         run = await me.run()
-        model = {"run_id": run, "artifact_path": "model", "utc_time_created": "2026-01-01", "flavors": {"sklearn": {}}}
+        model = {
+            "run_id": run,
+            "artifact_path": "model",
+            "utc_time_created": "2026-01-01",
+            "flavors": {"sklearn": {}},
+        }
         for _ in range(2):
             await me.told("runs/log-model", {"run_id": run, "model_json": json.dumps(model)})
         told = (await me.told("runs/get", {"run_id": run}))["run"]["data"]["tags"]
@@ -108,9 +139,15 @@ class TestHistories:
         one, two = sorted([await me.run(), await me.run()])
         for run in (one, two):
             await me.told("runs/log-batch", {"run_id": run, "metrics": points(3)})
-        found = (await me.told("metrics/get-history-bulk", {"run_id": [two, one], "metric_key": "loss"}))["metrics"]
-        assert [(item["run_id"], item["step"]) for item in found] == [(run, step) for run in (one, two) for step in range(3)]
-        few = await me.told("metrics/get-history-bulk", {"run_id": [two, one], "metric_key": "loss", "max_results": 4})
+        found = (await me.told("metrics/get-history-bulk", {"run_id": [two, one], "metric_key": "loss"}))[
+            "metrics"
+        ]
+        assert [(item["run_id"], item["step"]) for item in found] == [
+            (run, step) for run in (one, two) for step in range(3)
+        ]
+        few = await me.told(
+            "metrics/get-history-bulk", {"run_id": [two, one], "metric_key": "loss", "max_results": 4}
+        )
         assert len(few["metrics"]) == 4
 
     @pytest.mark.parametrize("root", ["/api/2.0", "/ajax-api/2.0"])
@@ -124,11 +161,14 @@ class TestHistories:
         assert [item["step"] for item in (await me.told(path, asked, "GET"))["metrics"]] == [10, 11, 12, 13]
 
     @pytest.mark.parametrize(
-        "wrong", [{"start_step": 1}, {"start_step": 2, "end_step": 1}, {"max_results": 0}, {"max_results": 2501}]
+        "wrong",
+        [{"start_step": 1}, {"start_step": 2, "end_step": 1}, {"max_results": 0}, {"max_results": 2501}],
     )
     async def test_of_an_interval_that_is_none_are_refused(self, me: Caller, wrong: dict[str, int]) -> None:
         found = await me.refused(
-            "metrics/get-history-bulk-interval", {"run_ids": await me.run(), "metric_key": "loss", **wrong}, "GET"
+            "metrics/get-history-bulk-interval",
+            {"run_ids": await me.run(), "metric_key": "loss", **wrong},
+            "GET",
         )
         assert found.code == "INVALID_PARAMETER_VALUE"
 
@@ -157,7 +197,11 @@ class TestUnknownCalls:
 
 class TestCosts:
     async def test_runs_with_all_they_said_take_as_many_queries_whether_few_or_many(self, me: Caller) -> None:
-        asked = {"metrics": points(1), "params": [{"key": "lr", "value": "1"}], "tags": [{"key": "a", "value": "1"}]}
+        asked = {
+            "metrics": points(1),
+            "params": [{"key": "lr", "value": "1"}],
+            "tags": [{"key": "a", "value": "1"}],
+        }
         for _ in range(3):
             await me.told("runs/log-batch", {"run_id": await me.run(), **asked})
         few = await sync_to_async(queries)()
@@ -169,9 +213,12 @@ class TestCosts:
         run = await me.run()
         asked = [{"run_id": run, **point} for point in points(50)]
         tag = {"key": "a", "value": "1"}
-        batches = [{"run_id": run, "metrics": points(10, f"m{number}"), "tags": [tag]} for number in range(10)]
+        batches = [
+            {"run_id": run, "metrics": points(10, f"m{number}"), "tags": [tag]} for number in range(10)
+        ]
         await asyncio.gather(
-            *(me.told("runs/log-metric", item) for item in asked), *(me.told("runs/log-batch", item) for item in batches)
+            *(me.told("runs/log-metric", item) for item in asked),
+            *(me.told("runs/log-batch", item) for item in batches),
         )
         counts = {metric.key: metric.count async for metric in Metric.objects.filter(run_id=run)}
         assert counts == {"loss": 50, **{f"m{number}": 10 for number in range(10)}}
@@ -179,7 +226,10 @@ class TestCosts:
     async def test_of_two_who_say_the_same_param_one_is_believed(self, me: Caller) -> None:
         run = await me.run()
         answers = await asyncio.gather(
-            *(me.ask("runs/log-parameter", {"run_id": run, "key": "lr", "value": str(number)}) for number in range(4))
+            *(
+                me.ask("runs/log-parameter", {"run_id": run, "key": "lr", "value": str(number)})
+                for number in range(4)
+            )
         )
         assert sorted(answer.status_code for answer in answers) == [200, 400, 400, 400]
 
@@ -204,10 +254,13 @@ class TestOnTheWire:
     def test_an_answer_leaves_in_one_write(self, hub: Hub) -> None:
         """Of two writes a client acknowledges the first late: some 45 ms for nothing."""
         with hub.client() as api:
-            run = api.post("/api/2.0/mlflow/runs/create", json={"experiment_id": "0"}).json()["run"]["info"]["run_id"]
+            run = api.post("/api/2.0/mlflow/runs/create", json={"experiment_id": "0"}).json()["run"]["info"][
+                "run_id"
+            ]
         body = json.dumps({"run_id": run, "key": "loss", "value": 1.0, "timestamp": NOW}).encode()
         head = (
-            "POST /api/2.0/mlflow/runs/log-metric HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            "POST /api/2.0/mlflow/runs/log-metric HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+            "application/json\r\n"
             f"Authorization: Bearer {hub.owner_token()}\r\nContent-Length: {len(body)}\r\n\r\n"
         )
         with socket.create_connection(("127.0.0.1", hub.port), 10) as line:

@@ -145,7 +145,11 @@ class TestRegistering:
 
     def test_a_logged_model_is_found_by_its_runs_address(self, told: dict[str, Any]) -> None:
         second = told["second"]
-        assert (second["version"], second["tags"]["by"], second["source"]) == ("2", "runs", f"models:/{told['model_id']}")
+        assert (second["version"], second["tags"]["by"], second["source"]) == (
+            "2",
+            "runs",
+            f"models:/{told['model_id']}",
+        )
 
     def test_and_by_its_own(self, told: dict[str, Any]) -> None:
         assert told["third"]["version"] == "3"
@@ -158,7 +162,11 @@ class TestRegistering:
 
     def test_a_version_is_copied_with_where_it_came_from(self, told: dict[str, Any]) -> None:
         copied = told["copied"]
-        assert (copied["name"], copied["version"], copied["source"]) == ("copy of files", "1", "models:/files/1")
+        assert (copied["name"], copied["version"], copied["source"]) == (
+            "copy of files",
+            "1",
+            "models:/files/1",
+        )
         assert copied["run_id"] == told["run_id"]
 
     def test_a_name_is_there_once(self, told: dict[str, Any]) -> None:
@@ -182,11 +190,18 @@ class TestNaming:
         assert told["aliases"] == {"champion": "2"}
 
     def test_an_alias_that_is_gone_or_reads_like_a_version_is_refused(self, told: dict[str, Any]) -> None:
-        assert told["no_alias"] == ["INVALID_PARAMETER_VALUE", "INVALID_PARAMETER_VALUE: Registered model alias old not found."]
+        assert told["no_alias"] == [
+            "INVALID_PARAMETER_VALUE",
+            "INVALID_PARAMETER_VALUE: Registered model alias old not found.",
+        ]
         assert told["bad_alias"][0] == "INVALID_PARAMETER_VALUE"
 
     def test_stages(self, told: dict[str, Any]) -> None:
-        assert (told["staged"], told["replaced"], told["archived"]) == ("Production", "Production", "Archived")
+        assert (told["staged"], told["replaced"], told["archived"]) == (
+            "Production",
+            "Production",
+            "Archived",
+        )
         assert told["latest"] == {"None": "1", "Archived": "2", "Production": "3"}
         assert told["staging"] == ["3"]
         assert "Staging" in told["bad_stage"][1]
@@ -206,7 +221,9 @@ class TestNaming:
 class TestDownloading:
     def test_by_number_latest_alias_and_stage(self, told: dict[str, Any]) -> None:
         assert told["where"] == "mlflow-artifacts:/models/files/1"
-        assert told["got_number"] == told["got_spaced"] == sorted(["deep/more.txt", "notes.txt", *CERTIFICATE])
+        assert (
+            told["got_number"] == told["got_spaced"] == sorted(["deep/more.txt", "notes.txt", *CERTIFICATE])
+        )
         assert told["got_latest"] == sorted(["more.txt", *CERTIFICATE])
         assert "MLmodel" in told["got_alias"]
         assert "MLmodel" in told["got_stage"]

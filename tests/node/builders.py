@@ -21,8 +21,15 @@ SYSTEM = EnvironmentSpec(name="system", version="", kind="system")
 
 def settings(hub: FakeHub, folder: Path, **changes: object) -> NodeSettings:
     made = NodeSettings(
-        hub_url=hub.url, token="node-token-of-the-tests", name="here", folder=folder, cache=folder / "cache", slots=8, cores=2,
-        cache_bytes=10**9, python=getattr(sys, "_base_executable", sys.executable),
+        hub_url=hub.url,
+        token="node-token-of-the-tests",
+        name="here",
+        folder=folder,
+        cache=folder / "cache",
+        slots=8,
+        cores=2,
+        cache_bytes=10**9,
+        python=getattr(sys, "_base_executable", sys.executable),
     )
     return replace(made, **changes)  # type: ignore[arg-type]
 
@@ -30,8 +37,12 @@ def settings(hub: FakeHub, folder: Path, **changes: object) -> NodeSettings:
 def environ(hub: FakeHub, folder: Path) -> dict[str, str]:
     """The same for an agent in a process of its own."""
     return {
-        "PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "TRAINHUB_HUB_URL": hub.url,
-        "TRAINHUB_NODE_TOKEN": "node-token-of-the-tests", "TRAINHUB_NODE_NAME": "here", "TRAINHUB_NODE_DIR": str(folder),
+        "PATH": os.environ["PATH"],
+        "HOME": os.environ.get("HOME", "/"),
+        "TRAINHUB_HUB_URL": hub.url,
+        "TRAINHUB_NODE_TOKEN": "node-token-of-the-tests",
+        "TRAINHUB_NODE_NAME": "here",
+        "TRAINHUB_NODE_DIR": str(folder),
         "AGENT_SECRET": "must not reach training",
     }
 
@@ -46,37 +57,69 @@ def snapshot(hub: FakeHub, files: Mapping[str, str | bytes]) -> str:
     return hub.store(buffer.getvalue())
 
 
-def process(rank: int, argv: Sequence[str], *, of: int = 1, decides: bool = True, **env: str | Reference) -> PlannedProcess:
+def process(
+    rank: int, argv: Sequence[str], *, of: int = 1, decides: bool = True, **env: str | Reference
+) -> PlannedProcess:
     name = "70_driver_log.txt" if of == 1 else f"70_driver_log_{rank}.txt"
     always: dict[str, str | Reference] = {
-        "TRAINHUB_RUN_ID": Reference("launch", "run_id"), "TRAINHUB_ATTEMPT": Reference("launch", "attempt"),
-        "TRAINHUB_TOKEN": Reference("launch", "token"), "PYTHONUNBUFFERED": "1",
-        "PYTHONPATH": Reference("launch", "node_dir"), "RANK": str(rank),
+        "TRAINHUB_RUN_ID": Reference("launch", "run_id"),
+        "TRAINHUB_ATTEMPT": Reference("launch", "attempt"),
+        "TRAINHUB_TOKEN": Reference("launch", "token"),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONPATH": Reference("launch", "node_dir"),
+        "RANK": str(rank),
     }
     return PlannedProcess(
-        rank=rank, local_rank=rank, node_rank=0, role="worker", log_name=name, argv=tuple(argv), env=always | env,
+        rank=rank,
+        local_rank=rank,
+        node_rank=0,
+        role="worker",
+        log_name=name,
+        argv=tuple(argv),
+        env=always | env,
         decides=decides,
     )
 
 
 def order(
-    hub: FakeHub, files: Mapping[str, str | bytes], *processes: PlannedProcess, run: str = "", attempt: int = 1,
-    environment: EnvironmentSpec = SYSTEM, launcher: Sequence[str] = (), grace_s: int = 10, timeout_s: int | None = None,
+    hub: FakeHub,
+    files: Mapping[str, str | bytes],
+    *processes: PlannedProcess,
+    run: str = "",
+    attempt: int = 1,
+    environment: EnvironmentSpec = SYSTEM,
+    launcher: Sequence[str] = (),
+    grace_s: int = 10,
+    timeout_s: int | None = None,
     values: Mapping[str, str] | None = None,
 ) -> NodeOrder:
     run = run or uuid.uuid4().hex
     sha256 = snapshot(hub, files)
-    known = {"launch:run_id": run, "launch:attempt": str(attempt), "launch:token": "run-token", "launch:url": hub.url}
+    known = {
+        "launch:run_id": run,
+        "launch:attempt": str(attempt),
+        "launch:token": "run-token",
+        "launch:url": hub.url,
+    }
     return NodeOrder(
-        run=run, attempt=attempt, environment=environment, snapshot=sha256, snapshot_size=len(hub.blobs[sha256]),
+        run=run,
+        attempt=attempt,
+        environment=environment,
+        snapshot=sha256,
+        snapshot_size=len(hub.blobs[sha256]),
         command=NodeCommand(
             node="here", node_rank=0, address="127.0.0.1", processes=processes, launcher=tuple(launcher)
         ),
-        values=known | dict(values or {}), masked=("run-token",), timeout_s=timeout_s, grace_s=grace_s,
+        values=known | dict(values or {}),
+        masked=("run-token",),
+        timeout_s=timeout_s,
+        grace_s=grace_s,
     )
 
 
-def script(hub: FakeHub, code: str, *, ranks: int = 1, arguments: Sequence[str] = (), **options: object) -> NodeOrder:
+def script(
+    hub: FakeHub, code: str, *, ranks: int = 1, arguments: Sequence[str] = (), **options: object
+) -> NodeOrder:
     """An order that runs `code` as train.py, once per rank."""
     processes = [process(rank, ("python", "train.py", *arguments), of=ranks) for rank in range(ranks)]
     return order(hub, {"train.py": code}, *processes, **options)  # type: ignore[arg-type]

@@ -28,19 +28,42 @@ def mpi_process(rank: int, local_rank: int, argv: Sequence[str], *, of: int) -> 
     return replace(process(rank, argv, of=of), local_rank=local_rank, provided=provided)
 
 
-def mpi_parts(hubs: Sequence[FakeHub], addresses: Sequence[str], code: str, *, per_node: int = 2, grace_s: int = 5) -> list[Key]:
-    """One run under mpirun on as many nodes as there are hubs; given to all of them, without leave to start."""
+def mpi_parts(
+    hubs: Sequence[FakeHub], addresses: Sequence[str], code: str, *, per_node: int = 2, grace_s: int = 5
+) -> list[Key]:
+    """One run under mpirun on as many nodes as there are hubs; given to all of them, without leave to
+    start."""
     world = per_node * len(hubs)
     hosts = ",".join(f"{address}:{per_node}" for address in addresses)
     mpirun = (
-        "mpirun", "--host", hosts, "-np", str(world), "--map-by", "slot", "--bind-to", "none", "--mca", "mpi_yield_when_idle",
-        "1", "--mca", "plm_rsh_agent", RSH_AGENT, "--mca", "plm_rsh_no_tree_spawn", "1", "--leave-session-attached", RANK_WRAPPER,
+        "mpirun",
+        "--host",
+        hosts,
+        "-np",
+        str(world),
+        "--map-by",
+        "slot",
+        "--bind-to",
+        "none",
+        "--mca",
+        "mpi_yield_when_idle",
+        "1",
+        "--mca",
+        "plm_rsh_agent",
+        RSH_AGENT,
+        "--mca",
+        "plm_rsh_no_tree_spawn",
+        "1",
+        "--leave-session-attached",
+        RANK_WRAPPER,
     )
     keys, run = [], ""
     for node, hub in enumerate(hubs):
         ranks = range(node * per_node, (node + 1) * per_node)
         processes = [mpi_process(rank, rank - ranks[0], ("python", "train.py"), of=world) for rank in ranks]
-        made = order(hub, {"train.py": code}, *processes, run=run, launcher=() if node else mpirun, grace_s=grace_s)
+        made = order(
+            hub, {"train.py": code}, *processes, run=run, launcher=() if node else mpirun, grace_s=grace_s
+        )
         interface = {f"{package}_MCA_oob_tcp_if_include": f"eth{node}" for package in ("OMPI", "PRTE")}
         made = replace(made, command=replace(made.command, address=addresses[node], launcher_env=interface))
         run = made.run

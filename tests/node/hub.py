@@ -1,4 +1,5 @@
-"""A hub that speaks the node's contract over real sockets and remembers what it was told. No Django, no database."""
+"""A hub that speaks the node's contract over real sockets and remembers what it was told. No Django, no
+database."""
 
 from __future__ import annotations
 
@@ -24,10 +25,10 @@ Key = tuple[str, int]
 
 
 class FakeHub:
-    """`available` False: every request is answered 503, as by a proxy whose hub restarts. `finals`: the second
-    answer to the claim of an order without leave to start; until it is here, a node that is ready is told to ask later.
-    `samples`, `buckets`, `events`: all that ever came, also again. `refuses`: whether a report is answered 400.
-    """
+    """`available` False: every request is answered 503, as by a proxy whose hub restarts. `finals`: the
+    second answer to the claim of an order without leave to start; until it is here, a node that is ready is
+    told to ask later. `samples`, `buckets`, `events`: all that ever came, also again. `refuses`: whether a
+    report is answered 400."""
 
     def __init__(self, address: str = "127.0.0.1") -> None:
         self.changed = threading.Condition()
@@ -98,14 +99,18 @@ class FakeHub:
 
     def wait_done(self, key: Key, timeout_s: float = 20.0) -> AttemptFact:
         """Until the attempt is over and every byte of its logs is here."""
-        self.wait(lambda: key in self.facts and self.facts[key].phase == "done" and self.complete(key), timeout_s)
+        self.wait(
+            lambda: key in self.facts and self.facts[key].phase == "done" and self.complete(key), timeout_s
+        )
         return self.facts[key]
 
     def wait_phase(self, key: Key, phase: str, timeout_s: float = 20.0) -> AttemptFact:
         self.wait(lambda: key in self.facts and phase in self.facts[key].phase_at, timeout_s)
         return self.facts[key]
 
-    def wait_log(self, key: Key, text: bytes, name: str = "70_driver_log.txt", timeout_s: float = 20.0) -> None:
+    def wait_log(
+        self, key: Key, text: bytes, name: str = "70_driver_log.txt", timeout_s: float = 20.0
+    ) -> None:
         self.wait(lambda: text in self.logs[*key, name], timeout_s)
 
     def log(self, key: Key, name: str = "70_driver_log.txt") -> bytes:
@@ -123,7 +128,11 @@ class FakeHub:
         key = asked["run"], asked["attempt"]
         self.claims.append(asked)
         if key not in self.orders or self.nonces.setdefault(key, asked["nonce"]) != asked["nonce"]:
-            return 409, {"title": "Conflict", "status": 409, "detail": "This attempt is not placed on this node."}
+            return 409, {
+                "title": "Conflict",
+                "status": 409,
+                "detail": "This attempt is not placed on this node.",
+            }
         self.offered.discard(key)
         if self.orders[key].go or not self.is_ready(key):
             return 200, self.orders[key].to_json()
@@ -159,8 +168,10 @@ class FakeHub:
             offsets=tuple((*name, offset) for name, offset in offsets.items()),
             start=(*(self.offered - living), *(key for key in self.finals if self.is_ready(key))),
             daemons=tuple((*key, argv) for key, argv in self.daemons.items() if self.is_ready(key)),
-            stop=tuple(stop for key, stop in self.stops.items() if key in living), settled=tuple(self.settled & living),
-            interval_s=self.interval_s, is_watched=self.is_watched,
+            stop=tuple(stop for key, stop in self.stops.items() if key in living),
+            settled=tuple(self.settled & living),
+            interval_s=self.interval_s,
+            is_watched=self.is_watched,
             buckets_until=max((block.end for block in report.buckets), default=0) if self.confirms else 0,
             events_until=max((event.serial for event in report.events), default=0) if self.confirms else 0,
         )

@@ -46,7 +46,9 @@ def wait_pid(pid: int, timeout_s: float = 15) -> None:
 @contextmanager
 def agent_process(env: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     """An agent in a process of its own, killed at the end if it still lives."""
-    process = subprocess.Popen([sys.executable, "-m", "trainhub_node", "run"], env=dict(env), start_new_session=True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "trainhub_node", "run"], env=dict(env), start_new_session=True
+    )
     try:
         yield process
     finally:

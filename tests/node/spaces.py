@@ -1,4 +1,5 @@
-"""Two hosts on one machine: network namespaces on a bridge, with host names and temporary folders of their own."""
+"""Two hosts on one machine: network namespaces on a bridge, with host names and temporary folders of their
+own."""
 
 from __future__ import annotations
 
@@ -55,12 +56,21 @@ def two_spaces() -> Iterator[tuple[str, list[Space]]]:
 
 
 def _space(stack: ExitStack, tag: str, bridge: str, network: str, number: int) -> Space:
-    name, outer, inner, address = f"{tag}n{number}", f"{tag}v{number}", f"eth{number}", f"{network}.{number + 1}"
+    name, outer, inner, address = (
+        f"{tag}n{number}",
+        f"{tag}v{number}",
+        f"eth{number}",
+        f"{network}.{number + 1}",
+    )
     _ip("netns", "add", name)
     stack.callback(_ip, "netns", "del", name)
     _ip("link", "add", outer, "type", "veth", "peer", "name", inner, "netns", name)
     _ip("link", "set", outer, "master", bridge, "up")
-    for words in (("link", "set", "lo", "up"), ("link", "set", inner, "up"), ("addr", "add", f"{address}/24", "dev", inner)):
+    for words in (
+        ("link", "set", "lo", "up"),
+        ("link", "set", inner, "up"),
+        ("addr", "add", f"{address}/24", "dev", inner),
+    ):
         _ip("-n", name, *words)
     files = Path("/etc/netns", name)
     files.mkdir(parents=True)
@@ -82,8 +92,20 @@ def agent_in(space: Space, env: Mapping[str, str]) -> Iterator[subprocess.Popen[
     temporary.mkdir(exist_ok=True)
     temporary.chmod(0o1777)
     argv = [
-        "ip", "netns", "exec", space.name, "unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"', space.name,
-        sys.executable, "-m", "trainhub_node", "run",
+        "ip",
+        "netns",
+        "exec",
+        space.name,
+        "unshare",
+        "--uts",
+        "sh",
+        "-c",
+        'hostname "$0"; exec "$@"',
+        space.name,
+        sys.executable,
+        "-m",
+        "trainhub_node",
+        "run",
     ]
     env = {**env, "TMPDIR": str(temporary), "TRAINHUB_NODE_NAME": space.name}
     process = subprocess.Popen(argv, env=env, start_new_session=True)

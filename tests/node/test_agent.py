@@ -7,7 +7,9 @@ from trainhub_node.agent import Agent
 
 class TestOneProcess:
     def test_goes_from_the_wake_up_to_settled(self, hub: FakeHub, agent: Agent) -> None:
-        key = hub.give(script(hub, "import os\nprint('hello')\nopen('outputs/model.txt', 'w').write('weights')\n"))
+        key = hub.give(
+            script(hub, "import os\nprint('hello')\nopen('outputs/model.txt', 'w').write('weights')\n")
+        )
 
         fact = hub.wait_done(key)
 

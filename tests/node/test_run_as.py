@@ -16,7 +16,10 @@ from trainhub_node.agent import Agent
 from trainhub_node.settings import Account, NodeSettings, SettingsError, may_run
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run ranks as another account")
-WHO = "import os\nprint(os.getuid(), os.getgroups(), os.environ['HOME'], os.environ['USER'])\nopen('outputs/x', 'w').write('y')\n"
+WHO = (
+    "import os\nprint(os.getuid(), os.getgroups(), os.environ['HOME'], "
+    "os.environ['USER'])\nopen('outputs/x', 'w').write('y')\n"
+)
 
 
 def nobody() -> Account:
@@ -56,9 +59,11 @@ class TestRanks:
     ) -> None:
         start_agent(node)
         code = (
-            "import os\nfor path, flags in (('../order.json', 0), ('../terms.json', 0), ('../state.json', 2),\n"
+            "import os\nfor path, flags in (('../order.json', 0), ('../terms.json', 0), "
+            "('../state.json', 2),\n"
             "                    ('../ranks/0.ended.json', os.O_CREAT | os.O_WRONLY), ('../../..', 0)):\n"
-            "    try:\n        os.open(path, flags)\n    except PermissionError:\n        print('refused', path)\n"
+            "    try:\n        os.open(path, flags)\n    except PermissionError:\n        "
+            "print('refused', path)\n"
         )
         key = hub.give(script(hub, code))
 
@@ -70,7 +75,10 @@ class TestRanks:
         self, hub: FakeHub, start_agent: Callable[..., Agent], node: NodeSettings
     ) -> None:
         start_agent(node)
-        made = script(hub, "import os, time\nprint('up', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.01)\n")
+        made = script(
+            hub,
+            "import os, time\nprint('up', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.01)\n",
+        )
         key = hub.give(made)
         hub.wait_log(key, b"up")
         work = node.attempts / f"{made.run}-1" / "work"
@@ -81,11 +89,15 @@ class TestRanks:
         fact = hub.wait_done(key)
 
         assert fact.outputs == ()
-        assert fact.warnings == ("mine is not among the outputs: it is a link out of the run's folder, or no file.",)
+        assert fact.warnings == (
+            "mine is not among the outputs: it is a link out of the run's folder, or no file.",
+        )
 
     @pytest.mark.mpi
     @pytest.mark.skipif(not shutil.which("mpirun"), reason="mpirun is not installed (Debian: openmpi-bin)")
-    def test_under_mpirun_too(self, hub: FakeHub, start_agent: Callable[..., Agent], node: NodeSettings) -> None:
+    def test_under_mpirun_too(
+        self, hub: FakeHub, start_agent: Callable[..., Agent], node: NodeSettings
+    ) -> None:
         start_agent(node)
         launcher = ("mpirun", "--host", "127.0.0.1:2", "-np", "2", "--bind-to", "none", RANK_WRAPPER)
         argv = ("python", "train.py")
@@ -100,7 +112,9 @@ class TestRanks:
             assert hub.log(key, f"70_driver_log_{rank}.txt").split()[0] == str(nobody().uid).encode()
 
 
-def test_a_folder_that_the_account_cannot_enter_is_refused_with_the_remedy(hub: FakeHub, tmp_path: Path) -> None:
+def test_a_folder_that_the_account_cannot_enter_is_refused_with_the_remedy(
+    hub: FakeHub, tmp_path: Path
+) -> None:
     tmp_path.chmod(0o700)
 
     with pytest.raises(SettingsError, match=r"the account nobody \(TRAINHUB_NODE_RUN_AS\) cannot enter"):

@@ -8,7 +8,9 @@ import pytest
 from trainhub_node import configuration, settings
 
 GOOD = {
-    "TRAINHUB_HUB_URL": "http://10.0.0.1:8000/", "TRAINHUB_NODE_TOKEN": "t", "TRAINHUB_NODE_NAME": "n1",
+    "TRAINHUB_HUB_URL": "http://10.0.0.1:8000/",
+    "TRAINHUB_NODE_TOKEN": "t",
+    "TRAINHUB_NODE_NAME": "n1",
     "TRAINHUB_NODE_DIR": "/var/lib/trainhub-node",
 }
 
@@ -24,7 +26,9 @@ class TestRead:
     def test_takes_the_token_from_a_file(self, tmp_path: Path) -> None:
         (tmp_path / "token").write_text("secret\n")
 
-        read = settings.read({**GOOD, "TRAINHUB_NODE_TOKEN": "", "TRAINHUB_NODE_TOKEN_FILE": str(tmp_path / "token")})
+        read = settings.read(
+            {**GOOD, "TRAINHUB_NODE_TOKEN": "", "TRAINHUB_NODE_TOKEN_FILE": str(tmp_path / "token")}
+        )
 
         assert read.token == "secret"
 
@@ -37,10 +41,18 @@ class TestRead:
             ("TRAINHUB_NODE_DIR", "", "TRAINHUB_NODE_DIR is not set"),
             ("TRAINHUB_NODE_SLOTS", "many", "TRAINHUB_NODE_SLOTS=many must be a whole number above 0"),
             ("TRAINHUB_NODE_CACHE_BYTES", "0", "TRAINHUB_NODE_CACHE_BYTES=0 must be a whole number above 0"),
-            ("TRAINHUB_NODE_PYTHON", "/no/python", "TRAINHUB_NODE_PYTHON=/no/python is not a file that the agent may execute"),
+            (
+                "TRAINHUB_NODE_PYTHON",
+                "/no/python",
+                "TRAINHUB_NODE_PYTHON=/no/python is not a file that the agent may execute",
+            ),
             ("TRAINHUB_NODE_RUN_AS", "no-such-account", "TRAINHUB_NODE_RUN_AS=no-such-account"),
             ("TRAINHUB_NODE_ADDRESS", "gpu-a", "TRAINHUB_NODE_ADDRESS=gpu-a must be an IP address"),
-            ("TRAINHUB_NODE_INTERFACE", "eth77", "TRAINHUB_NODE_INTERFACE=eth77 is not an interface here; there are: lo"),
+            (
+                "TRAINHUB_NODE_INTERFACE",
+                "eth77",
+                "TRAINHUB_NODE_INTERFACE=eth77 is not an interface here; there are: lo",
+            ),
             ("TRAINHUB_HUB_CA", "/no/ca.pem", "TRAINHUB_HUB_CA=/no/ca.pem cannot be read: No such file"),
             ("TRAINHUB_HUB_CA", __file__, f"TRAINHUB_HUB_CA={__file__} is not a certificate in PEM form"),
         ],
@@ -56,7 +68,13 @@ class TestConfiguration:
     """What a join wrote down."""
 
     def test_stands_in_for_variables_and_yields_to_them(self, tmp_path: Path) -> None:
-        written = {"hub_url": "http://10.0.0.1:8000", "token": "t", "name": "n1", "slots": "3", "cluster": "main"}
+        written = {
+            "hub_url": "http://10.0.0.1:8000",
+            "token": "t",
+            "name": "n1",
+            "slots": "3",
+            "cluster": "main",
+        }
         configuration.write(tmp_path, written, "")
 
         read = settings.read(configuration.environment(tmp_path, {"TRAINHUB_NODE_NAME": "n2"}))

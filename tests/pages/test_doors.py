@@ -51,7 +51,9 @@ class TestRunPage:
 
     def test_an_id_leads_to_the_number_inside_the_workspace_only(self, who: Principal) -> None:
         _, run = running(who)
-        assert client_of(make_viewer()).get(f"/runs/id/{run.pk}/").headers["location"] == f"/runs/{run.number}/"
+        assert (
+            client_of(make_viewer()).get(f"/runs/id/{run.pk}/").headers["location"] == f"/runs/{run.number}/"
+        )
         assert client_of(outsider()).get(f"/runs/id/{run.pk}/").status_code == 404
 
     def test_a_tab_that_does_not_exist_is_not_found(self, who: Principal) -> None:
@@ -73,7 +75,9 @@ class TestActions:
         assert client_of(make_contributor()).get(f"/runs/{run.number}/{action}/").status_code == 405
 
     @pytest.mark.parametrize("action", ACTIONS)
-    def test_whoever_is_not_a_member_does_not_learn_that_there_is_such_a_run(self, who: Principal, action: str) -> None:
+    def test_whoever_is_not_a_member_does_not_learn_that_there_is_such_a_run(
+        self, who: Principal, action: str
+    ) -> None:
         _, run = running(who)
         assert client_of(outsider()).post(f"/runs/{run.number}/{action}/").status_code == 404
 

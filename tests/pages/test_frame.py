@@ -22,15 +22,30 @@ def ended(hub: Hub) -> str:
 
 
 class TestFrame:
-    ADDRESSES = ("/", "/runs/", "/runs/new/", "/experiments/", "/clusters/", "/models/", "/environments/", "/settings/", "/none/")
+    ADDRESSES = (
+        "/",
+        "/runs/",
+        "/runs/new/",
+        "/experiments/",
+        "/clusters/",
+        "/models/",
+        "/environments/",
+        "/settings/",
+        "/none/",
+    )
 
     @pytest.mark.parametrize("width", [390, 800, 1440])
     def test_no_page_is_wider_than_the_screen(self, page: Any, hub: Hub, ended: str, width: int) -> None:
         page.set_viewport_size({"width": width, "height": 844})
         run = f"/runs/{number_of(hub, ended)}/"
-        for address in (*self.ADDRESSES, *(run + tab for tab in ("", "members/", "plan/", "outputs/", "events/", "spec/"))):
+        for address in (
+            *self.ADDRESSES,
+            *(run + tab for tab in ("", "members/", "plan/", "outputs/", "events/", "spec/")),
+        ):
             page.goto(address)
-            over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            over = page.evaluate(
+                "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+            )
             assert over <= 0, f"{address} is {over} px too wide"
 
     def test_no_page_writes_an_error_into_the_console(self, page: Any, hub: Hub, ended: str) -> None:
@@ -73,7 +88,9 @@ class TestFrame:
         page.click("dialog button:has-text('Cancel the run')")
         page.wait_for_selector("#run-header .th-pill:has-text('Canceled')", timeout=30_000)
 
-    def test_filters_narrow_the_list_as_one_types_and_stay_in_the_address(self, page: Any, hub: Hub, ended: str) -> None:
+    def test_filters_narrow_the_list_as_one_types_and_stay_in_the_address(
+        self, page: Any, hub: Hub, ended: str
+    ) -> None:
         page.goto("/runs/")
         page.fill(".th-filters [name=q]", "no such run")
         page.wait_for_selector("#runs :text('No run matches')")

@@ -27,18 +27,32 @@ def _logged(hub: Hub) -> None:
         experiment = asked(client, "experiments/create", name=EXPERIMENT)["experiment_id"]
         for optimizer, accs in ACCS.items():
             for seed, acc in enumerate(accs):
-                log(client, experiment, f"{optimizer}-{seed}", {"val_acc": acc}, {"opt": optimizer, "seed": str(seed)})
+                log(
+                    client,
+                    experiment,
+                    f"{optimizer}-{seed}",
+                    {"val_acc": acc},
+                    {"opt": optimizer, "seed": str(seed)},
+                )
 
 
 def asked(client: httpx.Client, call: str, **body: Any) -> dict[str, Any]:
     return dict(client.post(f"{MLFLOW}/{call}", json=body).raise_for_status().json())
 
 
-def log(client: httpx.Client, experiment: str, name: str, metrics: dict[str, float], params: dict[str, str]) -> str:
+def log(
+    client: httpx.Client, experiment: str, name: str, metrics: dict[str, float], params: dict[str, str]
+) -> str:
     run = asked(client, "runs/create", experiment_id=experiment, run_name=name)["run"]["info"]["run_id"]
     now = int(time.time() * 1000)
     points = [{"key": key, "value": value, "step": 0, "timestamp": now} for key, value in metrics.items()]
-    asked(client, "runs/log-batch", run_id=run, metrics=points, params=[{"key": k, "value": v} for k, v in params.items()])
+    asked(
+        client,
+        "runs/log-batch",
+        run_id=run,
+        metrics=points,
+        params=[{"key": k, "value": v} for k, v in params.items()],
+    )
     asked(client, "runs/update", run_id=run, status="FINISHED", end_time=now)
     return str(run)
 
@@ -131,7 +145,10 @@ class TestColumnsAndViews:
         page.click("summary:has-text('Columns')")
         page.fill(".th-picker [data-find]", "seed")
         # Runs of other tests on this hub may have logged another key of that kind.
-        assert all("seed" in label.lower() for label in page.locator(".th-picker-list label:visible").all_inner_texts())
+        assert all(
+            "seed" in label.lower()
+            for label in page.locator(".th-picker-list label:visible").all_inner_texts()
+        )
         assert page.locator(".th-picker-list label:has(input[value='params.opt'])").is_hidden()
         page.check("input[value='params.seed']")
         page.click("button:has-text('Show these')")
@@ -175,7 +192,9 @@ class TestChosen:
 
     def test_archiving_asks_nothing_and_deleting_does(self, page: Any, hub: Hub) -> None:
         with hub.client() as client:
-            experiment = client.get(f"{MLFLOW}/experiments/get-by-name", params={"experiment_name": EXPERIMENT}).json()
+            experiment = client.get(
+                f"{MLFLOW}/experiments/get-by-name", params={"experiment_name": EXPERIMENT}
+            ).json()
             log(client, experiment["experiment"]["experiment_id"], "gone", {"val_acc": 0.1}, {})
         page.goto(HERE)
         page.locator("tr:has-text('gone') input[name=run]").check()
@@ -195,7 +214,9 @@ class TestLive:
         page.goto(f"{HERE}&filter={quote('metrics.val_acc > 0.6')}")
         page.locator("tr:has-text('sgd-1') input[name=run]").check()
         with hub.client() as client:
-            experiment = client.get(f"{MLFLOW}/experiments/get-by-name", params={"experiment_name": EXPERIMENT}).json()
+            experiment = client.get(
+                f"{MLFLOW}/experiments/get-by-name", params={"experiment_name": EXPERIMENT}
+            ).json()
             log(client, experiment["experiment"]["experiment_id"], "newest", {"val_acc": 0.99}, {})
         page.wait_for_selector("#run-rows >> text=newest")
         assert page.locator("tr:has-text('sgd-1') input[name=run]").is_checked()

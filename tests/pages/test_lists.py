@@ -49,7 +49,9 @@ class TestDashboard:
 
     def test_what_another_workspace_holds_is_only_busy(self, who: Principal) -> None:
         other = make_workspace("elsewhere")
-        Lease.objects.create(node=node("alpha"), holder="f" * 32, attempt=1, label="run 7", slots=1, workspace=other)
+        Lease.objects.create(
+            node=node("alpha"), holder="f" * 32, attempt=1, label="run 7", slots=1, workspace=other
+        )
         text = seen("/")
         assert "Slot 0: busy" in text
         assert "run 7" not in text
@@ -61,7 +63,9 @@ class TestDashboard:
     def test_when_empty_teaches_the_next_step(self, who: Principal) -> None:
         assert "Start the first run" in seen("/")
 
-    def test_costs_the_same_however_many_runs(self, who: Principal, django_assert_max_num_queries: Counting) -> None:
+    def test_costs_the_same_however_many_runs(
+        self, who: Principal, django_assert_max_num_queries: Counting
+    ) -> None:
         for number in range(4):
             running(who, f"run {number}")
         for _ in range(6):
@@ -83,9 +87,16 @@ class TestRunList:
     @pytest.mark.parametrize(
         ("query", "names"),
         [
-            ("state=failed", {"broken"}), ("state=active", {"going"}), ("q=goi", {"going"}), ("q=run+1", {"broken"}),
-            ("experiment=default", {"broken", "going"}), ("experiment=other", set()), ("mine=1", set()),
-            ("state=nonsense", {"broken", "going"}), ("q=%00", {"broken", "going"}), ("page=99", {"broken", "going"}),
+            ("state=failed", {"broken"}),
+            ("state=active", {"going"}),
+            ("q=goi", {"going"}),
+            ("q=run+1", {"broken"}),
+            ("experiment=default", {"broken", "going"}),
+            ("experiment=other", set()),
+            ("mine=1", set()),
+            ("state=nonsense", {"broken", "going"}),
+            ("q=%00", {"broken", "going"}),
+            ("page=99", {"broken", "going"}),
         ],
     )
     def test_is_narrowed_by_the_address(self, who: Principal, query: str, names: set[str]) -> None:
@@ -105,7 +116,9 @@ class TestRunList:
         assert "secret plans" not in seen("/search/?q=secret")
         assert "secret plans" not in seen("/")
 
-    def test_costs_the_same_however_many_runs(self, who: Principal, django_assert_max_num_queries: Counting) -> None:
+    def test_costs_the_same_however_many_runs(
+        self, who: Principal, django_assert_max_num_queries: Counting
+    ) -> None:
         for number in range(12):
             queued(who, display_name=f"run {number}")
         client = client_of(make_contributor())
@@ -115,7 +128,8 @@ class TestRunList:
     def test_is_cut_into_pages(self, who: Principal) -> None:
         first = queued(who, display_name="very first")
         Run.objects.bulk_create(
-            Run(number=100 + index, workspace=who.workspace, experiment=first.experiment, spec=first.spec) for index in range(55)
+            Run(number=100 + index, workspace=who.workspace, experiment=first.experiment, spec=first.spec)
+            for index in range(55)
         )
         assert "1–50 of 56" in seen("/runs/")
         assert "very first" in seen("/runs/?page=2")

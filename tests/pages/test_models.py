@@ -1,4 +1,5 @@
-"""Models in a browser: register from the run's page, download, verify; upload what is dangerous and be asked first."""
+"""Models in a browser: register from the run's page, download, verify; upload what is dangerous and be asked
+first."""
 
 from __future__ import annotations
 
@@ -31,7 +32,11 @@ class Dangerous:
 
 def scanned(hub: Hub, model: str) -> None:
     with hub.client() as client:
-        eventually(lambda: client.get(f"/api/v1/models/{model}/versions/1/").json()["scan"] != "pending", 60, "the scan is done")
+        eventually(
+            lambda: client.get(f"/api/v1/models/{model}/versions/1/").json()["scan"] != "pending",
+            60,
+            "the scan is done",
+        )
 
 
 def saved(page: Any, click: Any, folder: Path) -> Path:
@@ -42,7 +47,9 @@ def saved(page: Any, click: Any, folder: Path) -> Path:
     return path
 
 
-def test_register_from_the_runs_page_download_and_verify_elsewhere(page: Any, hub: Hub, tmp_path: Path) -> None:
+def test_register_from_the_runs_page_download_and_verify_elsewhere(
+    page: Any, hub: Hub, tmp_path: Path
+) -> None:
     run = submit(hub, SCRIPT, display_name="trained for the shelf")
     number = wait_for(hub, run, "Completed")["number"]
     page.goto(f"/register/?run={number}&path=saved")
@@ -60,7 +67,9 @@ def test_register_from_the_runs_page_download_and_verify_elsewhere(page: Any, hu
     assert (done.returncode, "weights.bin differs" in done.stdout) == (1, True)
 
 
-def test_what_is_dangerous_is_flagged_and_asked_about_before_the_download(page: Any, hub: Hub, tmp_path: Path) -> None:
+def test_what_is_dangerous_is_flagged_and_asked_about_before_the_download(
+    page: Any, hub: Hub, tmp_path: Path
+) -> None:
     page.goto("/upload/")
     page.get_by_label("Model").fill("from somewhere")
     page.get_by_role("button", name="Upload and register").click()
@@ -85,7 +94,9 @@ def test_what_is_dangerous_is_flagged_and_asked_about_before_the_download(page: 
 
 def test_an_owner_names_protects_and_deletes(page: Any, hub: Hub) -> None:
     with hub.client() as client:
-        client.post("/api/v1/models/to%20go/versions/upload", files=[("files", ("a.txt", b"a"))]).raise_for_status()
+        client.post(
+            "/api/v1/models/to%20go/versions/upload", files=[("files", ("a.txt", b"a"))]
+        ).raise_for_status()
     page.goto("/models/to%20go/versions/1/")
     page.get_by_role("textbox", name="Alias").fill("production")
     page.get_by_role("button", name="Set alias").click()
@@ -96,7 +107,9 @@ def test_an_owner_names_protects_and_deletes(page: Any, hub: Hub) -> None:
     page.goto("/models/to%20go/")
     page.get_by_text("Protected aliases: none").click()
     page.get_by_label("Only owners move these").fill("production")
-    page.locator("form", has=page.get_by_label("Only owners move these")).get_by_role("button", name="Save").click()
+    page.locator("form", has=page.get_by_label("Only owners move these")).get_by_role(
+        "button", name="Save"
+    ).click()
     page.get_by_text("Protected aliases: production").wait_for()
     page.get_by_role("button", name="Delete").first.click()
     page.locator("dialog").get_by_role("button", name="Delete the model").click()

@@ -41,7 +41,18 @@ def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     data, port = str(folder / "data"), free_port()
     make = as_postgres(binary("initdb"), "-D", data, "-U", "hub", "-A", "trust", "-N")
     subprocess.run(make, check=True, stdout=subprocess.DEVNULL)
-    options = ["-D", data, "-p", str(port), "-k", str(folder), "-c", "fsync=off", "-c", "listen_addresses=127.0.0.1"]
+    options = [
+        "-D",
+        data,
+        "-p",
+        str(port),
+        "-k",
+        str(folder),
+        "-c",
+        "fsync=off",
+        "-c",
+        "listen_addresses=127.0.0.1",
+    ]
     server = subprocess.Popen(as_postgres(binary("postgres"), *options), stderr=subprocess.DEVNULL)
     ready = [binary("pg_isready"), "-h", "127.0.0.1", "-p", str(port), "-q"]
     try:

@@ -23,7 +23,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def greeted(folder: Path, asked_for: str, ca: Path | None = None) -> str:
-    """What a client that trusts `ca` alone says of the server when it asks for `asked_for`: 'fine', or OpenSSL's reason."""
+    """What a client that trusts `ca` alone says of the server when it asks for `asked_for`: 'fine', or
+    OpenSSL's reason."""
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(folder / "server.pem", folder / "server-key.pem")
     client = ssl.create_default_context(cafile=ca or folder / "ca.pem")
@@ -75,7 +76,9 @@ class TestRenewal:
         assert self.changed(folder, [*reversed(HOSTS)], days=700) == set()
 
     @pytest.mark.parametrize("hosts", [[*HOSTS, "10.0.0.9"], HOSTS[:2]])
-    def test_other_names_make_a_new_certificate_of_the_same_authority(self, folder: Path, hosts: list[str]) -> None:
+    def test_other_names_make_a_new_certificate_of_the_same_authority(
+        self, folder: Path, hosts: list[str]
+    ) -> None:
         assert self.changed(folder, hosts) == {"server.pem", "server-key.pem"}
         assert greeted(folder, hosts[-1]) == "fine"
 

@@ -44,7 +44,9 @@ def test_a_run_outlives_a_killed_part_and_its_log_is_whole(hub: Hub, part: str) 
 
 def test_a_run_goes_on_while_trainhub_is_stopped_and_is_found_again(own_hub: Hub) -> None:
     own_hub.start()
-    run = runs.submit(own_hub, COUNTING.format(lines=400))  # 8 s: stopping the hub takes a while on a busy machine
+    run = runs.submit(
+        own_hub, COUNTING.format(lines=400)
+    )  # 8 s: stopping the hub takes a while on a busy machine
     half_way(own_hub, run)
     own_hub.stop()
     before = len(runs.node_log(own_hub, run))
@@ -61,7 +63,10 @@ def test_a_run_that_ends_while_everything_is_killed_is_told_right(own_hub: Hub) 
         own_hub.kill(part, wait=False)
     assert own_hub.process is not None
     own_hub.process.kill()
-    eventually(lambda: runs.node_log(own_hub, run).splitlines()[-1].startswith(b"199 "), what="training ended by itself")
+    eventually(
+        lambda: runs.node_log(own_hub, run).splitlines()[-1].startswith(b"199 "),
+        what="training ended by itself",
+    )
     own_hub.start()
     assert_whole(own_hub, run)
 

@@ -43,7 +43,11 @@ def joined(hub: Hub, name: str) -> str:
     """The token of a machine that has just joined as `name`."""
     invited = hub.manage("node", "token", name, "--cluster", "gang").stdout.splitlines()[0]
     with hub.client("") as machine:
-        return str(machine.post("/api/v1/node/enrol/", json={"token": invited, "name": name}).raise_for_status().json()["token"])
+        return str(
+            machine.post("/api/v1/node/enrol/", json={"token": invited, "name": name})
+            .raise_for_status()
+            .json()["token"]
+        )
 
 
 def broker_of(hub: Hub, token: str) -> redis.Redis:
@@ -54,7 +58,11 @@ def broker_of(hub: Hub, token: str) -> redis.Redis:
     assert (parts.scheme, parts.hostname) == ("rediss", "127.0.0.1")
     assert told["broker_ca"] == (hub.data_dir / "tls" / "ca.pem").read_text()
     return redis.Redis(
-        host=str(parts.hostname), port=parts.port or 0, username=parts.username, password=parts.password, ssl=True,
+        host=str(parts.hostname),
+        port=parts.port or 0,
+        username=parts.username,
+        password=parts.password,
+        ssl=True,
         ssl_ca_data=told["broker_ca"],
     )
 
@@ -67,7 +75,9 @@ class TestTrust:
         for address in ("127.0.0.1", "localhost", *addresses.local()):
             host = f"[{address}]" if ":" in address else address
             if ":" not in address:  # BIND is an IPv4 address
-                assert httpx.get(f"https://{host}:{open_hub.port}/healthz", verify=open_hub.trusted()).is_success
+                assert httpx.get(
+                    f"https://{host}:{open_hub.port}/healthz", verify=open_hub.trusted()
+                ).is_success
 
     def test_nobody_else_vouches_for_it(self, open_hub: Hub) -> None:
         with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
@@ -84,7 +94,9 @@ class TestTrust:
 
     def test_this_machines_own_agent_trusts_it_too(self, open_hub: Hub) -> None:
         with open_hub.client() as client:
-            eventually(lambda: [node["status"] for node in client.get("/api/v1/nodes/").json()].count("ready"), 30)
+            eventually(
+                lambda: [node["status"] for node in client.get("/api/v1/nodes/").json()].count("ready"), 30
+            )
         eventually(lambda: "Connected to redis+socket://node." in open_hub.log("agent"), 30)
 
 
@@ -107,20 +119,30 @@ assert os.environ["MLFLOW_TRACKING_URI"].startswith("https://")
 
 class TestRuns:
     def test_log_to_it_by_a_client_that_trusts_nobody_else_for_it(
-        self, open_hub: Hub, mlflow_python: str  # noqa: F811
+        self,
+        open_hub: Hub,
+        mlflow_python: str,  # noqa: F811
     ) -> None:
         runs = Runs(open_hub)
         source = {"type": "snapshot", "id": runs.snapshot(train_py=LOGS)}
         run = runs.submit({"source": source, "command": [mlflow_python, "train.py"]})
         assert runs.ended(run, 120)["state"] == "Completed", runs.log(run).decode()
-        data = runs.client.get("/api/2.0/mlflow/runs/get", params={"run_id": run}).raise_for_status().json()["run"]["data"]
+        data = (
+            runs.client.get("/api/2.0/mlflow/runs/get", params={"run_id": run})
+            .raise_for_status()
+            .json()["run"]["data"]
+        )
         assert {item["key"]: item["value"] for item in data["metrics"]} == {"by mlflow": 0.25, "by hand": 0.5}
 
 
 class TestNode:
     def test_is_revoked_within_a_second_at_every_door(self, open_hub: Hub) -> None:
         token = joined(open_hub, "gone")
-        with broker_of(open_hub, token) as broker, open_hub.client(token) as machine, open_hub.client() as operator:
+        with (
+            broker_of(open_hub, token) as broker,
+            open_hub.client(token) as machine,
+            open_hub.client() as operator,
+        ):
             assert broker.ping()
             assert operator.post("/api/v1/nodes/gone/revoke/").is_success
             eventually(lambda: machine.get("/api/v1/node/config/").status_code == httpx.codes.UNAUTHORIZED, 2)
@@ -142,7 +164,9 @@ class TestNode:
         eventually(is_back, 60)
 
     def test_an_unknown_user_gets_nowhere(self, open_hub: Hub) -> None:
-        port = urlsplit(json.loads((open_hub.data_dir / "run" / "services.json").read_text())["node_broker_url"]).port
+        port = urlsplit(
+            json.loads((open_hub.data_dir / "run" / "services.json").read_text())["node_broker_url"]
+        ).port
         ca = open_hub.data_dir / "tls" / "ca.pem"
         stranger = redis.Redis(host="127.0.0.1", port=port or 0, ssl=True, ssl_ca_certs=str(ca))
         with pytest.raises(redis.ConnectionError):
@@ -158,7 +182,9 @@ class TestNode:
 class TestPackage:
     def test_is_what_the_command_says_by_name_and_hash(self, open_hub: Hub) -> None:
         command = open_hub.manage("node", "token", "packaged").stdout.splitlines()[-1]
-        found = re.search(r"'https://[^/]+(/api/v1/node/wheel/trainhub_node-[^']+\.whl)#sha256=([0-9a-f]{64})'", command)
+        found = re.search(
+            r"'https://[^/]+(/api/v1/node/wheel/trainhub_node-[^']+\.whl)#sha256=([0-9a-f]{64})'", command
+        )
         assert found, command
         with open_hub.client("") as machine:
             package = machine.get(found[1]).raise_for_status().content
@@ -170,7 +196,9 @@ class TestPackage:
 
 class TestOwnCertificate:
     @pytest.mark.parametrize("text", [None, "nonsense"])
-    def test_one_that_cannot_be_used_is_named(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str | None) -> None:
+    def test_one_that_cannot_be_used_is_named(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str | None
+    ) -> None:
         for name in ("TLS_CERT_FILE", "TLS_KEY_FILE"):
             monkeypatch.setenv(name, str(tmp_path / name))
             if text:
@@ -181,7 +209,12 @@ class TestOwnCertificate:
 
     def test_is_shown_instead_of_the_hubs_own(self, open_hub: Hub, tmp_path: Path) -> None:
         tls = open_hub.data_dir / "tls"
-        own = Hub(tmp_path / "data", OPEN="1", TLS_CERT_FILE=str(tls / "server.pem"), TLS_KEY_FILE=str(tls / "server-key.pem"))
+        own = Hub(
+            tmp_path / "data",
+            OPEN="1",
+            TLS_CERT_FILE=str(tls / "server.pem"),
+            TLS_KEY_FILE=str(tls / "server-key.pem"),
+        )
         own.settings["PUBLIC_URL"] = own.url
         own.trusted = open_hub.trusted  # type: ignore[method-assign]
         try:

@@ -12,7 +12,9 @@ from trainhub import addresses, env, installation
 
 
 class TestBind:
-    @pytest.mark.parametrize(("text", "url"), [("127.0.0.1:8000", "http://127.0.0.1:8000"), ("[::1]:80", "http://[::1]:80")])
+    @pytest.mark.parametrize(
+        ("text", "url"), [("127.0.0.1:8000", "http://127.0.0.1:8000"), ("[::1]:80", "http://[::1]:80")]
+    )
     def test_is_an_address_and_a_port(self, monkeypatch: pytest.MonkeyPatch, text: str, url: str) -> None:
         monkeypatch.setenv("BIND", text)
         assert installation.bind().local_url == url
@@ -44,7 +46,10 @@ class TestHosts:
         assert installation.known_api_url() == "http://127.0.0.1:8000"
         told = {"public_url": "http://trainhub.localhost:8790", "api_url": "http://127.0.0.1:8790"}
         installation.SERVICES_FILE.write_text(json.dumps(told))
-        assert (installation.known_public_url(), installation.known_api_url()) == (told["public_url"], told["api_url"])
+        assert (installation.known_public_url(), installation.known_api_url()) == (
+            told["public_url"],
+            told["api_url"],
+        )
         monkeypatch.setenv("BIND", "127.0.0.1:9000")
         assert installation.known_public_url() == "http://trainhub.localhost:9000"
         assert installation.known_api_url() == "http://127.0.0.1:9000"
@@ -57,7 +62,8 @@ class TestHosts:
 
 
 class TestAddressForPrograms:
-    """S15: browsers get a host name whose cookies no other port sees; programs, which often do not find it, an address."""
+    """S15: browsers get a host name whose cookies no other port sees; programs, which often do not find it,
+    an address."""
 
     @pytest.mark.parametrize(("bind", "public", "api"), [
         ("127.0.0.1:8000", "http://trainhub.localhost:8000", "http://127.0.0.1:8000"),
@@ -111,7 +117,15 @@ class TestOpen:
         monkeypatch.setenv("PUBLIC_URL", "https://hub.example.org")
         monkeypatch.setenv("ALLOWED_HOSTS", "hub,.example.org,*")
         named = set(installation.certificate_hosts())
-        assert {"localhost", "127.0.0.1", "::1", "hub.example.org", "hub", socket.gethostname(), *addresses.local()} <= named
+        assert {
+            "localhost",
+            "127.0.0.1",
+            "::1",
+            "hub.example.org",
+            "hub",
+            socket.gethostname(),
+            *addresses.local(),
+        } <= named
         assert not named & {"*", ".example.org"}
 
     def test_the_brokers_port_can_be_chosen(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +135,9 @@ class TestOpen:
         with pytest.raises(env.EnvError, match="BROKER_BIND="):
             installation.broker_bind()
 
-    def test_behind_a_proxy_it_speaks_plain_http_and_needs_the_proxys_address(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_behind_a_proxy_it_speaks_plain_http_and_needs_the_proxys_address(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setenv("TLS", "0")
         with pytest.raises(env.EnvError, match="PUBLIC_URL"):
             installation.certificate()
@@ -129,7 +145,9 @@ class TestOpen:
         assert installation.certificate() is None
         assert installation.bind().local_url == "http://127.0.0.1:8000"
 
-    def test_a_certificate_of_ones_own_is_not_vouched_for_by_the_hub(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_certificate_of_ones_own_is_not_vouched_for_by_the_hub(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setenv("TLS_CERT_FILE", "/etc/hub.pem")
         with pytest.raises(env.EnvError, match="belong together"):
             installation.certificate()
@@ -140,7 +158,11 @@ class TestOpen:
 
     def test_closed_everything_stays_on_this_machine(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OPEN", "0")
-        assert (installation.bind(), installation.broker_bind(), installation.certificate()) == (("127.0.0.1", 8000), None, None)
+        assert (installation.bind(), installation.broker_bind(), installation.certificate()) == (
+            ("127.0.0.1", 8000),
+            None,
+            None,
+        )
         monkeypatch.setenv("TLS_CERT_FILE", "/etc/hub.pem")
         monkeypatch.setenv("TLS_KEY_FILE", "/etc/hub-key.pem")
         with pytest.raises(env.EnvError, match="OPEN=1"):
@@ -149,17 +171,23 @@ class TestOpen:
 
 class TestBroker:
     def test_a_socket_of_redis_is_said_in_celerys_way(self) -> None:
-        assert installation.broker_of("unix://:p%40ss@/tmp/x/valkey.sock") == "redis+socket://:p%40ss@/tmp/x/valkey.sock"
+        assert (
+            installation.broker_of("unix://:p%40ss@/tmp/x/valkey.sock")
+            == "redis+socket://:p%40ss@/tmp/x/valkey.sock"
+        )
 
     def test_the_number_of_a_database_is_kept(self) -> None:
-        assert installation.broker_of("unix:///tmp/x.sock?db=3") == "redis+socket:///tmp/x.sock?virtual_host=3"
+        assert (
+            installation.broker_of("unix:///tmp/x.sock?db=3") == "redis+socket:///tmp/x.sock?virtual_host=3"
+        )
 
     def test_other_addresses_stay(self) -> None:
         assert installation.broker_of("rediss://host:6380/1") == "rediss://host:6380/1"
 
-
     @pytest.mark.parametrize("name", ["REDIS_URL", "BROKER_URL"])
-    def test_an_unknown_kind_is_refused_without_telling_the_password(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    def test_an_unknown_kind_is_refused_without_telling_the_password(
+        self, monkeypatch: pytest.MonkeyPatch, name: str
+    ) -> None:
         monkeypatch.setenv(name, "memcached://:hidden@host")
         with pytest.raises(env.EnvError, match=name) as error:
             installation.broker_url()

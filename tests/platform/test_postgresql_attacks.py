@@ -1,4 +1,5 @@
-"""What attackers try against the hub is refused on PostgreSQL too: those quick tests of `tests/attacks` that use a database."""
+"""What attackers try against the hub is refused on PostgreSQL too: those quick tests of `tests/attacks` that
+use a database."""
 
 from __future__ import annotations
 

@@ -17,7 +17,10 @@ PARTS = ("valkey", "web", "worker", "agent")
 
 
 def lives(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    return (
+        Path(f"/proc/{pid}").exists()
+        and "Z" not in Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    )
 
 
 def refusal(hub: Hub) -> str:
@@ -44,7 +47,9 @@ class TestStart:
     def test_keeps_its_data_to_this_account(self, own_hub: Hub) -> None:
         own_hub.is_new = True
         own_hub.start()
-        open_to_runs = own_hub.data_dir / "node" / "sites"  # our sitecustomize, which a RUN_AS account must read
+        open_to_runs = (
+            own_hub.data_dir / "node" / "sites"
+        )  # our sitecustomize, which a RUN_AS account must read
         for path in [own_hub.data_dir, *own_hub.data_dir.rglob("*")]:
             if path == open_to_runs or open_to_runs in path.parents:
                 continue
@@ -52,7 +57,11 @@ class TestStart:
 
     def test_listens_on_no_other_port(self, own_hub: Hub) -> None:
         own_hub.start()
-        inodes = {line.split()[9] for line in Path("/proc/net/tcp").read_text().splitlines()[1:] if line.split()[3] == "0A"}
+        inodes = {
+            line.split()[9]
+            for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
+            if line.split()[3] == "0A"
+        }
         for name in PARTS:
             links = [opened(link) for link in Path(f"/proc/{own_hub.pid(name)}/fd").iterdir()]
             listening = [link for link in links if link.removeprefix("socket:[").rstrip("]") in inodes]

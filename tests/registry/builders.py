@@ -19,7 +19,12 @@ def run_with(*paths: str, workspace: Workspace | None = None, attempt: int = 1, 
     workspace = workspace or make_workspace()
     experiment, _ = Experiment.objects.get_or_create(workspace=workspace, name="digits")
     run = Run.objects.create(
-        workspace=workspace, experiment=experiment, number=number, display_name="train digits", spec={}, attempt=attempt
+        workspace=workspace,
+        experiment=experiment,
+        number=number,
+        display_name="train digits",
+        spec={},
+        attempt=attempt,
     )
     for path in paths:
         add_output(run, path, attempt=attempt)
@@ -28,4 +33,6 @@ def run_with(*paths: str, workspace: Workspace | None = None, attempt: int = 1, 
 
 def add_output(run: Run, path: str, *, attempt: int = 1, content: bytes | None = None) -> Artifact:
     content = path.encode() if content is None else content
-    return Artifact.objects.create(run=run, attempt=attempt, path=path, size_bytes=len(content), sha256=blob(content))
+    return Artifact.objects.create(
+        run=run, attempt=attempt, path=path, size_bytes=len(content), sha256=blob(content)
+    )

@@ -21,8 +21,12 @@ def folder_of(version: ModelVersion, folder: Path) -> Path:
 
 
 def zip_of(version: ModelVersion, path: Path) -> Path:
-    entries = [zip_stream.Entry(f"digits-1/{file.path}", blobs.path(file.sha256)) for file in version.files.all()]
-    entries += [zip_stream.Entry(f"digits-1/{name}", data) for name, data in issuance.documents(version).items()]
+    entries = [
+        zip_stream.Entry(f"digits-1/{file.path}", blobs.path(file.sha256)) for file in version.files.all()
+    ]
+    entries += [
+        zip_stream.Entry(f"digits-1/{name}", data) for name, data in issuance.documents(version).items()
+    ]
     path.write_bytes(b"".join(zip_stream.Archive(entries).pieces()))
     return path
 

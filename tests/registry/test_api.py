@@ -23,13 +23,24 @@ def put(client: Client, address: str, body: dict[str, Any]) -> Any:
 
 
 def registered() -> ModelVersion:
-    return register(make_workspace(), "digits", run_with("saved/w.pt"), "saved", make_contributor(), description="best so far")
+    return register(
+        make_workspace(),
+        "digits",
+        run_with("saved/w.pt"),
+        "saved",
+        make_contributor(),
+        description="best so far",
+    )
 
 
 class TestRegister:
     def test_a_contributor_registers_an_output(self) -> None:
         run = run_with("model.pt")
-        answer = post(api_client(make_contributor()), VERSIONS, {"run": run.pk, "path": "model.pt", "description": "first"})
+        answer = post(
+            api_client(make_contributor()),
+            VERSIONS,
+            {"run": run.pk, "path": "model.pt", "description": "first"},
+        )
         assert answer.status_code == 201
         told = answer.json()
         assert (told["model"], told["version"], told["created_by"]) == ("digits", 1, "carl")
@@ -38,12 +49,19 @@ class TestRegister:
 
     def test_a_viewer_may_not(self) -> None:
         run = run_with("model.pt")
-        assert post(api_client(make_viewer()), VERSIONS, {"run": run.pk, "path": "model.pt"}).status_code == 403
+        assert (
+            post(api_client(make_viewer()), VERSIONS, {"run": run.pk, "path": "model.pt"}).status_code == 403
+        )
         assert not ModelVersion.objects.exists()
 
     @pytest.mark.parametrize(
         ("wrong", "field"),
-        [({"path": "nope.pt"}, "path"), ({"path": ""}, "path"), ({"run": "f" * 32}, "run"), ({"run": None}, "run")],
+        [
+            ({"path": "nope.pt"}, "path"),
+            ({"path": ""}, "path"),
+            ({"run": "f" * 32}, "run"),
+            ({"run": None}, "run"),
+        ],
     )
     def test_what_is_wrong_is_named(self, wrong: dict[str, Any], field: str) -> None:
         body = {"run": run_with("model.pt").pk, "path": "model.pt"} | wrong
@@ -71,7 +89,11 @@ class TestRead:
         assert client.get("/api/v1/models/digits/").json()["latest_version"] == 1
         (version,) = client.get(VERSIONS).json()
         assert version == client.get(f"{VERSIONS}1/").json()
-        assert (version["path"], version["files"][0]["path"], version["description"]) == ("saved", "w.pt", "best so far")
+        assert (version["path"], version["files"][0]["path"], version["description"]) == (
+            "saved",
+            "w.pt",
+            "best so far",
+        )
 
     @pytest.mark.parametrize("address", ["", "digits/", "digits/versions/", "digits/versions/1/"])
     def test_a_stranger_gets_nothing(self, address: str) -> None:

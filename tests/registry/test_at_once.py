@@ -36,10 +36,16 @@ class TestAtOnce:
         numbers = at_once(lambda _: register(workspace, "digits", run, "model.pt", user).number)
         assert sorted(numbers) == list(range(1, TIMES + 1))
         assert RegisteredModel.objects.get().last_version == TIMES
-        assert all(version.files.count() == 1 and version.certificate for version in ModelVersion.objects.all())
+        assert all(
+            version.files.count() == 1 and version.certificate for version in ModelVersion.objects.all()
+        )
 
     def test_of_tags_set_at_once_none_is_lost(self) -> None:
         version = register(make_workspace(), "digits", run_with("model.pt"), "model.pt", make_contributor())
-        at_once(lambda number: model_metadata.set_tag(ModelVersion.objects.get(pk=version.pk), f"tag {number}", "x"))
+        at_once(
+            lambda number: model_metadata.set_tag(
+                ModelVersion.objects.get(pk=version.pk), f"tag {number}", "x"
+            )
+        )
         version.refresh_from_db()
         assert len(version.tags) == TIMES

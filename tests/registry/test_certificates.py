@@ -49,8 +49,15 @@ class TestManifest:
     def test_names_the_version_its_files_and_who_made_it(self) -> None:
         version = registered()
         told = issuance.manifest_of(version)
-        assert (told["model"]["name"], told["model"]["number"], told["model"]["registered_by"]) == ("digits", 1, "carl")
-        assert [(item["path"], item["size_bytes"]) for item in told["files"]] == [("deep/c.json", 17), ("w.pt", 10)]
+        assert (told["model"]["name"], told["model"]["number"], told["model"]["registered_by"]) == (
+            "digits",
+            1,
+            "carl",
+        )
+        assert [(item["path"], item["size_bytes"]) for item in told["files"]] == [
+            ("deep/c.json", 17),
+            ("w.pt", 10),
+        ]
         assert told["files"][1]["sha256"] == blob(b"saved/w.pt")
         assert (told["issuer"]["key"], told["issued_later"]) == (keys.current().fingerprint, False)
 
@@ -58,7 +65,9 @@ class TestManifest:
         run = run_with("saved/w.pt")
         Param.objects.create(run=run, experiment=run.experiment, key="lr", value="0.1")
         RunTag.objects.create(run=run, experiment=run.experiment, key="mlflow.source.git.commit", value="abc")
-        RunInput.objects.create(run=run, name="train", digest="d1", source_type="http", source="https://example.org")
+        RunInput.objects.create(
+            run=run, name="train", digest="d1", source_type="http", source="https://example.org"
+        )
         append(run.pk, run.experiment_id, [Point("loss", 0.1 + 0.2, 3, 1)])
         told = issuance.manifest_of(registered(run=run))["origin"]["run"]
         assert (told["number"], told["params"], told["git"]) == (41, {"lr": "0.1"}, {"commit": "abc"})
@@ -71,13 +80,17 @@ class TestManifest:
         run.save()
         version = registered(run=run)
         assert "very secret" not in version.certificate
-        assert issuance.manifest_of(version)["origin"]["run"]["spec"] == {"environment_variables": ["API_KEY"]}
+        assert issuance.manifest_of(version)["origin"]["run"]["spec"] == {
+            "environment_variables": ["API_KEY"]
+        }
 
     @pytest.mark.parametrize("login", ["ghp_secret", "carl:secret", "x-access-token:secret@x"])
     def test_a_repositorys_password_stays_on_the_hub(self, login: str) -> None:
         run = run_with("saved/model.pt")
         for key, value in (("commit", "abc"), ("repoURL", f"https://{login}@git.example/a/b.git")):
-            RunTag.objects.create(run=run, experiment=run.experiment, key=f"mlflow.source.git.{key}", value=value)
+            RunTag.objects.create(
+                run=run, experiment=run.experiment, key=f"mlflow.source.git.{key}", value=value
+            )
         told = issuance.manifest_of(registered(run))
         assert told is not None
         assert told["origin"]["run"]["git"]["repository"] == "https://git.example/a/b.git"
@@ -86,7 +99,10 @@ class TestManifest:
     def test_has_one_form_only(self) -> None:
         version = registered()
         assert canonical(json.loads(version.certificate)) == version.certificate.encode()
-        assert plain({"b": 0.1, "a": [float("nan"), 2**60, True, None]}) == {"b": "0.1", "a": ["nan", str(2**60), True, None]}
+        assert plain({"b": 0.1, "a": [float("nan"), 2**60, True, None]}) == {
+            "b": "0.1",
+            "a": ["nan", str(2**60), True, None],
+        }
 
     def test_is_never_written_anew(self) -> None:
         version = registered()
@@ -158,7 +174,10 @@ class TestVerifying:
         other = keys.current()
         data = (folder / CERTIFICATE).read_text().replace(trusted, other.fingerprint).encode()
         (folder / CERTIFICATE).write_bytes(data)
-        told = json.loads((folder / SIGNATURE).read_text()) | {"public_key": other.pem, "signature": other.sign(data).hex()}
+        told = json.loads((folder / SIGNATURE).read_text()) | {
+            "public_key": other.pem,
+            "signature": other.sign(data).hex(),
+        }
         (folder / SIGNATURE).write_text(json.dumps(told))
         report = verify(folder, [trusted])
         assert [finding.what for finding in report.findings] == ["key"]
@@ -209,7 +228,10 @@ class TestKeys:
         first = keys.current().fingerprint
         path = Path(hub_settings.DATA_DIR) / "keys"
         assert keys.current().fingerprint == first
-        assert [oct(item.stat().st_mode & 0o777) for item in (path, path / keys.PRIVATE)] == ["0o700", "0o600"]
+        assert [oct(item.stat().st_mode & 0o777) for item in (path, path / keys.PRIVATE)] == [
+            "0o700",
+            "0o600",
+        ]
 
     def test_of_several_that_make_it_at_once_one_holds(self) -> None:
         with ThreadPoolExecutor(8) as pool:

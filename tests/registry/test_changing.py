@@ -57,16 +57,25 @@ class TestProtected:
     def test_the_list_is_an_owners(self) -> None:
         made()
         assert patch(api_client(make_contributor()), MODEL, {"protected": ["production"]}).status_code == 403
-        assert patch(api_client(make_owner()), MODEL, {"protected": ["production"]}).json()["protected"] == ["production"]
+        assert patch(api_client(make_owner()), MODEL, {"protected": ["production"]}).json()["protected"] == [
+            "production"
+        ]
         client = api_client(make_contributor())
-        assert client.put(f"{MODEL}aliases/production/", {"version": 1}, content_type="application/json").status_code == 403
+        assert (
+            client.put(
+                f"{MODEL}aliases/production/", {"version": 1}, content_type="application/json"
+            ).status_code
+            == 403
+        )
         client_of(make_owner()).post("/models/digits/protect/", {"protected": "production, staging"})
         assert RegisteredModel.objects.get().protected == ["production", "staging"]
 
     def test_on_the_page_too(self) -> None:
         model = made()
         model_metadata.protect(model, ["production"], make_owner())
-        answer = client_of(make_contributor()).post("/models/digits/alias/", {"alias": "production", "version": "1"})
+        answer = client_of(make_contributor()).post(
+            "/models/digits/alias/", {"alias": "production", "version": "1"}
+        )
         assert answer.status_code == 403
         assert "ask an owner" in answer.content.decode()
 
@@ -80,11 +89,14 @@ class TestTags:
         assert patch(client, MODEL, {"tags": {"team": "vision"}}).json()["tags"] == {"team": "vision"}
 
     @pytest.mark.parametrize(
-        ("key", "value"), [("", "x"), ("k" * 251, "x"), ("k", "x" * 100_001), ("trainhub.scan", "clean"), ("a\nb", "x")]
+        ("key", "value"),
+        [("", "x"), ("k" * 251, "x"), ("k", "x" * 100_001), ("trainhub.scan", "clean"), ("a\nb", "x")],
     )
     def test_too_long_or_our_own_are_refused_and_nothing_is_changed(self, key: str, value: str) -> None:
         version = made().versions.get()
-        answer = patch(api_client(make_contributor()), VERSION, {"description": "new", "tags": {"good": "x", key: value}})
+        answer = patch(
+            api_client(make_contributor()), VERSION, {"description": "new", "tags": {"good": "x", key: value}}
+        )
         assert answer.status_code == 400
         version.refresh_from_db()
         assert (version.tags, version.description) == ({}, "")
@@ -106,7 +118,10 @@ class TestNames:
     def test_a_name_that_is_taken_is_refused(self) -> None:
         made()
         model_metadata.create_model(make_workspace(), "numbers", make_owner())
-        assert patch(api_client(make_owner()), MODEL, {"name": "numbers"}).json()["errors"][0]["field"] == "new_name"
+        assert (
+            patch(api_client(make_owner()), MODEL, {"name": "numbers"}).json()["errors"][0]["field"]
+            == "new_name"
+        )
 
     @pytest.mark.parametrize("key", ["\ud800", "a\n", "", "k" * 251])
     def test_a_tag_of_which_no_answer_could_tell_is_refused(self, key: str) -> None:
@@ -117,7 +132,9 @@ class TestNames:
 
     def test_a_model_can_be_made_without_versions(self) -> None:
         client = api_client(make_contributor())
-        answer = client.post("/api/v1/models/", {"name": "empty", "tags": {"a": "1"}}, content_type="application/json")
+        answer = client.post(
+            "/api/v1/models/", {"name": "empty", "tags": {"a": "1"}}, content_type="application/json"
+        )
         assert (answer.status_code, answer.json()["latest_version"]) == (201, 0)
         again = client.post("/api/v1/models/", {"name": "empty"}, content_type="application/json")
         assert again.json()["errors"][0]["field"] == "name"

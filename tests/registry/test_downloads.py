@@ -65,7 +65,9 @@ class TestDownload:
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["content-security-policy"].startswith("sandbox")
 
-    @pytest.mark.parametrize("address", ["1/files/nope", "2/files/page.html", "nope/files/page.html", "1/files/..%2fpage.html"])
+    @pytest.mark.parametrize(
+        "address", ["1/files/nope", "2/files/page.html", "nope/files/page.html", "1/files/..%2fpage.html"]
+    )
     async def test_what_is_not_there_is_not_found(self, address: str) -> None:
         assert (await get(address, await prepared())).status_code == 404
 
@@ -122,7 +124,11 @@ class TestWhole:
         script = await get("../../../verifier/trainhub_verify.py", token)
         (tmp_path / "trainhub_verify.py").write_bytes(script.content)
         done = subprocess.run(
-            [sys.executable, "-I", "trainhub_verify.py", "got.zip"], cwd=tmp_path, capture_output=True, text=True, check=False
+            [sys.executable, "-I", "trainhub_verify.py", "got.zip"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert (done.returncode, done.stdout.splitlines()[-1][:27]) == (0, "VERIFIED: digits version 1:")
 

@@ -21,7 +21,14 @@ def text_of(client: Client, address: str) -> str:
 
 
 def registered(name: str = "digits") -> ModelVersion:
-    return register(make_workspace(), name, run_with("model.pt"), "model.pt", make_contributor(), description="best so far")
+    return register(
+        make_workspace(),
+        name,
+        run_with("model.pt"),
+        "model.pt",
+        make_contributor(),
+        description="best so far",
+    )
 
 
 class TestModelsPage:
@@ -38,12 +45,16 @@ class TestModelsPage:
 
 
 class TestVersionPage:
-    def test_of_many_files_shows_some_the_dangerous_ones_among_them(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_of_many_files_shows_some_the_dangerous_ones_among_them(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(versions, "MOST_FILES", 2)
         run = run_with(*(f"all/{name}.bin" for name in "abcd"))
         version = register(make_workspace(), "digits", run, "all", make_contributor())
         told = {"findings": [], "note": ""}
-        version.scan = {f"{name}.bin": {"verdict": "dangerous" if name == "d" else "clean", **told} for name in "abcd"}
+        version.scan = {
+            f"{name}.bin": {"verdict": "dangerous" if name == "d" else "clean", **told} for name in "abcd"
+        }
         version.save()
         page = text_of(client_of(make_viewer()), "/models/digits/versions/1/")
         assert ("4 files" in page, "2 of them are shown" in page) == (True, True)
@@ -54,13 +65,20 @@ class TestModelPage:
     def test_shows_each_version_with_lineage_files_and_download(self) -> None:
         version = registered()
         page = text_of(client_of(make_viewer()), "/models/digits/")
-        for words in ("Version 1", "run 41", "outputs/model.pt", "best so far", version.files.get().sha256, "carl"):
+        for words in (
+            "Version 1",
+            "run 41",
+            "outputs/model.pt",
+            "best so far",
+            version.files.get().sha256,
+            "carl",
+        ):
             assert words in page, words
         assert "/api/v1/models/digits/versions/1/files/model.pt" in page
 
     def test_a_viewer_sees_no_way_to_change_anything(self) -> None:
         registered()
-        assert "<form class=\"th-alias-form\"" not in text_of(client_of(make_viewer()), "/models/digits/")
+        assert '<form class="th-alias-form"' not in text_of(client_of(make_viewer()), "/models/digits/")
 
     def test_a_name_with_spaces_has_a_page_too(self) -> None:
         registered("digits of people")
@@ -77,7 +95,9 @@ class TestAliasForm:
     def test_sets_and_removes(self) -> None:
         registered()
         client = client_of(make_contributor())
-        assert client.post("/models/digits/alias/", {"alias": "production", "version": "1"}).status_code == 302
+        assert (
+            client.post("/models/digits/alias/", {"alias": "production", "version": "1"}).status_code == 302
+        )
         assert ModelAlias.objects.get().version.number == 1
         client.post("/models/digits/alias/", {"alias": "production", "remove": "yes"})
         assert not ModelAlias.objects.exists()
@@ -91,19 +111,32 @@ class TestAliasForm:
 
     def test_its_address_leads_back_to_the_model(self) -> None:
         registered()
-        assert client_of(make_contributor()).get("/models/digits/alias/").headers["Location"] == "/models/digits/"
+        assert (
+            client_of(make_contributor()).get("/models/digits/alias/").headers["Location"]
+            == "/models/digits/"
+        )
 
     def test_a_viewer_may_not(self) -> None:
         registered()
-        assert client_of(make_viewer()).post("/models/digits/alias/", {"alias": "x", "version": "1"}).status_code == 403
+        assert (
+            client_of(make_viewer()).post("/models/digits/alias/", {"alias": "x", "version": "1"}).status_code
+            == 403
+        )
 
 
 class TestRegisterForm:
     @pytest.mark.parametrize("by", ["pk", "number"])
     def test_is_filled_from_the_address_and_offers_the_outputs(self, by: str) -> None:
         run = run_with("model.pt", "saved/w.pt")
-        page = text_of(client_of(make_contributor()), f"/register/?run={getattr(run, by)}&path=model.pt&name=digits")
-        for words in ('value="model.pt"', 'value="digits"', f'value="{run.pk}" selected', '<option value="saved/">'):
+        page = text_of(
+            client_of(make_contributor()), f"/register/?run={getattr(run, by)}&path=model.pt&name=digits"
+        )
+        for words in (
+            'value="model.pt"',
+            'value="digits"',
+            f'value="{run.pk}" selected',
+            '<option value="saved/">',
+        ):
             assert words in page, words
 
     def test_registers_and_goes_to_the_version(self) -> None:
@@ -123,7 +156,12 @@ class TestRegisterForm:
         ],
     )
     def test_errors_keep_what_was_typed(self, wrong: dict[str, str], sentence: str) -> None:
-        typed = {"run": run_with("model.pt").pk, "path": "model.pt", "name": "digits", "description": "my words"} | wrong
+        typed = {
+            "run": run_with("model.pt").pk,
+            "path": "model.pt",
+            "name": "digits",
+            "description": "my words",
+        } | wrong
         answer = client_of(make_contributor()).post("/register/", typed)
         page = answer.content.decode()
         assert answer.status_code == 422
@@ -135,7 +173,10 @@ class TestRegisterForm:
         run = run_with("model.pt")
         client = client_of(make_viewer())
         assert client.get("/register/").status_code == 403
-        assert client.post("/register/", {"run": run.pk, "path": "model.pt", "name": "digits"}).status_code == 403
+        assert (
+            client.post("/register/", {"run": run.pk, "path": "model.pt", "name": "digits"}).status_code
+            == 403
+        )
         assert not RegisteredModel.objects.exists()
 
 

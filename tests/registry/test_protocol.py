@@ -26,7 +26,9 @@ ROOT = "/api/2.0/mlflow"
 async def call(token: str, method: str, path: str, body: dict[str, Any] | None = None) -> Response:
     sent = {"params": body} if method == "GET" else {"json": body}
     headers = {"Authorization": f"Bearer {token}"}
-    async with AsyncClient(transport=ASGITransport(application), base_url="http://testserver", headers=headers) as client:
+    async with AsyncClient(
+        transport=ASGITransport(application), base_url="http://testserver", headers=headers
+    ) as client:
         return await client.request(method, f"{ROOT}/{path}", **sent)  # type: ignore[arg-type]
 
 
@@ -40,8 +42,13 @@ def prepared() -> dict[str, str]:
     Attempt.objects.create(run=run, number=1, placement=[], token_digest=digest(token))
     speech = make_workspace("speech")
     return {
-        "viewer": token_of(make_viewer()), "contributor": token_of(make_contributor()), "owner": token_of(make_owner()),
-        "job": token, "run": run.pk, "other": other.pk, "stranger": token_of(make_person("sue", Role.OWNER, speech), speech),
+        "viewer": token_of(make_viewer()),
+        "contributor": token_of(make_contributor()),
+        "owner": token_of(make_owner()),
+        "job": token,
+        "run": run.pk,
+        "other": other.pk,
+        "stranger": token_of(make_person("sue", Role.OWNER, speech), speech),
     }
 
 
@@ -52,7 +59,9 @@ async def told() -> dict[str, str]:
 class TestPeople:
     async def test_a_viewer_reads_and_changes_nothing(self) -> None:
         who = await told()
-        assert (await call(who["viewer"], "GET", "registered-models/get", {"name": "digits"})).status_code == 200
+        assert (
+            await call(who["viewer"], "GET", "registered-models/get", {"name": "digits"})
+        ).status_code == 200
         for method, path, body in (
             ("POST", "registered-models/create", {"name": "x"}),
             ("POST", "model-versions/create", {"name": "digits", "source": f"runs:/{who['run']}/w.pt"}),
@@ -68,10 +77,13 @@ class TestPeople:
         answer = await call(who["contributor"], "POST", "model-versions/create", body)
         assert answer.json()["model_version"]["version"] == "3"
         for method, path, more in (
-            ("DELETE", "model-versions/delete", {"version": "1"}), ("DELETE", "registered-models/delete", {}),
+            ("DELETE", "model-versions/delete", {"version": "1"}),
+            ("DELETE", "registered-models/delete", {}),
             ("POST", "registered-models/rename", {"new_name": "x"}),
         ):
-            assert (await call(who["contributor"], method, path, {"name": "digits", **more})).status_code == 403
+            assert (
+                await call(who["contributor"], method, path, {"name": "digits", **more})
+            ).status_code == 403
             assert (await call(who["owner"], method, path, {"name": "digits", **more})).status_code == 200
             workspace = await sync_to_async(make_workspace)()
             await sync_to_async(RegisteredModel.objects.get_or_create)(workspace=workspace, name="digits")
@@ -80,13 +92,17 @@ class TestPeople:
         who = await told()
         await sync_to_async(RegisteredModel.objects.update)(protected=["production"])
         body = {"name": "digits", "alias": "production", "version": "2"}
-        refused, moved = [await call(who[name], "POST", "registered-models/alias", body) for name in ("contributor", "owner")]
+        refused, moved = [
+            await call(who[name], "POST", "registered-models/alias", body)
+            for name in ("contributor", "owner")
+        ]
         assert (refused.json()["error_code"], moved.status_code) == ("PERMISSION_DENIED", 200)
 
     async def test_another_workspace_finds_nothing(self) -> None:
         who = await told()
         for path, body in (
-            ("registered-models/get", {"name": "digits"}), ("model-versions/get", {"name": "digits", "version": "1"}),
+            ("registered-models/get", {"name": "digits"}),
+            ("model-versions/get", {"name": "digits", "version": "1"}),
             ("model-versions/get-download-uri", {"name": "digits", "version": "1"}),
         ):
             answer = await call(who["stranger"], "GET", path, body)
@@ -98,7 +114,9 @@ class TestJob:
     async def test_registers_and_names_what_it_has_made(self) -> None:
         who = await told()
         body = {"name": "digits", "source": f"runs:/{who['run']}/w.pt"}
-        assert (await call(who["job"], "POST", "model-versions/create", body)).json()["model_version"]["version"] == "3"
+        assert (await call(who["job"], "POST", "model-versions/create", body)).json()["model_version"][
+            "version"
+        ] == "3"
         alias = {"name": "digits", "alias": "newest", "version": "3"}
         assert (await call(who["job"], "POST", "registered-models/alias", alias)).status_code == 200
 
@@ -122,9 +140,13 @@ class TestJob:
             tag, text = {"name": name, "key": "a", "value": "b"}, {"name": name, "description": "of run 41"}
             assert (await call(who["job"], "POST", "registered-models/set-tag", tag)).status_code == status
             assert (await call(who["job"], "PATCH", "registered-models/update", text)).status_code == status
-            assert (await call(who["job"], "DELETE", "registered-models/delete-tag", tag)).status_code == status
+            assert (
+                await call(who["job"], "DELETE", "registered-models/delete-tag", tag)
+            ).status_code == status
 
     async def test_its_token_ends_with_its_attempt(self) -> None:
         who = await told()
-        await sync_to_async(lambda: Attempt.objects.update(ended_at=Run.objects.get(pk=who["run"]).created_at))()
+        await sync_to_async(
+            lambda: Attempt.objects.update(ended_at=Run.objects.get(pk=who["run"]).created_at)
+        )()
         assert (await call(who["job"], "GET", "registered-models/get", {"name": "digits"})).status_code == 401

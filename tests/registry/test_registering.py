@@ -35,7 +35,12 @@ class TestRegister:
     def test_a_file_becomes_version_one_of_a_new_model(self) -> None:
         run = run_with("model.pt", "metrics.json")
         version = registered(run, "model.pt")
-        assert (version.model.name, version.number, version.run, version.source_path) == ("digits", 1, run, "model.pt")
+        assert (version.model.name, version.number, version.run, version.source_path) == (
+            "digits",
+            1,
+            run,
+            "model.pt",
+        )
         assert [(file.path, file.size_bytes, file.sha256) for file in version.files.all()] == [
             ("model.pt", 8, Artifact.objects.get(path="model.pt").sha256)
         ]
@@ -82,17 +87,24 @@ class TestRegister:
 
 
 class TestRefusals:
-    @pytest.mark.parametrize("name", ["", "   ", "a/b", "../x", ".hidden", "-x", "ü", "x" * 257, "a\nb", "<b>"])
+    @pytest.mark.parametrize(
+        "name", ["", "   ", "a/b", "../x", ".hidden", "-x", "ü", "x" * 257, "a\nb", "<b>"]
+    )
     def test_a_name_that_cannot_be_part_of_an_address(self, name: str) -> None:
         assert refused(run_with("model.pt"), name=name).field == "name"
 
-    @pytest.mark.parametrize("path", ["", " ", "/", "modell.pt", "model", "model.pt/x", "../model.pt", "outputs"])
+    @pytest.mark.parametrize(
+        "path", ["", " ", "/", "modell.pt", "model", "model.pt/x", "../model.pt", "outputs"]
+    )
     def test_a_path_that_is_not_among_the_outputs(self, path: str) -> None:
         error = refused(run_with("model.pt"), path)
         assert error.field == "path"
 
     def test_says_what_there_is_instead(self) -> None:
-        assert "there are: model.pt, saved/, saved/w.pt" in refused(run_with("model.pt", "saved/w.pt"), "nope").message
+        assert (
+            "there are: model.pt, saved/, saved/w.pt"
+            in refused(run_with("model.pt", "saved/w.pt"), "nope").message
+        )
 
     def test_a_run_without_outputs_says_how_to_make_some(self) -> None:
         error = refused(run_with(), "model.pt")

@@ -1,4 +1,5 @@
-"""What loading a model's files would run: said before anybody does. Files of all formats: tests/attacks/scan."""
+"""What loading a model's files would run: said before anybody does. Files of all formats:
+tests/attacks/scan."""
 
 from __future__ import annotations
 
@@ -65,7 +66,16 @@ class TestVerdict:
         assert scanned(tmp_path, "a.pkl", data).verdict == DANGEROUS
 
     def test_weights_that_look_like_something_else_by_chance_are_weights(self, tmp_path: Path) -> None:
-        for beginning in (b"MZ", b"#!", b"\x1f\x8b", b"\x7fELF", b"x\x9c", b"\x80\x02", b"\x93NUMPY", b"cab\ncd\n\x84abcd"):
+        for beginning in (
+            b"MZ",
+            b"#!",
+            b"\x1f\x8b",
+            b"\x7fELF",
+            b"x\x9c",
+            b"\x80\x02",
+            b"\x93NUMPY",
+            b"cab\ncd\n\x84abcd",
+        ):
             data = torch_zip(pickle.dumps({}, 2), **{"net/data/1": beginning + b"\0" * 62})
             assert scanned(tmp_path, "a.pt", data).verdict == CLEAN, beginning
 
@@ -76,7 +86,9 @@ class TestVerdict:
         assert worst([CLEAN, DANGEROUS, NOT_SCANNED]) == DANGEROUS
         assert worst([CLEAN, CONTAINS_CODE, NOT_SCANNED]) == NOT_SCANNED
         assert worst([]) == CLEAN
-        found = combine([("a", Verdict(CONTAINS_CODE, ("x",))), ("b", Verdict(DANGEROUS, ("y",), "It bites."))])
+        found = combine(
+            [("a", Verdict(CONTAINS_CODE, ("x",))), ("b", Verdict(DANGEROUS, ("y",), "It bites."))]
+        )
         assert found == Verdict(DANGEROUS, ("y", "x"), "b: It bites.")
 
 
@@ -93,12 +105,17 @@ class TestVersion:
         versions.scan(version.pk)
         version.refresh_from_db()
         assert version.scan is not None
-        assert {path: item["verdict"] for path, item in version.scan.items()} == {"bad.pkl": DANGEROUS, "good.pkl": CLEAN}
+        assert {path: item["verdict"] for path, item in version.scan.items()} == {
+            "bad.pkl": DANGEROUS,
+            "good.pkl": CLEAN,
+        }
         assert version.scan["bad.pkl"]["findings"] == ["subprocess.call"]
         assert version.tags == {versions.TAG: DANGEROUS}
 
     @pytest.mark.parametrize("limit", [{"MODEL_SCAN_SECONDS": 1}, {"MODEL_SCAN_MEMORY_BYTES": 2**28}])
-    def test_a_file_that_takes_too_much_is_not_scanned_and_the_others_are_read(self, settings: Any, limit: Any) -> None:
+    def test_a_file_that_takes_too_much_is_not_scanned_and_the_others_are_read(
+        self, settings: Any, limit: Any
+    ) -> None:
         for name, value in limit.items():
             setattr(settings, name, value)
         version = self.version(a=PLAIN, b=b"\x80\x04" + b"J\0\0\1\0" * 4_000_000, c=EVIL)
@@ -107,7 +124,9 @@ class TestVersion:
         assert version.scan is not None
         assert [version.scan[f"{name}.pkl"]["verdict"] for name in "abc"] == [CLEAN, NOT_SCANNED, DANGEROUS]
 
-    def test_thousands_of_slow_files_do_not_keep_the_worker_for_days(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_thousands_of_slow_files_do_not_keep_the_worker_for_days(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(versions, "MOST_S", -1)
         version = self.version(a=PLAIN, b=EVIL)
         found = versions.verdicts(list(version.files.all()))
@@ -140,7 +159,10 @@ class TestVersion:
         version = self.version(good=PLAIN, bad=EVIL)
         old = {name: {"verdict": CLEAN, "findings": [], "note": ""} for name in ("good.pkl", "bad.pkl")}
         ModelVersion.objects.update(
-            scan=old, scan_rules=RULES - 1, tags={versions.TAG: PENDING}, created_at=timezone.now() - 2 * versions.MISSED_AFTER
+            scan=old,
+            scan_rules=RULES - 1,
+            tags={versions.TAG: PENDING},
+            created_at=timezone.now() - 2 * versions.MISSED_AFTER,
         )
         version.refresh_from_db()
         assert verdict(version) == verdict(version, "bad.pkl") == PENDING
@@ -152,7 +174,9 @@ class TestVersion:
 
     def test_what_older_rules_found_dangerous_stays_so_meanwhile(self) -> None:
         version = self.version(bad=EVIL)
-        ModelVersion.objects.update(scan={"bad.pkl": {"verdict": DANGEROUS, "findings": ["os.system"], "note": ""}})
+        ModelVersion.objects.update(
+            scan={"bad.pkl": {"verdict": DANGEROUS, "findings": ["os.system"], "note": ""}}
+        )
         version.refresh_from_db()
         assert verdict(version) == verdict(version, "bad.pkl") == DANGEROUS
 

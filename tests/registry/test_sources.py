@@ -25,7 +25,9 @@ def caller(job: Run | None = None) -> Caller:
 def logged(run: Run, name: str = "net") -> LoggedModel:
     model = LoggedModel.objects.create(experiment=run.experiment, run=run, name=name)
     for path in ("MLmodel", "data/model.pkl"):
-        LoggedModelFile.objects.create(model=model, path=path, size_bytes=len(path), sha256=blob(path.encode()))
+        LoggedModelFile.objects.create(
+            model=model, path=path, size_bytes=len(path), sha256=blob(path.encode())
+        )
     return model
 
 
@@ -46,16 +48,25 @@ class TestTaken:
         assert paths(resolve(caller(), Asked(f"runs:/{run.pk}/saved/deep/c.json", run.pk))) == ["c.json"]
         address = f"mlflow-artifacts:/{run.experiment_id}/{run.pk}/artifacts/saved"
         assert paths(resolve(caller(), Asked(address, run.pk))) == ["deep/c.json", "w.pt"]
-        assert paths(resolve(caller(), Asked(address.replace(":/", "://testserver/", 1)))) == ["deep/c.json", "w.pt"]
+        assert paths(resolve(caller(), Asked(address.replace(":/", "://testserver/", 1)))) == [
+            "deep/c.json",
+            "w.pt",
+        ]
 
     def test_a_logged_model_by_its_id_its_address_or_its_runs(self) -> None:
         run = run_with()
         model = logged(run)
         for source in (
-            f"models:/{model.pk}", f"runs:/{run.pk}/net", f"mlflow-artifacts:/{run.experiment_id}/models/{model.pk}/artifacts",
+            f"models:/{model.pk}",
+            f"runs:/{run.pk}/net",
+            f"mlflow-artifacts:/{run.experiment_id}/models/{model.pk}/artifacts",
         ):
             origin = resolve(caller(), Asked(source, "", model.pk))
-            assert (paths(origin), origin.run, origin.logged_model) == (["MLmodel", "data/model.pkl"], run, model)
+            assert (paths(origin), origin.run, origin.logged_model) == (
+                ["MLmodel", "data/model.pkl"],
+                run,
+                model,
+            )
         assert paths(resolve(caller(), Asked(f"runs:/{run.pk}/net/data"))) == ["model.pkl"]
 
     def test_of_two_logged_models_of_one_name_the_later(self) -> None:
@@ -64,23 +75,52 @@ class TestTaken:
         second = logged(run)
         assert resolve(caller(), Asked(f"runs:/{run.pk}/net")).logged_model == second
 
-    @pytest.mark.parametrize("source", ["models:/digits/1", "models:/digits/latest", "mlflow-artifacts:/models/digits/1"])
+    @pytest.mark.parametrize(
+        "source", ["models:/digits/1", "models:/digits/latest", "mlflow-artifacts:/models/digits/1"]
+    )
     def test_another_version(self, source: str) -> None:
         run = run_with("w.pt")
-        version = add_version(make_workspace(), "digits", resolve(caller(), Asked(f"runs:/{run.pk}/w.pt")), make_contributor())
+        version = add_version(
+            make_workspace(), "digits", resolve(caller(), Asked(f"runs:/{run.pk}/w.pt")), make_contributor()
+        )
         origin = resolve(caller(), Asked(source))
-        assert (paths(origin), origin.parent, origin.run, origin.source) == (["w.pt"], version, run, "models:/digits/1")
+        assert (paths(origin), origin.parent, origin.run, origin.source) == (
+            ["w.pt"],
+            version,
+            run,
+            "models:/digits/1",
+        )
 
 
 class TestRefused:
     @pytest.mark.parametrize(
         "source",
         [
-            "http://example.org/m", "https://testserver/api/2.0/mlflow-artifacts/artifacts/1/x", "s3://b/m", "gs://b/m",
-            "ftp://h/m", "file:///etc/passwd", "/etc/passwd", "C:\\model", "../../etc/passwd", "", " ", "runs:/", "runs:/abc/x",
-            "models:/", "models:/x", "models:/nope/1", "models://host/digits/1", "models:/m-" + "0" * 32, "mlflow-artifacts:/",
-            "mlflow-artifacts:/1/x", "mlflow-artifacts://example.org/1/x", "mlflow-artifacts:/models/../x/1", "runs:/x?y=z",
-            "runs:/" + "\n" * 3, "x" * 3000,
+            "http://example.org/m",
+            "https://testserver/api/2.0/mlflow-artifacts/artifacts/1/x",
+            "s3://b/m",
+            "gs://b/m",
+            "ftp://h/m",
+            "file:///etc/passwd",
+            "/etc/passwd",
+            "C:\\model",
+            "../../etc/passwd",
+            "",
+            " ",
+            "runs:/",
+            "runs:/abc/x",
+            "models:/",
+            "models:/x",
+            "models:/nope/1",
+            "models://host/digits/1",
+            "models:/m-" + "0" * 32,
+            "mlflow-artifacts:/",
+            "mlflow-artifacts:/1/x",
+            "mlflow-artifacts://example.org/1/x",
+            "mlflow-artifacts:/models/../x/1",
+            "runs:/x?y=z",
+            "runs:/" + "\n" * 3,
+            "x" * 3000,
         ],
     )
     def test_what_is_elsewhere_or_nowhere_names_the_source(self, source: str) -> None:

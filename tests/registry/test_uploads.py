@@ -43,7 +43,10 @@ class TestUpload:
         assert (answer.status_code, answer.headers["location"]) == (201, "/models/digits/versions/1/")
         assert (told["kind"], told["run"], told["created_by"]) == ("upload", None, "carl")
         assert told["description"] == "from a colleague"
-        assert [(file["path"], file["size_bytes"]) for file in told["files"]] == [("README.md", 9), ("net/weights.bin", 300_000)]
+        assert [(file["path"], file["size_bytes"]) for file in told["files"]] == [
+            ("README.md", 9),
+            ("net/weights.bin", 300_000),
+        ]
         assert blobs.path(told["files"][1]["sha256"]).read_bytes() == b"w" * 300_000
         assert (await send()).json()["version"] == 2
 
@@ -60,10 +63,18 @@ class TestUpload:
         before = kept()
 
         async def cut() -> AsyncIterator[bytes]:
-            yield b'--b\r\nContent-Disposition: form-data; name="files"; filename="a.bin"\r\n\r\nwhole of one\r\n'
-            yield b'--b\r\nContent-Disposition: form-data; name="files"; filename="b.bin"\r\n\r\nhalf of another'
+            yield (
+                b'--b\r\nContent-Disposition: form-data; name="files"; filename="a.bin"\r\n\r\nwhole '
+                b"of one\r\n"
+            )
+            yield (
+                b'--b\r\nContent-Disposition: form-data; name="files"; filename="b.bin"\r\n\r\nhalf '
+                b"of another"
+            )
 
-        answer = await send(files=None, content=cut(), headers={"Content-Type": "multipart/form-data; boundary=b"})
+        answer = await send(
+            files=None, content=cut(), headers={"Content-Type": "multipart/form-data; boundary=b"}
+        )
         assert (answer.status_code, answer.json()["errors"][0]["field"]) == (400, "files")
         assert kept() == before
         assert await versions() == 0

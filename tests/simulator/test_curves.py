@@ -18,7 +18,11 @@ def told(tmp_path: Path, curve: Curve, age_s: float) -> int:
     """The temperature of an H100 by this curve, `age_s` after the scenario's start."""
     scenario = one_gpu(values={"temperature_c": curve})
     scenario.start -= age_s
-    return int(ask(scenario.write(tmp_path / "scenario"), "h = first(); tell(t=nvml.nvmlDeviceGetTemperature(h, 0))")["t"])
+    return int(
+        ask(
+            scenario.write(tmp_path / "scenario"), "h = first(); tell(t=nvml.nvmlDeviceGetTemperature(h, 0))"
+        )["t"]
+    )
 
 
 class TestCurves:
@@ -34,7 +38,9 @@ class TestCurves:
         (WhileHeld(90, Noise(0, 35)), 0, 35),
         (Constant(-5), 0, 0),
     ])  # fmt: skip
-    def test_are_what_they_say_at_their_age(self, tmp_path: Path, curve: Curve, age_s: float, expected: int) -> None:
+    def test_are_what_they_say_at_their_age(
+        self, tmp_path: Path, curve: Curve, age_s: float, expected: int
+    ) -> None:
         assert told(tmp_path, curve, age_s) == expected
 
     def test_noise_stays_within_its_amplitude_and_moves(self, tmp_path: Path) -> None:
@@ -52,4 +58,9 @@ def test_every_value_of_the_models_is_one_that_the_library_knows() -> None:
 
 def test_an_explicit_process_holds_the_gpu(tmp_path: Path) -> None:
     scenario = one_gpu(values={"temperature_c": WhileHeld(77, 33)}, processes=[Process(5)])
-    assert ask(scenario.write(tmp_path / "scenario"), "h = first(); tell(t=nvml.nvmlDeviceGetTemperature(h, 0))")["t"] == 77
+    assert (
+        ask(
+            scenario.write(tmp_path / "scenario"), "h = first(); tell(t=nvml.nvmlDeviceGetTemperature(h, 0))"
+        )["t"]
+        == 77
+    )

@@ -70,9 +70,17 @@ class TestDemo:
         assert f"Its data is apart, in {demo.data_dir}" in said
         assert f"Sign in as admin with the password {demo.password}\n" in said
         names = {machine.name for machine in FLEET}
-        eventually(lambda: {node["name"] for node in demo.asked("nodes/") if node["gpus"]} == names, 60, "all have GPUs")
+        eventually(
+            lambda: {node["name"] for node in demo.asked("nodes/") if node["gpus"]} == names,
+            60,
+            "all have GPUs",
+        )
         eventually(lambda: any(_most_used(node) > 50 for node in demo.asked("nodes/")), 90, "a GPU works")
-        done = eventually(lambda: [run for run in demo.asked("runs/") if run["state"] == "Completed"], 120, "a run is Completed")
+        done = eventually(
+            lambda: [run for run in demo.asked("runs/") if run["state"] == "Completed"],
+            120,
+            "a run is Completed",
+        )
         with demo.client() as client:
             log = client.get(f"/api/v1/runs/{done[0]['id']}/logs/70_driver_log.txt").raise_for_status().text
         losses = [float(line.split("loss ")[1].split()[0]) for line in log.splitlines() if "loss " in line]
@@ -99,11 +107,25 @@ class TestDemo:
 
 
 class TestFolder:
-    def test_nothing_of_a_real_installation_is_used(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        real = {"DATA_DIR": "/srv/real", "DATABASE_URL": "postgres://real", "BROKER_URL_FILE": "/srv/broker", "OPEN": "1"}
-        monkeypatch.setattr(os, "environ", {**real, "DEMO_DIR": str(tmp_path), "BIND": "127.0.0.1:8100", "PATH": "/bin"})
+    def test_nothing_of_a_real_installation_is_used(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        real = {
+            "DATA_DIR": "/srv/real",
+            "DATABASE_URL": "postgres://real",
+            "BROKER_URL_FILE": "/srv/broker",
+            "OPEN": "1",
+        }
+        monkeypatch.setattr(
+            os, "environ", {**real, "DEMO_DIR": str(tmp_path), "BIND": "127.0.0.1:8100", "PATH": "/bin"}
+        )
         turn_to()
-        assert os.environ == {"DATA_DIR": str(tmp_path), "DEMO_DIR": str(tmp_path), "BIND": "127.0.0.1:8100", "PATH": "/bin"}
+        assert os.environ == {
+            "DATA_DIR": str(tmp_path),
+            "DEMO_DIR": str(tmp_path),
+            "BIND": "127.0.0.1:8100",
+            "PATH": "/bin",
+        }
 
     def test_it_lies_beside_the_real_one_unless_said_otherwise(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(os, "environ", {})

@@ -36,7 +36,10 @@ tell(uuids=uuids, back=back, name=nvml.nvmlDeviceGetName(handles[3]), minor=nvml
         assert told["capability"] == [9, 0]
 
     def test_versions_are_those_of_the_scenario(self, tmp_path: Path) -> None:
-        code = "nvml.nvmlInit(); tell(d=nvml.nvmlSystemGetDriverVersion(), c=nvml.nvmlSystemGetCudaDriverVersion())"
+        code = (
+            "nvml.nvmlInit(); tell(d=nvml.nvmlSystemGetDriverVersion(), "
+            "c=nvml.nvmlSystemGetCudaDriverVersion())"
+        )
         told = ask(Scenario(driver="535.1", cuda=12020).write(tmp_path / "scenario"), code)
         assert told == {"d": "535.1", "c": 12020}
 
@@ -52,11 +55,26 @@ tell(early=early, late=attempt(nvml.nvmlDeviceGetPowerUsage, h))
 class TestValues:
     def test_each_call_tells_its_own_value(self, tmp_path: Path) -> None:
         values = {
-            "utilization_pct": 37, "memory_bandwidth_pct": 21, "power_w": 310.5, "power_limit_w": 650,
-            "power_management_limit_w": 700, "temperature_c": 61, "sm_clock_mhz": 1755, "memory_clock_mhz": 2600,
-            "graphics_clock_mhz": 1760, "video_clock_mhz": 1500,
-            "throttle_reasons": 0x44, "encoder_pct": 12, "decoder_pct": 13, "sampling_period_us": 99, "fan_pct": 55,
-            "pcie_replays": 5, "pcie_generation": 4, "pcie_generation_max": 5, "pcie_width": 8, "pcie_width_max": 16,
+            "utilization_pct": 37,
+            "memory_bandwidth_pct": 21,
+            "power_w": 310.5,
+            "power_limit_w": 650,
+            "power_management_limit_w": 700,
+            "temperature_c": 61,
+            "sm_clock_mhz": 1755,
+            "memory_clock_mhz": 2600,
+            "graphics_clock_mhz": 1760,
+            "video_clock_mhz": 1500,
+            "throttle_reasons": 0x44,
+            "encoder_pct": 12,
+            "decoder_pct": 13,
+            "sampling_period_us": 99,
+            "fan_pct": 55,
+            "pcie_replays": 5,
+            "pcie_generation": 4,
+            "pcie_generation_max": 5,
+            "pcie_width": 8,
+            "pcie_width_max": 16,
         }
         code = """
 h = first(); d = nvml
@@ -92,15 +110,26 @@ h = first(); began = time.monotonic()
 tell(tx=nvml.nvmlDeviceGetPcieThroughput(h, nvml.NVML_PCIE_UTIL_TX_BYTES),
      rx=nvml.nvmlDeviceGetPcieThroughput(h, nvml.NVML_PCIE_UTIL_RX_BYTES), took=time.monotonic() - began)
 """
-        told = ask(one_gpu(values={"pcie_tx_bytes_s": 7e6, "pcie_rx_bytes_s": 9e6}).write(tmp_path / "scenario"), code)
+        told = ask(
+            one_gpu(values={"pcie_tx_bytes_s": 7e6, "pcie_rx_bytes_s": 9e6}).write(tmp_path / "scenario"),
+            code,
+        )
         assert (told["tx"], told["rx"]) == (7000, 9000)
         assert told["took"] >= 0.04
 
     def test_health_is_told_counter_by_counter(self, tmp_path: Path) -> None:
         values = {
-            "ecc_corrected": 11, "ecc_uncorrected": 2, "ecc_corrected_volatile": 3, "ecc_uncorrected_volatile": 1,
-            "retired_pages_sbe": 4, "retired_pages_dbe": 6, "retired_pages_pending": 1, "remapped_rows_corrected": 7,
-            "remapped_rows_uncorrected": 8, "remapped_rows_pending": 1, "remapped_rows_failed": 1,
+            "ecc_corrected": 11,
+            "ecc_uncorrected": 2,
+            "ecc_corrected_volatile": 3,
+            "ecc_uncorrected_volatile": 1,
+            "retired_pages_sbe": 4,
+            "retired_pages_dbe": 6,
+            "retired_pages_pending": 1,
+            "remapped_rows_corrected": 7,
+            "remapped_rows_uncorrected": 8,
+            "remapped_rows_pending": 1,
+            "remapped_rows_failed": 1,
         }
         code = """
 h = first()
@@ -110,10 +139,21 @@ tell(aggregate=[nvml.nvmlDeviceGetMemoryErrorCounter(h, kind, 1, nvml.NVML_MEMOR
      pending=nvml.nvmlDeviceGetRetiredPagesPendingStatus(h), rows=nvml.nvmlDeviceGetRemappedRows(h))
 """
         told = ask(one_gpu(values=values).write(tmp_path / "scenario"), code)
-        assert told == {"aggregate": [11, 2], "volatile": [3, 1], "pages": [4, 6], "pending": 1, "rows": [7, 8, 1, 1]}
+        assert told == {
+            "aggregate": [11, 2],
+            "volatile": [3, 1],
+            "pages": [4, 6],
+            "pending": 1,
+            "rows": [7, 8, 1, 1],
+        }
 
     def test_what_grows_follows_its_rate_and_never_goes_back(self, tmp_path: Path) -> None:
-        values = {"power_w": 500, "nvlink_tx_bytes_s": 18 * 1024 * 1000, "nvlink_links": 18, "energy_mj": 1_000_000}
+        values = {
+            "power_w": 500,
+            "nvlink_tx_bytes_s": 18 * 1024 * 1000,
+            "nvlink_links": 18,
+            "energy_mj": 1_000_000,
+        }
         scenario = one_gpu(values=values)
         scenario.start -= 100
         code = """
@@ -130,7 +170,11 @@ tell(energy=energy, rate=(look() - before) / (time.monotonic() - began),
         assert told["grows"]
 
     def test_fields_answer_for_themselves(self, tmp_path: Path) -> None:
-        gpu = h100("node gpu 0", values={"memory_temperature_c": 71, "nvlink_crc_errors": 3}, unsupported={"field:91"})
+        gpu = h100(
+            "node gpu 0",
+            values={"memory_temperature_c": 71, "nvlink_crc_errors": 3},
+            unsupported={"field:91"},
+        )
         code = """
 h = first()
 ids = [nvml.NVML_FI_DEV_MEMORY_TEMP, nvml.NVML_FI_DEV_NVLINK_LINK_COUNT, nvml.NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL,
@@ -144,7 +188,9 @@ tell(fields=[[v.nvmlReturn, v.value.uiVal] for v in nvml.nvmlDeviceGetFieldValue
 def test_every_nvml_function_that_a_node_calls_is_there() -> None:
     simulated = ctypes.CDLL(str(library() / "libnvidia-ml.so.1"))
     sources = "".join(path.read_text() for path in (PROJECT / "trainhub_node").glob("*.py"))
-    called = {name for name in re.findall(r"\bnvml\w+", sources) if inspect.isfunction(getattr(pynvml, name, None))}
+    called = {
+        name for name in re.findall(r"\bnvml\w+", sources) if inspect.isfunction(getattr(pynvml, name, None))
+    }
     wanted = {symbol for name in called for symbol in _symbols(name)}
     assert wanted
     assert [symbol for symbol in sorted(wanted) if not hasattr(simulated, symbol)] == []
@@ -155,4 +201,6 @@ def _symbols(name: str) -> set[str]:
     source = inspect.getsource(inspect.unwrap(getattr(pynvml, name)))
     found = set(re.findall(r'_nvmlGetFunctionPointer\("(\w+)"\)', source))
     inner = set(re.findall(r"return (nvml\w+)\(", source)) - {name}
-    return found.union(*(_symbols(other) for other in inner if inspect.isfunction(getattr(pynvml, other, None))))
+    return found.union(
+        *(_symbols(other) for other in inner if inspect.isfunction(getattr(pynvml, other, None)))
+    )

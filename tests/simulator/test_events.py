@@ -43,7 +43,9 @@ class TestXid:
             assert one.heard() == {"codes": [31, 43, 45]}
 
     def test_one_of_before_is_not_told(self, tmp_path: Path) -> None:
-        told = Inhabitant(one_gpu(events=[xid(48)]).write(tmp_path / "scenario"), LISTEN + "tell(got=listen(0))")
+        told = Inhabitant(
+            one_gpu(events=[xid(48)]).write(tmp_path / "scenario"), LISTEN + "tell(got=listen(0))"
+        )
         with told as one:
             one.heard()
             assert one.heard() == {"got": "error 10"}
@@ -67,7 +69,9 @@ class TestXid:
             assert one.heard() == {"got": "error 15"}
 
     def test_others_read_while_one_waits(self, tmp_path: Path) -> None:
-        code = LISTEN.replace("tell(ready=True)", """
+        code = LISTEN.replace(
+            "tell(ready=True)",
+            """
 import threading, os
 waiting = threading.Thread(target=listen, args=(60_000,), daemon=True); waiting.start()
 handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(8)]
@@ -75,5 +79,6 @@ readers = [threading.Thread(target=lambda: [nvml.nvmlDeviceGetPowerUsage(h) for 
 for reader in readers: reader.start()
 for reader in readers: reader.join()
 tell(waits=waiting.is_alive()); os._exit(0)
-""")
+""",
+        )
         assert ask(eight_h100().write(tmp_path / "scenario"), code) == {"waits": True}

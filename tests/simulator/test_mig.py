@@ -56,19 +56,25 @@ def measure(ids, get):
 class TestProfiling:
     def test_an_h100_tells_it_metric_by_metric(self, tmp_path: Path) -> None:
         values = {"sm_active_pct": 62.5, "tensor_active_pct": 31.25, "pcie_tx_bytes_s": 3 * 2**20}
-        code = MEASURE + """
+        code = (
+            MEASURE
+            + """
 ids = [getattr(nvml, f"NVML_GPM_METRIC_{name}") for name in ("SM_UTIL", "ANY_TENSOR_UTIL", "PCIE_TX_PER_SEC", "FP64_UTIL")]
 tell(support=nvml.nvmlGpmQueryDeviceSupport(h).isSupportedDevice, got=measure(ids, lambda s: nvml.nvmlGpmSampleGet(h, s)))
 """
+        )
         told = ask(one_gpu(values=values, unsupported={"gpm:11"}).write(tmp_path / "scenario"), code)
         assert told["support"] == 1
         assert told["got"][:3] == [[0, 62.5], [0, 31.25], [0, 3.0]]
         assert told["got"][3][0] == 3
 
     def test_an_a100_has_none(self, tmp_path: Path) -> None:
-        code = MEASURE + """
+        code = (
+            MEASURE
+            + """
 tell(support=nvml.nvmlGpmQueryDeviceSupport(h).isSupportedDevice, got=attempt(nvml.nvmlGpmSampleGet, h, samples[0]))
 """
+        )
         assert ask(two_a100().write(tmp_path / "scenario"), code) == {"support": 0, "got": "error 3"}
 
     def test_a_mig_device_is_measured_by_its_instance(self, tmp_path: Path) -> None:

@@ -11,7 +11,10 @@ from simulator import NoCompiler, Scenario, build
 from simulator.models import a100, h100
 from tests.simulator.worlds import Inhabitant, ask, eight_h100, one_gpu
 
-POWER = "h = first()\ntell(power=attempt(nvml.nvmlDeviceGetPowerUsage, h), other=attempt(nvml.nvmlDeviceGetTemperature, h, 0))"
+POWER = (
+    "h = first()\ntell(power=attempt(nvml.nvmlDeviceGetPowerUsage, h), "
+    "other=attempt(nvml.nvmlDeviceGetTemperature, h, 0))"
+)
 
 
 class TestCalls:
@@ -49,9 +52,13 @@ import os; os._exit(0)
 
 
 class TestInit:
-    @pytest.mark.parametrize(("code", "name"), [(9, "driver not loaded"), (18, "version mismatch"), (4, "no permission")])
+    @pytest.mark.parametrize(
+        ("code", "name"), [(9, "driver not loaded"), (18, "version mismatch"), (4, "no permission")]
+    )
     def test_it_fails_as_ordered(self, tmp_path: Path, code: int, name: str) -> None:
-        told = ask(Scenario(init_error=code).write(tmp_path / "scenario"), "tell(init=attempt(nvml.nvmlInit))")
+        told = ask(
+            Scenario(init_error=code).write(tmp_path / "scenario"), "tell(init=attempt(nvml.nvmlInit))"
+        )
         assert told == {"init": f"error {code}"}, name
 
     def test_without_a_scenario_it_fails(self, tmp_path: Path) -> None:
@@ -94,7 +101,10 @@ class TestWhileSomebodyLooks:
     def test_a_gpu_that_falls_off_the_bus_is_lost_and_the_others_answer(self, tmp_path: Path) -> None:
         scenario = eight_h100()
         path = scenario.write(tmp_path / "scenario")
-        more = "again=attempt(nvml.nvmlDeviceGetHandleByIndex, 2), uuid=attempt(nvml.nvmlDeviceGetUUID, handles[2]), power="
+        more = (
+            "again=attempt(nvml.nvmlDeviceGetHandleByIndex, 2), uuid=attempt(nvml.nvmlDeviceGetUUID, "
+            "handles[2]), power="
+        )
         code = LOOK.replace("power=", more)
         with Inhabitant(path, code) as one:
             one.heard()
@@ -122,7 +132,10 @@ class TestWhileSomebodyLooks:
     def test_a_driver_that_is_loaded_anew_wants_a_new_init(self, tmp_path: Path) -> None:
         scenario = one_gpu()
         path = scenario.write(tmp_path / "scenario")
-        again = LOOK + "nvml.nvmlShutdown(); nvml.nvmlInit(); handles = [nvml.nvmlDeviceGetHandleByIndex(0)]; look()"
+        again = (
+            LOOK
+            + "nvml.nvmlShutdown(); nvml.nvmlInit(); handles = [nvml.nvmlDeviceGetHandleByIndex(0)]; look()"
+        )
         with Inhabitant(path, again.replace("while wait(): look()", "wait(); look()")) as one:
             assert one.heard() == {"power": [70_000]}
             scenario.epoch += 1
@@ -160,7 +173,9 @@ class TestBuild:
         made = first.stat().st_mtime_ns
         assert (build.library(tmp_path) / build.NAME).stat().st_mtime_ns == made
 
-    def test_a_machine_without_a_compiler_is_told_in_a_sentence(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_machine_without_a_compiler_is_told_in_a_sentence(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setitem(os.environ, "PATH", str(tmp_path))
         with pytest.raises(NoCompiler, match="need a C compiler, and none of cc, gcc and clang is here"):
             build.library(tmp_path / "library")

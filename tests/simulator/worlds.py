@@ -1,10 +1,10 @@
 """Simulated machines for tests: worlds to start from, and a Python that lives in one.
 
-    scenario = eight_h100()
-    path = scenario.write(tmp_path / "scenario")
-    process_env = {**os.environ, **environment(path)}
-    scenario.gpus[2].removed = True
-    scenario.write(path)    # and the process sees it
+scenario = eight_h100()
+path = scenario.write(tmp_path / "scenario")
+process_env = {**os.environ, **environment(path)}
+scenario.gpus[2].removed = True
+scenario.write(path)    # and the process sees it
 """
 
 from __future__ import annotations
@@ -58,12 +58,15 @@ def busy(gpu: SimGpu, **values: float) -> SimGpu:
 
 
 class Inhabitant:
-    """A Python with the real pynvml that sees a scenario. What its code tells with `tell(name=value)` comes out of `heard()`;
-    `wait()` in the code lasts until `go_on()`."""
+    """A Python with the real pynvml that sees a scenario. What its code tells with `tell(name=value)` comes
+    out of `heard()`; `wait()` in the code lasts until `go_on()`."""
 
     def __init__(self, scenario: Path, code: str, **env: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", PRELUDE + code], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [sys.executable, "-c", PRELUDE + code],
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             env={**os.environ, **environment(scenario), **env},
         )
 

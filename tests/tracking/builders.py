@@ -19,11 +19,19 @@ def make_experiment(name: str = "birds", workspace: Workspace | None = None) -> 
     return Experiment.objects.get_or_create(workspace=workspace or make_workspace(), name=name)[0]
 
 
-def logged_run(name: str = "night", *, experiment: str = "birds", workspace: Workspace | None = None, **fields: Any) -> Run:
+def logged_run(
+    name: str = "night", *, experiment: str = "birds", workspace: Workspace | None = None, **fields: Any
+) -> Run:
     """A run of kind external, running unless told otherwise."""
     workspace = workspace or make_workspace()
     given = {
-        "number": next(_numbers), "kind": "external", "display_name": name, "state": RunState.RUNNING,
-        "created_by": make_owner(), "started_at": timezone.now(),
+        "number": next(_numbers),
+        "kind": "external",
+        "display_name": name,
+        "state": RunState.RUNNING,
+        "created_by": make_owner(),
+        "started_at": timezone.now(),
     }
-    return Run.objects.create(workspace=workspace, experiment=make_experiment(experiment, workspace), **given | fields)
+    return Run.objects.create(
+        workspace=workspace, experiment=make_experiment(experiment, workspace), **given | fields
+    )

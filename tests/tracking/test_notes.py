@@ -12,9 +12,19 @@ from tracking.notes import TAG, TAGS, render
 from tracking.notes_tab import note_of
 
 DANGEROUS = [
-    "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "[a](javascript:alert(1))", "[a](data:text/html,<script>)",
-    "![a](javascript:alert(1))", "<a href='javascript:alert(1)'>a</a>", "[a](<javascript:alert(1)>)", "![x\" onload=\"alert(1)](https://a)",
-    "<svg onload=alert(1)>", "[a](https://a \"x\" onclick=alert(1))", "`<script>`", "<iframe src=https://a>", "&lt;script&gt;",
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "[a](javascript:alert(1))",
+    "[a](data:text/html,<script>)",
+    "![a](javascript:alert(1))",
+    "<a href='javascript:alert(1)'>a</a>",
+    "[a](<javascript:alert(1)>)",
+    '![x" onload="alert(1)](https://a)',
+    "<svg onload=alert(1)>",
+    '[a](https://a "x" onclick=alert(1))',
+    "`<script>`",
+    "<iframe src=https://a>",
+    "&lt;script&gt;",
 ]
 
 
@@ -38,7 +48,13 @@ class Tags(HTMLParser):
 class TestRender:
     def test_makes_html_of_markdown(self) -> None:
         html = render("# Why\n- **large** batch\n\n|a|b|\n|-|-|\n|1|2|\n\n~~no~~ `x<1`")
-        for piece in ("<h1>Why</h1>", "<strong>large</strong>", "<td>1</td>", "<s>no</s>", "<code>x&lt;1</code>"):
+        for piece in (
+            "<h1>Why</h1>",
+            "<strong>large</strong>",
+            "<td>1</td>",
+            "<s>no</s>",
+            "<code>x&lt;1</code>",
+        ):
             assert piece in html
 
     @pytest.mark.parametrize("text", DANGEROUS)
@@ -70,15 +86,22 @@ class TestPage:
 
     def test_a_viewer_reads_alone_and_a_stranger_not_at_all(self) -> None:
         run = logged_run()
-        assert client_of(make_viewer()).post(f"/runs/{run.number}/notes/save/", {"note": "x"}).status_code == 403
-        assert client_of(make_stranger()).post(f"/runs/{run.number}/notes/save/", {"note": "x"}).status_code == 404
+        assert (
+            client_of(make_viewer()).post(f"/runs/{run.number}/notes/save/", {"note": "x"}).status_code == 403
+        )
+        assert (
+            client_of(make_stranger()).post(f"/runs/{run.number}/notes/save/", {"note": "x"}).status_code
+            == 404
+        )
         assert "Write a note" not in _page(client_of(make_viewer()), run.number)
 
     def test_what_somebody_else_wrote_meanwhile_is_not_lost_and_neither_is_what_was_typed(self) -> None:
         run, client = logged_run(), client_of(make_contributor())
         seen = _seen(client, run.number)
         _save(client, run.number, "theirs")
-        page = client.post(f"/runs/{run.number}/notes/save/", {"note": "mine", "seen": seen}, follow=True).content.decode()
+        page = client.post(
+            f"/runs/{run.number}/notes/save/", {"note": "mine", "seen": seen}, follow=True
+        ).content.decode()
         assert note_of(run) == "theirs"
         assert "Somebody has changed the note" in page
         assert "mine</textarea>" in page

@@ -56,15 +56,21 @@ def rich(who: Principal, content: bytes = b"weights") -> Run:
     alpha.claim(run)
     alpha.log(run, "70_driver_log.txt", 0, b"some log")
     alpha.finish(run)
-    Artifact.objects.create(run=run, attempt=1, path="model.pt", size_bytes=len(content), sha256=kept_file(content))
-    append(run.pk, run.experiment_id, [Point("loss", 1.0 / (step + 1), step, 1000 + step) for step in range(50)])
+    Artifact.objects.create(
+        run=run, attempt=1, path="model.pt", size_bytes=len(content), sha256=kept_file(content)
+    )
+    append(
+        run.pk, run.experiment_id, [Point("loss", 1.0 / (step + 1), step, 1000 + step) for step in range(50)]
+    )
     metric = Metric.objects.get(run=run)
     MetricBlock.objects.create(metric=metric, number=0, points=0, data=b"")
     Param.objects.create(run=run, experiment=run.experiment, key="lr", value="0.1")
     RunTag.objects.create(run=run, experiment=run.experiment, key="note", value="x")
     model = LoggedModel.objects.create(experiment=run.experiment, run=run, name="net")
     LoggedModelFile.objects.create(model=model, path="a", size_bytes=3, sha256=kept_file(b"abc"))
-    KeptSeries.objects.create(holder=run.pk, attempt=1, node_name="alpha", subject="", step_s=10, start=0, data=b"")
+    KeptSeries.objects.create(
+        holder=run.pk, attempt=1, node_name="alpha", subject="", step_s=10, start=0, data=b""
+    )
     run.refresh_from_db()
     return run
 
@@ -126,17 +132,23 @@ class TestPurge:
         assert purge() == 0
         assert Artifact.objects.exists()
 
-    def test_takes_a_deleted_experiment_with_its_runs_and_what_was_logged_without_one(self, who: Principal) -> None:
+    def test_takes_a_deleted_experiment_with_its_runs_and_what_was_logged_without_one(
+        self, who: Principal
+    ) -> None:
         run = rich(who)
         alone = LoggedModel.objects.create(experiment=run.experiment, name="alone")
-        LoggedModelFile.objects.create(model=alone, path="a", size_bytes=5, sha256=(sha256 := kept_file(b"alone")))
+        LoggedModelFile.objects.create(
+            model=alone, path="a", size_bytes=5, sha256=(sha256 := kept_file(b"alone"))
+        )
         deletion.delete_experiment(run.experiment, who.user)
         assert purge() == 1
         assert not Experiment.objects.exists()
         assert not blobs.exists(sha256)
 
     @pytest.mark.parametrize("after", range(4))
-    def test_goes_on_where_it_was_broken_off(self, who: Principal, after: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_goes_on_where_it_was_broken_off(
+        self, who: Principal, after: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         run = rich(who)
         deletion.delete(run, who.user)
         removed: list[type[models.Model]] = []
@@ -168,7 +180,9 @@ class TestLoggedModels:
         assert LoggedModel.objects.count() == 2
         purge_logged_models(LATER)
         assert LoggedModel.objects.get() == kept
-        assert [blobs.exists(sha256) for sha256 in (kept_file(b"kept"), hashlib.sha256(b"abc").hexdigest())] == [True, False]
+        assert [
+            blobs.exists(sha256) for sha256 in (kept_file(b"kept"), hashlib.sha256(b"abc").hexdigest())
+        ] == [True, False]
 
 
 class TestNow:
@@ -187,13 +201,17 @@ class TestNow:
 class TestFreeing:
     def test_says_beforehand_how_many_bytes(self, who: Principal) -> None:
         run, other = rich(who, b"x" * 1000), rich(who, b"y" * 500)
-        Artifact.objects.create(run=run, attempt=1, path="shared", size_bytes=500, sha256=kept_file(b"y" * 500))
+        Artifact.objects.create(
+            run=run, attempt=1, path="shared", size_bytes=500, sha256=kept_file(b"y" * 500)
+        )
         logs = len(b"some log")
         # Both logged the same model file of 3 bytes, which therefore stays when one of them goes.
         freed = reclaimable_bytes.bytes_of({1: {run.pk}, 2: {other.pk}})
         assert freed == {1: 1000 + _stored(run), 2: _stored(other)}
         assert _stored(run) >= logs
-        assert reclaimable_bytes.bytes_of({1: {run.pk, other.pk}}) == {1: 1000 + 500 + 3 + _stored(run) + _stored(other)}
+        assert reclaimable_bytes.bytes_of({1: {run.pk, other.pk}}) == {
+            1: 1000 + 500 + 3 + _stored(run) + _stored(other)
+        }
 
     def test_spares_what_somebody_uploads_at_the_moment_and_takes_it_within_hours(self, db: None) -> None:
         sha256 = kept_file(b"uploaded again")
@@ -217,7 +235,9 @@ class TestTables:
 
     def test_every_table_that_names_a_file_is_asked_before_one_is_freed(self) -> None:
         naming = {
-            model for model in apps.get_models() if any(field.name == "sha256" for field in model._meta.fields)
+            model
+            for model in apps.get_models()
+            if any(field.name == "sha256" for field in model._meta.fields)
         }
         assert naming == set(blob_gc.TABLES)
 
@@ -233,11 +253,13 @@ def _of_runs() -> set[type[models.Model]]:
 def _cascading(model: type[models.Model]) -> set[type[models.Model]]:
     found = {model}
     for relation in model._meta.related_objects:
-        if relation.on_delete is models.CASCADE and relation.related_model not in found and relation.related_model is not model:
+        if (
+            relation.on_delete is models.CASCADE
+            and relation.related_model not in found
+            and relation.related_model is not model
+        ):
             found |= _cascading(relation.related_model)
     return found
-
-
 
 
 class TestSources:

@@ -32,7 +32,11 @@ class TestParameters:
             params.put(item.pk, item.experiment_id, {"optimizer/lr rate": rate})
         shown = tab(page, run)
         assert "optimizer/lr rate" in shown
-        same = shown.split('title="Runs with the same optimizer/lr rate"')[0].rpartition('href="')[2].partition('"')[0]
+        same = (
+            shown.split('title="Runs with the same optimizer/lr rate"')[0]
+            .rpartition('href="')[2]
+            .partition('"')[0]
+        )
         found = page.get(same.replace("&amp;", "&")).content.decode()
         assert (">one<" in found, ">two<" in found) == (True, False)
 
@@ -43,14 +47,18 @@ class TestParameters:
 
     def test_the_clients_own_tags_stand_apart_and_the_note_does_not_stand_here(self, page: Client) -> None:
         run = logged_run()
-        tags.put(run, {"team": "vision", "mlflow.source.name": "train.py", "mlflow.note.content": "what it showed"})
+        tags.put(
+            run, {"team": "vision", "mlflow.source.name": "train.py", "mlflow.note.content": "what it showed"}
+        )
         shown = tab(page, run)
         assert shown.index("team") < shown.index("What its client says of itself") < shown.index("train.py")
         assert "what it showed" not in shown
 
     def test_data_that_it_read_is_named(self, page: Client) -> None:
         run = logged_run()
-        RunInput.objects.create(run=run, name="birds-v5", digest="ab12", source_type="local", source="/data/birds")
+        RunInput.objects.create(
+            run=run, name="birds-v5", digest="ab12", source_type="local", source="/data/birds"
+        )
         assert "birds-v5" in tab(page, run)
 
     def test_an_empty_one_says_how_to_fill_it_and_goes_when_the_run_has_ended(self, page: Client) -> None:

@@ -28,7 +28,11 @@ def typed(step: str, **fields: str | list[str]) -> Raw:
 def with_code(who: Principal, **fields: str) -> Draft:
     """A draft whose source is a small snapshot with train.py, ready to submit."""
     draft = drafts.start(who)
-    drafts.put(draft, "source", **({"source": f"snapshot:{snapshot(who, FILES).sha256}", "script": "train.py"} | fields))
+    drafts.put(
+        draft,
+        "source",
+        **({"source": f"snapshot:{snapshot(who, FILES).sha256}", "script": "train.py"} | fields),
+    )
     return draft
 
 
@@ -48,7 +52,9 @@ def preview(client: Client, draft: Draft, step: str, **fields: Any) -> str:
 
 def upload(client: Client, url: str, files: Mapping[str, str | bytes], **headers: str) -> Any:
     content = zipped(files).getvalue()
-    return client.post(url, {"file": SimpleUploadedFile("code.zip", content, "application/zip")}, headers=headers)
+    return client.post(
+        url, {"file": SimpleUploadedFile("code.zip", content, "application/zip")}, headers=headers
+    )
 
 
 def under(page: str, field: str) -> str:

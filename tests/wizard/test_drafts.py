@@ -42,13 +42,17 @@ class TestBackAndForward:
         assert answer.status_code == 302
         assert answer.headers["Location"] == address(draft, "review")
 
-    def test_next_stays_at_a_step_with_errors_and_says_them(self, client: Client, who: Principal, ready: Node) -> None:
+    def test_next_stays_at_a_step_with_errors_and_says_them(
+        self, client: Client, who: Principal, ready: Node
+    ) -> None:
         draft = with_code(who)
         answer = post(client, draft, "distribution", kind="mpi", mpi_process_count="x")
         assert answer.status_code == 422
         assert "must be a whole number" in answer.content.decode()
 
-    def test_next_leads_through_all_steps_to_the_review(self, client: Client, who: Principal, ready: Node) -> None:
+    def test_next_leads_through_all_steps_to_the_review(
+        self, client: Client, who: Principal, ready: Node
+    ) -> None:
         draft = with_code(who)
         names = ["source", "distribution", "resources", "environment", "review"]
         for here, there in itertools.pairwise(names):
@@ -62,7 +66,9 @@ class TestBackAndForward:
         assert first is not None
         assert 'value="next"' in first[0]
 
-    def test_switching_the_distribution_forgets_nothing(self, client: Client, who: Principal, ready: Node) -> None:
+    def test_switching_the_distribution_forgets_nothing(
+        self, client: Client, who: Principal, ready: Node
+    ) -> None:
         draft = with_code(who)
         post(client, draft, "distribution", kind="pytorch_process", pp_process_count="7")
         post(client, draft, "distribution", kind="mpi", pp_process_count="7", mpi_process_count="3")
@@ -83,7 +89,9 @@ class TestAutosave:
         drafts.keep(draft, "resources", typed("resources", typed_at="1000", cluster="earlier"))
         assert Draft.objects.get(pk=draft.pk).steps["resources"]["cluster"] == ["later"]
 
-    def test_typing_during_an_upload_does_not_undo_it(self, client: Client, who: Principal, ready: Node) -> None:
+    def test_typing_during_an_upload_does_not_undo_it(
+        self, client: Client, who: Principal, ready: Node
+    ) -> None:
         draft = with_code(who)
         source = draft.steps["source"]["source"]
         preview(client, draft, "source", source="", script="other.py")
@@ -146,14 +154,18 @@ class TestSubmit:
         assert self.submit(client, draft) == self.submit(client, draft)
         assert Run.objects.count() == 1
 
-    def test_a_submit_whose_answer_was_lost_is_the_same_run(self, client: Client, who: Principal, ready: Node) -> None:
+    def test_a_submit_whose_answer_was_lost_is_the_same_run(
+        self, client: Client, who: Principal, ready: Node
+    ) -> None:
         draft = with_code(who)
         first = self.submit(client, draft)
         Draft.objects.filter(pk=draft.pk).update(submitted_run=None)
         assert self.submit(client, draft) == first
         assert Run.objects.count() == 1
 
-    def test_a_submitted_draft_is_its_run_from_then_on(self, client: Client, who: Principal, ready: Node) -> None:
+    def test_a_submitted_draft_is_its_run_from_then_on(
+        self, client: Client, who: Principal, ready: Node
+    ) -> None:
         draft = with_code(who)
         run_page = self.submit(client, draft)
         assert client.get(address(draft, "source")).headers["Location"] == run_page
@@ -161,7 +173,9 @@ class TestSubmit:
         draft.refresh_from_db()
         assert "resources" not in draft.steps
 
-    def test_errors_are_told_and_nothing_is_submitted(self, client: Client, who: Principal, ready: Node) -> None:
+    def test_errors_are_told_and_nothing_is_submitted(
+        self, client: Client, who: Principal, ready: Node
+    ) -> None:
         draft = with_code(who, script="gone.py")
         answer = client.post(f"/runs/new/{draft.pk}/submit/")
         assert answer.status_code == 422

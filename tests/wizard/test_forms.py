@@ -24,12 +24,16 @@ class TestSource:
         assert list(errors(SourceForm(typed("source", source="example:hello")))) == ["script"]
 
     def test_an_open_quotation_mark_names_the_field_and_the_remedy(self) -> None:
-        found = errors(SourceForm(typed("source", source="example:hello", script="a.py", arguments="--name 'x")))
+        found = errors(
+            SourceForm(typed("source", source="example:hello", script="a.py", arguments="--name 'x"))
+        )
         assert "close it" in found["arguments"][0]
         assert found["arguments"][0].startswith("Arguments")
 
     def test_only_the_chosen_way_is_checked_and_the_other_stays_typed(self) -> None:
-        form = SourceForm(typed("source", source="example:hello", runs="command", command="bash x.sh", arguments="'open"))
+        form = SourceForm(
+            typed("source", source="example:hello", runs="command", command="bash x.sh", arguments="'open")
+        )
         assert form.is_valid()
         assert form.part().command == ("bash", "x.sh")
         assert form.typed["arguments"] == ["'open"]
@@ -37,7 +41,9 @@ class TestSource:
 
 class TestDistribution:
     def test_hidden_fields_are_not_checked(self) -> None:
-        form = DistributionForm(typed("distribution", kind="mpi", mpi_process_count="4", pp_process_count="many"))
+        form = DistributionForm(
+            typed("distribution", kind="mpi", mpi_process_count="4", pp_process_count="many")
+        )
         assert form.is_valid()
         assert form.part().distribution == MpiConfiguration(4, 1)
 
@@ -84,7 +90,10 @@ class TestEnvironment:
         assert list(form.part().variables) == ["A"]
 
     def test_a_tag_needs_a_name(self) -> None:
-        assert "value 'x'" in errors(EnvironmentForm(typed("environment", tag_name=[""], tag_value=["x"])))["tags"][0]
+        assert (
+            "value 'x'"
+            in errors(EnvironmentForm(typed("environment", tag_name=[""], tag_value=["x"])))["tags"][0]
+        )
 
     def test_an_experiment_has_an_alphabet(self) -> None:
         assert "letters" in errors(EnvironmentForm(typed("environment", experiment="a/b")))["experiment"][0]
@@ -93,7 +102,14 @@ class TestEnvironment:
 class TestBelow:
     @pytest.mark.parametrize(
         ("path", "field"),
-        [("limits", "a"), ("limits.grace_s", "b"), ("limits.other", "a"), ("limits[2]", "a"), ("limitless", None), ("x", None)],
+        [
+            ("limits", "a"),
+            ("limits.grace_s", "b"),
+            ("limits.other", "a"),
+            ("limits[2]", "a"),
+            ("limitless", None),
+            ("x", None),
+        ],
     )
     def test_the_longest_prefix_wins(self, path: str, field: str | None) -> None:
         assert below(path, {"limits": "a", "limits.grace_s": "b"}) == field

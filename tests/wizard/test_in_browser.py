@@ -13,8 +13,11 @@ from tests.hub import Hub
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
 FILES = {
-    "train.py": "import sys\nprint(sys.argv)\n", "package/naïve ☃.py": "x = 1\n", "empty.txt": "",
-    ".git/config": "not sent\n", "package/__pycache__/x.pyc": "not sent\n",
+    "train.py": "import sys\nprint(sys.argv)\n",
+    "package/naïve ☃.py": "x = 1\n",
+    "empty.txt": "",
+    ".git/config": "not sent\n",
+    "package/__pycache__/x.pyc": "not sent\n",
 }
 
 
@@ -42,7 +45,9 @@ class TestUpload:
         expect(draft.locator(".wz-files li")).to_have_text(["train.py", "package/naïve ☃.py", "empty.txt"])
         expect(draft.locator("#id_script")).to_have_value("train.py")
 
-    def test_what_the_hub_refuses_is_told_where_it_was_dropped(self, page: Any, hub: Hub, tmp_path: Path) -> None:
+    def test_what_the_hub_refuses_is_told_where_it_was_dropped(
+        self, page: Any, hub: Hub, tmp_path: Path
+    ) -> None:
         broken = tmp_path / "broken.zip"
         broken.write_bytes(b"PK\x03\x04 not a zip")
         page.goto("/runs/new/")

@@ -19,27 +19,52 @@ pytestmark = pytest.mark.usefixtures("valkey")
 
 
 class TestFindings:
-    def test_a_script_that_is_not_there_is_said_under_the_script(self, client: Client, who: Principal, ready: Node) -> None:
+    def test_a_script_that_is_not_there_is_said_under_the_script(
+        self, client: Client, who: Principal, ready: Node
+    ) -> None:
         page = preview(client, with_code(who), "source", script="trian.py")
         assert "trian.py is not in the source folder; did you mean train.py?" in under(page, "script")
         assert under(page, "arguments") == ""
 
-    def test_counts_that_do_not_divide_are_said_under_the_count(self, client: Client, who: Principal, ready: Node) -> None:
-        page = preview(client, with_code(who), "distribution", kind="pytorch_process", pp_process_count="3", pp_node_count="2")
+    def test_counts_that_do_not_divide_are_said_under_the_count(
+        self, client: Client, who: Principal, ready: Node
+    ) -> None:
+        page = preview(
+            client,
+            with_code(who),
+            "distribution",
+            kind="pytorch_process",
+            pp_process_count="3",
+            pp_node_count="2",
+        )
         assert "3" in under(page, "pp_process_count") + under(page, "pp_node_count") + under(page, "kind")
 
-    def test_more_gpus_than_any_node_has_names_the_nearest(self, client: Client, who: Principal, ready: Node) -> None:
+    def test_more_gpus_than_any_node_has_names_the_nearest(
+        self, client: Client, who: Principal, ready: Node
+    ) -> None:
         page = preview(client, with_code(who), "resources", gpus_per_node="9")
-        assert "alpha comes nearest with 2 GPUs: ask for at most 2 GPUs per node" in under(page, "gpus_per_node")
+        assert "alpha comes nearest with 2 GPUs: ask for at most 2 GPUs per node" in under(
+            page, "gpus_per_node"
+        )
 
-    def test_an_unknown_cluster_is_said_under_the_cluster(self, client: Client, who: Principal, ready: Node) -> None:
+    def test_an_unknown_cluster_is_said_under_the_cluster(
+        self, client: Client, who: Principal, ready: Node
+    ) -> None:
         assert "nowhere" in under(preview(client, with_code(who), "resources", cluster="nowhere"), "cluster")
 
-    def test_an_unknown_environment_is_said_under_the_environment(self, client: Client, who: Principal, ready: Node) -> None:
-        assert "nothing" in under(preview(client, with_code(who), "environment", environment="nothing"), "environment")
+    def test_an_unknown_environment_is_said_under_the_environment(
+        self, client: Client, who: Principal, ready: Node
+    ) -> None:
+        assert "nothing" in under(
+            preview(client, with_code(who), "environment", environment="nothing"), "environment"
+        )
 
-    def test_a_reserved_variable_is_said_under_the_variables(self, client: Client, who: Principal, ready: Node) -> None:
-        page = preview(client, with_code(who), "environment", variable_name=["TRAINHUB_TOKEN"], variable_value=["x"])
+    def test_a_reserved_variable_is_said_under_the_variables(
+        self, client: Client, who: Principal, ready: Node
+    ) -> None:
+        page = preview(
+            client, with_code(who), "environment", variable_name=["TRAINHUB_TOKEN"], variable_value=["x"]
+        )
         assert "TRAINHUB_TOKEN" in under(page, "variables")
 
     def test_nobody_is_nagged_while_typing(self, client: Client, who: Principal, ready: Node) -> None:
@@ -57,13 +82,19 @@ class TestFindings:
         assert "disabled" in page[page.index("wz-submit") :][:200]
 
     def test_typed_text_is_shown_as_text(self, client: Client, who: Principal, ready: Node) -> None:
-        page = preview(client, with_code(who), "source", script="train.py", arguments="'<script>alert(1)</script>'")
+        page = preview(
+            client, with_code(who), "source", script="train.py", arguments="'<script>alert(1)</script>'"
+        )
         assert "<script>" not in page
 
 
 class TestPicture:
-    def test_shows_the_layout_before_anything_is_chosen(self, client: Client, who: Principal, ready: Node) -> None:
-        page = preview(client, drafts.start(who), "distribution", kind="pytorch_process", pp_process_count="4")
+    def test_shows_the_layout_before_anything_is_chosen(
+        self, client: Client, who: Principal, ready: Node
+    ) -> None:
+        page = preview(
+            client, drafts.start(who), "distribution", kind="pytorch_process", pp_process_count="4"
+        )
         assert "your_script.py" in page
         assert page.count('name="chosen_rank"') == 4
 
@@ -81,11 +112,15 @@ class TestPicture:
         assert '<span class="wz-filled" title="written as $RANK">1</span>' in answer
 
     @pytest.mark.parametrize("rank", ["99", "-1", "x", "²"])
-    def test_a_rank_that_is_not_there_shows_the_first(self, client: Client, who: Principal, ready: Node, rank: str) -> None:
+    def test_a_rank_that_is_not_there_shows_the_first(
+        self, client: Client, who: Principal, ready: Node, rank: str
+    ) -> None:
         answer = client.post(address(with_code(who), "review", "preview"), {"chosen_rank": rank})
         assert 'id="rank-0" form="wizard-form" checked' in answer.content.decode()
 
-    def test_a_wrong_number_leaves_the_last_picture_as_it_was(self, client: Client, who: Principal, ready: Node) -> None:
+    def test_a_wrong_number_leaves_the_last_picture_as_it_was(
+        self, client: Client, who: Principal, ready: Node
+    ) -> None:
         page = preview(client, with_code(who), "distribution", kind="mpi", mpi_process_count="x")
         assert 'id="wizard-picture"' not in page
         assert "must be a whole number" in under(page, "mpi_process_count")
@@ -100,12 +135,16 @@ class TestPicture:
         assert "must be a whole number" in status
         assert 'name="go" value="distribution"' in status
 
-    def test_a_cluster_without_ready_nodes_still_shows_the_layout(self, client: Client, who: Principal) -> None:
+    def test_a_cluster_without_ready_nodes_still_shows_the_layout(
+        self, client: Client, who: Principal
+    ) -> None:
         assert "rank-0" in preview(client, with_code(who), "source", script="train.py")
 
 
 class TestReview:
-    def test_lists_every_rank_with_the_variables_in_which_it_differs(self, client: Client, who: Principal, ready: Node) -> None:
+    def test_lists_every_rank_with_the_variables_in_which_it_differs(
+        self, client: Client, who: Principal, ready: Node
+    ) -> None:
         draft = with_code(who)
         drafts.put(draft, "distribution", kind="pytorch_process", pp_process_count="2", pp_backend="gloo")
         drafts.put(draft, "environment", variable_name="MINE", variable_value="yes", variable_kind="value")
@@ -153,7 +192,9 @@ class TestFastWays:
 
 
 class TestUpload:
-    def test_a_zip_becomes_the_source_of_a_new_draft_with_its_likely_script(self, client: Client, who: Principal) -> None:
+    def test_a_zip_becomes_the_source_of_a_new_draft_with_its_likely_script(
+        self, client: Client, who: Principal
+    ) -> None:
         page = upload(client, "/runs/new/upload/", FILES).headers["Location"]
         assert 'value="train.py"' in client.get(page).content.decode()
 

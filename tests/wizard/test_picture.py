@@ -25,7 +25,9 @@ class TestDraw:
         placement = provisional(Demand(nodes=1, gpus=2, slots=0), (make_node(gpus=2),))
         assert isinstance(placement, Placement)
         table = picture.tabulate(make_plan(make_spec(), placement))
-        devices = next(variable for variable in table.rows[0].variables if variable.name == "CUDA_VISIBLE_DEVICES")
+        devices = next(
+            variable for variable in table.rows[0].variables if variable.name == "CUDA_VISIBLE_DEVICES"
+        )
         assert (devices.text, devices.at_launch) == ("GPU 0 to 1, by UUID", True)
 
     def test_what_was_filled_in_keeps_what_was_written(self) -> None:
@@ -34,7 +36,9 @@ class TestDraw:
         assert drawn.chosen.words[-1] == picture.Word("--me=1", "--me=$RANK")
 
     def test_shows_who_starts_mpi_ranks(self) -> None:
-        assert picture.draw(make_plan(make_spec(mpi(4)), make_placement())).launcher[0].text.endswith("mpirun")
+        assert (
+            picture.draw(make_plan(make_spec(mpi(4)), make_placement())).launcher[0].text.endswith("mpirun")
+        )
 
     def test_a_large_run_is_counted_not_drawn_in_full(self) -> None:
         drawn = picture.draw(make_plan(make_spec(mpi(100, 20)), make_placement(20)))
@@ -53,7 +57,9 @@ class TestTabulate:
         table = picture.tabulate(make_plan(make_spec(mpi(2)), make_placement()))
         own = {variable.name: variable.setter for variable in table.rows[1].variables}
         assert own["OMPI_COMM_WORLD_RANK"] == "Open MPI"
-        assert {variable.name: variable.setter for variable in table.shared}["OMPI_COMM_WORLD_SIZE"] == "Open MPI"
+        assert {variable.name: variable.setter for variable in table.shared}[
+            "OMPI_COMM_WORLD_SIZE"
+        ] == "Open MPI"
 
     def test_marks_what_the_user_set_and_what_comes_at_launch(self) -> None:
         variables = {"A": Variable(value="1"), "KEY": Variable(secret="wandb")}

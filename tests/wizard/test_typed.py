@@ -20,7 +20,16 @@ class TestArguments:
         assert split_arguments("--epochs 5\r\n--name 'two words'") == ("--epochs", "5", "--name", "two words")
 
     def test_nothing_is_expanded(self) -> None:
-        assert split_arguments("$RANK $(id) `id` *.py ; ls # no") == ("$RANK", "$(id)", "`id`", "*.py", ";", "ls", "#", "no")
+        assert split_arguments("$RANK $(id) `id` *.py ; ls # no") == (
+            "$RANK",
+            "$(id)",
+            "`id`",
+            "*.py",
+            ";",
+            "ls",
+            "#",
+            "no",
+        )
 
     def test_each_flag_begins_a_line(self) -> None:
         assert join_arguments(("in.csv", "--epochs", "5", "--rate", "-1")) == "in.csv\n--epochs 5\n--rate -1"
@@ -40,7 +49,13 @@ class TestSpans:
     @pytest.mark.parametrize(
         ("text", "seconds"),
         [
-            ("90", 90), ("45 min", 2700), ("2h30m", 9000), ("2H 30M", 9000), ("1.5 h", 5400), ("1d", 86400), ("", None),
+            ("90", 90),
+            ("45 min", 2700),
+            ("2h30m", 9000),
+            ("2H 30M", 9000),
+            ("1.5 h", 5400),
+            ("1d", 86400),
+            ("", None),
             ("  ", None),
         ],
     )

@@ -52,7 +52,9 @@ class TestWriter:
 
 
 class TestPath:
-    @pytest.mark.parametrize("name", ["", "../../secret-key", SHA256.upper(), SHA256 + "0", SHA256[:-1] + "\n"])
+    @pytest.mark.parametrize(
+        "name", ["", "../../secret-key", SHA256.upper(), SHA256 + "0", SHA256[:-1] + "\n"]
+    )
     def test_nothing_but_a_hash_is_a_name(self, name: str) -> None:
         with pytest.raises(blobs.BlobError):
             blobs.path(name)

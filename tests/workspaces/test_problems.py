@@ -79,7 +79,9 @@ class TestWhoAsks:
     def test_a_lesser_role_learns_which_one_is_needed(self, viewer: User) -> None:
         answer = api_client(viewer).post("/api/v1/probe/spec/")
         assert answer.status_code == 403
-        assert problem(answer)["detail"].startswith("This needs the role contributor; you are viewer of Default.")
+        assert problem(answer)["detail"].startswith(
+            "This needs the role contributor; you are viewer of Default."
+        )
 
     def test_a_session_may_write_with_the_csrf_token_only(self, contributor: User) -> None:
         client = client_of(contributor, csrf=True)
@@ -101,7 +103,9 @@ class TestWhoAsks:
 class TestProblems:
     def test_a_wrong_spec_names_field_and_remedy(self, carl: Client) -> None:
         body = problem(carl.post("/api/v1/probe/spec/"))
-        assert body["errors"] == [{"field": "distribution.process_count", "message": "must be between 1 and 8, not 9"}]
+        assert body["errors"] == [
+            {"field": "distribution.process_count", "message": "must be between 1 and 8, not 9"}
+        ]
         assert (body["status"], body["title"]) == (400, "Bad Request")
 
     def test_our_own_carry_their_status_and_errors(self, carl: Client) -> None:
@@ -111,7 +115,9 @@ class TestProblems:
 
     def test_nested_mistakes_are_paths(self, carl: Client) -> None:
         body = problem(carl.post("/api/v1/probe/nested/", [{"count": 1}, {"count": 9}], "application/json"))
-        assert body["errors"] == [{"field": "[1].count", "message": "Ensure this value is less than or equal to 8."}]
+        assert body["errors"] == [
+            {"field": "[1].count", "message": "Ensure this value is less than or equal to 8."}
+        ]
 
     @pytest.mark.parametrize(("what", "status"), [("missing", 404), ("throttled", 429)])
     def test_the_usual_refusals(self, carl: Client, what: str, status: int) -> None:
@@ -136,7 +142,9 @@ class TestProblems:
         assert problem(answer)["detail"] == "Addresses of this API end with a slash: /api/v1/probe/spec/"
         assert carl.get("/api/v1/probe/x").headers["Location"] == "/api/v1/probe/x/"
 
-    def test_our_own_fault_is_logged_and_not_told(self, carl: Client, caplog: pytest.LogCaptureFixture) -> None:
+    def test_our_own_fault_is_logged_and_not_told(
+        self, carl: Client, caplog: pytest.LogCaptureFixture
+    ) -> None:
         body = problem(carl.post("/api/v1/probe/crash/"))
         assert (body["status"], "secret" in str(body)) == (500, False)
         assert "ZeroDivisionError" in caplog.text

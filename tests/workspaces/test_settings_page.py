@@ -69,11 +69,15 @@ class TestMembers:
         ("name", "sentence"),
         [("vera", "is a member already"), ("a b", "use letters, digits"), ("", "This field is required")],
     )
-    def test_a_wrong_name_is_refused_at_the_field(self, owner: User, viewer: User, name: str, sentence: str) -> None:
+    def test_a_wrong_name_is_refused_at_the_field(
+        self, owner: User, viewer: User, name: str, sentence: str
+    ) -> None:
         assert sentence in said(client_of(owner), "/settings/members/", username=name, role="viewer")
 
     def test_a_role_can_be_changed(self, owner: User, viewer: User) -> None:
-        assert "vera is now owner" in said(client_of(owner), f"/settings/members/{member(viewer).pk}/role/", role="owner")
+        assert "vera is now owner" in said(
+            client_of(owner), f"/settings/members/{member(viewer).pk}/role/", role="owner"
+        )
         assert member(viewer).role == Role.OWNER
 
     def test_an_unknown_role_is_refused(self, owner: User, viewer: User) -> None:
@@ -101,7 +105,9 @@ class TestMembers:
     def test_only_owners_manage_people(self, contributor: User, viewer: User) -> None:
         client = client_of(contributor)
         assert client.post("/settings/members/", {"username": "nora", "role": "owner"}).status_code == 403
-        assert client.post(f"/settings/members/{member(viewer).pk}/role/", {"role": "owner"}).status_code == 403
+        assert (
+            client.post(f"/settings/members/{member(viewer).pk}/role/", {"role": "owner"}).status_code == 403
+        )
         assert client.post(f"/settings/members/{member(viewer).pk}/remove/").status_code == 403
 
     def test_an_owner_reaches_no_other_workspace(self, owner: User) -> None:

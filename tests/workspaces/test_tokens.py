@@ -16,7 +16,9 @@ pytestmark = pytest.mark.django_db
 
 
 class TestIssue:
-    def test_keeps_only_the_hash_and_what_helps_to_recognise_it(self, viewer: User, workspace: Workspace) -> None:
+    def test_keeps_only_the_hash_and_what_helps_to_recognise_it(
+        self, viewer: User, workspace: Workspace
+    ) -> None:
         token, text = tokens.issue(viewer, workspace, "laptop")
         assert token.digest == tokens.digest(text)
         assert text.startswith(token.hint)
@@ -27,7 +29,9 @@ class TestIssue:
 
 
 class TestAuthenticate:
-    def test_names_the_person_the_workspace_and_the_present_role(self, viewer: User, workspace: Workspace) -> None:
+    def test_names_the_person_the_workspace_and_the_present_role(
+        self, viewer: User, workspace: Workspace
+    ) -> None:
         _, text = tokens.issue(viewer, workspace, "laptop")
         make_person("vera", Role.CONTRIBUTOR)
         who = tokens.authenticate(text)

@@ -28,7 +28,10 @@ def files(folder: Path) -> list[Entry]:
     contents = {"model/weights.bin": os.urandom(2_500_000), "empty": b"", "größe 模型.txt": "grün".encode()}
     for number, content in enumerate(contents.values()):
         (folder / str(number)).write_bytes(content)
-    return [*(Entry(name, folder / str(number), AT) for number, name in enumerate(contents)), Entry("told.json", b"{}")]
+    return [
+        *(Entry(name, folder / str(number), AT) for number, name in enumerate(contents)),
+        Entry("told.json", b"{}"),
+    ]
 
 
 def whole(archive: Archive) -> bytes:
@@ -46,7 +49,9 @@ class TestArchive:
     @pytest.mark.skipif(shutil.which("unzip") is None, reason="unzip is not installed")
     def test_is_read_by_unzip(self, tmp_path: Path) -> None:
         (tmp_path / "a.zip").write_bytes(whole(Archive(files(tmp_path))))
-        done = subprocess.run(["unzip", "-tq", tmp_path / "a.zip"], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["unzip", "-tq", tmp_path / "a.zip"], capture_output=True, text=True, check=False
+        )
         assert "No errors detected" in done.stdout, done.stdout + done.stderr
 
     def test_knows_its_size_before_a_file_is_read(self, tmp_path: Path) -> None:
@@ -57,7 +62,12 @@ class TestArchive:
         archive = Archive(files(tmp_path))
         data = whole(archive)
         random.seed(1)
-        cuts = [(0, 1), (10, 40), (len(data) - 1, len(data)), *(sorted(random.sample(range(len(data)), 2)) for _ in range(40))]
+        cuts = [
+            (0, 1),
+            (10, 40),
+            (len(data) - 1, len(data)),
+            *(sorted(random.sample(range(len(data)), 2)) for _ in range(40)),
+        ]
         for start, end in cuts:
             assert b"".join(archive.pieces(start, end)) == data[start:end]
 
@@ -77,7 +87,9 @@ class TestZip64:
         large = tmp_path / "large"
         large.touch()
         os.truncate(large, 5 * 2**30)
-        monkeypatch.setitem(zip_stream._known, (large, 5 * 2**30), 0)  # 5 GiB of zeros need not be read for this
+        monkeypatch.setitem(
+            zip_stream._known, (large, 5 * 2**30), 0
+        )  # 5 GiB of zeros need not be read for this
         archive = Archive([Entry("large", large), Entry("after", b"here"), Entry("last", b"and here")])
         end = b"".join(archive.pieces(5 * 2**30))
         with zipfile.ZipFile(_Sparse(end, archive.size)) as read:
@@ -85,7 +97,9 @@ class TestZip64:
             assert (read.read("after"), read.read("last")) == (b"here", b"and here")
 
     def test_more_than_65535_files_are_all_found(self) -> None:
-        with zipfile.ZipFile(io.BytesIO(whole(Archive(Entry(f"{n}.txt", b"") for n in range(70_000))))) as read:
+        with zipfile.ZipFile(
+            io.BytesIO(whole(Archive(Entry(f"{n}.txt", b"") for n in range(70_000))))
+        ) as read:
             assert len(read.namelist()) == 70_000
 
 
@@ -113,7 +127,9 @@ class TestResponse:
         async def serve(request: Request) -> Response:
             return await zip_stream.response(request, entries, "größe.zip")
 
-        return TestClient(Starlette(routes=[Route("/", serve, methods=["GET", "HEAD"])])), whole(Archive(entries))
+        return TestClient(Starlette(routes=[Route("/", serve, methods=["GET", "HEAD"])])), whole(
+            Archive(entries)
+        )
 
 
 class _Sparse(io.RawIOBase):

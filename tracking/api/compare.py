@@ -17,9 +17,15 @@ from tracking.curves.lines import lines
 from tracking.curves.run_selection import MOST_RUNS, chosen, missing, names_of
 from tracking.curves.spread import bands, groups_of
 
-RUNS = OpenApiParameter("runs", str, required=True, description=f"Numbers or ids, comma-separated; at most {MOST_RUNS}.")
+RUNS = OpenApiParameter(
+    "runs", str, required=True, description=f"Numbers or ids, comma-separated; at most {MOST_RUNS}."
+)
 GROUP = OpenApiParameter(
-    "group", str, description="params.NAME or tags.NAME: the mean of the runs that share a value, and their standard deviation."
+    "group",
+    str,
+    description=(
+        "params.NAME or tags.NAME: the mean of the runs that share a value, and their standard deviation."
+    ),
 )
 BAND = object_of(
     group=TEXT, runs=list_of(WHOLE), key=TEXT, x=NUMBERS, mean=NUMBERS, low=NUMBERS, high=NUMBERS
@@ -38,7 +44,8 @@ class _Compared(JobsView):
 
 class CompareMetrics(_Compared):
     @extend_schema(
-        parameters=[RUNS], responses={(200, "application/json"): object_of(runs=list_of(RUN_METRICS))},
+        parameters=[RUNS],
+        responses={(200, "application/json"): object_of(runs=list_of(RUN_METRICS))},
         operation_id="compare_metrics",
     )
     def get(self, request: Request) -> HttpResponse:
@@ -49,18 +56,30 @@ class CompareMetrics(_Compared):
 
 class CompareSeries(_Compared):
     @extend_schema(
-        parameters=[RUNS, *SERIES, GROUP], operation_id="compare_series",
-        responses={(200, "application/json"): {"type": "object", "properties": {
-            "axis": TEXT, "lines": list_of(LINE), "group": TEXT, "bands": list_of(BAND),
-        }}},
+        parameters=[RUNS, *SERIES, GROUP],
+        operation_id="compare_series",
+        responses={
+            (200, "application/json"): {
+                "type": "object",
+                "properties": {
+                    "axis": TEXT,
+                    "lines": list_of(LINE),
+                    "group": TEXT,
+                    "bands": list_of(BAND),
+                },
+            }
+        },
     )
     def get(self, request: Request) -> HttpResponse:
-        """Curves of several runs, each from its own beginning on a relative axis; with `group` their means and spreads."""
+        """Curves of several runs, each from its own beginning on a relative axis; with `group` their means
+        and spreads."""
         query = request._request.GET
         asked = asked_of(query, takes=("runs", "group"))
         runs = self.chosen(request)
         check_count(len(runs), len(asked.keys))
         if by := query.get("group", ""):
             found = bands(groups_of(runs, by), asked)
-            return json_response({"axis": asked.axis, "group": by, "bands": [band.to_json() for band in found]})
+            return json_response(
+                {"axis": asked.axis, "group": by, "bands": [band.to_json() for band in found]}
+            )
         return json_response({"axis": asked.axis, "lines": [line.to_json() for line in lines(runs, asked)]})

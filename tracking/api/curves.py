@@ -20,25 +20,47 @@ VALUE = {"oneOf": [NUMBER, {"type": "string", "enum": ["NaN", "Infinity", "-Infi
 VALUE_OR_NULL = {"oneOf": [*VALUE["oneOf"], {"type": "null"}]}
 NUMBERS = list_of(NUMBER)
 METRIC_FIELDS = {
-    "key": TEXT, "count": WHOLE, "last": VALUE, "min": VALUE_OR_NULL, "max": VALUE_OR_NULL,
-    "last_step": WHOLE, "last_time": NUMBER,
+    "key": TEXT,
+    "count": WHOLE,
+    "last": VALUE,
+    "min": VALUE_OR_NULL,
+    "max": VALUE_OR_NULL,
+    "last_step": WHOLE,
+    "last_time": NUMBER,
 }
 RUN_METRICS = object_of(
-    run=TEXT, number=WHOLE, name=TEXT, state=TEXT, is_live={"type": "boolean"}, metrics=list_of(object_of(**METRIC_FIELDS))
+    run=TEXT,
+    number=WHOLE,
+    name=TEXT,
+    state=TEXT,
+    is_live={"type": "boolean"},
+    metrics=list_of(object_of(**METRIC_FIELDS)),
 )
 LINE = object_of(
-    run=TEXT, number=WHOLE, **METRIC_FIELDS, points=WHOLE, is_sampled={"type": "boolean"}, x=NUMBERS, y=NUMBERS,
+    run=TEXT,
+    number=WHOLE,
+    **METRIC_FIELDS,
+    points=WHOLE,
+    is_sampled={"type": "boolean"},
+    x=NUMBERS,
+    y=NUMBERS,
     marks=list_of(list_of(VALUE)),
 )
 LINES = object_of(axis=TEXT, lines=list_of(LINE))
-CHILDREN = OpenApiParameter("children", int, enum=[0, 1], description="1: also of the runs that its processes logged besides.")
+CHILDREN = OpenApiParameter(
+    "children", int, enum=[0, 1], description="1: also of the runs that its processes logged besides."
+)
 
 
 class RunMetrics(JobsView):
     @extend_schema(
-        parameters=[CHILDREN], responses={(200, "application/json"): {
-            "allOf": [RUN_METRICS, {"type": "object", "properties": {"children": list_of(RUN_METRICS)}}],
-        }}, operation_id="runs_metrics_list",
+        parameters=[CHILDREN],
+        responses={
+            (200, "application/json"): {
+                "allOf": [RUN_METRICS, {"type": "object", "properties": {"children": list_of(RUN_METRICS)}}],
+            }
+        },
+        operation_id="runs_metrics_list",
     )
     def get(self, request: Request, run: str) -> HttpResponse:
         """The run's metrics by their keys: last, least and greatest value, and how many."""
@@ -52,7 +74,9 @@ class RunMetrics(JobsView):
 
 class RunMetricSeries(JobsView):
     @extend_schema(
-        parameters=[*SERIES, CHILDREN], responses={(200, "application/json"): LINES}, operation_id="runs_metrics_series",
+        parameters=[*SERIES, CHILDREN],
+        responses={(200, "application/json"): LINES},
+        operation_id="runs_metrics_series",
     )
     def get(self, request: Request, run: str) -> HttpResponse:
         """Curves, as many points as it takes to draw them: first, least, greatest and last of each pixel.

@@ -40,7 +40,9 @@ class OfferSerializer(serializers.Serializer[Any]):
 
 
 class CompletionSerializer(serializers.Serializer[Any]):
-    begin = serializers.IntegerField(help_text="An offer takes the place of what stands from here to the cursor.")
+    begin = serializers.IntegerField(
+        help_text="An offer takes the place of what stands from here to the cursor."
+    )
     offers = OfferSerializer(many=True)
 
 
@@ -50,8 +52,12 @@ class TagSerializer(serializers.Serializer[Any]):
 
 class BulkSerializer(serializers.Serializer[Any]):
     verb = serializers.ChoiceField(list(bulk.VERBS))
-    runs = serializers.ListField(child=serializers.IntegerField(min_value=1), max_length=bulk.MOST, help_text="Their numbers.")
-    key = serializers.CharField(required=False, default="", allow_blank=True, help_text="Of the tag, for `tag` and `untag`.")
+    runs = serializers.ListField(
+        child=serializers.IntegerField(min_value=1), max_length=bulk.MOST, help_text="Their numbers."
+    )
+    key = serializers.CharField(
+        required=False, default="", allow_blank=True, help_text="Of the tag, for `tag` and `untag`."
+    )
     value = serializers.CharField(required=False, default="", allow_blank=True)
 
 
@@ -70,8 +76,13 @@ class RunKeys(JobsView):
     def get(self, request: Request) -> Response:
         """What runs of the workspace can be filtered and ordered by."""
         there = key_catalog.keys(self.principal(request).workspace)
-        attributes = [{"name": name, "type": type_.value, "operators": OPERATORS[type_]} for name, type_ in ATTRIBUTES.items()]
-        return Response({"metrics": there.metrics, "params": there.params, "tags": there.tags, "attributes": attributes})
+        attributes = [
+            {"name": name, "type": type_.value, "operators": OPERATORS[type_]}
+            for name, type_ in ATTRIBUTES.items()
+        ]
+        return Response(
+            {"metrics": there.metrics, "params": there.params, "tags": there.tags, "attributes": attributes}
+        )
 
 
 class FilterCompletion(JobsView):
@@ -79,7 +90,9 @@ class FilterCompletion(JobsView):
         responses=CompletionSerializer,
         parameters=[
             OpenApiParameter("filter", str, description="The text so far."),
-            OpenApiParameter("at", int, description="The cursor, in characters; the end where it is not given."),
+            OpenApiParameter(
+                "at", int, description="The cursor, in characters; the end where it is not given."
+            ),
         ],
     )
     def get(self, request: Request) -> Response:
@@ -87,7 +100,9 @@ class FilterCompletion(JobsView):
         text, at = request.query_params.get("filter", ""), request.query_params.get("at", "")
         if at and not (at.isascii() and at.isdecimal() and len(at) < 10):
             raise SpecError("at", "must be a position in the filter")
-        found = complete(self.principal(request).workspace, text, min(int(at), len(text)) if at else len(text))
+        found = complete(
+            self.principal(request).workspace, text, min(int(at), len(text)) if at else len(text)
+        )
         return Response(CompletionSerializer(found).data)
 
 
@@ -128,7 +143,9 @@ class RunTag(JobsView):
         asked = TagSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         found = self.run(request, run)
-        report = bulk.act(self.principal(request), "tag", [found.number], key=key, value=asked.validated_data["value"])
+        report = bulk.act(
+            self.principal(request), "tag", [found.number], key=key, value=asked.validated_data["value"]
+        )
         if report.refused:
             raise ApiProblem(400, report.refused[found.number])
         return Response(status=204)
@@ -151,7 +168,9 @@ class RunBulk(JobsView):
         asked.is_valid(raise_exception=True)
         told = asked.validated_data
         try:
-            report = bulk.act(self.principal(request), told["verb"], told["runs"], key=told["key"], value=told["value"])
+            report = bulk.act(
+                self.principal(request), told["verb"], told["runs"], key=told["key"], value=told["value"]
+            )
         except bulk.NotAllowed as error:
             raise ApiProblem(403, str(error)) from error
         refused = [{"run": number, "why": why} for number, why in report.refused.items()]

@@ -34,11 +34,15 @@ NARROWING = ("state", "experiment", "created_by", "parent", "search")
 
 
 class FoundRunSerializer(RunSerializer):
-    values = serializers.SerializerMethodField(help_text="By column: a number, a text, or null where the run has none (or NaN).")
+    values = serializers.SerializerMethodField(
+        help_text="By column: a number, a text, or null where the run has none (or NaN)."
+    )
 
     def get_values(self, run: Run) -> dict[str, Any]:
         logged = self.context["logged"]
-        return {text: _finite(logged.values.get((run.pk, key))) for text, key in self.context["columns"].items()}
+        return {
+            text: _finite(logged.values.get((run.pk, key))) for text, key in self.context["columns"].items()
+        }
 
 
 class FoundRunPageSerializer(serializers.Serializer[Any]):
@@ -47,16 +51,25 @@ class FoundRunPageSerializer(serializers.Serializer[Any]):
     results = FoundRunSerializer(many=True)
 
 
-_FILTER = OpenApiParameter("filter", str, description="As as `metrics.val_loss < 0.1 AND params.opt = 'adam'`: docs/history.md.")
-_ORDER = OpenApiParameter(
-    "order", str, description=f"One of {', '.join(ORDERS)}, `-` in front: descending; or a filter's key, as `metrics.acc DESC`."
+_FILTER = OpenApiParameter(
+    "filter", str, description="As as `metrics.val_loss < 0.1 AND params.opt = 'adam'`: docs/history.md."
 )
-_COLUMN = OpenApiParameter("column", str, many=True, description="Keys of metrics, params and tags that `values` shall hold.")
+_ORDER = OpenApiParameter(
+    "order",
+    str,
+    description=(
+        f"One of {', '.join(ORDERS)}, `-` in front: descending; or a filter's key, as `metrics.acc DESC`."
+    ),
+)
+_COLUMN = OpenApiParameter(
+    "column", str, many=True, description="Keys of metrics, params and tags that `values` shall hold."
+)
 
 
 class RunList(run_list.RunList):
     @extend_schema(
-        operation_id="runs_list", responses=FoundRunPageSerializer,
+        operation_id="runs_list",
+        responses=FoundRunPageSerializer,
         parameters=[*(item for item in PARAMETERS if item.name != "order"), _FILTER, _ORDER, _COLUMN],
     )
     def get(self, request: Request) -> Response:
@@ -81,17 +94,25 @@ class RunList(run_list.RunList):
     def _ordered(self, request: Request, wanted: Asked, order: str, columns: dict[str, Key]) -> Response:
         """By what runs have logged there is no value to go on from: pages are counted."""
         others = selected(self.runs(request), request, also=OURS, flat=True)
-        where = Q(pk__in=others.order_by().values("pk")) if any(request.query_params.get(name) for name in NARROWING) else Q()
+        where = (
+            Q(pk__in=others.order_by().values("pk"))
+            if any(request.query_params.get(name) for name in NARROWING)
+            else Q()
+        )
         size, skip = RunPages().get_page_size(request) or RunPages.page_size, _skipped(request)
         narrowed = Asked(wanted.workspace, wanted.filter, user=wanted.user, where=where)
         ids = find_ids(narrowed, [order], most=size + 1, skip=skip)
-        rows = causes.with_lines(Run.objects.filter(pk__in=ids[:size])).select_related("experiment", "created_by")
+        rows = causes.with_lines(Run.objects.filter(pk__in=ids[:size])).select_related(
+            "experiment", "created_by"
+        )
         known = {run.pk: run for run in rows.prefetch_related("tags").defer("preview")}
-        return Response({
-            "next": _page(request, skip + size) if len(ids) > size else None,
-            "previous": _page(request, max(0, skip - size)) if skip else None,
-            "results": _told([known[run] for run in ids[:size] if run in known], columns),
-        })
+        return Response(
+            {
+                "next": _page(request, skip + size) if len(ids) > size else None,
+                "previous": _page(request, max(0, skip - size)) if skip else None,
+                "results": _told([known[run] for run in ids[:size] if run in known], columns),
+            }
+        )
 
 
 def refused(error: FilterError) -> ApiProblem:
@@ -112,7 +133,9 @@ def _columns(request: Request) -> dict[str, Key]:
     found = {text: parse_key(text) for text in texts}
     for text, key in found.items():
         if key.kind not in (Kind.METRIC, Kind.PARAM, Kind.TAG):
-            raise SpecError("column", f"{text!r} is in the answer already, or no column; name metrics, params or tags")
+            raise SpecError(
+                "column", f"{text!r} is in the answer already, or no column; name metrics, params or tags"
+            )
     return found
 
 

@@ -1,4 +1,5 @@
-"""A request's body into a file: gathered into pieces of some MiB, each hashed and written by a thread while the next comes.
+"""A request's body into a file: gathered into pieces of some MiB, each hashed and written by a thread while
+the next comes.
 
 Memory stays at two pieces an upload: while one is written, the server stops reading once the next is full.
 """
@@ -30,7 +31,8 @@ class Received(NamedTuple):
 
 
 async def into_blob(request: Request) -> Received:
-    """The whole body as a blob. Cut off, too large, or of a full disk: nothing remains. Raises MlflowError."""
+    """The whole body as a blob. Cut off, too large, or of a full disk: nothing remains. Raises
+    MlflowError."""
     check_size(request, settings.MAX_UPLOAD_BYTES)
     writer = await anyio.to_thread.run_sync(_opened)
     try:
@@ -42,7 +44,8 @@ async def into_blob(request: Request) -> Received:
 
 
 async def pour(request: Request, write: Write, most: int) -> int:
-    """Hand the body to `write` piece by piece, in threads; how many bytes it had. No write is under way when it returns."""
+    """Hand the body to `write` piece by piece, in threads; how many bytes it had. No write is under way when
+    it returns."""
     size = 0
     writing: asyncio.Task[None] | None = None
     try:
@@ -77,11 +80,15 @@ def check_size(request: Request, most: int) -> None:
 
 
 def too_large(most: int) -> MlflowError:
-    return MlflowError(INVALID, f"Artifact size is too large: at most {most} bytes are taken (MAX_UPLOAD_BYTES).", status=413)
+    return MlflowError(
+        INVALID, f"Artifact size is too large: at most {most} bytes are taken (MAX_UPLOAD_BYTES).", status=413
+    )
 
 
 def full() -> MlflowError:
-    sentence = "The hub's disk is full; nothing of this file was kept. Its operator must free space below DATA_DIR."
+    sentence = (
+        "The hub's disk is full; nothing of this file was kept. Its operator must free space below DATA_DIR."
+    )
     return MlflowError(EXHAUSTED, sentence, status=507)
 
 

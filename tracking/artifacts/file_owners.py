@@ -53,7 +53,8 @@ class RunFiles:
         return cast("Rows", Artifact.objects.filter(run=self.run))
 
     def lock(self) -> None:
-        """Of two that name a file and a folder alike at once, one sees the other's. Logging goes on meanwhile."""
+        """Of two that name a file and a folder alike at once, one sees the other's. Logging goes on
+        meanwhile."""
         Run.objects.select_for_update(no_key=True).filter(pk=self.run.pk).values_list("pk").first()
 
     def put(self, path: str, sha256: str, size_bytes: int) -> None:
@@ -98,7 +99,8 @@ Place = RunFiles | ModelFiles
 
 
 def put(place: Place, path: str, sha256: str, size_bytes: int) -> None:
-    """Name a stored blob. Raises MlflowError where a file would have to be a folder, or the other way round."""
+    """Name a stored blob. Raises MlflowError where a file would have to be a folder, or the other way
+    round."""
     with transaction.atomic():
         place.lock()
         _check_shape(place.rows, path)
@@ -148,7 +150,9 @@ def of_run(caller: Caller, run_id: str) -> RunFiles:
 
 
 def of_model(caller: Caller, model_id: str) -> ModelFiles:
-    models = LoggedModel.objects.select_related("run", "experiment").filter(experiment__workspace=caller.workspace)
+    models = LoggedModel.objects.select_related("run", "experiment").filter(
+        experiment__workspace=caller.workspace
+    )
     model = models.filter(pk=model_id, deleted_at=None).first() if MODEL.match(model_id) else None
     if model is None:
         raise MlflowError(MISSING, f"Logged model with ID '{model_id[:64]}' not found.")
@@ -179,11 +183,17 @@ def row_at(place: Place, path: str) -> Row:
 def _checked(caller: Caller, place: Place) -> Place:
     if place.run is not None and place.run.deleted_at is not None:
         raise MlflowError(INVALID, f"Run {place.run.pk} is deleted; restore it before you log to it.")
-    may = caller.may(Role.CONTRIBUTOR) and caller.job is None if place.run is None else caller.may_write(place.run)
+    may = (
+        caller.may(Role.CONTRIBUTOR) and caller.job is None
+        if place.run is None
+        else caller.may_write(place.run)
+    )
     if not may:
         sentence = "A job logs to itself, and to the runs and models that it has made; this is another's."
         if caller.job is None:
-            sentence = f"Logging needs the role {Role.CONTRIBUTOR}; you are {caller.role} of {caller.workspace}."
+            sentence = (
+                f"Logging needs the role {Role.CONTRIBUTOR}; you are {caller.role} of {caller.workspace}."
+            )
         raise MlflowError(DENIED, sentence)
     return place
 
@@ -198,6 +208,9 @@ def _check_shape(rows: Rows, path: str) -> None:
     folders: Sequence[str] = ["/".join(parts[:count]) for count in range(1, len(parts))]
     taken = rows.filter(path__in=folders).values_list("path", flat=True).first() if folders else None
     if taken is not None:
-        raise MlflowError(INVALID, f"path: '{taken}' is a file, and '{path}' would need a folder of that name. Choose another.")
+        raise MlflowError(
+            INVALID,
+            f"path: '{taken}' is a file, and '{path}' would need a folder of that name. Choose another.",
+        )
     if not rows.filter(path=path).exists() and below(rows, path).exists():
         raise MlflowError(INVALID, f"path: '{path}' is a folder. Choose another name for the file.")

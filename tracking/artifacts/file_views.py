@@ -1,5 +1,6 @@
-"""What the pages need of files: themselves, images, figures, and many of them as a zip. A stranger's content stays harmless here:
-a download, an image that runs nothing, or a figure in a frame of its own that reaches nothing."""
+"""What the pages need of files: themselves, images, figures, and many of them as a zip. A stranger's content
+stays harmless here: a download, an image that runs nothing, or a figure in a frame of its own that reaches
+nothing."""
 
 from __future__ import annotations
 
@@ -44,7 +45,9 @@ def door(handler: Handler) -> Handler:
         try:
             return await handler(request)
         except MlflowError as error:
-            title = {401: "Not signed in", 403: "Not allowed", 404: "Not found"}.get(error.status, "Bad request")
+            title = {401: "Not signed in", 403: "Not allowed", 404: "Not found"}.get(
+                error.status, "Bad request"
+            )
             return Problem(error.status, title, error.message).response()
         except Problem as problem:
             return problem.response()
@@ -78,12 +81,15 @@ async def figure(request: Request) -> Response:
     origin = str(request.url.replace(path="", query=""))
     scripts = " ".join(f"{origin}{settings.STATIC_URL}{path}" for path in FIGURE_SCRIPTS)
     policy = (
-        f"sandbox allow-scripts; default-src 'none'; script-src {scripts}; base-uri 'none'; form-action 'none'; "
+        f"sandbox allow-scripts; default-src 'none'; script-src {scripts}; base-uri 'none'; "
+        "form-action 'none'; "
         "style-src 'unsafe-inline'; img-src data: blob:; frame-ancestors 'self'"
     )
     tags = "".join(f'<script src="{settings.STATIC_URL}{path}"></script>' for path in FIGURE_SCRIPTS)
     html = FIGURE.format(told=told, scripts=tags)
-    return HTMLResponse(html, headers={**HEADERS, "Content-Security-Policy": policy, "X-Frame-Options": "SAMEORIGIN"})
+    return HTMLResponse(
+        html, headers={**HEADERS, "Content-Security-Policy": policy, "X-Frame-Options": "SAMEORIGIN"}
+    )
 
 
 @door
@@ -126,11 +132,14 @@ def _figure(row: Row) -> str:
     except NotShown as error:
         raise Problem(400, "Bad request", f"{row.path} cannot be drawn: {error}.") from error
     except isolation.Busy as error:
-        raise Problem(503, "Not yet", f"{row.path} cannot be drawn now: {error}. Try again.", Retry_After="5") from error
+        raise Problem(
+            503, "Not yet", f"{row.path} cannot be drawn now: {error}. Try again.", Retry_After="5"
+        ) from error
 
 
 def _entries(place: Place, folder: str, names: Sequence[str]) -> list[Entry]:
-    """The chosen ones as entries of a zip, by their paths below the folder; raises MlflowError where there is nothing."""
+    """The chosen ones as entries of a zip, by their paths below the folder; raises MlflowError where there is
+    nothing."""
     start = len(folder) + 1 if folder else 0
     rows = list(file_owners.below(place.rows, folder))
     if names:

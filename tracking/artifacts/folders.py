@@ -42,9 +42,16 @@ class Listing:
 def listing(rows: QuerySet, path: str) -> Listing:
     """What lies in the folder `path` ("": the root) of `rows`; of a file's own path, nothing."""
     start = len(path) + 1 if path else 0
-    inside = below(rows, path).annotate(rest=Substr("path", start + 1)).annotate(slash=StrIndex("rest", Value("/")))
+    inside = (
+        below(rows, path)
+        .annotate(rest=Substr("path", start + 1))
+        .annotate(slash=StrIndex("rest", Value("/")))
+    )
     grouped = (
-        inside.filter(slash__gt=0).annotate(name=Left("rest", StrIndex("rest", Value("/")))).order_by().values("name")
+        inside.filter(slash__gt=0)
+        .annotate(name=Left("rest", StrIndex("rest", Value("/"))))
+        .order_by()
+        .values("name")
         .annotate(files=Count("pk"), size_bytes=Sum("size_bytes"), saved_at=Max("created_at"))
     )
     folders = [_folder(path, row) for row in grouped]

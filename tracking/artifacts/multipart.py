@@ -1,4 +1,5 @@
-"""MLflow's multipart uploads: the client asks where each part goes, sends the parts side by side, and says when all are there.
+"""MLflow's multipart uploads: the client asks where each part goes, sends the parts side by side, and says
+when all are there.
 
 The parts come without the client's token: a secret of this upload alone goes with them, in a header.
 """
@@ -30,7 +31,8 @@ _MPU = "/api/2.0/mlflow-artifacts/mpu"
 
 @door
 async def create(request: Request) -> Response:
-    """POST mpu/create/<folder> {path, num_parts} -> {upload_id, credentials: [{url, part_number, headers}]}."""
+    """POST mpu/create/<folder> {path, num_parts} -> {upload_id, credentials: [{url, part_number,
+    headers}]}."""
     who = await caller(request, Role.CONTRIBUTOR)
     asked = {**await body(request), "folder": request.path_params["folder"]}
     begun = await in_thread(_begun, who, asked)
@@ -51,7 +53,9 @@ async def part(request: Request) -> Response:
     """PUT mpu/parts/<upload>/<number>: again where an earlier try was cut off."""
     parameters = request.path_params
     secret = request.headers.get(HEADER, "")
-    upload = await anyio.to_thread.run_sync(uploads.opened, parameters["upload"], parameters["number"], secret)
+    upload = await anyio.to_thread.run_sync(
+        uploads.opened, parameters["upload"], parameters["number"], secret
+    )
     most = await anyio.to_thread.run_sync(uploads.room, upload, parameters["number"])
     body_writer.check_size(request, most)
     writer = await anyio.to_thread.run_sync(guarded, lambda: uploads.PartWriter(upload, parameters["number"]))
@@ -65,7 +69,8 @@ async def part(request: Request) -> Response:
 
 @door
 async def complete(request: Request) -> Response:
-    """POST mpu/complete/<folder> {path, upload_id, parts: [{part_number, etag}]}. Told twice, it is done once."""
+    """POST mpu/complete/<folder> {path, upload_id, parts: [{part_number, etag}]}. Told twice, it is done
+    once."""
     who = await caller(request, Role.CONTRIBUTOR)
     asked = {**await body(request, MOST_TOLD_BYTES), "folder": request.path_params["folder"]}
     await in_thread(_complete, who, asked)

@@ -30,7 +30,8 @@ MOST_RUNS = 100
 
 @dataclass(frozen=True)
 class Where:
-    """What is looked at: a place, a folder of it, and perhaps a file. `kept`: what of the address goes on in every link."""
+    """What is looked at: a place, a folder of it, and perhaps a file. `kept`: what of the address goes on in
+    every link."""
 
     place: Place
     folder: str
@@ -51,7 +52,8 @@ class Where:
 
 @dataclass(frozen=True)
 class Shown:
-    """A row of the table: a folder (`files` in it) or a file (`sha256`). `attempt`: where it is not the last one's."""
+    """A row of the table: a folder (`files` in it) or a file (`sha256`). `attempt`: where it is not the last
+    one's."""
 
     name: str
     path: str
@@ -68,7 +70,10 @@ def context(run: Run, attempt: int, request: HttpRequest) -> dict[str, Any]:
     """Raises Http404 for a model or file that is not there."""
     where = _where(run, attempt, request)
     found = listing(where.place.rows, where.folder)
-    entries = [*(_folder(where, item) for item in found.folders), *(_file(where, item, run) for item in found.files)]
+    entries = [
+        *(_folder(where, item) for item in found.folders),
+        *(_file(where, item, run) for item in found.files),
+    ]
     is_root = not where.folder and isinstance(where.place, RunFiles)
     return {
         "where": where,
@@ -102,7 +107,9 @@ def _where(run: Run, attempt: int, request: HttpRequest) -> Where:
     if file and "path" not in asked:
         folder = _parent(file)
     place: Place = ModelFiles(_model(run, model)) if model else RunFiles(run, attempt)
-    return Where(place, folder, file, int(start) if start.isdecimal() and len(start) < 8 else 0, tab_url, kept)
+    return Where(
+        place, folder, file, int(start) if start.isdecimal() and len(start) < 8 else 0, tab_url, kept
+    )
 
 
 def _model(run: Run, model_id: str) -> LoggedModel:
@@ -128,16 +135,28 @@ def _without_model(kept: Mapping[str, str]) -> dict[str, str]:
 
 def _folder(where: Where, item: Folder) -> Shown:
     return Shown(
-        item.name, item.path, where.url(path=item.path), item.size_bytes, item.saved_at, files=item.files,
+        item.name,
+        item.path,
+        where.url(path=item.path),
+        item.size_bytes,
+        item.saved_at,
+        files=item.files,
         download_url=where.bytes_url("zip", item.path),
     )
 
 
 def _file(where: Where, item: Row, run: Run) -> Shown:
-    is_older = isinstance(item, Artifact) and item.attempt not in (run.attempt, 0) and "attempt" not in where.kept
+    is_older = (
+        isinstance(item, Artifact) and item.attempt not in (run.attempt, 0) and "attempt" not in where.kept
+    )
     return Shown(
-        PurePosixPath(item.path).name, item.path, where.url(file=item.path, **({"from": where.start} if where.start else {})),
-        item.size_bytes, item.created_at, sha256=item.sha256, download_url=where.bytes_url("files", item.path),
+        PurePosixPath(item.path).name,
+        item.path,
+        where.url(file=item.path, **({"from": where.start} if where.start else {})),
+        item.size_bytes,
+        item.created_at,
+        sha256=item.sha256,
+        download_url=where.bytes_url("files", item.path),
         attempt=item.attempt if is_older and isinstance(item, Artifact) else None,
     )
 
@@ -166,7 +185,9 @@ def _models(run: Run, where: Where) -> list[dict[str, Any]]:
 def _children(run: Run) -> list[Run]:
     """What its processes logged as runs of their own: with how many files."""
     children = Run.objects.kept().filter(parent=run).order_by("number")
-    return list(children.annotate(count=Count("artifacts"), size_bytes=Sum("artifacts__size_bytes"))[:MOST_RUNS])
+    return list(
+        children.annotate(count=Count("artifacts"), size_bytes=Sum("artifacts__size_bytes"))[:MOST_RUNS]
+    )
 
 
 def _later(where: Where, count: int) -> str:

@@ -1,8 +1,7 @@
 """Where a client says that a file is: checked before anything is looked up.
 
-`<experiment>/<run>/artifacts/<path>` and `<experiment>/models/<model>/artifacts/<path>`, as the artifact addresses that the
-hub gives to clients.
-"""
+`<experiment>/<run>/artifacts/<path>` and `<experiment>/models/<model>/artifacts/<path>`, as the artifact
+addresses that the hub gives to clients."""
 
 from __future__ import annotations
 
@@ -20,7 +19,8 @@ MODEL = re.compile(r"m-[0-9a-f]{32}\Z")
 
 
 class _Told(PathConvertor):
-    """The rest of an address, line breaks too: what is wrong with it is said here and not by a missing page."""
+    """The rest of an address, line breaks too: what is wrong with it is said here and not by a missing
+    page."""
 
     regex = "(?s:.*)"
 
@@ -51,14 +51,17 @@ def address(text: str, *, is_folder: bool = False) -> Address:
     is_known = len(head) == owner_at + 2 and head[-1] == "artifacts" and known.match(head[owner_at])
     if not is_known or not EXPERIMENT.match(head[0]):
         where = "'<experiment id>/<run id>/artifacts/…' or '<experiment id>/models/<model id>/artifacts/…'"
-        raise MlflowError(INVALID, f"path: {_shown(text)} names nothing here. Give {where}, as the run's artifact_uri says.")
+        raise MlflowError(
+            INVALID, f"path: {_shown(text)} names nothing here. Give {where}, as the run's artifact_uri says."
+        )
     if not rest and not is_folder:
         raise MlflowError(INVALID, "path: name a file below 'artifacts/'.")
     return Address(int(head[0]), head[owner_at], checked("/".join(rest)) if rest else "")
 
 
 def checked(path: str) -> str:
-    """A path below a root, as it is; raises MlflowError for one that could lead out of it, or that no file system takes."""
+    """A path below a root, as it is; raises MlflowError for one that could lead out of it, or that no file
+    system takes."""
     wrong = stored_paths.problem(path)
     if wrong:
         raise MlflowError(INVALID, f"path: Invalid path {_shown(path)}: {wrong}.")

@@ -1,4 +1,5 @@
-"""MLflow's artifact protocol: list, fetch, store and delete files of runs and logged models (docs/artifacts.md)."""
+"""MLflow's artifact protocol: list, fetch, store and delete files of runs and logged models
+(docs/artifacts.md)."""
 
 from __future__ import annotations
 
@@ -68,7 +69,8 @@ async def fetch_of_run(request: Request) -> Response:
 
 @door
 async def store(request: Request) -> Response:
-    """PUT …/mlflow-artifacts/artifacts/<path>: who, where and how much is known before a byte of the body is read."""
+    """PUT …/mlflow-artifacts/artifacts/<path>: who, where and how much is known before a byte of the body is
+    read."""
     who = await caller(request, Role.CONTRIBUTOR)
     address = paths.address(request.path_params["path"])
     place = await in_thread(file_owners.writable, who, address)
@@ -95,13 +97,17 @@ def _files(place: Place, path: str, *, under: str) -> list[dict[str, Any]]:
     found = listing(place.rows, path)
     folders = [{"path": f"{under}{item.name}", "is_dir": True} for item in found.folders]
     files = [
-        {"path": f"{under}{PurePosixPath(item.path).name}", "is_dir": False, "file_size": item.size_bytes} for item in found.files
+        {"path": f"{under}{PurePosixPath(item.path).name}", "is_dir": False, "file_size": item.size_bytes}
+        for item in found.files
     ]
     return sorted((*folders, *files), key=lambda item: str(item["path"]))
 
 
 def _listed_below(place: Place, path: str) -> dict[str, Any]:
-    return {"root_uri": f"mlflow-artifacts:/{place.root}", "files": _files(place, path, under=f"{path}/" if path else "")}
+    return {
+        "root_uri": f"mlflow-artifacts:/{place.root}",
+        "files": _files(place, path, under=f"{path}/" if path else ""),
+    }
 
 
 def _found(who: Caller, address: paths.Address) -> file_owners.Row:
@@ -128,5 +134,9 @@ routes = [
     Route("/get-artifact", fetch_of_run, methods=["GET", "HEAD"]),
     Route("/ajax-api/2.0/mlflow/upload-artifact", store_of_run, methods=["POST"]),
     Route("/api/2.0/mlflow/artifacts/list", call(listed_of_run), methods=["GET"]),
-    Route("/api/2.0/mlflow/logged-models/{model_id:str}/artifacts/directories", call(listed_of_model), methods=["GET"]),
+    Route(
+        "/api/2.0/mlflow/logged-models/{model_id:str}/artifacts/directories",
+        call(listed_of_model),
+        methods=["GET"],
+    ),
 ]

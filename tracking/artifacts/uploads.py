@@ -1,4 +1,5 @@
-"""Files that come in parts, side by side: each part a file below DATA_DIR/uploads, joined when the client says that all are here.
+"""Files that come in parts, side by side: each part a file below DATA_DIR/uploads, joined when the client
+says that all are here.
 
 A part that failed is sent again. An upload that was aborted goes at once, one that was forgotten after a day.
 """
@@ -34,7 +35,8 @@ _ID_BYTES = 16
 
 @dataclass(frozen=True)
 class Upload:
-    """`target`: the address that the file gets. The client proves by `secret` (stored hashed) that a part is its own."""
+    """`target`: the address that the file gets. The client proves by `secret` (stored hashed) that a part is
+    its own."""
 
     id: str
     target: str
@@ -69,7 +71,9 @@ def find(upload_id: str, target: str) -> Upload:
     """The upload under way to that address; raises MlflowError."""
     upload = _read(upload_id)
     if upload is None or upload.target != target:
-        raise MlflowError(MISSING, f"upload_id: there is no upload {upload_id[:64]!r} to this path; begin it again.")
+        raise MlflowError(
+            MISSING, f"upload_id: there is no upload {upload_id[:64]!r} to this path; begin it again."
+        )
     return upload
 
 
@@ -77,7 +81,9 @@ def opened(upload_id: str, number: int, secret: str) -> Upload:
     """The upload that part `number` belongs to, for who knows its secret; raises MlflowError."""
     upload = _read(upload_id)
     if upload is None or not hmac.compare_digest(upload.secret_digest, tokens.digest(secret)):
-        raise MlflowError(MISSING, "There is no such upload (any more), or this is not its secret; begin it again.")
+        raise MlflowError(
+            MISSING, "There is no such upload (any more), or this is not its secret; begin it again."
+        )
     if not 1 <= number <= upload.parts:
         raise MlflowError(INVALID, f"The upload has the parts 1 to {upload.parts}.")
     if is_done(upload):
@@ -92,7 +98,8 @@ def room(upload: Upload, number: int) -> int:
 
 
 class PartWriter:
-    """Write chunks, then `finish`; left without that, nothing remains, and an earlier try of the part is as it was."""
+    """Write chunks, then `finish`; left without that, nothing remains, and an earlier try of the part is as
+    it was."""
 
     def __init__(self, upload: Upload, number: int) -> None:
         self._upload, self._number = upload, number
@@ -119,14 +126,17 @@ class PartWriter:
 
 
 def check(upload: Upload, told: Iterable[dict[str, Any]]) -> None:
-    """That every part is here, as the client told when it had sent them; raises MlflowError naming those that are not."""
+    """That every part is here, as the client told when it had sent them; raises MlflowError naming those that
+    are not."""
     etags = {int(part["part_number"]): str(part.get("etag") or "").strip('"') for part in told}
     if set(etags) != set(range(1, upload.parts + 1)):
         raise MlflowError(INVALID, f"parts: name each of the parts 1 to {upload.parts} once.")
     missing = [number for number, etag in sorted(etags.items()) if not _is_here(upload, number, etag)]
     if missing:
         shown = ", ".join(map(str, missing[:10])) + (" …" if len(missing) > 10 else "")
-        raise MlflowError(INVALID, f"parts: {shown} did not arrive whole; send them again, then complete the upload.")
+        raise MlflowError(
+            INVALID, f"parts: {shown} did not arrive whole; send them again, then complete the upload."
+        )
 
 
 def join(upload: Upload) -> Received:

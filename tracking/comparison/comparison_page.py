@@ -27,7 +27,8 @@ MOST_FOUND = 12
 
 @dataclass(frozen=True)
 class Section:
-    """`is_usual`: open unless closed. `kind` of a difference, which is fetched when somebody opens it; else empty."""
+    """`is_usual`: open unless closed. `kind` of a difference, which is fetched when somebody opens it; else
+    empty."""
 
     name: str
     word: str
@@ -37,8 +38,10 @@ class Section:
 
 
 SECTIONS = (
-    Section("curves", "Curves", is_usual=True), Section("params", "Parameters", is_usual=True),
-    Section("metrics", "Metrics", is_usual=True), Section("attributes", "Attributes and tags", is_usual=False),
+    Section("curves", "Curves", is_usual=True),
+    Section("params", "Parameters", is_usual=True),
+    Section("metrics", "Metrics", is_usual=True),
+    Section("attributes", "Attributes and tags", is_usual=False),
     Section("relations", "Parallel coordinates and scatter", is_usual=False),
 )
 
@@ -50,7 +53,9 @@ def page(request: WorkspaceRequest) -> HttpResponse:
     try:
         wanted, without = wanted_of(query.get("runs", "")), wanted_of(query.get("without", ""))
     except SpecError as error:
-        return render(request, "tracking/compare.html", {"notes": [f"{error.field} {error.message}."]}, status=400)
+        return render(
+            request, "tracking/compare.html", {"notes": [f"{error.field} {error.message}."]}, status=400
+        )
     choice = choose(request.principal.workspace, wanted, without)
     by, groups = query.get("group", ""), None
     try:
@@ -58,15 +63,25 @@ def page(request: WorkspaceRequest) -> HttpResponse:
     except SpecError as error:
         notes.append(f"{error.field} {error.message}.")
     context = _context(choice, by, groups, query.get("sections")) if choice.runs else {}
-    return render(request, "tracking/compare.html", {
-        "notes": [*choice.notes, *notes], "offered": choice.offered, "most": MOST_RUNS, "only": query.get("only") == "1",
-        "statistic": query["stat"] if query.get("stat") in STATISTICS else STATISTICS[0], "statistics": STATISTICS, **context,
-    })
+    return render(
+        request,
+        "tracking/compare.html",
+        {
+            "notes": [*choice.notes, *notes],
+            "offered": choice.offered,
+            "most": MOST_RUNS,
+            "only": query.get("only") == "1",
+            "statistic": query["stat"] if query.get("stat") in STATISTICS else STATISTICS[0],
+            "statistics": STATISTICS,
+            **context,
+        },
+    )
 
 
 @needs(Role.VIEWER)
 def candidates(request: WorkspaceRequest) -> HttpResponse:
-    """Runs that can be added: by name, number or experiment; without a text the pinned and the newest ones."""
+    """Runs that can be added: by name, number or experiment; without a text the pinned and the newest
+    ones."""
     workspace = request.principal.workspace
     try:
         already = wanted_of(request.GET.get("runs", ""))
@@ -77,10 +92,16 @@ def candidates(request: WorkspaceRequest) -> HttpResponse:
     found = Run.objects.of(workspace).listed().exclude(pk__in=held).matching(text=text)
     order = ("-created_at",) if text else ("-pinned", "-created_at")
     runs = list(found.select_related("experiment").defer("preview", "spec").order_by(*order)[:MOST_FOUND])
-    return render(request, "tracking/_compare_candidates.html", {
-        "found": [(run, _joined([*already, str(run.number)])) for run in runs], "text": text,
-        "is_full": len(already) >= MOST_RUNS, "most": MOST_RUNS,
-    })
+    return render(
+        request,
+        "tracking/_compare_candidates.html",
+        {
+            "found": [(run, _joined([*already, str(run.number)])) for run in runs],
+            "text": text,
+            "is_full": len(already) >= MOST_RUNS,
+            "most": MOST_RUNS,
+        },
+    )
 
 
 def _context(choice: Choice, by: str, groups: Groups | None, opened: str | None) -> dict[str, Any]:
@@ -91,14 +112,25 @@ def _context(choice: Choice, by: str, groups: Groups | None, opened: str | None)
     params, found = tables.params(runs), figures(runs)
     return {
         "runs": [(item, _without(item, shown)) for item in shown],
-        "curves": {"runs": listing(runs), **({"groups": relations.group_subjects(by, groups)} if groups is not None else {})},
+        "curves": {
+            "runs": listing(runs),
+            **({"groups": relations.group_subjects(by, groups)} if groups is not None else {}),
+        },
         "listing": f"/api/v1/compare/metrics/?{urlencode({'runs': _joined(names)}, safe=',')}",
         "series": f"/api/v1/compare/series/?{urlencode(address, safe=',')}",
         "csv": "",
-        "grouping": relations.groupings(runs, params, by if groups is not None else "") if len(runs) > 1 else (),
-        "params": params, "tags": tables.tags(runs), "attributes": tables.attributes(runs), "figures": found,
-        "has_curves": bool(found), "relations": relations.relations(shown, params, found),
-        "sections": _sections(opened), "differences": _differences(opened), "names": _joined(names),
+        "grouping": relations.groupings(runs, params, by if groups is not None else "")
+        if len(runs) > 1
+        else (),
+        "params": params,
+        "tags": tables.tags(runs),
+        "attributes": tables.attributes(runs),
+        "figures": found,
+        "has_curves": bool(found),
+        "relations": relations.relations(shown, params, found),
+        "sections": _sections(opened),
+        "differences": _differences(opened),
+        "names": _joined(names),
     }
 
 
@@ -112,14 +144,22 @@ def _sections(opened: str | None) -> dict[str, Section]:
 
 def _differences(opened: str | None) -> list[Section]:
     names = set() if opened is None else set(opened.split(","))
-    return [Section(kind, kinds.word, is_usual=False, is_open=kind in names, kind=kind) for kind, kinds in KINDS.items()]
+    return [
+        Section(kind, kinds.word, is_usual=False, is_open=kind in names, kind=kind)
+        for kind, kinds in KINDS.items()
+    ]
 
 
 def _without(item: ShownRun, shown: Sequence[ShownRun]) -> Mapping[str, str]:
-    """What the address says once this run has been taken out: a reference is put away, a chosen run no longer named."""
+    """What the address says once this run has been taken out: a reference is put away, a chosen run no longer
+    named."""
     if item.is_reference:
         return {"without": str(item.run.number)}
-    return {"runs": _joined(str(other.run.number) for other in shown if not other.is_reference and other is not item)}
+    return {
+        "runs": _joined(
+            str(other.run.number) for other in shown if not other.is_reference and other is not item
+        )
+    }
 
 
 def _joined(names: Any) -> str:

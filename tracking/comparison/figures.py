@@ -14,7 +14,8 @@ from tracking.models import Metric
 MOST_KEYS = 1000
 STATISTICS = ("last", "min", "max")
 LOWER = re.compile(
-    r"loss|err|perplexity|\bppl\b|mse|mae|rmse|divergence|\bkl\b|wer\b|cer\b|fid\b|latency|duration|seconds", re.IGNORECASE
+    r"loss|err|perplexity|\bppl\b|mse|mae|rmse|divergence|\bkl\b|wer\b|cer\b|fid\b|latency|duration|seconds",
+    re.IGNORECASE,
 )
 HIGHER = re.compile(
     r"acc|f1|auc|auroc|precision|recall|reward|score|bleu|rouge|\bmap\b|iou|dice|r2\b|throughput|per_sec|samples_s|\bmfu\b|correct",
@@ -24,7 +25,8 @@ HIGHER = re.compile(
 
 @dataclass(frozen=True)
 class Figure:
-    """One statistic of one run. `mark`: best, or (where nobody can say which is better) lowest or highest; else empty."""
+    """One statistic of one run. `mark`: best, or (where nobody can say which is better) lowest or highest;
+    else empty."""
 
     value: float | None
     mark: str = ""
@@ -63,7 +65,10 @@ def direction(key: str) -> str:
 
 def _row(key: str, metrics: Sequence[Metric | None]) -> FigureRow:
     better = direction(key)
-    last = [None if metric is None else math.nan if metric.last_value is None else metric.last_value for metric in metrics]
+    last = [
+        None if metric is None else math.nan if metric.last_value is None else metric.last_value
+        for metric in metrics
+    ]
     least = [None if metric is None else metric.min_value for metric in metrics]
     greatest = [None if metric is None else metric.max_value for metric in metrics]
     return FigureRow(key, _marked(last, better), _marked(least, better), _marked(greatest, better))

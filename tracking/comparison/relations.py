@@ -17,16 +17,23 @@ USUAL_PARAMS, USUAL_METRICS = 6, 2
 
 
 def relations(runs: Sequence[ShownRun], params: Table, figures: Sequence[FigureRow]) -> dict[str, Any]:
-    """{runs: [{number, name}], axes: [{id, label, kind, values}], usual: [ids]}; a value is a number, a text or null."""
+    """{runs: [{number, name}], axes: [{id, label, kind, values}], usual: [ids]}; a value is a number, a text
+    or null."""
     axes = [
-        *(_of_param(row.name, [cell.text for cell in row.cells]) for row in sorted(params.rows, key=lambda row: not row.differs)),
+        *(
+            _of_param(row.name, [cell.text for cell in row.cells])
+            for row in sorted(params.rows, key=lambda row: not row.differs)
+        ),
         *(_of_metric(row) for row in figures),
     ][:MOST_AXES]
-    different = [axis["id"] for axis in axes if axis["kind"] == "param" and len(set(map(str, axis["values"]))) > 1]
+    different = [
+        axis["id"] for axis in axes if axis["kind"] == "param" and len(set(map(str, axis["values"]))) > 1
+    ]
     metrics = sorted((axis["id"] for axis in axes if axis["kind"] == "metric"), key=_interest)
     return {
         "runs": [{"id": item.run.pk, "number": item.run.number, "name": item.name} for item in runs],
-        "axes": axes, "usual": [*different[:USUAL_PARAMS], *metrics[:USUAL_METRICS]],
+        "axes": axes,
+        "usual": [*different[:USUAL_PARAMS], *metrics[:USUAL_METRICS]],
     }
 
 
@@ -34,7 +41,8 @@ def groupings(runs: Sequence[Run], params: Table, chosen: str) -> list[dict[str,
     """By which params means may be drawn: by those that some of the runs share."""
     found = [
         {"name": f"params.{row.name}", "word": row.name, "is_chosen": chosen == f"params.{row.name}"}
-        for row in params.rows if len({cell.whole for cell in row.cells if cell.text is not None}) < len(runs)
+        for row in params.rows
+        if len({cell.whole for cell in row.cells if cell.text is not None}) < len(runs)
     ]
     if chosen and not any(option["is_chosen"] for option in found):
         found.append({"name": chosen, "word": chosen.partition(".")[2], "is_chosen": True})
@@ -45,7 +53,8 @@ def group_subjects(by: str, groups: Mapping[str, Sequence[Run]]) -> list[dict[st
     name = by.partition(".")[2]
     return [
         {
-            "id": f"group:{value}", "label": f"{name} = {value}" if value else f"without {name}",
+            "id": f"group:{value}",
+            "label": f"{name} = {value}" if value else f"without {name}",
             "title": f"Run{'s' if len(runs) > 1 else ''} {', '.join(str(run.number) for run in runs)}",
         }
         for value, runs in groups.items()
@@ -54,17 +63,28 @@ def group_subjects(by: str, groups: Mapping[str, Sequence[Run]]) -> list[dict[st
 
 def _of_param(name: str, texts: Sequence[str | None]) -> dict[str, Any]:
     numbers = [None if text is None else number_of(text) for text in texts]
-    is_numeric = all(number is not None for number, text in zip(numbers, texts, strict=True) if text is not None)
-    return {"id": f"params.{name}", "label": name, "kind": "param", "values": numbers if is_numeric else list(texts)}
+    is_numeric = all(
+        number is not None for number, text in zip(numbers, texts, strict=True) if text is not None
+    )
+    return {
+        "id": f"params.{name}",
+        "label": name,
+        "kind": "param",
+        "values": numbers if is_numeric else list(texts),
+    }
 
 
 def _of_metric(row: FigureRow) -> dict[str, Any]:
-    values = [figure.value if figure.value is not None and math.isfinite(figure.value) else None for figure in row.last]
+    values = [
+        figure.value if figure.value is not None and math.isfinite(figure.value) else None
+        for figure in row.last
+    ]
     return {"id": f"metrics.{row.key}", "label": row.key, "kind": "metric", "values": values}
 
 
 def _interest(name: str) -> tuple[int, str]:
-    """What is measured on data that was held back says more than the rest; what the machine measures, least."""
+    """What is measured on data that was held back says more than the rest; what the machine measures,
+    least."""
     key = name.removeprefix("metrics.")
     held_back = ("eval", "val", "test", "valid", "validation")
     return (0 if key.startswith(held_back) else 2 if key.startswith("system/") else 1, key)

@@ -16,7 +16,8 @@ DASHES = ("solid", "dash", "dot")
 
 @dataclass(frozen=True)
 class ShownRun:
-    """`place` decides colour and dash, as static/js/charts/palette.js does. `is_reference`: pinned, not chosen."""
+    """`place` decides colour and dash, as static/js/charts/palette.js does. `is_reference`: pinned, not
+    chosen."""
 
     run: Run
     place: int
@@ -37,7 +38,8 @@ class ShownRun:
 
 @dataclass(frozen=True)
 class Choice:
-    """`runs`: the chosen ones, then references. `offered`: pinned runs that are not among them. `notes`: what was left out."""
+    """`runs`: the chosen ones, then references. `offered`: pinned runs that are not among them. `notes`: what
+    was left out."""
 
     runs: tuple[Run, ...]
     references: frozenset[str]
@@ -46,7 +48,8 @@ class Choice:
 
 
 def choose(workspace: Workspace, wanted: Sequence[str], without: Iterable[str]) -> Choice:
-    """`wanted`, `without`: numbers or ids as an address has them; `without` are references that somebody has put away."""
+    """`wanted`, `without`: numbers or ids as an address has them; `without` are references that somebody has
+    put away."""
     notes = []
     if len(wanted) > MOST_RUNS:
         notes.append(
@@ -79,10 +82,15 @@ def wanted_of(text: str) -> list[str]:
     found = list(dict.fromkeys(part for part in text.replace(" ", "").split(",") if part))
     wrong = [name for name in found if not (name.isascii() and name.isalnum())]
     if wrong:
-        raise SpecError("runs", f"has {wrong[0][:40]!r}, which is neither a run's number nor its id; take it out of the address")
+        raise SpecError(
+            "runs",
+            f"has {wrong[0][:40]!r}, which is neither a run's number nor its id; take it out of the address",
+        )
     return found
 
 
 def _pinned(workspace: Workspace) -> list[Run]:
     found = Run.objects.of(workspace).filter(pinned=True, archived_at=None)
-    return list(found.select_related("experiment", "created_by").defer("preview").order_by("-number")[:MOST_RUNS])
+    return list(
+        found.select_related("experiment", "created_by").defer("preview").order_by("-number")[:MOST_RUNS]
+    )

@@ -16,7 +16,9 @@ MOST_CHILDREN = 19
 
 def children_of(run: Run) -> list[Run]:
     """Runs that its processes logged besides, those first that came first."""
-    found = Run.objects.filter(parent=run, deleted_at=None, workspace=run.workspace_id).defer("preview", "spec")
+    found = Run.objects.filter(parent=run, deleted_at=None, workspace=run.workspace_id).defer(
+        "preview", "spec"
+    )
     return list(found.order_by("number")[:MOST_CHILDREN])
 
 
@@ -28,6 +30,9 @@ def listing(runs: Sequence[Run]) -> list[dict[str, Any]]:
 
 def run_json(run: Run) -> dict[str, Any]:
     return {
-        "run": run.pk, "number": run.number, "name": run.display_name or str(run), "state": run.state,
+        "run": run.pk,
+        "number": run.number,
+        "name": run.display_name or str(run),
+        "state": run.state,
         "is_live": run.state not in FINAL,
     }

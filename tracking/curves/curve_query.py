@@ -1,4 +1,5 @@
-"""What somebody asks of curves: which, along which axis, how fine. A refusal names the parameter and what it may be."""
+"""What somebody asks of curves: which, along which axis, how fine. A refusal names the parameter and what it
+may be."""
 
 from __future__ import annotations
 
@@ -29,11 +30,24 @@ class Axis(StrEnum):
 SERIES = [
     OpenApiParameter("keys", str, description=f"Metrics, comma-separated; at most {MOST_KEYS}."),
     OpenApiParameter("key", str, many=True, description="One metric; may be given often, and hold commas."),
-    OpenApiParameter("axis", str, enum=[axis.value for axis in Axis], description="Of x, `from` and `to`; step unless named."),
-    OpenApiParameter("from", str, description="Where x begins: a step, a time (Unix seconds or ISO 8601), or seconds."),
+    OpenApiParameter(
+        "axis",
+        str,
+        enum=[axis.value for axis in Axis],
+        description="Of x, `from` and `to`; step unless named.",
+    ),
+    OpenApiParameter(
+        "from", str, description="Where x begins: a step, a time (Unix seconds or ISO 8601), or seconds."
+    ),
     OpenApiParameter("to", str, description="Where x ends."),
-    OpenApiParameter("pixels", int, description=f"How wide it is drawn, 1 to {MOST_PIXELS}: at most four points for each."),
-    OpenApiParameter("smoothing", float, description=f"0 to {MOST_SMOOTHING}: also an exponential moving average of all points."),
+    OpenApiParameter(
+        "pixels", int, description=f"How wide it is drawn, 1 to {MOST_PIXELS}: at most four points for each."
+    ),
+    OpenApiParameter(
+        "smoothing",
+        float,
+        description=f"0 to {MOST_SMOOTHING}: also an exponential moving average of all points.",
+    ),
 ]
 
 
@@ -59,7 +73,11 @@ def asked_of(query: QueryDict, *, takes: Collection[str] = ()) -> Asked:
     if start is not None and end is not None and start >= end:
         raise SpecError("from", "must lie before `to`")
     return Asked(
-        keys=keys_of(query), axis=Axis(axis), start=start, end=end, pixels=_pixels(query.get("pixels", "")),
+        keys=keys_of(query),
+        axis=Axis(axis),
+        start=start,
+        end=end,
+        pixels=_pixels(query.get("pixels", "")),
         smoothing=_smoothing(query.get("smoothing", "")),
     )
 
@@ -76,7 +94,10 @@ def keys_of(query: QueryDict, *, needed: bool = True) -> tuple[str, ...]:
     if needed and not found:
         raise SpecError("keys", "must name at least one metric, such as keys=loss,accuracy")
     if len(found) > MOST_KEYS:
-        raise SpecError("keys", f"may name at most {MOST_KEYS} metrics, not {len(found)}; ask for the rest in another request")
+        raise SpecError(
+            "keys",
+            f"may name at most {MOST_KEYS} metrics, not {len(found)}; ask for the rest in another request",
+        )
     return found
 
 
@@ -90,7 +111,9 @@ def _place(name: str, text: str, axis: Axis) -> float | None:
     except ValueError:
         found = float("nan")
     if not abs(found) < 2.0**63:
-        raise SpecError(name, f"must be a number ({'a step' if axis is Axis.STEP else 'seconds since the run began'})")
+        raise SpecError(
+            name, f"must be a number ({'a step' if axis is Axis.STEP else 'seconds since the run began'})"
+        )
     return found
 
 

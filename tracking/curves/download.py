@@ -1,4 +1,5 @@
-"""Every point of a run's curves as CSV, streamed: a million of them pass through in pieces (docs/adr/0003)."""
+"""Every point of a run's curves as CSV, streamed: a million of them pass through in pieces
+(docs/adr/0003)."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ HEAD = "metric,step,time,value\n"
 
 @problem_responses
 async def metrics(request: Request) -> Response:
-    """Every point of `keys` (all unless named): metric, step, time (Unix seconds), value; NaN and infinities as words."""
+    """Every point of `keys` (all unless named): metric, step, time (Unix seconds), value; NaN and infinities
+    as words."""
     who = await require_person(request)
     query = QueryDict(request.url.query)
     try:
@@ -43,7 +45,10 @@ async def metrics(request: Request) -> Response:
         raise FieldProblem(400, "Bad request", error.field, error.message) from error
     run, counted = await in_thread(_found, who, request.path_params["run"], wanted)
     name = file_name(f"run-{run.number}", "metrics")
-    headers = {"Content-Disposition": f'attachment; filename="{name}.csv"', "Cache-Control": "private, no-cache"}
+    headers = {
+        "Content-Disposition": f'attachment; filename="{name}.csv"',
+        "Cache-Control": "private, no-cache",
+    }
     return StreamingResponse(_pieces(run.pk, counted), media_type="text/csv; charset=utf-8", headers=headers)
 
 
@@ -84,7 +89,10 @@ def _rows(key: str, points: Points) -> bytes:
     """`repr` of a float is the shortest text that reads back as the same number."""
     named = np.where(np.isnan(points.value), "NaN", np.where(points.value > 0, "Infinity", "-Infinity"))
     finite = np.isfinite(points.value)
-    values = [repr(value) if good else word for value, good, word in zip(points.value.tolist(), finite, named, strict=True)]
+    values = [
+        repr(value) if good else word
+        for value, good, word in zip(points.value.tolist(), finite, named, strict=True)
+    ]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     times = (f"{ms // 1000}.{ms % 1000:03d}" for ms in points.ms.tolist())

@@ -23,7 +23,8 @@ MOST_LINES = 1000
 
 @dataclass(frozen=True)
 class Line:
-    """`smooth` beside each of the curve's `y`, where it was asked for. `origin`: 0 of a relative axis, in Unix milliseconds."""
+    """`smooth` beside each of the curve's `y`, where it was asked for. `origin`: 0 of a relative axis, in
+    Unix milliseconds."""
 
     run: Run
     metric: Metric
@@ -37,8 +38,13 @@ class Line:
         odd = zip(self._shown(self.curve.odd_x).tolist(), self.curve.odd.tolist(), strict=True)
         marks = [[x, word(value)] for x, value in odd]
         told = {
-            "run": self.run.pk, "number": self.run.number, **metric_json(self.metric), "points": self.curve.count,
-            "is_sampled": self.curve.count > len(self.curve.x) + len(marks), "x": self._shown(self.curve.x), "y": self.curve.y,
+            "run": self.run.pk,
+            "number": self.run.number,
+            **metric_json(self.metric),
+            "points": self.curve.count,
+            "is_sampled": self.curve.count > len(self.curve.x) + len(marks),
+            "x": self._shown(self.curve.x),
+            "y": self.curve.y,
             "marks": marks,
         }
         return told if self.smooth is None else told | {"smooth": self.smooth}
@@ -48,12 +54,15 @@ class Line:
 
 
 def lines(runs: Sequence[Run], asked: Asked, *, origin: Run | None = None) -> list[Line]:
-    """Of every run and metric there is, metric by metric. `origin`: whose beginning is 0 of a relative axis; else its own."""
+    """Of every run and metric there is, metric by metric. `origin`: whose beginning is 0 of a relative axis;
+    else its own."""
     rows = metrics_of(runs, asked.keys)
     begun = {run.pk: began_ms(origin or run) if asked.axis is Axis.RELATIVE else 0 for run in runs}
     return [
         _line(run, rows[run.pk, key], asked, begun[run.pk])
-        for key in asked.keys for run in runs if (run.pk, key) in rows
+        for key in asked.keys
+        for run in runs
+        if (run.pk, key) in rows
     ]
 
 
@@ -90,8 +99,13 @@ def metric_json(metric: Metric) -> dict[str, Any]:
     """Of the whole curve. A NaN at its end is kept as null in the row, so that null there stands for it."""
     last = math.nan if metric.last_value is None else metric.last_value
     return {
-        "key": metric.key, "count": metric.count, "last": word(last), "min": _known(metric.min_value),
-        "max": _known(metric.max_value), "last_step": metric.last_step, "last_time": metric.last_ms / 1000,
+        "key": metric.key,
+        "count": metric.count,
+        "last": word(last),
+        "min": _known(metric.min_value),
+        "max": _known(metric.max_value),
+        "last_step": metric.last_step,
+        "last_time": metric.last_ms / 1000,
     }
 
 
@@ -115,7 +129,8 @@ def _line(run: Run, metric: Metric, asked: Asked, origin: int) -> Line:
 
 
 def _smooth(run: Run, metric: Metric, asked: Asked, curve: Curve) -> Real:
-    """At the places that are drawn; from the curve's very beginning on, so that it does not depend on the span."""
+    """At the places that are drawn; from the curve's very beginning on, so that it does not depend on the
+    span."""
     x, y = ordered(curve_reader.history(run.pk, metric.key), asked.axis)
     if not len(x):
         return np.empty(0)

@@ -21,7 +21,9 @@ def names_of(text: str) -> list[str]:
     if not found:
         raise SpecError("runs", "must name the runs to compare by number, such as runs=12,15")
     if len(found) > MOST_RUNS:
-        raise SpecError("runs", f"may name at most {MOST_RUNS} runs, not {len(found)}: choose those that matter most")
+        raise SpecError(
+            "runs", f"may name at most {MOST_RUNS} runs, not {len(found)}: choose those that matter most"
+        )
     for name in found:
         if not name.isalnum() or not name.isascii() or len(name) > _LONGEST_NAME:
             raise SpecError("runs", f"has {name[:40]!r}, which is neither a run's number nor its id")

@@ -1,4 +1,5 @@
-"""The exponential moving average that people know from TensorBoard, of all points and not only of those that are drawn."""
+"""The exponential moving average that people know from TensorBoard, of all points and not only of those that
+are drawn."""
 
 from __future__ import annotations
 
@@ -14,11 +15,11 @@ _NOTHING = 0.001
 
 
 def smoothed(values: Real, weight: float) -> Real:
-    """Of finite values in their order; `weight` 0 (nothing) to below 1. The first ones are not drawn towards 0 (debiased).
+    """Of finite values in their order; `weight` 0 (nothing) to below 1. The first ones are not drawn towards
+    0 (debiased).
 
-    s[n] = (1-w) * sum of w^(n-k) * v[k], over 1 - w^(n+1): block by block as cumulative sums, because a loop over a million
-    points takes as long as the answer may.
-    """
+    s[n] = (1-w) * sum of w^(n-k) * v[k], over 1 - w^(n+1): block by block as cumulative sums, because a loop
+    over a million points takes as long as the answer may."""
     if weight <= _NOTHING or len(values) < 2:
         return values
     length = max(1, min(len(values), int(math.log(_LEAST) / math.log(weight))))

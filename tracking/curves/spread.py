@@ -25,7 +25,8 @@ Groups = Mapping[str, Sequence[Run]]
 
 @dataclass(frozen=True)
 class Band:
-    """`low` and `high`: the mean less and plus the standard deviation over the runs that have a value there."""
+    """`low` and `high`: the mean less and plus the standard deviation over the runs that have a value
+    there."""
 
     group: str
     runs: tuple[Run, ...]
@@ -37,8 +38,13 @@ class Band:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "group": self.group, "runs": [run.number for run in self.runs], "key": self.key, "x": self.x, "mean": self.mean,
-            "low": self.low, "high": self.high,
+            "group": self.group,
+            "runs": [run.number for run in self.runs],
+            "key": self.key,
+            "x": self.x,
+            "mean": self.mean,
+            "low": self.low,
+            "high": self.high,
         }
 
 
@@ -98,7 +104,8 @@ def _curve(run: Run, key: str, asked: Asked) -> tuple[Real, Real]:
 
 
 def _grid(places: Sequence[Real], pixels: int) -> tuple[Real, float]:
-    """Every place where a run has a value, or where those are many, one for each pixel; and half of its width."""
+    """Every place where a run has a value, or where those are many, one for each pixel; and half of its
+    width."""
     found = np.unique(np.concatenate(places))
     if len(found) <= pixels:
         return found, 0.0
@@ -107,7 +114,8 @@ def _grid(places: Sequence[Real], pixels: int) -> tuple[Real, float]:
 
 
 def _on(grid: Real, half: float, x: Real, y: Real) -> Real:
-    """The mean of what a run has around each place; between two of its values the line between them; beyond its ends NaN."""
+    """The mean of what a run has around each place; between two of its values the line between them; beyond
+    its ends NaN."""
     places = np.minimum(np.searchsorted(grid + half, x, "left"), len(grid) - 1)
     counts = np.bincount(places, minlength=len(grid))
     sums = np.bincount(places, weights=y, minlength=len(grid))

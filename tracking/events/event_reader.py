@@ -1,8 +1,7 @@
 """Event files of runs, read into their metrics while they grow.
 
-How far a file has been read is changed in the transaction that stores what was read: after a crash nothing is missing or
-doubled, and of two workers one reads.
-"""
+How far a file has been read is changed in the transaction that stores what was read: after a crash nothing is
+missing or doubled, and of two workers one reads."""
 
 from __future__ import annotations
 
@@ -46,30 +45,42 @@ def read(attempt: Attempt, *, is_over: bool) -> bool:
     rows = _rows(attempt, places)
     known = [writers.writer(row.name) for row in rows]
     unread = [
-        (row, of) for row, of in zip(rows, known, strict=True)
-        if row.name in places and not (row.is_whole or row.error) and (is_over or _size(places[row.name]) > row.read_bytes)
+        (row, of)
+        for row, of in zip(rows, known, strict=True)
+        if row.name in places
+        and not (row.is_whole or row.error)
+        and (is_over or _size(places[row.name]) > row.read_bytes)
     ]
     ranks = _ranks(attempt) if unread else {}
-    at_end = [_read_on(attempt, row, places[row.name], writers.prefix(of, known, ranks), is_over) for row, of in unread]
+    at_end = [
+        _read_on(attempt, row, places[row.name], writers.prefix(of, known, ranks), is_over)
+        for row, of in unread
+    ]
     return all(at_end)
 
 
 def _places(attempt: Attempt, *, is_over: bool) -> dict[str, Path]:
-    """Name -> where its bytes are. Files that were not sent while they grew are among the outputs in the end."""
+    """Name -> where its bytes are. Files that were not sent while they grew are among the outputs in the
+    end."""
     streamed = log_store.event_files(attempt.run_id, attempt.number)
     found = {name: log_store.path(attempt.run_id, attempt.number, name) for name in streamed}
     if is_over:
         files = {name.rpartition("/")[2] for name in found}
-        for row in Artifact.objects.filter(run_id=attempt.run_id, attempt=attempt.number, path__contains=MARK):
+        for row in Artifact.objects.filter(
+            run_id=attempt.run_id, attempt=attempt.number, path__contains=MARK
+        ):
             file = row.path.rpartition("/")[2]
             if MARK in file and file not in files:
                 files.add(file)
-                found[row.path if row.path.startswith(OF_LOGS) else OF_OUTPUTS + row.path] = blobs.path(row.sha256)
+                found[row.path if row.path.startswith(OF_LOGS) else OF_OUTPUTS + row.path] = blobs.path(
+                    row.sha256
+                )
     return {name: path for name, path in found.items() if not writers.writer(name).is_passing}
 
 
 def _rows(attempt: Attempt, names: Iterable[str]) -> list[EventFile]:
-    """One for each file there ever was, in the order in which they were first seen, of those seen together by age."""
+    """One for each file there ever was, in the order in which they were first seen, of those seen together by
+    age."""
     of_attempt = EventFile.objects.filter(run_id=attempt.run_id, attempt=attempt.number).order_by("pk")
     held = list(of_attempt)
     new = set(names) - {row.name for row in held}
@@ -83,7 +94,9 @@ def _rows(attempt: Attempt, names: Iterable[str]) -> list[EventFile]:
 def _ranks(attempt: Attempt) -> Ranks:
     node_ranks = dict(AttemptNode.objects.filter(attempt=attempt).values_list("node_id", "node_rank"))
     told = Member.objects.filter(attempt=attempt, pid__isnull=False).values_list("node_id", "pid", "rank")
-    return {(node_ranks[node], pid): rank for node, pid, rank in told if node in node_ranks and pid is not None}
+    return {
+        (node_ranks[node], pid): rank for node, pid, rank in told if node in node_ranks and pid is not None
+    }
 
 
 def _read_on(attempt: Attempt, row: EventFile, place: Path, prefix: str, is_over: bool) -> bool:
@@ -101,7 +114,11 @@ def _read_on(attempt: Attempt, row: EventFile, place: Path, prefix: str, is_over
             if not _store(attempt, row, summaries.told(found, prefix), length):
                 return False  # another worker is at it
         except (Damaged, DataError):
-            _give_up(attempt, row, f"{row.name} cannot be read from byte {row.read_bytes} on: it is damaged, or no event file.")
+            _give_up(
+                attempt,
+                row,
+                f"{row.name} cannot be read from byte {row.read_bytes} on: it is damaged, or no event file.",
+            )
             return True
         except SpecError as error:
             _give_up(attempt, row, f"{row.name} is not read from byte {row.read_bytes} on: {error.message}.")
@@ -131,10 +148,14 @@ def _piece(place: Path, offset: int) -> bytes:
 
 
 def _store(attempt: Attempt, row: EventFile, told: Told, length: int) -> bool:
-    """What a piece says and that it was read, together; False where somebody else has read it. Raises SpecError."""
+    """What a piece says and that it was read, together; False where somebody else has read it. Raises
+    SpecError."""
     if len(told.params) > params.MOST_OF_A_RUN:
         # More than a query can name, and more than would be stored.
-        raise SpecError("params", f"a run may have {params.MOST_OF_A_RUN} params, and this file has more; log a file instead")
+        raise SpecError(
+            "params",
+            f"a run may have {params.MOST_OF_A_RUN} params, and this file has more; log a file instead",
+        )
     run = attempt.run
     upto = row.read_bytes + length
     with transaction.atomic():

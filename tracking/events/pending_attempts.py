@@ -1,4 +1,5 @@
-"""Which attempts may have event files to be read: those that are not settled yet, and once more those that have just been."""
+"""Which attempts may have event files to be read: those that are not settled yet, and once more those that
+have just been."""
 
 from __future__ import annotations
 
@@ -45,9 +46,15 @@ def restart() -> None:
 def _look(now: datetime) -> None:
     global _since  # noqa: PLW0603 - guarded by the lock
     since = (_since or now - LOOK_BACK) - OVERLAP
-    parts = AttemptNode.objects.filter(Q(settled_at=None) | Q(settled_at__gte=since) | Q(attempt_id__in=_unfinished))
-    asked = set(parts.filter(attempt__run__deleted_at=None).values_list("attempt_id", flat=True)) - _done.keys()
-    unsettled = set(AttemptNode.objects.filter(attempt_id__in=asked, settled_at=None).values_list("attempt_id", flat=True))
+    parts = AttemptNode.objects.filter(
+        Q(settled_at=None) | Q(settled_at__gte=since) | Q(attempt_id__in=_unfinished)
+    )
+    asked = (
+        set(parts.filter(attempt__run__deleted_at=None).values_list("attempt_id", flat=True)) - _done.keys()
+    )
+    unsettled = set(
+        AttemptNode.objects.filter(attempt_id__in=asked, settled_at=None).values_list("attempt_id", flat=True)
+    )
     for attempt in Attempt.objects.filter(pk__in=asked).select_related("run").defer("plan", "run__preview"):
         _read(attempt, is_over=attempt.pk not in unsettled, now=now)
     _since = now

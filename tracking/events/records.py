@@ -1,4 +1,5 @@
-"""The records of an event file, by TensorBoard's own reader: a piece of the file at a time, from one record's end on."""
+"""The records of an event file, by TensorBoard's own reader: a piece of the file at a time, from one record's
+end on."""
 
 from __future__ import annotations
 
@@ -27,10 +28,11 @@ class Damaged(Exception):
 def whole(piece: bytes) -> tuple[list[bytes], int]:
     """The whole records at the beginning of `piece`, and how many bytes they are.
 
-    What follows waits for its rest. Raises Damaged where it will never be a record and there are no whole ones before it.
-    """
-    # The reader takes a file and reads it from its beginning; it does not tell a damaged record from one that is cut, and it
-    # makes room for as many bytes as a record says that it has. So it gets those records alone that are here in full.
+    What follows waits for its rest. Raises Damaged where it will never be a record and there are no whole
+    ones before it."""
+    # The reader takes a file and reads it from its beginning; it does not tell a damaged record from one that
+    # is cut, and it makes room for as many bytes as a record says that it has. So it gets those records alone
+    # that are here in full.
     with tempfile.NamedTemporaryFile(prefix="trainhub-events-") as file:
         file.write(memoryview(piece)[: _whole_bytes(piece)])
         file.flush()
@@ -53,7 +55,8 @@ def _whole_bytes(piece: bytes) -> int:
 
 
 def length(piece: bytes) -> int:
-    """How many bytes its first record has, of which it may hold the beginning alone; 0 while that is not known."""
+    """How many bytes its first record has, of which it may hold the beginning alone; 0 while that is not
+    known."""
     return _LENGTH.unpack_from(piece)[0] + _AROUND if len(piece) >= _HEAD.size else 0
 
 

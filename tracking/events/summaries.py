@@ -1,4 +1,5 @@
-"""What an event says: numbers, in the old and the new way to write them, and hyperparameters. Everything else is left out."""
+"""What an event says: numbers, in the old and the new way to write them, and hyperparameters. Everything else
+is left out."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
 """Who wrote an event file, as its name tells, and which name its numbers get in the run.
 
-TensorBoard shows each folder as a run of its own; here all of them are one run, whose metrics are named alike every time the
-same script runs. So the folder of the first file of an attempt is where names begin, whatever it is called (`version_0`, a
-time of day). A file below it, or elsewhere, has its folder put before its tags. Folders named after a part of the data or
-after a process are put before them in any case.
-"""
+TensorBoard shows each folder as a run of its own; here all of them are one run, whose metrics are named alike
+every time the same script runs. So the folder of the first file of an attempt is where names begin, whatever
+it is called (`version_0`, a time of day). A file below it, or elsewhere, has its folder put before its tags.
+Folders named after a part of the data or after a process are put before them in any case."""
 
 from __future__ import annotations
 
@@ -14,8 +13,12 @@ from dataclasses import dataclass
 
 _FILE = re.compile(r"tfevents\.(?P<second>\d+)\.(?P<host>.*?)(?:\.(?P<pid>\d+)\.(?P<number>\d+))?(?:\.v2)?\Z")
 _NODE = re.compile(r"node_(\d+)/(.+)", re.DOTALL)
-_OF_DATA = re.compile(r"(train|training|val|valid|validation|test|testing|eval|evaluation|dev)\Z", re.IGNORECASE)
-_OF_PROCESS = re.compile(r"(?:local_)?(?:rank|worker|process|proc|replica|node|gpu)[-_]?(\d+)\Z", re.IGNORECASE)
+_OF_DATA = re.compile(
+    r"(train|training|val|valid|validation|test|testing|eval|evaluation|dev)\Z", re.IGNORECASE
+)
+_OF_PROCESS = re.compile(
+    r"(?:local_)?(?:rank|worker|process|proc|replica|node|gpu)[-_]?(\d+)\Z", re.IGNORECASE
+)
 _MOMENT = re.compile(r"\d{9,}\.\d+\Z")
 """What SummaryWriter.add_hparams calls its folder."""
 _PASSING = re.compile(r"workertemp_\d+\Z")
@@ -27,7 +30,8 @@ Ranks = Mapping[tuple[int, int], int]
 
 @dataclass(frozen=True)
 class Writer:
-    """One event file of an attempt. `name` is the log's; `pid` None where the file does not tell, as with old writers."""
+    """One event file of an attempt. `name` is the log's; `pid` None where the file does not tell, as with old
+    writers."""
 
     name: str
     node_rank: int
@@ -60,7 +64,9 @@ def writer(name: str) -> Writer:
     if found is None:
         return Writer(name, node_rank, tuple(folder), 0, "", None, 0)
     pid = int(found["pid"]) if found["pid"] else None
-    return Writer(name, node_rank, tuple(folder), int(found["second"]), found["host"], pid, int(found["number"] or 0))
+    return Writer(
+        name, node_rank, tuple(folder), int(found["second"]), found["host"], pid, int(found["number"] or 0)
+    )
 
 
 def prefix(of: Writer, known: Sequence[Writer], ranks: Ranks) -> str:

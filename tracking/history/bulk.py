@@ -1,4 +1,5 @@
-"""What is done to many runs at once: each by the verb that would do it alone, and a report of what was refused, and why."""
+"""What is done to many runs at once: each by the verb that would do it alone, and a report of what was
+refused, and why."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ LONGEST_VALUE = 8000
 
 @dataclass(frozen=True)
 class Verb:
-    """`done`: as in "3 runs are archived". `nothing`: why a run was left alone that the verb changes nothing of."""
+    """`done`: as in "3 runs are archived". `nothing`: why a run was left alone that the verb changes nothing
+    of."""
 
     act: Callable[[Run, User], bool]
     done: str
@@ -45,14 +47,26 @@ class Report:
 
     def sentences(self) -> list[tuple[bool, str]]:
         """Whether it went well, and a sentence."""
-        found = [(True, f"{_runs(self.done)} {VERBS[self.verb].done.format(are='is' if len(self.done) == 1 else 'are')}.")]
+        found = [
+            (
+                True,
+                (
+                    f"{_runs(self.done)} "
+                    f"{VERBS[self.verb].done.format(are='is' if len(self.done) == 1 else 'are')}."
+                ),
+            )
+        ]
         alike: dict[str, list[int]] = defaultdict(list)
         for number, why in self.refused.items():
             alike[why].append(number)
         # A refusal of the run's own names it already.
-        refusals = [why if why.startswith("Run ") else f"{_runs(numbers)}: {why}" for why, numbers in alike.items()]
+        refusals = [
+            why if why.startswith("Run ") else f"{_runs(numbers)}: {why}" for why, numbers in alike.items()
+        ]
         shown = [(False, sentence) for sentence in refusals[:MOST_TOLD]]
-        rest = [(False, f"{len(refusals) - MOST_TOLD} more were refused.")] if len(refusals) > MOST_TOLD else []
+        rest = (
+            [(False, f"{len(refusals) - MOST_TOLD} more were refused.")] if len(refusals) > MOST_TOLD else []
+        )
         return [*(found if self.done else ()), *shown, *rest]
 
 
@@ -61,7 +75,8 @@ class NotAllowed(Exception):
 
 
 def act(who: Principal, verb: str, numbers: Sequence[int], *, key: str = "", value: str = "") -> Report:
-    """To these runs of the workspace. Raises SpecError for what is wrong with the request itself, NotAllowed."""
+    """To these runs of the workspace. Raises SpecError for what is wrong with the request itself,
+    NotAllowed."""
     if verb not in VERBS:
         raise SpecError("verb", f"must be one of {', '.join(VERBS)}")
     if not who.may(VERBS[verb].role):
@@ -69,7 +84,10 @@ def act(who: Principal, verb: str, numbers: Sequence[int], *, key: str = "", val
     if not 0 < len(set(numbers)) <= MOST:
         raise SpecError("runs", f"name 1 to {MOST} runs by their numbers")
     possible = [number for number in numbers if number <= LARGEST]
-    known = {run.number: run for run in Run.objects.ever_of(who.workspace).filter(number__in=possible).defer("preview", "spec")}
+    known = {
+        run.number: run
+        for run in Run.objects.ever_of(who.workspace).filter(number__in=possible).defer("preview", "spec")
+    }
     done: list[int] = []
     refused: dict[int, str] = {}
     change = _change(verb, key, value)
@@ -90,7 +108,11 @@ def _change(verb: str, key: str, value: str) -> Callable[[Run, User], bool]:
         raise SpecError("key", f"a tag's key has 1 to {tags.LONGEST_KEY} characters")
     if len(value) > LONGEST_VALUE:
         raise SpecError("value", f"a tag's value has {LONGEST_VALUE} characters at most")
-    return (lambda run, who: _tag(run, who, key, value.replace("\x00", ""))) if verb == "tag" else lambda run, _: _untag(run, key)
+    return (
+        (lambda run, who: _tag(run, who, key, value.replace("\x00", "")))
+        if verb == "tag"
+        else lambda run, _: _untag(run, key)
+    )
 
 
 def _tried(change: Callable[[Run, User], bool], run: Run | None, verb: str, who: User) -> str:
@@ -131,7 +153,9 @@ VERBS: dict[str, Verb] = {
     "untag": Verb(_nothing, "no longer bear the tag", "does not bear that tag."),
     "archive": Verb(run_actions.archive, "{are} archived", "is archived already."),
     "unarchive": Verb(run_actions.unarchive, "{are} in the list again", "is in the list already."),
-    "delete": Verb(run_actions.delete, "{are} deleted, and can be restored for some days", "is deleted already."),
+    "delete": Verb(
+        run_actions.delete, "{are} deleted, and can be restored for some days", "is deleted already."
+    ),
     "restore": Verb(run_actions.restore, "{are} restored", "is not deleted."),
     "cancel": Verb(run_actions.cancel, "{are} asked to end", "is over or being canceled already."),
     "pin": Verb(stars_and_pins.pin, "{are} pinned", "is pinned already."),

@@ -21,7 +21,8 @@ SPEC = {"framework", "cluster", "environment"}
 
 @dataclass(frozen=True)
 class Cell:
-    """`shape`: how a template draws it, where not as text (time, duration); `meets`: the filter that this value meets."""
+    """`shape`: how a template draws it, where not as text (time, duration); `meets`: the filter that this
+    value meets."""
 
     text: str = ""
     title: str = ""
@@ -88,7 +89,11 @@ def _time(name: str) -> Callable[[Run, Key, Logged], Cell]:
 
 def _gpu_hours(run: Run, key: Key, logged: Logged) -> Cell:
     hours = logged.gpu_hours.get(run.pk)
-    return NOTHING if hours is None else Cell(f"{hours:.2f}" if hours < 100 else f"{hours:.0f}", meets=_meets(key, ">=", hours))
+    return (
+        NOTHING
+        if hours is None
+        else Cell(f"{hours:.2f}" if hours < 100 else f"{hours:.0f}", meets=_meets(key, ">=", hours))
+    )
 
 
 def _framework(run: Run, key: Key, _: Logged) -> Cell:

@@ -1,4 +1,5 @@
-"""The columns of a run table: keys of the filter's grammar, each with what it is called and how it is ordered."""
+"""The columns of a run table: keys of the filter's grammar, each with what it is called and how it is
+ordered."""
 
 from __future__ import annotations
 
@@ -14,9 +15,20 @@ from tracking.search.tree import Key, OrderBy
 from tracking.search.vocabulary import Kind
 
 ATTRIBUTES: dict[str, str] = {
-    "number": "Run", "experiment": "Experiment", "framework": "Framework", "cluster": "Cluster", "environment": "Environment",
-    "duration": "Duration", "gpu_hours": "GPU-hours", "submitted": "Started", "end_time": "Ended", "user_id": "By",
-    "kind": "Kind", "attempt": "Attempt", "priority": "Priority", "run_id": "Id",
+    "number": "Run",
+    "experiment": "Experiment",
+    "framework": "Framework",
+    "cluster": "Cluster",
+    "environment": "Environment",
+    "duration": "Duration",
+    "gpu_hours": "GPU-hours",
+    "submitted": "Started",
+    "end_time": "Ended",
+    "user_id": "By",
+    "kind": "Kind",
+    "attempt": "Attempt",
+    "priority": "Priority",
+    "run_id": "Id",
 }
 """Those that can be shown, as they are called."""
 USUAL = ("number", "experiment", "framework", "cluster", "duration", "submitted", "user_id")
@@ -27,12 +39,28 @@ USUAL_METRICS = 2
 NO_METRICS = ("epoch", "step", "global_step", "time", "lr", "learning_rate")
 """What nearly every script logs, and nobody compares runs by."""
 VALIDATION = ("val", "eval", "test", "dev")
-TELLING = ("loss", "acc", "f1", "auc", "error", "score", "bleu", "rouge", "perplexity", "reward", "rmse", "mae", "mse", "iou")
+TELLING = (
+    "loss",
+    "acc",
+    "f1",
+    "auc",
+    "error",
+    "score",
+    "bleu",
+    "rouge",
+    "perplexity",
+    "reward",
+    "rmse",
+    "mae",
+    "mse",
+    "iou",
+)
 
 
 @dataclass(frozen=True)
 class Column:
-    """`text` is how addresses spell it. `is_main`: shown on a phone too; `is_seldom`: in wide windows alone."""
+    """`text` is how addresses spell it. `is_main`: shown on a phone too; `is_seldom`: in wide windows
+    alone."""
 
     key: Key
     text: str
@@ -41,7 +69,9 @@ class Column:
 
     @property
     def label(self) -> str:
-        return ATTRIBUTES.get(self.key.name, self.key.name) if self.key.kind is Kind.ATTRIBUTE else self.key.name
+        return (
+            ATTRIBUTES.get(self.key.name, self.key.name) if self.key.kind is Kind.ATTRIBUTE else self.key.name
+        )
 
     @property
     def part(self) -> str:
@@ -85,7 +115,11 @@ def _interest(key: str) -> tuple[bool, bool, bool]:
     """Sorts what runs are compared by in front."""
     low = key.lower()
     is_telling = any(word in low for word in TELLING)
-    return low in NO_METRICS or low.startswith("system/"), not is_telling, not any(word in low for word in VALIDATION)
+    return (
+        low in NO_METRICS or low.startswith("system/"),
+        not is_telling,
+        not any(word in low for word in VALIDATION),
+    )
 
 
 def heads(question: Question, columns: Iterable[Column]) -> list[Head]:
@@ -93,7 +127,10 @@ def heads(question: Question, columns: Iterable[Column]) -> list[Head]:
     for text in question.order:
         order = parse_order(text)
         orders[order.key] = "descending" if order.descending else "ascending"
-    return [Head(column, orders.get(column.key, "none"), _reordered(question, column, orders)) for column in columns]
+    return [
+        Head(column, orders.get(column.key, "none"), _reordered(question, column, orders))
+        for column in columns
+    ]
 
 
 def valid_groups(question: Question) -> list[Key]:
@@ -101,13 +138,17 @@ def valid_groups(question: Question) -> list[Key]:
     found = [parse_key(text) for text in question.groups]
     for key, text in zip(found, question.groups, strict=True):
         if key.kind not in (Kind.PARAM, Kind.TAG) and key.name not in ("experiment", "state", "user_id"):
-            raise FilterError("Runs are grouped by params, tags, experiment, state or user_id", 0, text, "group")
+            raise FilterError(
+                "Runs are grouped by params, tags, experiment, state or user_id", 0, text, "group"
+            )
     return found
 
 
 def _reordered(question: Question, column: Column, orders: dict[Key, str]) -> str:
     """Where runs are compared by it the greatest is wanted first; then the other way, then as they came."""
-    ways = [True, False] if column.is_number or column.key.name in ("submitted", "end_time") else [False, True]
+    ways = (
+        [True, False] if column.is_number or column.key.name in ("submitted", "end_time") else [False, True]
+    )
     is_first = list(orders)[:1] == [column.key]
     at = 1 + ways.index(orders[column.key] == "descending") if is_first else 0
     order = (str(OrderBy(column.key, ways[at])),) if at < len(ways) else ()
@@ -116,4 +157,6 @@ def _reordered(question: Question, column: Column, orders: dict[Key, str]) -> st
 
 def _marked(keys: Sequence[Key], seldom: frozenset[str] = frozenset()) -> list[Column]:
     main = next((key for key in keys if key.kind is Kind.METRIC), keys[0] if keys else None)
-    return [Column(key, str(key), key == main, key.kind is Kind.ATTRIBUTE and key.name in seldom) for key in keys]
+    return [
+        Column(key, str(key), key == main, key.kind is Kind.ATTRIBUTE and key.name in seldom) for key in keys
+    ]

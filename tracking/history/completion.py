@@ -70,7 +70,9 @@ def _offers(workspace: Workspace, wanted: str, key: Key | None, typed: str) -> l
     if wanted == "key":
         return _keys(workspace, typed)
     if wanted == "operator" and key is not None:
-        return [Offer(word, "operator") for word in OPERATORS[key.type] if word.lower().startswith(typed.lower())]
+        return [
+            Offer(word, "operator") for word in OPERATORS[key.type] if word.lower().startswith(typed.lower())
+        ]
     if wanted == "value" and key is not None:
         return _values(workspace, key, typed)
     if wanted == "list":
@@ -83,15 +85,23 @@ def _offers(workspace: Workspace, wanted: str, key: Key | None, typed: str) -> l
 def _keys(workspace: Workspace, typed: str) -> list[Offer]:
     prefix, dot, rest = typed.partition(".")
     there = key_catalog.keys(workspace)
-    kinds = [KINDS[prefix]] if dot and prefix in KINDS else [Kind.METRIC, Kind.PARAM, Kind.ATTRIBUTE, Kind.TAG, Kind.DATASET]
+    kinds = (
+        [KINDS[prefix]]
+        if dot and prefix in KINDS
+        else [Kind.METRIC, Kind.PARAM, Kind.ATTRIBUTE, Kind.TAG, Kind.DATASET]
+    )
     wanted = (rest if dot and prefix in KINDS else typed).strip("`").lower()
     found: list[tuple[bool, int, str, Offer]] = []
     for rank, kind in enumerate(kinds):
-        names = ATTRIBUTES if kind is Kind.ATTRIBUTE else DATASET_KEYS if kind is Kind.DATASET else there.of(kind)
+        names = (
+            ATTRIBUTES if kind is Kind.ATTRIBUTE else DATASET_KEYS if kind is Kind.DATASET else there.of(kind)
+        )
         for name in names:
             # What begins so comes first.
             if wanted in name.lower() or (not dot and kind.value.startswith(wanted)):
-                found.append((not name.lower().startswith(wanted), rank, name, Offer(str(Key(kind, name)), kind.value)))
+                found.append(
+                    (not name.lower().startswith(wanted), rank, name, Offer(str(Key(kind, name)), kind.value))
+                )
     return [item[3] for item in sorted(found, key=lambda item: item[:3])]
 
 

@@ -1,4 +1,5 @@
-"""Runs grouped by what they were configured with: how many, and of each number mean and spread over them (seeds)."""
+"""Runs grouped by what they were configured with: how many, and of each number mean and spread over them
+(seeds)."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ DURATION = Key(Kind.ATTRIBUTE, "duration")
 
 @dataclass(frozen=True)
 class Mean:
-    """`text`: mean ± standard deviation. `of`: how many runs have the number, where that is not all of the group."""
+    """`text`: mean ± standard deviation. `of`: how many runs have the number, where that is not all of the
+    group."""
 
     column: Column
     text: str = ""
@@ -42,7 +44,8 @@ class Mean:
 
 @dataclass(frozen=True)
 class Group:
-    """`address`: the table of its runs alone. `values`: by what they are together; None: they have no such key."""
+    """`address`: the table of its runs alone. `values`: by what they are together; None: they have no such
+    key."""
 
     values: tuple[str | None, ...]
     count: int
@@ -62,7 +65,11 @@ class Grouped:
 
 
 def grouped(
-    question: Question, keys: Sequence[Key], columns: Sequence[Column], who: Principal, narrow: Callable[[str], str]
+    question: Question,
+    keys: Sequence[Key],
+    columns: Sequence[Column],
+    who: Principal,
+    narrow: Callable[[str], str],
 ) -> Grouped:
     """Raises FilterError."""
     ids = find_ids(question.asked(who), (), most=MOST_RUNS + 1)
@@ -76,8 +83,11 @@ def grouped(
         together[tuple(table.get((run, key)) for key in keys)].append(run)
     found = [
         Group(
-            values, len(runs), [_mean(column, table, runs) if column in counted else Mean(column) for column in columns],
-            narrow(_condition(keys, values)), _average(table, runs, order.key) if order else None,
+            values,
+            len(runs),
+            [_mean(column, table, runs) if column in counted else Mean(column) for column in columns],
+            narrow(_condition(keys, values)),
+            _average(table, runs, order.key) if order else None,
         )
         for values, runs in together.items()
     ]
@@ -99,7 +109,12 @@ def _table(ids: Sequence[str], keys: Sequence[Key]) -> Table:
 
 
 def _attributes(ids: Sequence[str], keys: Sequence[Key], logged: Logged) -> Table:
-    table: Table = {(run, key): hours for key in keys if key.name == "gpu_hours" for run, hours in logged.gpu_hours.items()}
+    table: Table = {
+        (run, key): hours
+        for key in keys
+        if key.name == "gpu_hours"
+        for run, hours in logged.gpu_hours.items()
+    }
     if not keys:
         return table
     now = timezone.now()
@@ -108,7 +123,13 @@ def _attributes(ids: Sequence[str], keys: Sequence[Key], logged: Logged) -> Tabl
     )
     for run, experiment, state, user, number, started_at, finished_at in found:
         lasted = ((finished_at or now) - started_at).total_seconds() if started_at else None
-        known = {"experiment": experiment, "state": state, "user_id": user, "number": number, "duration": lasted}
+        known = {
+            "experiment": experiment,
+            "state": state,
+            "user_id": user,
+            "number": number,
+            "duration": lasted,
+        }
         table.update({(run, key): known[key.name] for key in keys if known.get(key.name) is not None})
     return table
 
@@ -118,7 +139,11 @@ def _mean(column: Column, table: Table, runs: Sequence[str]) -> Mean:
     if not values:
         return Mean(column)
     mean, spread = mean_and_spread(values)
-    title = f"mean {mean!r}" + ("" if spread is None else f", standard deviation {spread!r}") + f", of {len(values)} runs"
+    title = (
+        f"mean {mean!r}"
+        + ("" if spread is None else f", standard deviation {spread!r}")
+        + f", of {len(values)} runs"
+    )
     shown = _spans(mean, spread) if column.key == DURATION else spread_figure(mean, spread)
     return Mean(column, shown, title, len(values) if len(values) < len(runs) else None)
 
@@ -136,7 +161,12 @@ def _rank(group: Group, *, descending: bool) -> tuple[bool, float, int, tuple[st
     value = group.sorted_by
     missing = value is None or math.isnan(value)
     number = 0.0 if value is None or missing else value
-    return missing, -number if descending else number, -group.count, tuple(text or "" for text in group.values)
+    return (
+        missing,
+        -number if descending else number,
+        -group.count,
+        tuple(text or "" for text in group.values),
+    )
 
 
 def _condition(keys: Sequence[Key], values: Sequence[str | None]) -> str:

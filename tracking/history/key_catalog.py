@@ -1,4 +1,5 @@
-"""Which keys and values there are in a workspace, for columns and completion; bounded, however many runs there are."""
+"""Which keys and values there are in a workspace, for columns and completion; bounded, however many runs
+there are."""
 
 from __future__ import annotations
 
@@ -62,7 +63,9 @@ def restart() -> None:
 def values(workspace: Workspace, key: Key, begins: str) -> list[str]:
     """Of a param, tag or attribute, those that begin so."""
     if key.kind is Kind.ATTRIBUTE:
-        return [text for text in _attribute(workspace, key.name) if text.lower().startswith(begins.lower())][:MOST_VALUES]
+        return [text for text in _attribute(workspace, key.name) if text.lower().startswith(begins.lower())][
+            :MOST_VALUES
+        ]
     if key.kind not in ROWS or key.kind is Kind.METRIC:
         return []
     experiments = Experiment.objects.filter(workspace=workspace, deleted_at=None).values_list("pk", flat=True)
@@ -81,7 +84,11 @@ def _attribute(workspace: Workspace, name: str) -> list[str]:
         of = Experiment.objects.filter(workspace=workspace, deleted_at=None).order_by("name")
         return list(of.values_list("name", flat=True)[:MOST_KEYS])
     if name == "user_id":
-        return list(User.objects.filter(workspaces=workspace).order_by("username").values_list("username", flat=True)[:MOST_KEYS])
+        return list(
+            User.objects.filter(workspaces=workspace)
+            .order_by("username")
+            .values_list("username", flat=True)[:MOST_KEYS]
+        )
     return []
 
 

@@ -29,7 +29,11 @@ ON_A_PAGE = 50
 MOST_COUNTED = 1_000
 MOST_EXPERIMENTS = 500
 MOST_PARTS = 100
-FIELDS = {"columns": ("column",), "groups": ("group", "order"), "filters": ("filter", "q", "state", "experiment", "mine", "view")}
+FIELDS = {
+    "columns": ("column",),
+    "groups": ("group", "order"),
+    "filters": ("filter", "q", "state", "experiment", "mine", "view"),
+}
 """What each form says of the address."""
 MENUS = ("columns", "groups", "views")
 ROWS = "run-rows"
@@ -69,7 +73,11 @@ def parts(request: WorkspaceRequest, number: int) -> HttpResponse:
     """The rows of what is part of a run, in the columns of the table that asks."""
     whole = run_numbered(request.principal, number)
     question = Question.read(request.GET)
-    found = Run.objects.filter(parent=whole, deleted_at=None).order_by("created_at", "number").values_list("pk", flat=True)
+    found = (
+        Run.objects.filter(parent=whole, deleted_at=None)
+        .order_by("created_at", "number")
+        .values_list("pk", flat=True)
+    )
     return _more_rows(request, question, list(found[:MOST_PARTS]))
 
 
@@ -98,9 +106,13 @@ def completion(request: WorkspaceRequest) -> JsonResponse:
         trouble: dict[str, Any] | None = {"message": error.message, "position": error.position}
     else:
         trouble = None
-    return JsonResponse({
-        "begin": found.begin, "offers": [{"text": offer.text, "kind": offer.kind} for offer in found.offers], "error": trouble,
-    })
+    return JsonResponse(
+        {
+            "begin": found.begin,
+            "offers": [{"text": offer.text, "kind": offer.kind} for offer in found.offers],
+            "error": trouble,
+        }
+    )
 
 
 @require_GET
@@ -126,7 +138,12 @@ def _table(question: Question, who: Principal) -> dict[str, Any]:
         spelled = tuple(column.text for column in chosen)
         narrow = narrowing(replace(question, groups=(), columns=spelled))
         found = grouped(question, keys, chosen, who, narrow)
-        return {"grouped": found, "group_keys": keys, "heads": columns.heads(question, chosen), "is_empty": not found.groups}
+        return {
+            "grouped": found,
+            "group_keys": keys,
+            "heads": columns.heads(question, chosen),
+            "is_empty": not found.groups,
+        }
     skip = (question.page - 1) * ON_A_PAGE
     asked, narrow = question.asked(who), narrowing(question)
     ids = find_ids(asked, question.order, most=ON_A_PAGE + 1, skip=skip)
@@ -142,7 +159,9 @@ def _table(question: Question, who: Principal) -> dict[str, Any]:
         "heads": columns.heads(question, chosen),
         "below": question.shown_as(column.text for column in chosen),
         "pages": Pages(
-            skip + 1, skip + len(ids), total if total <= MOST_COUNTED else None,
+            skip + 1,
+            skip + len(ids),
+            total if total <= MOST_COUNTED else None,
             question.address(page=question.page - 1) if question.page > 1 else "",
             question.address(page=question.page + 1) if is_more else "",
         ),
@@ -157,9 +176,12 @@ def _more_rows(request: WorkspaceRequest, question: Question, ids: list[str]) ->
     except FilterError as error:
         raise Http404 from error
     context = {
-        "rows": rows(ids[:MOST_PARTS], chosen, request.principal.user, narrow), "is_part": True,
-        "rest": question.address() if len(ids) > MOST_PARTS else "", "may_act": request.principal.may(Role.CONTRIBUTOR),
-        "heads": columns.heads(question, chosen), "below": question.shown_as(question.columns),
+        "rows": rows(ids[:MOST_PARTS], chosen, request.principal.user, narrow),
+        "is_part": True,
+        "rest": question.address() if len(ids) > MOST_PARTS else "",
+        "may_act": request.principal.may(Role.CONTRIBUTOR),
+        "heads": columns.heads(question, chosen),
+        "below": question.shown_as(question.columns),
     }
     return render(request, "tracking/history/_some_rows.html", context)
 
@@ -167,7 +189,8 @@ def _more_rows(request: WorkspaceRequest, question: Question, ids: list[str]) ->
 def _frame(request: WorkspaceRequest, question: Question) -> dict[str, Any]:
     who = request.principal
     context: dict[str, Any] = {
-        "question": question, "may_act": who.may(Role.CONTRIBUTOR),
+        "question": question,
+        "may_act": who.may(Role.CONTRIBUTOR),
         "here": f"{request.path}{question.address(page=question.page)}",
     }
     if wants_part(request):
@@ -183,7 +206,12 @@ def _frame(request: WorkspaceRequest, question: Question) -> dict[str, Any]:
 
 def _refused(request: WorkspaceRequest, question: Question, error: FilterError) -> HttpResponse:
     """Under the field, with the character that is wrong; what was found before stays."""
-    context = _frame(request, question) | {"error": error, "before": error.text[: error.position], "is_empty": True, "heads": []}
+    context = _frame(request, question) | {
+        "error": error,
+        "before": error.text[: error.position],
+        "is_empty": True,
+        "heads": [],
+    }
     end = _end_of_word(error.text, error.position)
     context |= {"wrong": error.text[error.position : end] or " ", "after": error.text[end:]}
     response = render_part(request, PAGE, "tracking/history/_filter_error.html", context)
@@ -200,12 +228,18 @@ def _end_of_word(text: str, begin: int) -> int:
 
 def _kept(question: Question, *, without: str) -> list[tuple[str, str]]:
     """What a form that changes the rest of the address has to carry along."""
-    return [(name, text) for name, text in question.pairs() if name not in FIELDS.get(without, ()) and name != "page"]
+    return [
+        (name, text)
+        for name, text in question.pairs()
+        if name not in FIELDS.get(without, ()) and name != "page"
+    ]
 
 
 def _query_of(request: WorkspaceRequest) -> QueryDict:
     """Of the page that asks: the menu belongs to what is in its address now."""
-    return QueryDict(urlsplit(request.headers.get("HX-Current-URL", "")).query or request.META.get("QUERY_STRING", ""))
+    return QueryDict(
+        urlsplit(request.headers.get("HX-Current-URL", "")).query or request.META.get("QUERY_STRING", "")
+    )
 
 
 def _columns_of(request: WorkspaceRequest, question: Question) -> list[str]:

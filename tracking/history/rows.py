@@ -22,7 +22,8 @@ from workspaces.models import User
 
 @dataclass(frozen=True)
 class ShownCell:
-    """`address`: the same table, narrowed to runs like this one in this column; empty where that makes no sense."""
+    """`address`: the same table, narrowed to runs like this one in this column; empty where that makes no
+    sense."""
 
     column: Column
     cell: Cell
@@ -31,7 +32,8 @@ class ShownCell:
 
 @dataclass(frozen=True)
 class Row:
-    """`parts`: how many runs are part of it. `whole`: what it is part of itself. `due_at`: when it will be purged."""
+    """`parts`: how many runs are part of it. `whole`: what it is part of itself. `due_at`: when it will be
+    purged."""
 
     run: Run
     cells: list[ShownCell]
@@ -50,8 +52,12 @@ def rows(ids: Sequence[str], columns: Sequence[Column], who: User, narrow: Any) 
     parts = dict(of.annotate(count=Count("pk")).values_list("parent_id", "count"))
     return [
         Row(
-            run, [_shown(run, column, logged, narrow) for column in columns], run.pk in starred, parts.get(run.pk, 0),
-            run.parent.number if run.parent else None, run_purge.due_at(run.deleted_at) if run.deleted_at else None,
+            run,
+            [_shown(run, column, logged, narrow) for column in columns],
+            run.pk in starred,
+            parts.get(run.pk, 0),
+            run.parent.number if run.parent else None,
+            run_purge.due_at(run.deleted_at) if run.deleted_at else None,
         )
         for run in _runs(ids, keys)
     ]
@@ -62,7 +68,9 @@ def logged_by(ids: Sequence[str], keys: Iterable[Key]) -> Logged:
     wanted = list(keys)
     for part in {key.part for key in wanted if key.kind is Kind.METRIC}:
         names = [key.name for key in wanted if key.kind is Kind.METRIC and key.part == part]
-        found = Metric.objects.filter(run_id__in=ids, key__in=names).values_list("run_id", "key", f"{part}_value")
+        found = Metric.objects.filter(run_id__in=ids, key__in=names).values_list(
+            "run_id", "key", f"{part}_value"
+        )
         for run, name, value in found:
             values[run, Key(Kind.METRIC, name, part)] = value
     for kind, model in ((Kind.PARAM, Param), (Kind.TAG, RunTag)):
@@ -74,14 +82,24 @@ def logged_by(ids: Sequence[str], keys: Iterable[Key]) -> Logged:
 
 
 def _gpu_hours(ids: Sequence[str]) -> dict[str, float]:
-    used = UsageEntry.objects.filter(run_id__in=ids).order_by().values("run_id").annotate(sum=Sum("gpu_seconds"))
+    used = (
+        UsageEntry.objects.filter(run_id__in=ids).order_by().values("run_id").annotate(sum=Sum("gpu_seconds"))
+    )
     return {run: seconds / 3600 for run, seconds in used.values_list("run_id", "sum")}
 
 
 def _runs(ids: Sequence[str], keys: Sequence[Key]) -> list[Run]:
     needs_spec = any(key.kind is Kind.ATTRIBUTE and key.name in SPEC for key in keys)
-    found = causes.with_lines(Run.objects.filter(pk__in=ids)).select_related("experiment", "created_by", "parent")
-    hidden = ["preview", "parent__preview", "parent__spec", "parent__facts", *([] if needs_spec else ["spec"])]
+    found = causes.with_lines(Run.objects.filter(pk__in=ids)).select_related(
+        "experiment", "created_by", "parent"
+    )
+    hidden = [
+        "preview",
+        "parent__preview",
+        "parent__spec",
+        "parent__facts",
+        *([] if needs_spec else ["spec"]),
+    ]
     known = {run.pk: run for run in found.defer(*hidden)}
     return [known[run] for run in ids if run in known]
 

@@ -1,4 +1,5 @@
-"""Views of the run table under a name. A view keeps the question, not the runs: what matches later is in it too."""
+"""Views of the run table under a name. A view keeps the question, not the runs: what matches later is in it
+too."""
 
 from __future__ import annotations
 
@@ -22,9 +23,21 @@ MOST_OF_A_PERSON = 200
 
 def listed(who: Principal, question: Question) -> dict[str, Any]:
     """Who asks has their own, and those that others share."""
-    found = SavedView.objects.filter(workspace=who.workspace).filter(Q(user=who.user) | Q(shared=True)).select_related("user")
-    own, shared = [view for view in found if view.user == who.user], [view for view in found if view.user != who.user]
-    return {"own": own, "shared": shared, "query": question.address(page=1).removeprefix("?"), "is_owner": who.may(Role.OWNER)}
+    found = (
+        SavedView.objects.filter(workspace=who.workspace)
+        .filter(Q(user=who.user) | Q(shared=True))
+        .select_related("user")
+    )
+    own, shared = (
+        [view for view in found if view.user == who.user],
+        [view for view in found if view.user != who.user],
+    )
+    return {
+        "own": own,
+        "shared": shared,
+        "query": question.address(page=1).removeprefix("?"),
+        "is_owner": who.may(Role.OWNER),
+    }
 
 
 @require_POST
@@ -41,10 +54,14 @@ def save(request: WorkspaceRequest) -> HttpResponse:
         messages.error(request, f"You have {MOST_OF_A_PERSON} views; delete one that you no longer need.")
     else:
         SavedView.objects.update_or_create(
-            workspace=who.workspace, user=who.user, name=name,
+            workspace=who.workspace,
+            user=who.user,
+            name=name,
             defaults={"query": question.address(page=1).removeprefix("?"), "shared": shared},
         )
-        messages.success(request, f"The view {name} is saved{' for everybody in the workspace' if shared else ''}.")
+        messages.success(
+            request, f"The view {name} is saved{' for everybody in the workspace' if shared else ''}."
+        )
     return redirect(f"{reverse('runs')}{question.address(page=1)}")
 
 

@@ -22,12 +22,16 @@ from workspaces.states import Role
 @needs(Role.VIEWER)
 def act(request: WorkspaceRequest) -> HttpResponse:
     asked = request.POST
-    numbers = [int(text) for text in asked.getlist("run") if text.isascii() and text.isdecimal() and len(text) < 10]
+    numbers = [
+        int(text) for text in asked.getlist("run") if text.isascii() and text.isdecimal() and len(text) < 10
+    ]
     verb = asked.get("verb", "")
     if verb == "compare":
         return redirect(f"{reverse('compare')}?{urlencode({'runs': ','.join(map(str, numbers))})}")
     try:
-        report = bulk.act(request.principal, verb, numbers, key=asked.get("key", ""), value=asked.get("value", ""))
+        report = bulk.act(
+            request.principal, verb, numbers, key=asked.get("key", ""), value=asked.get("value", "")
+        )
     except bulk.NotAllowed as error:
         raise PermissionDenied(str(error)) from error
     except SpecError as error:

@@ -33,7 +33,8 @@ LONGEST = 4000
 
 @dataclass(frozen=True)
 class Question:
-    """`named`: part of a name. `order`, `columns` and `groups` are keys of the filter's grammar, an order with DESC."""
+    """`named`: part of a name. `order`, `columns` and `groups` are keys of the filter's grammar, an order
+    with DESC."""
 
     filter: str = ""
     named: str = ""
@@ -50,7 +51,7 @@ class Question:
     def read(cls, query: QueryDict) -> Question:
         state, view, page = query.get("state", ""), query.get("view", ""), query.get("page", "")
         return cls(
-            filter=_plain(query, "filter")[:LONGEST * 5],
+            filter=_plain(query, "filter")[: LONGEST * 5],
             named=_plain(query, "q")[:200],
             state=state if state in GROUPS else "",
             experiment=query.get("experiment", "")[:250],
@@ -74,12 +75,21 @@ class Question:
 
     def pairs(self) -> list[tuple[str, str]]:
         single = [
-            ("filter", self.filter), ("q", self.named), ("state", self.state), ("experiment", self.experiment),
-            ("mine", "1" if self.mine else ""), ("view", self.view),
+            ("filter", self.filter),
+            ("q", self.named),
+            ("state", self.state),
+            ("experiment", self.experiment),
+            ("mine", "1" if self.mine else ""),
+            ("view", self.view),
         ]
         lists = [*(("order", text) for text in self.order), *(("column", text) for text in self.columns)]
         page = [("page", str(self.page))] if self.page > 1 else []
-        return [*((name, text) for name, text in single if text), *lists, *(("group", text) for text in self.groups), *page]
+        return [
+            *((name, text) for name, text in single if text),
+            *lists,
+            *(("group", text) for text in self.groups),
+            *page,
+        ]
 
     def address(self, **changes: Any) -> str:
         """The query string of this question, or of it with these changes; then from its first page."""
@@ -101,8 +111,13 @@ class Question:
         if not self.is_flat:
             where &= Q(parent=None)
         return Asked(
-            who.workspace, tree, self._experiments(who), self.named, "DELETED_ONLY" if self.view == "deleted" else "ACTIVE_ONLY",
-            who.user, where,
+            who.workspace,
+            tree,
+            self._experiments(who),
+            self.named,
+            "DELETED_ONLY" if self.view == "deleted" else "ACTIVE_ONLY",
+            who.user,
+            where,
         )
 
     def _experiments(self, who: Principal) -> tuple[int, ...] | None:

@@ -1,4 +1,5 @@
-"""Slices become blocks: what came in many requests, curve by curve, so that reading one curve costs its own points only.
+"""Slices become blocks: what came in many requests, curve by curve, so that reading one curve costs its own
+points only.
 
 In one transaction for each run, slices out and blocks in: a crash loses and doubles nothing.
 """
@@ -120,7 +121,9 @@ def _store(run_id: str, curves: Mapping[str, Points]) -> None:
             tail.delete()
         for first in range(0, len(whole), MOST_IN_BLOCK):
             part = whole[first : first + MOST_IN_BLOCK]
-            fresh.append(MetricBlock(metric_id=metric, number=number, points=len(part), data=block_bytes(part)))
+            fresh.append(
+                MetricBlock(metric_id=metric, number=number, points=len(part), data=block_bytes(part))
+            )
             number += 1
     MetricBlock.objects.bulk_create(fresh, batch_size=200)
 

@@ -1,8 +1,7 @@
 """Reading curves: all points, those of a span, or as many as a screen has pixels.
 
-What is not folded yet is read from slices, first: what moves meanwhile is then seen twice, never not at all, and of a point
-that is there twice only one is given.
-"""
+What is not folded yet is read from slices, first: what moves meanwhile is then seen twice, never not at all,
+and of a point that is there twice only one is given."""
 
 from __future__ import annotations
 
@@ -22,8 +21,9 @@ STEP, MS = "step", "ms"
 
 @dataclass(frozen=True)
 class Curve:
-    """What is drawn: `x` ascending and `y` finite, at most some four points for each pixel; `count`: how many points there are
-    in the span. Values that cannot be drawn are marks: `odd_x`, and NaN, inf or -inf in `odd`."""
+    """What is drawn: `x` ascending and `y` finite, at most some four points for each pixel; `count`: how many
+    points there are in the span. Values that cannot be drawn are marks: `odd_x`, and NaN, inf or -inf in
+    `odd`."""
 
     x: Real
     y: Real
@@ -46,9 +46,16 @@ def history(run_id: str, key: str) -> Points:
 
 
 def curve(
-    run_id: str, key: str, *, pixels: int, axis: str = STEP, start: float | None = None, end: float | None = None
+    run_id: str,
+    key: str,
+    *,
+    pixels: int,
+    axis: str = STEP,
+    start: float | None = None,
+    end: float | None = None,
 ) -> Curve:
-    """The points whose `axis` (step, or ms: Unix milliseconds) is in the span, and the next ones beyond its ends."""
+    """The points whose `axis` (step, or ms: Unix milliseconds) is in the span, and the next ones beyond its
+    ends."""
     points = _points(run_id, key, ms=axis == MS)
     if axis == STEP and not _is_rising(points.step):
         # Only times tell the order of points of one step, and which of them are there twice.
@@ -70,7 +77,9 @@ def histories(run_id: str, keys: Collection[str]) -> dict[str, Points]:
             if key in fresh:
                 fresh[key].append(points)
     folded: dict[str, list[Points]] = {key: [] for key in keys}
-    blocks = MetricBlock.objects.filter(metric__run_id=run_id, metric__key__in=list(keys)).order_by("metric", "number")
+    blocks = MetricBlock.objects.filter(metric__run_id=run_id, metric__key__in=list(keys)).order_by(
+        "metric", "number"
+    )
     for key, data in blocks.values_list("metric__key", "data").iterator(200):
         folded[key].append(_block(data))
     return {key: _in_order(joined([*folded[key], *fresh[key]]), MS) for key in keys}
@@ -80,7 +89,11 @@ def _points(run_id: str, key: str, *, ms: bool = True) -> Points:
     """In the order in which they came; times are zeros where they are not wanted."""
     slices = MetricSlice.objects.filter(run_id=run_id).order_by("id").values_list("data", flat=True)
     fresh = [points for data in slices for points in _slice(data, key).values()]
-    blocks = MetricBlock.objects.filter(metric__run_id=run_id, metric__key=key).order_by("number").values_list("data", flat=True)
+    blocks = (
+        MetricBlock.objects.filter(metric__run_id=run_id, metric__key=key)
+        .order_by("number")
+        .values_list("data", flat=True)
+    )
     return joined([*(_block(data, ms=ms) for data in blocks.iterator(200)), *fresh])
 
 

@@ -1,5 +1,5 @@
-"""Fewer points that draw the same line: of each pixel's column the first, the least, the greatest and the last (M4:
-Jugel et al., "M4: A Visualization-Oriented Time Series Data Aggregation", VLDB 2014)."""
+"""Fewer points that draw the same line: of each pixel's column the first, the least, the greatest and the
+last (M4: Jugel et al., "M4: A Visualization-Oriented Time Series Data Aggregation", VLDB 2014)."""
 
 from __future__ import annotations
 

@@ -37,7 +37,8 @@ _known: OrderedDict[str, _Known] = OrderedDict()
 
 
 def check(run_id: str, keys: Collection[str], points: int) -> None:
-    """Raises TooMuch where these points of these curves are more than the run may have; asks the database seldom."""
+    """Raises TooMuch where these points of these curves are more than the run may have; asks the database
+    seldom."""
     with _lock:
         known = _known.get(run_id)
     if known is None or known.room < points or not known.keys.issuperset(keys):

@@ -1,4 +1,5 @@
-"""Points as rows: a slice as it came, and of each curve its last, least and greatest value, in one transaction."""
+"""Points as rows: a slice as it came, and of each curve its last, least and greatest value, in one
+transaction."""
 
 from __future__ import annotations
 
@@ -17,10 +18,12 @@ from tracking.models import Metric, MetricSlice
 ROWS_AT_ONCE = 400
 _ROW = "(%s, %s, %s, %s, %s, %s, %s, %s, %s)"
 _ARRAYS = (
-    "SELECT * FROM unnest(%s::varchar[], %s::bigint[], %s::varchar[], %s::bigint[], %s::float8[], %s::bigint[], %s::bigint[], "
+    "SELECT * FROM unnest(%s::varchar[], %s::bigint[], %s::varchar[], %s::bigint[], %s::float8[], "
+    "%s::bigint[], %s::bigint[], "
     "%s::float8[], %s::float8[])"
 )
-"""A column each: PostgreSQL reads a thousand rows so in a fraction of the time that it takes for nine thousand parameters."""
+"""A column each: PostgreSQL reads a thousand rows so in a fraction of the time that it takes for nine
+thousand parameters."""
 _TABLE = Metric._meta.db_table
 _NEWER = (
     f"(excluded.last_step, excluded.last_ms, COALESCE(excluded.last_value, 0)) >= "
@@ -40,7 +43,10 @@ ON CONFLICT (run_id, key) DO UPDATE SET
   max_value = CASE WHEN {_TABLE}.max_value IS NULL OR excluded.max_value > {_TABLE}.max_value
     THEN excluded.max_value ELSE {_TABLE}.max_value END
 """
-_SLICE = f"INSERT INTO {MetricSlice._meta.db_table} (run_id, points, data, created_at) VALUES (%s, %s, %s, %s)"  # noqa: S608 - the names are our own
+_SLICE = (
+    f"INSERT INTO {MetricSlice._meta.db_table} (run_id, points, data, created_at) VALUES (%s, "
+    "%s, %s, %s)"  # noqa: S608 - the names are our own
+)
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,8 @@ def store(batches: Sequence[Batch]) -> None:
     """All of them or, on an error, none."""
     with transaction.atomic(), connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            # As safe as SQLite's WAL with synchronous=NORMAL: the last half second may be lost with the machine, whole.
+            # As safe as SQLite's WAL with synchronous=NORMAL: the last half second may be lost with the
+            # machine, whole.
             cursor.execute("SET LOCAL synchronous_commit TO OFF")
         cursor.executemany(_SLICE, [_slice_row(batch) for batch in batches])
         rows = list(_metric_rows(batches))
@@ -85,7 +92,8 @@ def _metric_rows(batches: Iterable[Batch]) -> Iterable[tuple[Any, ...]]:
 
 
 def _summary(points: Points) -> tuple[int, float | None, int, int, float | None, float | None]:
-    """Count; value, step and time of the last point (NaN: None); least and greatest value (None: all are NaN)."""
+    """Count; value, step and time of the last point (NaN: None); least and greatest value (None: all are
+    NaN)."""
     if len(points) == 1:
         value, step, ms = float(points.value[0]), int(points.step[0]), int(points.ms[0])
         number = None if math.isnan(value) else value
@@ -95,4 +103,11 @@ def _summary(points: Points) -> tuple[int, float | None, int, int, float | None,
     value = float(points.value[last])
     known = points.value[~np.isnan(points.value)]
     least, greatest = (float(known.min()), float(known.max())) if len(known) else (None, None)
-    return len(points), None if math.isnan(value) else value, int(points.step[last]), int(points.ms[last]), least, greatest
+    return (
+        len(points),
+        None if math.isnan(value) else value,
+        int(points.step[last]),
+        int(points.ms[last]),
+        least,
+        greatest,
+    )

@@ -34,7 +34,8 @@ def append(run_id: str, experiment_id: int, points: Sequence[Point]) -> None:
 
 
 async def append_soon(run_id: str, experiment_id: int, points: Sequence[Point]) -> None:
-    """The same; returns once they are stored. Many callers share a transaction, as whoever logs from four processes needs."""
+    """The same; returns once they are stored. Many callers share a transaction, as whoever logs from four
+    processes needs."""
     if not points:
         return
     waiting = _Waiting(_batch(run_id, experiment_id, points), asyncio.get_running_loop(), asyncio.Future())
@@ -61,7 +62,8 @@ class _Waiting:
 
 
 class _Writer(threading.Thread):
-    """One thread with one connection: a hop and a commit for each request, or for hundreds of them together."""
+    """One thread with one connection: a hop and a commit for each request, or for hundreds of them
+    together."""
 
     def __init__(self) -> None:
         super().__init__(name="metrics", daemon=True)

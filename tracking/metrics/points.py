@@ -1,10 +1,10 @@
 """Points of curves, in memory and as bytes.
 
-A slice holds points of many curves as they came in one request: `version`, how many keys, length of their names, the names
-(separated by NUL), of each how many points; then the steps, the times and the values of all, deflated where that helps.
-A block holds points of one curve: `version`, how many, lengths of its three segments, and the segments (deflated): steps and
-times as differences, values as float64 with their bytes transposed. So a reader inflates only what it draws.
-"""
+A slice holds points of many curves as they came in one request: `version`, how many keys, length of their
+names, the names (separated by NUL), of each how many points; then the steps, the times and the values of all,
+deflated where that helps. A block holds points of one curve: `version`, how many, lengths of its three
+segments, and the segments (deflated): steps and times as differences, values as float64 with their bytes
+transposed. So a reader inflates only what it draws."""
 
 from __future__ import annotations
 
@@ -81,7 +81,9 @@ def joined(parts: Iterable[Points]) -> Points:
     found = [part for part in parts if len(part)]
     if len(found) < 2:
         return found[0] if found else NONE
-    return Points(*(np.concatenate(column) for column in zip(*((p.step, p.ms, p.value) for p in found), strict=True)))
+    return Points(
+        *(np.concatenate(column) for column in zip(*((p.step, p.ms, p.value) for p in found), strict=True))
+    )
 
 
 def slice_bytes(curves: Mapping[str, Points]) -> bytes:
@@ -120,7 +122,9 @@ def read_slice(data: bytes, only: str | None = None) -> dict[str, Points]:
     whole = Points(steps, times, values)
     ends = accumulate(counts)
     return {
-        key: whole[end - count : end] for key, count, end in zip(keys, counts, ends, strict=True) if only in (None, key)
+        key: whole[end - count : end]
+        for key, count, end in zip(keys, counts, ends, strict=True)
+        if only in (None, key)
     }
 
 
@@ -143,7 +147,11 @@ def read_block(data: bytes, *, ms: bool = True) -> Points:
         second = first + lengths[0]
         third = second + lengths[1]
         steps = np.cumsum(np.frombuffer(zlib.decompress(data[first:second]), "<i8"))
-        times = np.cumsum(np.frombuffer(zlib.decompress(data[second:third]), "<i8")) if ms else np.zeros(held, np.int64)
+        times = (
+            np.cumsum(np.frombuffer(zlib.decompress(data[second:third]), "<i8"))
+            if ms
+            else np.zeros(held, np.int64)
+        )
         values = _straight(zlib.decompress(data[third : third + lengths[2]]))
     except (struct.error, zlib.error, ValueError) as error:
         raise PointsError(f"a block of {len(data)} bytes cannot be read: {error}") from error

@@ -28,16 +28,37 @@ SERVER = {
 }
 PRESIGNED = "addresses that need no token"
 OUT_OF_SCOPE = {
-    "traces": "traces", "unified-traces": "traces", "get-online-trace-details": "traces", "get-trace-artifact": "traces",
-    "assessments": "assessments", "issues": "assessments", "label-schemas": "labels", "review-queues": "reviews",
-    "datasets": "evaluation data sets", "scorers": "scorers", "gateway": "the AI gateway", "gateway-proxy": "the AI gateway",
-    "prompt-optimization": "prompts", "prompts": "prompts", "webhooks": "webhooks", "workspaces": "MLflow's workspaces",
-    "jobs": "MLflow's jobs", "demo": "the demo", "genai": "evaluation", "scorer": "scorers", "presigned": PRESIGNED,
-    "presigned-download-url": PRESIGNED, "presigned-upload-url": PRESIGNED, "graphql": "GraphQL",
+    "traces": "traces",
+    "unified-traces": "traces",
+    "get-online-trace-details": "traces",
+    "get-trace-artifact": "traces",
+    "assessments": "assessments",
+    "issues": "assessments",
+    "label-schemas": "labels",
+    "review-queues": "reviews",
+    "datasets": "evaluation data sets",
+    "scorers": "scorers",
+    "gateway": "the AI gateway",
+    "gateway-proxy": "the AI gateway",
+    "prompt-optimization": "prompts",
+    "prompts": "prompts",
+    "webhooks": "webhooks",
+    "workspaces": "MLflow's workspaces",
+    "jobs": "MLflow's jobs",
+    "demo": "the demo",
+    "genai": "evaluation",
+    "scorer": "scorers",
+    "presigned": PRESIGNED,
+    "presigned-download-url": PRESIGNED,
+    "presigned-upload-url": PRESIGNED,
+    "graphql": "GraphQL",
 }
 """By the first or the last part of the address below .../mlflow/."""
 _BELOW = re.compile(r"^.*?/mlflow(?:-artifacts)?/")
-SENTENCE = "TrainHub serves MLflow's tracking, registry and artifacts, but neither traces, prompts, evaluation nor the gateway."
+SENTENCE = (
+    "TrainHub serves MLflow's tracking, registry and artifacts, but neither traces, prompts, "
+    "evaluation nor the gateway."
+)
 
 
 async def version(_: Request) -> Response:
@@ -54,7 +75,8 @@ async def server_info(_: Request) -> Response:
 
 
 async def nothing_at_all(scope: Scope, receive: Receive, send: Send) -> None:
-    """Whatever else clients ask of an MLflow server. Raises HTTPException (405) for a known address and another method."""
+    """Whatever else clients ask of an MLflow server. Raises HTTPException (405) for a known address and
+    another method."""
     known = methods.allowed(scope["app"].routes, scope)
     if known != ["OPTIONS"]:
         raise HTTPException(HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": ", ".join(known)})
@@ -66,5 +88,9 @@ async def nothing(request: Request) -> Response:
     await caller(request)
     parts = [part for part in _BELOW.sub("", request.url.path).split("/") if part]
     kind = next((OUT_OF_SCOPE[part] for part in (*parts[:1], *parts[-1:]) if part in OUT_OF_SCOPE), None)
-    what = f"This server does not offer {kind}." if kind else f"There is no {request.method} {request.url.path[:200]} here."
+    what = (
+        f"This server does not offer {kind}."
+        if kind
+        else f"There is no {request.method} {request.url.path[:200]} here."
+    )
     raise MlflowError(NO_ENDPOINT, f"{what} {SENTENCE}")

@@ -14,7 +14,12 @@ from tracking.mlflow.protocol.http import Asked
 
 VIEWS = ("ACTIVE_ONLY", "DELETED_ONLY", "ALL")
 MOST_AT_ONCE = 50_000
-ATTRIBUTES = {"name": Is.TEXT, "experiment_id": Is.TEXT, "creation_time": Is.NUMBER, "last_update_time": Is.NUMBER}
+ATTRIBUTES = {
+    "name": Is.TEXT,
+    "experiment_id": Is.TEXT,
+    "creation_time": Is.NUMBER,
+    "last_update_time": Is.NUMBER,
+}
 GRAMMAR = Grammar(ATTRIBUTES, ATTRIBUTES)
 NEWEST_FIRST = Order("creation_time", True)
 _VALUES: dict[str, Callable[[Experiment], Any]] = {
@@ -40,7 +45,9 @@ def search(caller: Caller, asked: Asked) -> dict[str, Any]:
     keys = [(_sort_key(order.key), order.descends) for order in orders]
     page = ordered(found, [*keys, (lambda row: row.pk or 0, True)])[skip : skip + most]
     told = {"experiments": [row_json.experiment(row) for row in page]}
-    return row_json.full(told | ({"next_page_token": page_tokens.token(skip + most)} if skip + most < len(found) else {}))
+    return row_json.full(
+        told | ({"next_page_token": page_tokens.token(skip + most)} if skip + most < len(found) else {})
+    )
 
 
 def _told(row: Experiment, condition: Condition) -> Any:

@@ -39,11 +39,17 @@ def create(caller: Caller, asked: Asked) -> dict[str, str]:
 
 
 def get(caller: Caller, asked: Asked) -> dict[str, Any]:
-    return {"experiment": row_json.experiment(lookup.experiment(caller, fields.words(asked, "experiment_id")))}
+    return {
+        "experiment": row_json.experiment(lookup.experiment(caller, fields.words(asked, "experiment_id")))
+    }
 
 
 def get_by_name(caller: Caller, asked: Asked) -> dict[str, Any]:
-    return {"experiment": row_json.experiment(lookup.experiment_named(caller, fields.words(asked, "experiment_name")))}
+    return {
+        "experiment": row_json.experiment(
+            lookup.experiment_named(caller, fields.words(asked, "experiment_name"))
+        )
+    }
 
 
 def update(caller: Caller, asked: Asked) -> None:
@@ -119,7 +125,9 @@ def person(caller: Caller) -> User:
 def _whole(caller: Caller, asked: Asked) -> Experiment:
     """An experiment that is to be changed as a whole, which is nothing for a job."""
     if caller.job is not None:
-        raise MlflowError(DENIED, "A job's own token does not rename, delete or restore experiments; use one of yours.")
+        raise MlflowError(
+            DENIED, "A job's own token does not rename, delete or restore experiments; use one of yours."
+        )
     return lookup.stored_experiment(caller, fields.words(asked, "experiment_id"))
 
 
@@ -127,7 +135,10 @@ def _own(caller: Caller, asked: Asked) -> Experiment:
     """A job tags the experiment that it is in."""
     found = lookup.stored_experiment(caller, fields.words(asked, "experiment_id"))
     if caller.job is not None and found.pk != caller.job.experiment_id:
-        raise MlflowError(DENIED, f"The token of run {caller.job.number} tags its own experiment; use an API token of yours.")
+        raise MlflowError(
+            DENIED,
+            f"The token of run {caller.job.number} tags its own experiment; use an API token of yours.",
+        )
     return found
 
 

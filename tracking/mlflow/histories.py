@@ -39,7 +39,10 @@ def get(caller: Caller, asked: Asked) -> Told:
 
 def bulk(caller: Caller, asked: Asked) -> Told:
     """Of several runs, whole until there are too many."""
-    run_ids, key = _runs(caller, asked, "run_id"), key_rules.shortened(fields.words(asked, "metric_key"), key_rules.LONGEST_KEY)
+    run_ids, key = (
+        _runs(caller, asked, "run_id"),
+        key_rules.shortened(fields.words(asked, "metric_key"), key_rules.LONGEST_KEY),
+    )
     most = min(fields.most(asked, MOST_IN_BULK, 2**31 - 1), MOST_IN_BULK)
     found: list[Told] = []
     for run_id in sorted(run_ids):
@@ -50,7 +53,8 @@ def bulk(caller: Caller, asked: Asked) -> Told:
 
 
 def bulk_interval(caller: Caller, asked: Asked) -> Told:
-    """Of several runs as many points of a span of steps as are asked for, evenly chosen; the first and the last always."""
+    """Of several runs as many points of a span of steps as are asked for, evenly chosen; the first and the
+    last always."""
     run_ids, key = _runs(caller, asked, "run_ids"), fields.words(asked, "metric_key")
     most = fields.most(asked, MOST_OF_A_RUN, MOST_OF_A_RUN)
     start, end = fields.whole(asked, "start_step"), fields.whole(asked, "end_step")
@@ -74,7 +78,10 @@ def _runs(caller: Caller, asked: Asked, name: str) -> list[str]:
     if not keys:
         raise fields.missing(name)
     if len(keys) > MOST_RUNS:
-        raise MlflowError(INVALID, f"{name}: at most {MOST_RUNS} runs can be asked for at once. Received {len(keys)} run_ids.")
+        raise MlflowError(
+            INVALID,
+            f"{name}: at most {MOST_RUNS} runs can be asked for at once. Received {len(keys)} run_ids.",
+        )
     known = set(Run.objects.filter(workspace=caller.workspace, pk__in=keys).values_list("pk", flat=True))
     for key in keys:
         if key not in known:
@@ -92,7 +99,8 @@ def _by_step(points: Points) -> Points:
 
 
 def _even(count: int, most: int) -> npt.NDArray[np.intp]:
-    """Which of `count` points stand for all: the first of each of `most` buckets of one size, and the last of all."""
+    """Which of `count` points stand for all: the first of each of `most` buckets of one size, and the last of
+    all."""
     if count <= most:
         return np.arange(count)
     small, larger = divmod(count, most)
@@ -107,5 +115,7 @@ def _spelled(key: str, points: Points, run_id: str = "") -> list[Told]:
     more = {"run_id": run_id} if run_id else {}
     return [
         {"key": key, "value": number(value), "timestamp": ms, "step": step, **more}
-        for value, ms, step in zip(points.value.tolist(), points.ms.tolist(), points.step.tolist(), strict=True)
+        for value, ms, step in zip(
+            points.value.tolist(), points.ms.tolist(), points.step.tolist(), strict=True
+        )
     ]

@@ -20,7 +20,14 @@ from tracking.mlflow.runs import experiment_ids
 from tracking.models import RunInput, RunOutput
 
 MOST_OF_A_RUN = 5000
-LONGEST = {"name": 500, "digest": 36, "source_type": 64, "source": 65_535, "schema": 1_048_575, "profile": 1_048_575}
+LONGEST = {
+    "name": 500,
+    "digest": 36,
+    "source_type": 64,
+    "source": 65_535,
+    "schema": 1_048_575,
+    "profile": 1_048_575,
+}
 LONGEST_TAG_KEY, LONGEST_TAG = 255, 500
 MOST_EXPERIMENTS = 20
 MOST_SUMMARIES = 1000
@@ -35,7 +42,9 @@ def log_inputs(caller: Caller, asked: Asked) -> None:
     rows = [_data(found, item, path) for path, item in fields.objects(asked, "datasets")]
     for path, item in fields.objects(asked, "models"):
         model = logged_model_calls.found(caller, fields.words(item, "model_id", f"{path}.model_id"))
-        rows.append(RunInput(run=found, name=model.pk, digest="", source_type=MODEL, source=f"models:/{model.pk}"))
+        rows.append(
+            RunInput(run=found, name=model.pk, digest="", source_type=MODEL, source=f"models:/{model.pk}")
+        )
     with transaction.atomic():
         _check_room(found, len(rows))
         RunInput.objects.bulk_create(rows, ignore_conflicts=True)
@@ -47,7 +56,9 @@ def log_outputs(caller: Caller, asked: Asked) -> None:
     for path, item in fields.objects(asked, "models"):
         model = logged_model_calls.found(caller, fields.words(item, "model_id", f"{path}.model_id"))
         rows.append(RunOutput(run=found, model=model, step=fields.whole(item, "step", f"{path}.step") or 0))
-    RunOutput.objects.bulk_create(rows, update_conflicts=True, unique_fields=["run", "model"], update_fields=["step"])
+    RunOutput.objects.bulk_create(
+        rows, update_conflicts=True, unique_fields=["run", "model"], update_fields=["step"]
+    )
 
 
 def log_model(caller: Caller, asked: Asked) -> None:
@@ -57,7 +68,9 @@ def log_model(caller: Caller, asked: Asked) -> None:
     try:
         told = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise MlflowError(INVALID, f"Malformed model info. \n {text[:200]} \n is not a valid JSON.") from error
+        raise MlflowError(
+            INVALID, f"Malformed model info. \n {text[:200]} \n is not a valid JSON."
+        ) from error
     lacking = [name for name in HISTORY_FIELDS if not isinstance(told, dict) or name not in told]
     if lacking:
         raise MlflowError(INVALID, f"Model json is missing mandatory fields: {lacking}")
@@ -74,14 +87,19 @@ def search_datasets(caller: Caller, asked: Asked) -> dict[str, Any]:
     if not wanted:
         raise MlflowError(INVALID, "SearchDatasets request must specify at least one experiment_id.")
     if len(wanted) > MOST_EXPERIMENTS:
-        sentence = f"SearchDatasets request cannot specify more than {MOST_EXPERIMENTS} experiment_ids. Received {len(wanted)}."
+        sentence = (
+            f"SearchDatasets request cannot specify more than {MOST_EXPERIMENTS} experiment_ids. "
+            f"Received {len(wanted)}."
+        )
         raise MlflowError(INVALID, sentence)
     rows = RunInput.objects.filter(
         run__workspace=caller.workspace, run__experiment__in=wanted, run__deleted_at=None
     ).exclude(source_type=MODEL)
     found: dict[tuple[str, ...], dict[str, Any]] = {}
     default = lookup.default_key(caller)
-    for experiment_id, name, digest, told in rows.values_list("run__experiment_id", "name", "digest", "tags").iterator():
+    for experiment_id, name, digest, told in rows.values_list(
+        "run__experiment_id", "name", "digest", "tags"
+    ).iterator():
         public = lookup.public_id(experiment_id, default)
         summary = {"experiment_id": public, "name": name, "digest": digest, "context": told.get(CONTEXT)}
         found.setdefault((str(experiment_id), name, digest, told.get(CONTEXT, "")), row_json.full(summary))
@@ -111,13 +129,20 @@ def _data(run: Run, item: Asked, path: str) -> RunInput:
             raise fields.missing(inner + name)
     found: dict[str, str] = {}
     for tag_path, tag in ((f"{path}.{at}", tag) for at, tag in fields.objects(item, "tags")):
-        key = key_rules.at_most(fields.words(tag, "key", f"{tag_path}.key"), LONGEST_TAG_KEY, f"{tag_path}.key")
-        found[key] = key_rules.at_most(fields.text(tag, "value", f"{tag_path}.value") or "", LONGEST_TAG, f"{tag_path}.value")
+        key = key_rules.at_most(
+            fields.words(tag, "key", f"{tag_path}.key"), LONGEST_TAG_KEY, f"{tag_path}.key"
+        )
+        found[key] = key_rules.at_most(
+            fields.text(tag, "value", f"{tag_path}.value") or "", LONGEST_TAG, f"{tag_path}.value"
+        )
     return RunInput(run=run, tags=found, **values)
 
 
 def _check_room(run: Run, fresh: int) -> None:
     held = RunInput.objects.filter(run=run).count()
     if held + fresh > MOST_OF_A_RUN:
-        sentence = f"datasets: a run may have {MOST_OF_A_RUN} inputs, and this one has {held}; log what they have in common."
+        sentence = (
+            f"datasets: a run may have {MOST_OF_A_RUN} inputs, and this one has {held}; log what "
+            "they have in common."
+        )
         raise MlflowError(INVALID, sentence)

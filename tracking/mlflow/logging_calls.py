@@ -1,4 +1,5 @@
-"""What scripts log: metrics, params, tags. Metrics alone are the hot path: no thread of their own, no query for a known run."""
+"""What scripts log: metrics, params, tags. Metrics alone are the hot path: no thread of their own, no query
+for a known run."""
 
 from __future__ import annotations
 
@@ -99,8 +100,12 @@ def batch(asked: Asked) -> Told:
 
 
 def pairs(items: Sequence[tuple[str, Asked]], longest: int = key_rules.LONGEST_TAG) -> dict[str, str]:
-    """Keys and values of tags; of a repeated key the last value. Tags with the whole names of those that are too long."""
-    found = {key_rules.key(item, "key", f"{path}.key"): key_rules.value(item, longest, f"{path}.value") for path, item in items}
+    """Keys and values of tags; of a repeated key the last value. Tags with the whole names of those that are
+    too long."""
+    found = {
+        key_rules.key(item, "key", f"{path}.key"): key_rules.value(item, longest, f"{path}.value")
+        for path, item in items
+    }
     return found | key_rules.full_keys(item.get("key") for _, item in items)
 
 
@@ -114,7 +119,8 @@ def _params(items: Sequence[tuple[str, Asked]]) -> dict[str, str]:
         found[key] = key_rules.value(item, key_rules.LONGEST_PARAM, f"{path}.value")
     if twice:
         sentence = (
-            f"Duplicate parameter keys have been submitted: {twice}. Please ensure the request contains only one param value "
+            f"Duplicate parameter keys have been submitted: {twice}. Please ensure the request contains "
+            "only one param value "
             "per param key."
         )
         raise MlflowError(INVALID, sentence)
@@ -145,7 +151,8 @@ def _changed(run: Run, error: params.Changed, told: Told) -> MlflowError:
     if len(told.params) == 1:
         item = error.differences[0]
         sentence = (
-            f"Changing param values is not allowed. Param with key='{item.key}' was already logged with value='{item.before}' "
+            f"Changing param values is not allowed. Param with key='{item.key}' was already logged with "
+            f"value='{item.before}' "
             f"for run ID='{run.pk}'. Attempted logging new value '{item.now}'."
         )
         return MlflowError(INVALID, sentence)
@@ -153,5 +160,6 @@ def _changed(run: Run, error: params.Changed, told: Told) -> MlflowError:
         {"key": item.key, "old_value": item.before, "new_value": item.now} for item in error.differences
     ]
     return MlflowError(
-        INVALID, f"Changing param values is not allowed. Params were already logged='{shown}' for run ID='{run.pk}'."
+        INVALID,
+        f"Changing param values is not allowed. Params were already logged='{shown}' for run ID='{run.pk}'.",
     )

@@ -20,7 +20,8 @@ ASKED_TAG = "mlflow.client.experiment"
 
 
 def experiment(caller: Caller, key: str | None) -> Experiment:
-    """Return an experiment to be read, deleted ones too. For a job, what it need not know is its own experiment.
+    """Return an experiment to be read, deleted ones too. For a job, what it need not know is its own
+    experiment.
 
     The default experiment may have no row yet: it is there from the beginning, but reading makes no rows.
     """
@@ -30,7 +31,9 @@ def experiment(caller: Caller, key: str | None) -> Experiment:
     if key.isascii() and key.isdecimal() and len(key) <= 18:
         found = Experiment.objects.filter(workspace=caller.workspace, pk=int(key)).first()
     elif not key.isalnum():
-        raise MlflowError(INVALID, f"Invalid experiment ID '{key[:100]}'. Experiment ID must be a valid integer.")
+        raise MlflowError(
+            INVALID, f"Invalid experiment ID '{key[:100]}'. Experiment ID must be a valid integer."
+        )
     if found is None:
         raise MlflowError(MISSING, f"No Experiment with id={key[:100]} exists")
     return found
@@ -62,7 +65,9 @@ def default(caller: Caller) -> Experiment:
     """Return the default experiment of the workspace, without a key where it has no row yet."""
     found = Experiment.objects.filter(workspace=caller.workspace, name=DEFAULT_NAME).first()
     made_at = caller.workspace.created_at
-    return found or Experiment(workspace=caller.workspace, name=DEFAULT_NAME, created_at=made_at, updated_at=made_at)
+    return found or Experiment(
+        workspace=caller.workspace, name=DEFAULT_NAME, created_at=made_at, updated_at=made_at
+    )
 
 
 def default_key(caller: Caller) -> int | None:
@@ -107,10 +112,14 @@ def no_run(run_id: str) -> MlflowError:
 def _why_not(caller: Caller, found: Run) -> str:
     if caller.job is not None and caller.may(Role.CONTRIBUTOR):
         return (
-            f"The token of run {caller.job.number} writes to that run and to what it has logged; run {found.number} is another. "
+            f"The token of run {caller.job.number} writes to that run and to what it has logged; run "
+            f"{found.number} is another. "
             "Use an API token of your own."
         )
-    return f"This needs the role {Role.CONTRIBUTOR}; you are {caller.role} of {caller.workspace}. Ask one of its owners."
+    return (
+        f"This needs the role {Role.CONTRIBUTOR}; you are {caller.role} of {caller.workspace}. Ask one "
+        "of its owners."
+    )
 
 
 def _note_asked(job: Run, name: str) -> None:
@@ -124,5 +133,8 @@ def _note_asked(job: Run, name: str) -> None:
             tags.drop(job, [ASKED_TAG])
             return
         tags.put(job, {ASKED_TAG: name})
-        message = f"The script set the experiment {name!r}; the run stays in {job.experiment.name!r}, as it was submitted."
+        message = (
+            f"The script set the experiment {name!r}; the run stays in {job.experiment.name!r}, as it "
+            "was submitted."
+        )
         lifecycle.note(job.pk, message, attempt=job.attempt)

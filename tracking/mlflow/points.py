@@ -1,4 +1,5 @@
-"""Metrics as a call brings them. Thousands come at once: what is as clients send it is taken without ado, all else looked at."""
+"""Metrics as a call brings them. Thousands come at once: what is as clients send it is taken without ado, all
+else looked at."""
 
 from __future__ import annotations
 
@@ -72,7 +73,9 @@ def _checked(item: Asked, path: str) -> Point:
     if ms is None:
         raise fields.missing(f"{path}timestamp")
     if ms < 0:
-        raise fields.invalid(f"{path}timestamp", ms, f"metric '{key}': Timestamp must be a nonnegative long (64-bit integer) ")
+        raise fields.invalid(
+            f"{path}timestamp", ms, f"metric '{key}': Timestamp must be a nonnegative long (64-bit integer) "
+        )
     return Point(key, value, fields.whole(item, "step", f"{path}step") or 0, ms)
 
 
@@ -82,5 +85,3 @@ def _is_good(key: str) -> bool:
         return key_rules.key({"key": key}) == key
     except MlflowError:
         return False
-
-

@@ -54,9 +54,12 @@ _CALLS: list[tuple[str, str, Handler]] = [
     ("GET", "server-info", about.server_info),
 ]
 
+
 def _below(root: str) -> Mount:
     """All calls below one root, and an answer to any other."""
-    calls: list[BaseRoute] = [Route(f"/{path}", handler, methods=[method]) for method, path, handler in _CALLS]
+    calls: list[BaseRoute] = [
+        Route(f"/{path}", handler, methods=[method]) for method, path, handler in _CALLS
+    ]
     return Mount(root, Router([*calls, Mount("", about.nothing_at_all)], redirect_slashes=False))
 
 
@@ -67,8 +70,14 @@ routes = [
     Route("/health", about.health),
     *(_below(root) for root in ROOTS),
     # MLflow 3.17 lacks a slash in this address, on its server and in its pages.
-    *(Route(f"{root}/2.0mlflow/experiments/search-datasets", call(inputs.search_datasets), methods=["POST"]) for root in APIS),
-    *(Mount(root, about.nothing_at_all) for root in ("/api/{version}/mlflow", "/api/2.0/mlflow-artifacts", APIS[1])),
+    *(
+        Route(f"{root}/2.0mlflow/experiments/search-datasets", call(inputs.search_datasets), methods=["POST"])
+        for root in APIS
+    ),
+    *(
+        Mount(root, about.nothing_at_all)
+        for root in ("/api/{version}/mlflow", "/api/2.0/mlflow-artifacts", APIS[1])
+    ),
     Route("/graphql", about.nothing, methods=["GET", "POST"]),
 ]
 """Behind the routes of the registry and of artifacts: what is asked below these roots ends here."""

@@ -1,4 +1,5 @@
-"""Runs as MLflow's JSON spells them, with all that they said: the same few queries for one run or a thousand."""
+"""Runs as MLflow's JSON spells them, with all that they said: the same few queries for one run or a
+thousand."""
 
 from __future__ import annotations
 
@@ -35,7 +36,11 @@ _Lists = defaultdict[str, list[Told]]
 
 def runs(caller: Caller, rows: Sequence[Run]) -> list[Told]:
     """Whole, in their order."""
-    return [told for first in range(0, len(rows), AT_ONCE) for told in _whole(caller, rows[first : first + AT_ONCE])]
+    return [
+        told
+        for first in range(0, len(rows), AT_ONCE)
+        for told in _whole(caller, rows[first : first + AT_ONCE])
+    ]
 
 
 def info(caller: Caller, row: Run) -> Told:
@@ -53,7 +58,9 @@ def _whole(caller: Caller, rows: Sequence[Run]) -> Iterator[Told]:
     for row in rows:
         told = [*tags[row.pk], {"key": NAME, "value": row.display_name}]
         yield {
-            "info": _info(row, users.get(row.created_by_id or 0, ""), public_id(_experiment_seen(caller, row), default)),
+            "info": _info(
+                row, users.get(row.created_by_id or 0, ""), public_id(_experiment_seen(caller, row), default)
+            ),
             "data": full({"metrics": metrics[row.pk], "params": params[row.pk], "tags": told}),
             "inputs": full({"dataset_inputs": data[row.pk], "model_inputs": models[row.pk]}),
             "outputs": full({"model_outputs": outputs[row.pk]}),
@@ -61,20 +68,33 @@ def _whole(caller: Caller, rows: Sequence[Run]) -> Iterator[Told]:
 
 
 def _info(row: Run, user: str, experiment_id: str) -> Told:
-    return full({
-        "run_id": row.pk, "run_uuid": row.pk, "run_name": row.display_name, "experiment_id": experiment_id, "user_id": user,
-        "status": STATUS[row.state], "start_time": ms(row.started_at or row.created_at),
-        "end_time": ms(row.finished_at) if row.finished_at else None,
-        "artifact_uri": f"{ARTIFACTS}/{row.experiment_id}/{row.pk}/artifacts", "lifecycle_stage": stage(row.deleted_at),
-    })
+    return full(
+        {
+            "run_id": row.pk,
+            "run_uuid": row.pk,
+            "run_name": row.display_name,
+            "experiment_id": experiment_id,
+            "user_id": user,
+            "status": STATUS[row.state],
+            "start_time": ms(row.started_at or row.created_at),
+            "end_time": ms(row.finished_at) if row.finished_at else None,
+            "artifact_uri": f"{ARTIFACTS}/{row.experiment_id}/{row.pk}/artifacts",
+            "lifecycle_stage": stage(row.deleted_at),
+        }
+    )
 
 
 def _experiment_seen(caller: Caller, row: Run) -> int:
-    """A client refuses to take up its own job's run in another experiment than the one that its script has set."""
+    """A client refuses to take up its own job's run in another experiment than the one that its script has
+    set."""
     if caller.job is None or row.pk != caller.job.pk:
         return row.experiment_id
     asked = RunTag.objects.filter(run=row, key=ASKED_TAG).values("value")
-    found = Experiment.objects.filter(workspace=caller.workspace, name__in=asked).values_list("pk", flat=True).first()
+    found = (
+        Experiment.objects.filter(workspace=caller.workspace, name__in=asked)
+        .values_list("pk", flat=True)
+        .first()
+    )
     return found or row.experiment_id
 
 
@@ -86,7 +106,9 @@ def _metrics(keys: Sequence[str]) -> _Lists:
     """The last of each key. One that is no number is null in its row."""
     found: _Lists = defaultdict(list)
     rows = Metric.objects.filter(run_id__in=keys).order_by("run_id", "key")
-    for run_id, key, value, at, step in rows.values_list("run_id", "key", "last_value", "last_ms", "last_step"):
+    for run_id, key, value, at, step in rows.values_list(
+        "run_id", "key", "last_value", "last_ms", "last_step"
+    ):
         shown = "NaN" if value is None else number(value)
         found[run_id].append({"key": key, "value": shown, "timestamp": at, "step": step})
     return found
@@ -109,7 +131,11 @@ def _inputs(keys: Sequence[str]) -> tuple[_Lists, _Lists]:
             models[row.run_id].append({"model_id": row.name})
             continue
         dataset = {
-            "name": row.name, "digest": row.digest, "source_type": row.source_type, "source": row.source, "schema": row.schema,
+            "name": row.name,
+            "digest": row.digest,
+            "source_type": row.source_type,
+            "source": row.source,
+            "schema": row.schema,
             "profile": row.profile,
         }
         tags = [{"key": key, "value": value} for key, value in row.tags.items()]

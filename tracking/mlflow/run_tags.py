@@ -32,7 +32,9 @@ def put(caller: Caller, run: Run, told: Mapping[str, str]) -> None:
 
 def drop(run: Run, key: str) -> None:
     if key == NAME:
-        raise MlflowError(INVALID, f"The tag {NAME} is the run's name, which it cannot be without; set it to another one.")
+        raise MlflowError(
+            INVALID, f"The tag {NAME} is the run's name, which it cannot be without; set it to another one."
+        )
     if not tags.drop(run, [key_rules.shortened(key, key_rules.LONGEST_KEY)]):
         raise MlflowError(MISSING, f"No tag with name: {key[:100]} in run with id {run.pk}")
     if key == PARENT and run.kind == external.KIND:
@@ -57,19 +59,25 @@ def parent_of(caller: Caller, told: Mapping[str, str]) -> Run | None:
 
 
 def link_waiting(run: Run) -> None:
-    """Make a new run the parent of those, and the source of the logged models, that have named it before it was here."""
+    """Make a new run the parent of those, and the source of the logged models, that have named it before it
+    was here."""
     waiting = RunTag.objects.filter(experiment__workspace=run.workspace_id, key=PARENT, short=run.pk)
-    children = Run.objects.filter(pk__in=waiting.values("run"), kind=external.KIND, parent=None).exclude(pk=run.pk)
+    children = Run.objects.filter(pk__in=waiting.values("run"), kind=external.KIND, parent=None).exclude(
+        pk=run.pk
+    )
     if children.update(parent=run):
         run_cache.forget()
-    models = LoggedModel.objects.filter(experiment__workspace=run.workspace_id, run=None, source_run_id=run.pk)
+    models = LoggedModel.objects.filter(
+        experiment__workspace=run.workspace_id, run=None, source_run_id=run.pk
+    )
     models.update(run=run, source_run_id="")
 
 
 def _nest(caller: Caller, run: Run, parent_id: str) -> None:
     if run.kind != external.KIND or (caller.job is not None):
         return
-    # Two that become part of each other at once would be a ring, in which whoever looks for all parts runs for ever.
+    # Two that become part of each other at once would be a ring, in which whoever looks for all parts runs
+    # for ever.
     Workspace.objects.select_for_update().get(pk=caller.workspace.pk)
     parent = _named(caller, parent_id)
     if parent is None:
@@ -80,7 +88,9 @@ def _nest(caller: Caller, run: Run, parent_id: str) -> None:
     if any(item.pk == run.pk for item in above):
         raise MlflowError(INVALID, f"{PARENT}: run {parent_id} is part of run {run.pk} itself; name another.")
     if len(above) > DEEPEST:
-        raise MlflowError(INVALID, f"{PARENT}: run {parent_id} is {DEEPEST} runs deep already; name one further up.")
+        raise MlflowError(
+            INVALID, f"{PARENT}: run {parent_id} is {DEEPEST} runs deep already; name one further up."
+        )
     Run.objects.filter(pk=run.pk).exclude(parent__kind="job").update(parent=parent)
     run_cache.forget(run.pk)
 

@@ -1,4 +1,5 @@
-"""Runs: begun, found, renamed, ended, deleted and brought back. Of a job's own run a client says nothing but tags."""
+"""Runs: begun, found, renamed, ended, deleted and brought back. Of a job's own run a client says nothing but
+tags."""
 
 from __future__ import annotations
 
@@ -23,7 +24,10 @@ from tracking.search import FilterError, find
 
 STATUSES = ("RUNNING", "SCHEDULED", "FINISHED", "FAILED", "KILLED")
 STATES = {
-    "RUNNING": RunState.RUNNING, "SCHEDULED": RunState.RUNNING, "FINISHED": RunState.COMPLETED, "FAILED": RunState.FAILED,
+    "RUNNING": RunState.RUNNING,
+    "SCHEDULED": RunState.RUNNING,
+    "FINISHED": RunState.COMPLETED,
+    "FAILED": RunState.FAILED,
     "KILLED": RunState.CANCELED,
 }
 VIEWS = ("ACTIVE_ONLY", "DELETED_ONLY", "ALL")
@@ -36,7 +40,9 @@ LATEST_MS = 253_402_300_799_000
 
 def create(caller: Caller, asked: Asked) -> dict[str, Any]:
     """A run from elsewhere. What a job's process begins is part of that job."""
-    experiment = experiments.check_active(lookup.stored_experiment(caller, fields.text(asked, "experiment_id")))
+    experiment = experiments.check_active(
+        lookup.stored_experiment(caller, fields.text(asked, "experiment_id"))
+    )
     told = pairs(fields.objects(asked, "tags"))
     name = fields.text(asked, "run_name") or ""
     tagged = told.pop(run_tags.NAME, "")
@@ -51,7 +57,9 @@ def create(caller: Caller, asked: Asked) -> dict[str, Any]:
     parent = run_tags.parent_of(caller, told)
     if parent is not None:
         told.setdefault(run_tags.PARENT, parent.pk)
-    begun = external.Begun(key_rules.shortened(name, key_rules.LONGEST_NAME), told, parent, _moment(asked, "start_time"))
+    begun = external.Begun(
+        key_rules.shortened(name, key_rules.LONGEST_NAME), told, parent, _moment(asked, "start_time")
+    )
     with transaction.atomic():
         made = external.begin(experiment, caller.user, begun)
         run_tags.link_waiting(made)
@@ -63,7 +71,8 @@ def get(caller: Caller, asked: Asked) -> dict[str, Any]:
 
 
 def update(caller: Caller, asked: Asked) -> dict[str, Any]:
-    """The name; and of a run from elsewhere how it stands. A job's own state is TrainHub's: what its client says is kept."""
+    """The name; and of a run from elsewhere how it stands. A job's own state is TrainHub's: what its client
+    says is kept."""
     found = lookup.writable_run(caller, fields.run_id(asked))
     status, ended_at = fields.choice(asked, "status", STATUSES), _moment(asked, "end_time")
     with transaction.atomic():
@@ -109,8 +118,13 @@ def search(caller: Caller, asked: Asked) -> dict[str, Any]:
     most, skip = fields.most(asked, 1000, MOST_AT_ONCE), page_tokens.start(asked)
     try:
         found = find(
-            caller.workspace, experiments=experiment_ids(caller, fields.texts(asked, "experiment_ids")),
-            text=fields.text(asked, "filter") or "", order_by=fields.texts(asked, "order_by"), view=view, most=most, skip=skip,
+            caller.workspace,
+            experiments=experiment_ids(caller, fields.texts(asked, "experiment_ids")),
+            text=fields.text(asked, "filter") or "",
+            order_by=fields.texts(asked, "order_by"),
+            view=view,
+            most=most,
+            skip=skip,
         )
     except FilterError as error:
         raise MlflowError(INVALID, f"Invalid {error.field}: {error}") from error
@@ -127,7 +141,9 @@ def experiment_ids(caller: Caller, asked: list[str]) -> list[int]:
         elif key.isascii() and key.isdecimal() and len(key) <= 18:
             found.append(int(key))
         else:
-            raise MlflowError(INVALID, f"Invalid experiment ID '{key[:100]}'. Experiment ID must be a valid integer.")
+            raise MlflowError(
+                INVALID, f"Invalid experiment ID '{key[:100]}'. Experiment ID must be a valid integer."
+            )
     return found
 
 
@@ -140,7 +156,8 @@ def _as_writable(caller: Caller, found: Run) -> Run:
 
 
 def _moment(asked: Asked, name: str) -> datetime | None:
-    """Unix milliseconds as a moment; None where they are not given, or 0, as a client says that does not know."""
+    """Unix milliseconds as a moment; None where they are not given, or 0, as a client says that does not
+    know."""
     value = fields.whole(asked, name)
     if not value:
         return None

@@ -8,6 +8,16 @@ from tracking.models.metrics import EventFile, Metric, MetricBlock, MetricSlice
 from tracking.models.params import Param
 
 __all__ = [
-    "EventFile", "LoggedModel", "LoggedModelFile", "Metric", "MetricBlock", "MetricSlice", "Param", "RunInput", "RunOutput",
-    "SavedView", "Star", "UsageEntry",
+    "EventFile",
+    "LoggedModel",
+    "LoggedModelFile",
+    "Metric",
+    "MetricBlock",
+    "MetricSlice",
+    "Param",
+    "RunInput",
+    "RunOutput",
+    "SavedView",
+    "Star",
+    "UsageEntry",
 ]

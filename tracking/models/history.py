@@ -9,7 +9,8 @@ from workspaces.models import User, Workspace
 
 
 class SavedView(models.Model):
-    """A view of the run table under a name. `query` is the address's whole query string; shared: all of the workspace see it."""
+    """A view of the run table under a name. `query` is the address's whole query string; shared: all of the
+    workspace see it."""
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="saved_views")
     user = models.ForeignKey(User, models.CASCADE, related_name="saved_views")
@@ -52,6 +53,8 @@ class UsageEntry(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["workspace", "run_number", "attempt", "month"], name="usage_once_per_month"),
+            models.UniqueConstraint(
+                fields=["workspace", "run_number", "attempt", "month"], name="usage_once_per_month"
+            ),
         ]
         indexes = [models.Index(fields=["workspace", "month"], name="usage_of_month")]

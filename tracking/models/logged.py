@@ -14,8 +14,10 @@ def new_model_id() -> str:
 
 
 class LoggedModel(models.Model):
-    """A model as a script logged it (MLflow 3); its files are rows of LoggedModelFile. `tags`, `params`: {key: value};
-    `source_run_id`: the run that its client named, where that is not `run`, such as one that has not been copied here yet.
+    """A model as a script logged it (MLflow 3); its files are rows of LoggedModelFile. `tags`, `params`:
+    {key: value};
+    `source_run_id`: the run that its client named, where that is not `run`, such as one that has not been
+    copied here yet.
     `metrics`: [{key, value, step, timestamp, run_id, dataset_name, dataset_digest}], the last of each key."""
 
     id = models.CharField(primary_key=True, max_length=34, default=new_model_id, editable=False)

@@ -8,10 +8,11 @@ from jobs.models import Experiment, Run
 
 
 class Metric(models.Model):
-    """One curve of a run, and what is asked for most: the last point (of the highest step), least, greatest, how many.
+    """One curve of a run, and what is asked for most: the last point (of the highest step), least, greatest,
+    how many.
 
-    NaN is kept as null in `last_value`; `min_value` and `max_value` leave NaN out, and are null where there is nothing else.
-    """
+    NaN is kept as null in `last_value`; `min_value` and `max_value` leave NaN out, and are null where there
+    is nothing else."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="metrics", db_index=False)
     experiment = models.ForeignKey(Experiment, models.CASCADE, related_name="+", db_index=False)
@@ -33,7 +34,8 @@ class Metric(models.Model):
 
 
 class MetricSlice(models.Model):
-    """Points of a run as they came in one request, of all its curves. Folded into blocks when there are enough."""
+    """Points of a run as they came in one request, of all its curves. Folded into blocks when there are
+    enough."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="+")
     points = models.PositiveIntegerField()
@@ -54,7 +56,8 @@ class MetricBlock(models.Model):
 
 
 class EventFile(models.Model):
-    """How far a TensorBoard event file of an attempt has been read into the run's metrics. `name`: of the log or output."""
+    """How far a TensorBoard event file of an attempt has been read into the run's metrics. `name`: of the log
+    or output."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="event_files")
     attempt = models.PositiveIntegerField()

@@ -9,4 +9,15 @@ from tracking.search.errors import FilterError
 from tracking.search.parser import parse, parse_order
 from tracking.search.run_search import Asked, Found, asked, count, find, find_ids, loaded
 
-__all__ = ["Asked", "FilterError", "Found", "asked", "count", "find", "find_ids", "loaded", "parse", "parse_order"]
+__all__ = [
+    "Asked",
+    "FilterError",
+    "Found",
+    "asked",
+    "count",
+    "find",
+    "find_ids",
+    "loaded",
+    "parse",
+    "parse_order",
+]

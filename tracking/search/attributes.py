@@ -24,7 +24,11 @@ STATUSES: dict[str, frozenset[RunState]] = {
     "KILLED": frozenset({RunState.CANCELED}),
 }
 """MLflow's words for our states."""
-GROUPS: dict[str, frozenset[RunState]] = {"active": ACTIVE, "waiting": WAITING, "ended": frozenset(RunState) - ACTIVE}
+GROUPS: dict[str, frozenset[RunState]] = {
+    "active": ACTIVE,
+    "waiting": WAITING,
+    "ended": frozenset(RunState) - ACTIVE,
+}
 """Words that may stand for a state in a filter, beside the states themselves."""
 KINDS = ("job", "external")
 FRAMEWORKS = ("single", "pytorch", "mpi", "tensorflow")
@@ -32,21 +36,41 @@ ARTIFACT_ROOT = "mlflow-artifacts:/"
 LONGEST_S = 10.0**10
 
 COLUMNS: dict[str, str] = {
-    "run_id": "pk", "run_name": "display_name", "user_id": "created_by__username", "experiment": "experiment__name",
-    "number": "number", "submitted": "created_at", "end_time": "finished_at", "priority": "priority", "attempt": "attempt",
-    "parent": "parent_id", "state": "state", "status": "state", "reason": "reason", "kind": "kind",
+    "run_id": "pk",
+    "run_name": "display_name",
+    "user_id": "created_by__username",
+    "experiment": "experiment__name",
+    "number": "number",
+    "submitted": "created_at",
+    "end_time": "finished_at",
+    "priority": "priority",
+    "attempt": "attempt",
+    "parent": "parent_id",
+    "state": "state",
+    "status": "state",
+    "reason": "reason",
+    "kind": "kind",
 }
 """Attributes that are columns."""
 NULLABLE = frozenset({"user_id", "end_time", "parent", "cluster", "environment", "duration", "gpu_hours"})
 
 
 def _used() -> Subquery:
-    seconds = UsageEntry.objects.filter(run=OuterRef("pk")).order_by().values("run").annotate(sum=Sum("gpu_seconds"))
-    return Subquery((seconds.annotate(hours=F("sum") / 3600.0)).values("hours"), output_field=models.FloatField())
+    seconds = (
+        UsageEntry.objects.filter(run=OuterRef("pk"))
+        .order_by()
+        .values("run")
+        .annotate(sum=Sum("gpu_seconds"))
+    )
+    return Subquery(
+        (seconds.annotate(hours=F("sum") / 3600.0)).values("hours"), output_field=models.FloatField()
+    )
 
 
 def _duration() -> models.ExpressionWrapper[Any]:
-    return models.ExpressionWrapper(Coalesce("finished_at", Now()) - F("started_at"), output_field=models.DurationField())
+    return models.ExpressionWrapper(
+        Coalesce("finished_at", Now()) - F("started_at"), output_field=models.DurationField()
+    )
 
 
 def _experiment_id() -> Cast:
@@ -60,7 +84,9 @@ def _of_spec(path: str) -> Cast:
 
 MADE: dict[str, Callable[[], Combinable]] = {
     "start_time": lambda: Coalesce("started_at", "created_at"),
-    "artifact_uri": lambda: Concat(Value(ARTIFACT_ROOT), _experiment_id(), Value("/"), "id", Value("/artifacts")),
+    "artifact_uri": lambda: Concat(
+        Value(ARTIFACT_ROOT), _experiment_id(), Value("/"), "id", Value("/artifacts")
+    ),
     "experiment_id": _experiment_id,
     "cluster": lambda: _of_spec("resources__cluster"),
     "environment": lambda: _of_spec("environment__name"),
@@ -91,7 +117,8 @@ def stored(name: str, value: object) -> Any:
 
 
 def words(name: str) -> dict[str, frozenset[str]]:
-    """Of an attribute that has few values: each word that may be written, and the stored values that it stands for."""
+    """Of an attribute that has few values: each word that may be written, and the stored values that it
+    stands for."""
     if name == "status":
         return {word: frozenset(states) for word, states in STATUSES.items()}
     if name == "state":

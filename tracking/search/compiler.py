@@ -1,4 +1,5 @@
-"""A tree to a condition on runs. What a run has logged is found by index, as a set of runs: (experiment, key, value, run)."""
+"""A tree to a condition on runs. What a run has logged is found by index, as a set of runs: (experiment, key,
+value, run)."""
 
 from __future__ import annotations
 
@@ -21,14 +22,24 @@ SHORT = 200
 """Longer values have only so much of them in the index."""
 Logged = tuple[Kind, str]
 """A key of what runs have logged, whichever part of it."""
-LOOKUPS = {"=": "exact", ">": "gt", ">=": "gte", "<": "lt", "<=": "lte", "LIKE": "like", "ILIKE": "ilike", "IN": "in"}
+LOOKUPS = {
+    "=": "exact",
+    ">": "gt",
+    ">=": "gte",
+    "<": "lt",
+    "<=": "lte",
+    "LIKE": "like",
+    "ILIKE": "ilike",
+    "IN": "in",
+}
 OPPOSITE = {"!=": "=", "NOT IN": "IN"}
 CONTEXT = "mlflow.data.context"
 
 
 @dataclass(frozen=True)
 class Scope:
-    """Where it is asked: in these experiments, by this person (None: by nobody in particular); `runs`: of these alone."""
+    """Where it is asked: in these experiments, by this person (None: by nobody in particular); `runs`: of
+    these alone."""
 
     experiments: tuple[int, ...]
     user_id: int | None = None
@@ -47,7 +58,8 @@ class Scope:
 
 
 def condition(node: Node, scope: Scope, *, without: Logged | None = None) -> Q:
-    """On Run, with the aliases of `attributes.made(names(node))`. Two-valued: a run without the key does not match.
+    """On Run, with the aliases of `attributes.made(names(node))`. Two-valued: a run without the key does not
+    match.
 
     `without`: what must be true of this key's row is left out; `on_row` says it.
     """
@@ -79,7 +91,8 @@ def names(node: Node | None) -> frozenset[str]:
 
 
 def on_row(node: Node, key: Logged, prefix: str) -> Q | None:
-    """What a filter says of the row of one key, asked through a join of that name; None where a join would ask another thing."""
+    """What a filter says of the row of one key, asked through a join of that name; None where a join would
+    ask another thing."""
     found = Q()
     for part in node.parts if isinstance(node, And) else (node,):
         if _of(part) == key and isinstance(part, Comparison) and part.value is not None:
@@ -94,7 +107,7 @@ def _prefixed(found: Q, prefix: str) -> Q | None:
     parts: list[Q | tuple[str, Any]] = []
     for child in found.children:
         # Nothing here but Qs and pairs: what `_CONDITIONS` are made of.
-        name, value = (("", child) if isinstance(child, Q) else cast("tuple[str, Any]", child))
+        name, value = ("", child) if isinstance(child, Q) else cast("tuple[str, Any]", child)
         part = _prefixed(value, prefix) if not name else (f"{prefix}__{name}", value)
         if part is None:
             return None
@@ -103,7 +116,8 @@ def _prefixed(found: Q, prefix: str) -> Q | None:
 
 
 def logged(node: Node, scope: Scope) -> dict[Logged, QuerySet[Any]]:
-    """What a run must have logged for this to be true: of each key the row; all that is said of one is asked of it at once."""
+    """What a run must have logged for this to be true: of each key the row; all that is said of one is asked
+    of it at once."""
     found: dict[Logged, QuerySet[Any]] = {}
     for part in node.parts if isinstance(node, And) else (node,):
         key = _of(part)
@@ -138,7 +152,8 @@ def _metric(node: Comparison) -> Q:
     column = f"{node.key.part}_value"
     value = float(node.value)  # type: ignore[arg-type]
     if math.isnan(value):
-        # As a number would: nothing but another than NaN is asked for sensibly, and = finds the runs that went astray.
+        # As a number would: nothing but another than NaN is asked for sensibly, and = finds the runs that
+        # went astray.
         found = Q(**{f"{column}__isnull": True})
         return found if node.operator == "=" else ~found if node.operator == "!=" else Q(pk__in=())
     if node.operator == "!=":
@@ -149,7 +164,11 @@ def _metric(node: Comparison) -> Q:
 def _text(node: Comparison) -> Q:
     """A param or a tag: what the index holds decides, and the whole value where that is longer."""
     if isinstance(node.value, int | float):
-        meets = ~Q(number=node.value) if node.operator == "!=" else Q(**{f"number__{LOOKUPS[node.operator]}": node.value})
+        meets = (
+            ~Q(number=node.value)
+            if node.operator == "!="
+            else Q(**{f"number__{LOOKUPS[node.operator]}": node.value})
+        )
         return Q(number__isnull=False) & meets
     positive = OPPOSITE.get(node.operator)
     if positive:
@@ -173,7 +192,11 @@ def _equal(value: Any) -> Q:
 
 
 _ROWS: dict[Kind, type[Model]] = {Kind.METRIC: Metric, Kind.PARAM: Param, Kind.TAG: RunTag}
-_CONDITIONS: dict[Kind, Callable[[Comparison], Q]] = {Kind.METRIC: _metric, Kind.PARAM: _text, Kind.TAG: _text}
+_CONDITIONS: dict[Kind, Callable[[Comparison], Q]] = {
+    Kind.METRIC: _metric,
+    Kind.PARAM: _text,
+    Kind.TAG: _text,
+}
 
 
 def _dataset(node: Comparison) -> Q:

@@ -4,13 +4,21 @@ from tracking.search.tree import Key
 
 
 class FilterError(ValueError):
-    """A filter or an order that cannot be read. `message` is a sentence; `position` counts the characters of `text` from 0.
+    """A filter or an order that cannot be read. `message` is a sentence; `position` counts the characters of
+    `text` from 0.
 
-    `wanted`: what would have been right there (key, operator, value, list, joint), where that is clear; `key`: of which key.
-    """
+    `wanted`: what would have been right there (key, operator, value, list, joint), where that is clear;
+    `key`: of which key."""
 
     def __init__(
-        self, message: str, position: int, text: str = "", field: str = "filter", *, wanted: str = "", key: Key | None = None
+        self,
+        message: str,
+        position: int,
+        text: str = "",
+        field: str = "filter",
+        *,
+        wanted: str = "",
+        key: Key | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message

@@ -1,5 +1,5 @@
-"""The order of runs. By what they have logged it comes in stages, each walked along an index: those with a number, those with
-another value (NaN, text), those without the key; as in MLflow, whichever the direction."""
+"""The order of runs. By what they have logged it comes in stages, each walked along an index: those with a
+number, those with another value (NaN, text), those without the key; as in MLflow, whichever the direction."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class Stage:
 
 @dataclass(frozen=True)
 class Walk:
-    """Runs to put in order. `has_key`: all of them have the first key; `meets`: what must be true of its row, by a join."""
+    """Runs to put in order. `has_key`: all of them have the first key; `meets`: what must be true of its row,
+    by a join."""
 
     runs: RunQuerySet
     orders: Sequence[OrderBy]
@@ -50,9 +51,14 @@ def stages(walk: Walk) -> Iterator[Stage]:
     orders, scope = walk.orders, walk.scope
     is_walked = scope.runs is None and bool(orders) and orders[0].key.kind is not Kind.ATTRIBUTE
     others = orders[1:] if is_walked else orders
-    runs = walk.runs.alias(**attributes.made(order.key.name for order in others if order.key.kind is Kind.ATTRIBUTE))
+    runs = walk.runs.alias(
+        **attributes.made(order.key.name for order in others if order.key.kind is Kind.ATTRIBUTE)
+    )
     runs = runs.alias(**{name: made for order in others for name, made in _logged(order.key)})
-    rest = [*(way for order in others for way in _ways(order)), *(NEWEST if scope.runs is None else SORTED_NEWEST)]
+    rest = [
+        *(way for order in others for way in _ways(order)),
+        *(NEWEST if scope.runs is None else SORTED_NEWEST),
+    ]
     if not is_walked:
         yield Stage(runs.order_by(*rest), True)
         return

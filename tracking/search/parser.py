@@ -1,8 +1,9 @@
-"""Text to tree: MLflow's grammar of filters, and OR, NOT, parentheses, numbers of params, min and max of metrics. Pure.
+"""Text to tree: MLflow's grammar of filters, and OR, NOT, parentheses, numbers of params, min and max of
+metrics. Pure.
 
-    any    := all { OR all }            all := one { AND one }        one := NOT one | ( any ) | comparison | flag
-    comparison := key operator value | key [NOT] IN ( value, … ) | key IS [NOT] NULL
-    key    := [kind .] name | min ( metrics.name ) | max ( metrics.name )
+any    := all { OR all }            all := one { AND one }        one := NOT one | ( any ) | comparison | flag
+comparison := key operator value | key [NOT] IN ( value, … ) | key IS [NOT] NULL
+key    := [kind .] name | min ( metrics.name ) | max ( metrics.name )
 """
 
 from __future__ import annotations
@@ -116,7 +117,9 @@ class _Reader(Cursor):
         operator_at = self.next.at
         operator = self.operator(", ".join(OPERATORS[key.type]), key)
         if operator not in OPERATORS[key.type]:
-            self.refuse(f"{key} cannot be compared by {operator}; use {', '.join(OPERATORS[key.type])}", operator_at)
+            self.refuse(
+                f"{key} cannot be compared by {operator}; use {', '.join(OPERATORS[key.type])}", operator_at
+            )
         value_at = self.next.at
         return Comparison(key, operator, self._value(key, operator), at, value_at)
 
@@ -139,10 +142,15 @@ class _Reader(Cursor):
         if token.kind == "key":
             kind = KINDS.get(token.prefix)
             if kind is None:
-                self.refuse(f"{token.prefix!r} is no kind of key; use {', '.join(sorted(set(KINDS.values())))}", token.at)
+                self.refuse(
+                    f"{token.prefix!r} is no kind of key; use {', '.join(sorted(set(KINDS.values())))}",
+                    token.at,
+                )
             key = Key(kind, OTHER_NAMES.get(token.text, token.text) if kind is Kind.ATTRIBUTE else token.text)
             key = NAME if key == NAME_TAG else key
-        elif token.kind in ("word", "ticks", "string") and not (token.kind == "word" and token.text.upper() in RESERVED):
+        elif token.kind in ("word", "ticks", "string") and not (
+            token.kind == "word" and token.text.upper() in RESERVED
+        ):
             key = Key(Kind.ATTRIBUTE, OTHER_NAMES.get(token.text, token.text))
         else:
             self.expected("a key such as metrics.loss, params.lr or state", "key")
@@ -152,10 +160,18 @@ class _Reader(Cursor):
 
     def _known(self, key: Key, token: Token) -> None:
         if key.kind is Kind.ATTRIBUTE and key.name not in ATTRIBUTES:
-            hint = f"did you mean metrics.{token.text} or params.{token.text}?" if not token.prefix else "choose another"
-            self.refuse(f"{token.text!r} is no attribute of a run ({', '.join(ATTRIBUTES)}); {hint}", token.at)
+            hint = (
+                f"did you mean metrics.{token.text} or params.{token.text}?"
+                if not token.prefix
+                else "choose another"
+            )
+            self.refuse(
+                f"{token.text!r} is no attribute of a run ({', '.join(ATTRIBUTES)}); {hint}", token.at
+            )
         if key.kind is Kind.DATASET and key.name not in DATASET_KEYS:
-            self.refuse(f"{key.name!r} is nothing that data sets have; use {', '.join(DATASET_KEYS)}", token.at)
+            self.refuse(
+                f"{key.name!r} is nothing that data sets have; use {', '.join(DATASET_KEYS)}", token.at
+            )
         if not key.name:
             self.refuse("The key is empty", token.at)
 

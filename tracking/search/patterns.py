@@ -1,4 +1,5 @@
-"""LIKE and ILIKE, alike on every database: `%` any characters, `_` one, a backslash before either means itself."""
+"""LIKE and ILIKE, alike on every database: `%` any characters, `_` one, a backslash before either means
+itself."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ CharField.register_lookup(Length)
 
 
 def matches(pattern: str, text: str, *, any_case: bool = False) -> bool:
-    """Of text at hand. Each part between two `%` is looked for once: as one regular expression `%a%a%a` would try every way of
-    dividing a long text, and hold up the whole server meanwhile."""
+    """Of text at hand. Each part between two `%` is looked for once: as one regular expression `%a%a%a` would
+    try every way of dividing a long text, and hold up the whole server meanwhile."""
     first, *rest = _parts(pattern, any_case)
     if not rest:
         return first.fullmatch(text) is not None
@@ -44,12 +45,16 @@ def _parts(pattern: str, any_case: bool) -> list[re.Pattern[str]]:
 
 def sql(pattern: str) -> str:
     """For LIKE … ESCAPE '\\'."""
-    return _written(pattern, lambda text: ESCAPED + text if text in ("%", "_", ESCAPED) else text, {"%": "%", "_": "_"})
+    return _written(
+        pattern, lambda text: ESCAPED + text if text in ("%", "_", ESCAPED) else text, {"%": "%", "_": "_"}
+    )
 
 
 def glob(pattern: str) -> str:
     """For SQLite's GLOB, which minds the case as its LIKE does not."""
-    return _written(pattern, lambda text: f"[{text}]" if text in ("*", "?", "[") else text, {"%": "*", "_": "?"})
+    return _written(
+        pattern, lambda text: f"[{text}]" if text in ("*", "?", "[") else text, {"%": "*", "_": "?"}
+    )
 
 
 def _written(pattern: str, literal: Callable[[str], str], wild: dict[str, str]) -> str:

@@ -1,7 +1,8 @@
-"""Few runs first: a part of a filter that few runs meet is asked for beforehand, and everything else of those alone.
+"""Few runs first: a part of a filter that few runs meet is asked for beforehand, and everything else of those
+alone.
 
-SQLite keeps no statistics: it would walk all runs in the wanted order for the two that are meant. PostgreSQL knows better.
-"""
+SQLite keeps no statistics: it would walk all runs in the wanted order for the two that are meant. PostgreSQL
+knows better."""
 
 from __future__ import annotations
 
@@ -18,7 +19,10 @@ from tracking.search.tree import And, Comparison, Key, Node
 from tracking.search.vocabulary import Kind
 
 FEW = 1000
-STARRED = tuple(Comparison(Key(Kind.ATTRIBUTE, "starred"), operator, value) for operator, value in (("=", True), ("!=", False)))
+STARRED = tuple(
+    Comparison(Key(Kind.ATTRIBUTE, "starred"), operator, value)
+    for operator, value in (("=", True), ("!=", False))
+)
 
 
 def narrowed(node: Node | None, scope: Scope) -> Scope:

@@ -1,4 +1,5 @@
-"""A limit on the time that a search may take in the database, whatever its filter and the texts that it looks at."""
+"""A limit on the time that a search may take in the database, whatever its filter and the texts that it looks
+at."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ def limited() -> Iterator[None]:
 @contextmanager
 def _limited_sqlite() -> Iterator[None]:
     until = time.thread_time() + MAX_CPU_S
-    connection.connection.set_progress_handler(lambda: int(time.thread_time() > until), _INSTRUCTIONS_BETWEEN_CHECKS)
+    connection.connection.set_progress_handler(
+        lambda: int(time.thread_time() > until), _INSTRUCTIONS_BETWEEN_CHECKS
+    )
     try:
         with _as_filter_error("interrupted"):
             yield
@@ -40,7 +43,8 @@ def _limited_sqlite() -> Iterator[None]:
 
 @contextmanager
 def _limited_server() -> Iterator[None]:
-    # A transaction of its own (or a savepoint): when it is rolled back the limit goes with it, and the connection works on.
+    # A transaction of its own (or a savepoint): when it is rolled back the limit goes with it, and the
+    # connection works on.
     with _as_filter_error("statement timeout"), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT set_config('statement_timeout', %s, true)", [str(MAX_WALL_S * 1000)])
         yield

@@ -54,7 +54,11 @@ class Asked:
     def runs(self, scope: Scope, *, without: Logged | None = None) -> RunQuerySet:
         """`without`: whatever the filter says of this key's row."""
         # By the workspace alone SQLite would look at all its runs.
-        runs = Run.objects.ever_of(self.workspace) if scope.runs is None else Run.objects.filter(pk__in=scope.runs)
+        runs = (
+            Run.objects.ever_of(self.workspace)
+            if scope.runs is None
+            else Run.objects.filter(pk__in=scope.runs)
+        )
         found = self._seen(runs)
         if self.experiments is not None:
             found = found.filter(scope.experiment())
@@ -68,7 +72,9 @@ class Asked:
     def _seen(self, runs: RunQuerySet) -> RunQuerySet:
         if self.view == "ACTIVE_ONLY":
             return runs.kept()
-        return runs.deleted().exclude(deleted_at=GONE) if self.view == "DELETED_ONLY" else runs.filter(NOT_GONE)
+        return (
+            runs.deleted().exclude(deleted_at=GONE) if self.view == "DELETED_ONLY" else runs.filter(NOT_GONE)
+        )
 
     def _experiments(self) -> tuple[int, ...]:
         of = Experiment.objects.filter(workspace=self.workspace)
@@ -78,8 +84,14 @@ class Asked:
 
 
 def asked(
-    workspace: Workspace, *, text: str = "", experiments: Sequence[int] | None = None, named: str = "",
-    view: str = "ACTIVE_ONLY", user: User | None = None, where: Q | None = None,
+    workspace: Workspace,
+    *,
+    text: str = "",
+    experiments: Sequence[int] | None = None,
+    named: str = "",
+    view: str = "ACTIVE_ONLY",
+    user: User | None = None,
+    where: Q | None = None,
 ) -> Asked:
     """`text` is a filter, `named` part of a name; raises FilterError."""
     of = None if experiments is None else tuple(sorted(set(experiments)))
@@ -87,16 +99,25 @@ def asked(
 
 
 def find(
-    workspace: Workspace, *, text: str = "", experiments: Sequence[int] | None = None, named: str = "",
-    order_by: Sequence[str] = (), view: str = "ACTIVE_ONLY", most: int, skip: int = 0, user: User | None = None,
+    workspace: Workspace,
+    *,
+    text: str = "",
+    experiments: Sequence[int] | None = None,
+    named: str = "",
+    order_by: Sequence[str] = (),
+    view: str = "ACTIVE_ONLY",
+    most: int,
+    skip: int = 0,
+    user: User | None = None,
     where: Q | None = None,
 ) -> Found:
     """Runs with experiment and creator, without spec and preview, the newest first where no order is given.
 
-    `text`: a filter. `experiments`: ids; None: all of the workspace. `named`: part of a name. `user`: whose `starred` and
-    `mine`. `where`: what else must be true. Raises FilterError.
-    """
-    wanted = asked(workspace, text=text, experiments=experiments, named=named, view=view, user=user, where=where)
+    `text`: a filter. `experiments`: ids; None: all of the workspace. `named`: part of a name. `user`: whose
+    `starred` and `mine`. `where`: what else must be true. Raises FilterError."""
+    wanted = asked(
+        workspace, text=text, experiments=experiments, named=named, view=view, user=user, where=where
+    )
     ids = find_ids(wanted, order_by, most=most + 1, skip=skip)
     return Found(loaded(ids[:most]), len(ids) > most)
 
@@ -130,7 +151,13 @@ def _walk(wanted: Asked, orders: Sequence[OrderBy], scope: Scope) -> Walk:
     if wanted.filter is None or key not in logged(wanted.filter, scope):
         return Walk(wanted.runs(scope), orders, scope)
     meets = on_row(wanted.filter, key, RELATED[key[0]]) if scope.runs is None else None
-    return Walk(wanted.runs(scope, without=key if meets is not None else None), orders, scope, has_key=True, meets=meets)
+    return Walk(
+        wanted.runs(scope, without=key if meets is not None else None),
+        orders,
+        scope,
+        has_key=True,
+        meets=meets,
+    )
 
 
 def loaded(ids: Sequence[str]) -> list[Run]:
@@ -145,4 +172,3 @@ def loaded(ids: Sequence[str]) -> list[Run]:
 def _passed(stage: Stage, skip: int) -> int:
     """How many of a stage's runs a page that begins after it has left behind."""
     return stage.runs.order_by().values("pk")[:skip].count()
-

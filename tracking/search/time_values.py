@@ -11,7 +11,8 @@ AGO = re.compile(r"(\d{1,6}(?:\.\d+)?)\s*([a-z]+)\s+ago")
 
 
 def moment_ms(text: str, now: datetime | None = None) -> int | None:
-    """Milliseconds since 1970: of an ISO date or time (UTC where it names no zone), `today`, `yesterday`, `7d ago`; else None."""
+    """Milliseconds since 1970: of an ISO date or time (UTC where it names no zone), `today`, `yesterday`, `7d
+    ago`; else None."""
     now = now or datetime.now(UTC)
     wanted = text.strip().lower()
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)

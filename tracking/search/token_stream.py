@@ -1,4 +1,5 @@
-"""A place in a filter's tokens: what stands there, what is read next, and the error that points at it. Pure."""
+"""A place in a filter's tokens: what stands there, what is read next, and the error that points at it.
+Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from tracking.search.tree import Key
 
 
 class Cursor:
-    """`field`: what errors name, such as filter or order_by. Raises FilterError for text that has no tokens."""
+    """`field`: what errors name, such as filter or order_by. Raises FilterError for text that has no
+    tokens."""
 
     def __init__(self, text: str, field: str) -> None:
         self._text = text.replace("\x00", " ")
@@ -71,8 +73,14 @@ class Cursor:
 
     def expected(self, wanted: str, kind: str = "", key: Key | None = None) -> NoReturn:
         token = self.next
-        found = "it ends here" if token.kind == "end" else f"{self._text[token.at : token.at + 40].split()[0]!r} stands here"
-        raise FilterError(f"Expected {wanted}; {found}", token.at, self._text, self._field, wanted=kind, key=key)
+        found = (
+            "it ends here"
+            if token.kind == "end"
+            else f"{self._text[token.at : token.at + 40].split()[0]!r} stands here"
+        )
+        raise FilterError(
+            f"Expected {wanted}; {found}", token.at, self._text, self._field, wanted=kind, key=key
+        )
 
     def refuse(self, message: str, at: int | None = None) -> NoReturn:
         raise FilterError(message, self.next.at if at is None else at, self._text, self._field)

@@ -29,7 +29,8 @@ UNITS = {"s": 1, "min": 60, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 @dataclass(frozen=True)
 class Token:
-    """`kind`: key, number, word, ticks, string, operator, mark or end. A key's `prefix` is what it is of, `text` its name."""
+    """`kind`: key, number, word, ticks, string, operator, mark or end. A key's `prefix` is what it is of,
+    `text` its name."""
 
     kind: str
     text: str
@@ -40,7 +41,9 @@ class Token:
 def tokens(text: str, field: str) -> list[Token]:
     """All of `text`, and an end; raises FilterError."""
     if len(text) > MOST_CHARACTERS:
-        raise FilterError(f"It has {len(text)} characters; {MOST_CHARACTERS} are allowed", MOST_CHARACTERS, "", field)
+        raise FilterError(
+            f"It has {len(text)} characters; {MOST_CHARACTERS} are allowed", MOST_CHARACTERS, "", field
+        )
     found: list[Token] = []
     at = 0
     while at < len(text):
@@ -63,7 +66,9 @@ def bare(text: str) -> str:
 def _token(match: re.Match[str], field: str) -> Token:
     at = match.start()
     if match["key"]:
-        return Token("key", bare(match["quoted_key"] or match["plain_key"]), at, match["ticked"] or match["prefix"])
+        return Token(
+            "key", bare(match["quoted_key"] or match["plain_key"]), at, match["ticked"] or match["prefix"]
+        )
     if match["number"]:
         return _number(match, field)
     for kind in ("word", "operator", "mark"):
@@ -78,7 +83,10 @@ def _number(match: re.Match[str], field: str) -> Token:
     if not unit:
         return Token("number", match["number"], match.start())
     if unit not in UNITS:
-        message = f"{match['number']} is neither a number nor a length of time; write text in quotes, times as 30min, 2h or 7d"
+        message = (
+            f"{match['number']} is neither a number nor a length of time; write text in quotes, times "
+            "as 30min, 2h or 7d"
+        )
         raise FilterError(message, match.start(), match.string, field)
     seconds = float(match["number"].removesuffix(unit)) * UNITS[unit]
     return Token("number", repr(int(seconds) if seconds.is_integer() else seconds), match.start())

@@ -29,7 +29,11 @@ class Key:
         if self.kind is Kind.ATTRIBUTE:
             return self.name
         plain = PLAIN.fullmatch(self.name)
-        named = f"{self.kind.value}.{self.name}" if plain else f"{self.kind.value}.`{self.name.replace('`', '``')}`"
+        named = (
+            f"{self.kind.value}.{self.name}"
+            if plain
+            else f"{self.kind.value}.`{self.name.replace('`', '``')}`"
+        )
         return named if self.part == "last" else f"{self.part}({named})"
 
 

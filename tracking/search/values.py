@@ -12,7 +12,14 @@ from tracking.search.tokens import Token
 from tracking.search.tree import Key, Scalar, Value
 from tracking.search.vocabulary import ORDER, Kind, Type
 
-NUMBERS = {"nan": math.nan, "inf": math.inf, "+inf": math.inf, "-inf": -math.inf, "infinity": math.inf, "-infinity": -math.inf}
+NUMBERS = {
+    "nan": math.nan,
+    "inf": math.inf,
+    "+inf": math.inf,
+    "-inf": -math.inf,
+    "infinity": math.inf,
+    "-infinity": -math.inf,
+}
 LARGEST = 2**63 - 1
 LONGEST_PATTERN = 500
 """Characters of a LIKE pattern: databases compare it at every character of every text that they look at."""
@@ -82,7 +89,11 @@ def _text(key: Key, operator: str, text: str) -> Read:
         return Read("", f"With {operator} a param is compared as a number; write it without quotes")
     if key.type is Type.TIME:
         ms = moment_ms(text)
-        return Read(ms) if ms is not None else Read("", "This is no time; write '2025-11-30', '2025-11-30 18:00' or '7d ago'")
+        return (
+            Read(ms)
+            if ms is not None
+            else Read("", "This is no time; write '2025-11-30', '2025-11-30 18:00' or '7d ago'")
+        )
     if operator in ("LIKE", "ILIKE") and len(text) > LONGEST_PATTERN:
         return Read("", f"A pattern may have {LONGEST_PATTERN} characters; this one has {len(text)}")
     return Read(text)

@@ -22,11 +22,20 @@ class Type(StrEnum):
 
 
 KINDS: dict[str, Kind] = {
-    "metric": Kind.METRIC, "metrics": Kind.METRIC,
-    "param": Kind.PARAM, "params": Kind.PARAM, "parameter": Kind.PARAM, "parameters": Kind.PARAM,
-    "tag": Kind.TAG, "tags": Kind.TAG,
-    "attribute": Kind.ATTRIBUTE, "attributes": Kind.ATTRIBUTE, "attr": Kind.ATTRIBUTE, "run": Kind.ATTRIBUTE,
-    "dataset": Kind.DATASET, "datasets": Kind.DATASET,
+    "metric": Kind.METRIC,
+    "metrics": Kind.METRIC,
+    "param": Kind.PARAM,
+    "params": Kind.PARAM,
+    "parameter": Kind.PARAM,
+    "parameters": Kind.PARAM,
+    "tag": Kind.TAG,
+    "tags": Kind.TAG,
+    "attribute": Kind.ATTRIBUTE,
+    "attributes": Kind.ATTRIBUTE,
+    "attr": Kind.ATTRIBUTE,
+    "run": Kind.ATTRIBUTE,
+    "dataset": Kind.DATASET,
+    "datasets": Kind.DATASET,
 }
 """MLflow's names and ours are the same; each may be written in several ways."""
 
@@ -59,8 +68,16 @@ ATTRIBUTES: dict[str, Type] = {
     "mine": Type.FLAG,
 }
 OTHER_NAMES: dict[str, str] = {
-    "created": "start_time", "Created": "start_time", "run name": "run_name", "Run name": "run_name", "Run Name": "run_name",
-    "name": "run_name", "user": "user_id", "id": "run_id", "experiment_name": "experiment", "created_at": "submitted",
+    "created": "start_time",
+    "Created": "start_time",
+    "run name": "run_name",
+    "Run name": "run_name",
+    "Run Name": "run_name",
+    "name": "run_name",
+    "user": "user_id",
+    "id": "run_id",
+    "experiment_name": "experiment",
+    "created_at": "submitted",
 }
 DATASET_KEYS = ("name", "digest", "context")
 PARTS = ("last", "min", "max")

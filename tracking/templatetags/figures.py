@@ -21,7 +21,9 @@ def figure(value: float | None) -> str:
     if value == int(value) and size < 1e9:
         return f"{int(value):,}".replace("-", "−")
     if 1e-4 <= size < 1e6:
-        return _trimmed(f"{value:#.{DIGITS}g}" if size < 1000 else f"{value:.{max(0, DIGITS - len(str(int(size))))}f}")
+        return _trimmed(
+            f"{value:#.{DIGITS}g}" if size < 1000 else f"{value:.{max(0, DIGITS - len(str(int(size))))}f}"
+        )
     digits, _, exponent = f"{value:.{DIGITS - 1}e}".partition("e")
     return f"{_trimmed(digits)}e{int(exponent)}".replace("-", "−")
 

@@ -1,9 +1,9 @@
-"""What attempts use, written down month by month: kept up to date while they last, final once they are settled. The rows
-outlive their runs.
+"""What attempts use, written down month by month: kept up to date while they last, final once they are
+settled. The rows outlive their runs.
 
-GPU and node time are what was held: from placement to release, also where a lost node keeps GPUs in quarantine. Energy is the
-GPUs' power as it was measured meanwhile (means of ten seconds or more) times the time; what was not measured is not guessed.
-"""
+GPU and node time are what was held: from placement to release, also where a lost node keeps GPUs in
+quarantine. Energy is the GPUs' power as it was measured meanwhile (means of ten seconds or more) times the
+time; what was not measured is not guessed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,17 @@ log = logging.getLogger(__name__)
 POWER = "power_w"
 LATELY = timedelta(days=3)
 AT_ONCE = 200
-COUNTED = ["run", "experiment_name", "user_name", "cluster_name", "gpus", "gpu_seconds", "node_seconds", "energy_j", "is_final"]
+COUNTED = [
+    "run",
+    "experiment_name",
+    "user_name",
+    "cluster_name",
+    "gpus",
+    "gpu_seconds",
+    "node_seconds",
+    "energy_j",
+    "is_final",
+]
 
 
 @dataclass
@@ -59,24 +69,42 @@ def settle(run: Run, now: datetime | None = None) -> None:
 
 def account(attempt: Attempt, now: datetime, *, is_final: bool | None = None) -> None:
     """Write the attempt's rows anew. They become final by themselves once nothing more can change them."""
-    leases = list(Lease.objects.filter(holder=attempt.run_id, attempt=attempt.number).select_related("node").order_by("pk"))
+    leases = list(
+        Lease.objects.filter(holder=attempt.run_id, attempt=attempt.number)
+        .select_related("node")
+        .order_by("pk")
+    )
     used = used_by(attempt, leases, now)
     settled = _is_settled(attempt, leases, now) if is_final is None else is_final
     run = attempt.run
     rows = [
         UsageEntry(
-            workspace_id=run.workspace_id, run=run, run_number=run.number, attempt=attempt.number, month=month,
-            experiment_name=run.experiment.name, user_name=run.created_by.get_username() if run.created_by else "",
-            cluster_name=run.spec.get("resources", {}).get("cluster", ""), gpus=sum(len(lease.gpus) for lease in leases),
-            gpu_seconds=part.gpu_seconds, node_seconds=part.node_seconds, energy_j=part.energy_j, is_final=settled,
+            workspace_id=run.workspace_id,
+            run=run,
+            run_number=run.number,
+            attempt=attempt.number,
+            month=month,
+            experiment_name=run.experiment.name,
+            user_name=run.created_by.get_username() if run.created_by else "",
+            cluster_name=run.spec.get("resources", {}).get("cluster", ""),
+            gpus=sum(len(lease.gpus) for lease in leases),
+            gpu_seconds=part.gpu_seconds,
+            node_seconds=part.node_seconds,
+            energy_j=part.energy_j,
+            is_final=settled,
         )
         for month, part in used.items()
     ]
-    before = UsageEntry.objects.filter(workspace_id=run.workspace_id, run_number=run.number, attempt=attempt.number)
+    before = UsageEntry.objects.filter(
+        workspace_id=run.workspace_id, run_number=run.number, attempt=attempt.number
+    )
     with transaction.atomic():
         before.exclude(month__in=used).delete()
         UsageEntry.objects.bulk_create(
-            rows, update_conflicts=True, update_fields=COUNTED, unique_fields=["workspace", "run_number", "attempt", "month"]
+            rows,
+            update_conflicts=True,
+            update_fields=COUNTED,
+            unique_fields=["workspace", "run_number", "attempt", "month"],
         )
 
 
@@ -111,7 +139,9 @@ def _measured(curves: Curves, lease: Lease, end: datetime) -> NodeSeries | None:
     if not lease.gpus:
         return None
     start_s, end_s = lease.created_at.timestamp(), end.timestamp()
-    return curves.of(lease.node, lease.gpus, Wanted((POWER,), (), start_s, max(end_s, start_s + 1), MOST_POINTS))
+    return curves.of(
+        lease.node, lease.gpus, Wanted((POWER,), (), start_s, max(end_s, start_s + 1), MOST_POINTS)
+    )
 
 
 def _open() -> QuerySet[Attempt]:
@@ -129,13 +159,16 @@ def _account_all(attempts: QuerySet[Attempt], now: datetime) -> int:
                 account(attempt, now)
                 counted += 1
             except Exception:
-                log.exception("What attempt %s of run %s used could not be counted", attempt.number, attempt.run_id)
+                log.exception(
+                    "What attempt %s of run %s used could not be counted", attempt.number, attempt.run_id
+                )
         after = some[-1].pk
     return counted
 
 
 def _is_settled(attempt: Attempt, leases: Iterable[Lease], now: datetime) -> bool:
-    """Whether nothing more can change: all is released, and the curves are kept, or nobody waits for them any more."""
+    """Whether nothing more can change: all is released, and the curves are kept, or nobody waits for them any
+    more."""
     held = list(leases)
     if attempt.ended_at is None or any(lease.released_at is None for lease in held):
         return False

@@ -19,9 +19,13 @@ from tracking.usage.table import csv_text
 from trainhub_launch.errors import SpecError
 
 PARAMETERS = [
-    OpenApiParameter("from", str, description="The first month (UTC), such as 2026-01; all there is unless named."),
+    OpenApiParameter(
+        "from", str, description="The first month (UTC), such as 2026-01; all there is unless named."
+    ),
     OpenApiParameter("to", str, description="The last month, included."),
-    OpenApiParameter("by", str, description="What to add up by; user unless named.", enum=list(usage_report.BY)),
+    OpenApiParameter(
+        "by", str, description="What to add up by; user unless named.", enum=list(usage_report.BY)
+    ),
     OpenApiParameter("as", str, description="csv: a file for spreadsheets.", enum=["json", "csv"]),
 ]
 
@@ -31,7 +35,9 @@ class LineSerializer(serializers.Serializer[Any]):
     title = serializers.CharField(help_text="Of a run that is still there, its name.")
     gpu_hours = serializers.FloatField(help_text="GPUs held times hours, from placement to release.")
     node_hours = serializers.FloatField(help_text="Nodes on which something was held, times hours.")
-    energy_wh = serializers.FloatField(allow_null=True, help_text="Of the GPUs, as measured; null: nothing was measured.")
+    energy_wh = serializers.FloatField(
+        allow_null=True, help_text="Of the GPUs, as measured; null: nothing was measured."
+    )
     measured_gpu_hours = serializers.FloatField(help_text="Those GPU-hours of which `energy_wh` tells.")
     runs = serializers.IntegerField()
 
@@ -55,12 +61,16 @@ class Usage(JobsView):
                 raise SpecError(name, f"is not a known parameter; known here: {', '.join(known)}")
         by = _one_of(asked.get("by", "user"), "by", list(usage_report.BY))
         kind = _one_of(asked.get("as", "json"), "as", ["json", "csv"])
-        found = usage_report.entries(self.principal(request).workspace, _month(request, "from"), _month(request, "to"))
+        found = usage_report.entries(
+            self.principal(request).workspace, _month(request, "from"), _month(request, "to")
+        )
         lines = usage_report.lines(found, by)
         if kind == "csv":
             headers = {"Content-Disposition": f'attachment; filename="usage-{by}.csv"'}
             return HttpResponse(csv_text(by, lines), content_type="text/csv; charset=utf-8", headers=headers)
-        return Response(UsageSerializer({"by": by, "results": lines, "total": usage_report.total(found)}).data)
+        return Response(
+            UsageSerializer({"by": by, "results": lines, "total": usage_report.total(found)}).data
+        )
 
 
 def _month(request: Request, name: str) -> date | None:

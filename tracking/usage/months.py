@@ -18,7 +18,8 @@ def after(month: date, count: int = 1) -> date:
 
 
 def split(start: datetime, end: datetime) -> Iterator[tuple[date, float, float]]:
-    """Each month of the span with the part that lies in it, in Unix seconds. Of an empty span one empty part."""
+    """Each month of the span with the part that lies in it, in Unix seconds. Of an empty span one empty
+    part."""
     month = month_of(start)
     while True:
         following = datetime.combine(after(month), datetime.min.time(), UTC)

@@ -75,23 +75,30 @@ def download(request: WorkspaceRequest) -> HttpResponse:
     asked, found = _asked(request, month_of(datetime.now(UTC)))
     name = f"usage-{by}-{asked}.csv"
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
-    return HttpResponse(csv_text(by, usage_report.lines(found, by)), content_type="text/csv; charset=utf-8", headers=headers)
+    return HttpResponse(
+        csv_text(by, usage_report.lines(found, by)), content_type="text/csv; charset=utf-8", headers=headers
+    )
 
 
 def chart(workspace: Workspace, now: date, chosen: str) -> Chart:
     """The last twelve months."""
     first = after(now, 1 - BARS)
-    by_month = {line.name: line for line in usage_report.lines(usage_report.entries(workspace, first, now), "month")}
+    by_month = {
+        line.name: line for line in usage_report.lines(usage_report.entries(workspace, first, now), "month")
+    }
     names = [f"{after(first, place):%Y-%m}" for place in range(BARS)]
     hours = [by_month[name].gpu_hours if name in by_month else 0.0 for name in names]
     has_gpus = any(hours)
     if not has_gpus:
         hours = [by_month[name].node_hours if name in by_month else 0.0 for name in names]
     most = max(hours) or 1.0
-    return Chart("GPU-hours" if has_gpus else "node-hours", tuple(
-        Bar(after(first, place), name, value, 100 * value / most, name == chosen)
-        for place, (name, value) in enumerate(zip(names, hours, strict=True))
-    ))
+    return Chart(
+        "GPU-hours" if has_gpus else "node-hours",
+        tuple(
+            Bar(after(first, place), name, value, 100 * value / most, name == chosen)
+            for place, (name, value) in enumerate(zip(names, hours, strict=True))
+        ),
+    )
 
 
 def _asked(request: WorkspaceRequest, now: date) -> tuple[str, QuerySet[UsageEntry]]:

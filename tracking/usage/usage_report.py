@@ -31,7 +31,8 @@ BY: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 
 @dataclass(frozen=True)
 class Line:
-    """`energy_wh` None: nothing was measured; else it is that of `measured_gpu_hours`. `title`: of a run, its name."""
+    """`energy_wh` None: nothing was measured; else it is that of `measured_gpu_hours`. `title`: of a run, its
+    name."""
 
     name: str
     gpu_hours: float
@@ -65,7 +66,9 @@ def gpu_hours() -> Coalesce:
     return Coalesce(Subquery(total, output_field=FloatField()), 0.0)
 
 
-def entries(workspace: Workspace, first: date | None = None, last: date | None = None) -> QuerySet[UsageEntry]:
+def entries(
+    workspace: Workspace, first: date | None = None, last: date | None = None
+) -> QuerySet[UsageEntry]:
     """Of the months from `first` to `last`, both included."""
     found = UsageEntry.objects.filter(workspace=workspace)
     if first is not None:
@@ -89,16 +92,22 @@ def total(found: QuerySet[UsageEntry]) -> Line:
 
 def _sums() -> dict[str, Any]:
     return {
-        "gpu_s": Sum("gpu_seconds"), "node_s": Sum("node_seconds"), "joules": Sum("energy_j"),
-        "measured_s": Sum("gpu_seconds", filter=Q(energy_j__isnull=False)), "runs": Count("run_number", distinct=True),
+        "gpu_s": Sum("gpu_seconds"),
+        "node_s": Sum("node_seconds"),
+        "joules": Sum("energy_j"),
+        "measured_s": Sum("gpu_seconds", filter=Q(energy_j__isnull=False)),
+        "runs": Count("run_number", distinct=True),
     }
 
 
 def _line(row: Mapping[str, Any]) -> Line:
     name = row["of"]
     return Line(
-        name=name.strftime("%Y-%m") if isinstance(name, date) else str(name), title=row.get("title", ""),
-        gpu_hours=(row["gpu_s"] or 0.0) / HOUR_S, node_hours=(row["node_s"] or 0.0) / HOUR_S,
+        name=name.strftime("%Y-%m") if isinstance(name, date) else str(name),
+        title=row.get("title", ""),
+        gpu_hours=(row["gpu_s"] or 0.0) / HOUR_S,
+        node_hours=(row["node_s"] or 0.0) / HOUR_S,
         energy_wh=None if row["joules"] is None else row["joules"] / HOUR_S,
-        measured_gpu_hours=(row["measured_s"] or 0.0) / HOUR_S, runs=row["runs"],
+        measured_gpu_hours=(row["measured_s"] or 0.0) / HOUR_S,
+        runs=row["runs"],
     )

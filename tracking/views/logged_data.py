@@ -1,4 +1,5 @@
-"""The tab of a run's page with what its script told besides numbers: parameters, tags, the data it read, the models it logged."""
+"""The tab of a run's page with what its script told besides numbers: parameters, tags, the data it read, the
+models it logged."""
 
 from __future__ import annotations
 

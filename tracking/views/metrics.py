@@ -28,7 +28,18 @@ def context(run: Run, _: int, __: HttpRequest) -> dict[str, Any]:
 
 def shows(run: Run) -> bool:
     """Once there is something, or while there may come something."""
-    return run.state not in FINAL or Metric.objects.filter(run=run).exists() or Metric.objects.filter(run__parent=run).exists()
+    return (
+        run.state not in FINAL
+        or Metric.objects.filter(run=run).exists()
+        or Metric.objects.filter(run__parent=run).exists()
+    )
 
 
-TAB = Tab("Metrics", context, ("css/charts.css", "css/curves.css"), ("js/curves/mount.js",), stands=True, shows=shows)
+TAB = Tab(
+    "Metrics",
+    context,
+    ("css/charts.css", "css/curves.css"),
+    ("js/curves/mount.js",),
+    stands=True,
+    shows=shows,
+)

@@ -1,4 +1,5 @@
-"""`python -m trainhub.gateway ADDRESS PORT SOCKET CERTIFICATE KEY`: the broker gateway as a process, until SIGTERM."""
+"""`python -m trainhub.gateway ADDRESS PORT SOCKET CERTIFICATE KEY`: the broker gateway as a process, until
+SIGTERM."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ def main() -> None:
 
 
 def room() -> int:
-    """How many connections there may be, by the number of files that this process may have open; that number is raised."""
+    """How many connections there may be, by the number of files that this process may have open; that number
+    is raised."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = FILES_OF_CONNECTION * (MAX_GUESTS + MAX_STRANGERS) + RESERVED_FILES
     limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
@@ -46,7 +48,9 @@ def room() -> int:
 def listen(host: str, port: int) -> socket.socket:
     """On every address of both families where `host` is empty or `::`, as far as the machine has them."""
     if host in ("", "0.0.0.0", "::") and socket.has_dualstack_ipv6():  # noqa: S104 - what the operator has asked for
-        listener = socket.create_server(("::", port), family=socket.AF_INET6, backlog=BACKLOG, dualstack_ipv6=True)
+        listener = socket.create_server(
+            ("::", port), family=socket.AF_INET6, backlog=BACKLOG, dualstack_ipv6=True
+        )
     else:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listener = socket.create_server((host, port), family=family, backlog=BACKLOG)

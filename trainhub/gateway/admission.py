@@ -1,8 +1,8 @@
 """How many connections the gateway keeps, and whose: bounded before and after a client has signed in.
 
-Before, each address and all together have a limit, so that nobody can use up the gateway without a password. After, each user
-has one: the oldest connection gives way, which is most often one that its node has lost already.
-"""
+Before, each address and all together have a limit, so that nobody can use up the gateway without a password.
+After, each user has one: the oldest connection gives way, which is most often one that its node has lost
+already."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from collections.abc import Callable
 MAX_GUESTS = 4096
 MAX_STRANGERS = 1024
 MAX_STRANGERS_OF_ADDRESS = 128
-"""More than one machine may stand behind an address. Those that are refused come again, and each sign-in takes milliseconds."""
+"""More than one machine may stand behind an address. Those that are refused come again, and each sign-in
+takes milliseconds."""
 MAX_GUESTS_OF_USER = 8
 
 
 class Admission:
-    """Counts connections. `room`: how many there may be, of clients that have signed in and of others together."""
+    """Counts connections. `room`: how many there may be, of clients that have signed in and of others
+    together."""
 
     def __init__(self, room: int = MAX_GUESTS + MAX_STRANGERS) -> None:
         self._max_strangers = max(1, min(MAX_STRANGERS, room // 5))
@@ -48,7 +50,8 @@ class Admission:
             del self._strangers[address]
 
     def admit(self, user: str, connection: object, end: Callable[[], None]) -> bool:
-        """Count a connection of this user. `end` is called when it has to give way. False where there is no room."""
+        """Count a connection of this user. `end` is called when it has to give way. False where there is no
+        room."""
         own = self._guests[user]
         if len(own) < MAX_GUESTS_OF_USER and self._guest_count >= self._max_guests:
             return False

@@ -12,7 +12,8 @@ class BadCommand(Exception):
 
 
 def words(data: bytes) -> list[bytes] | None:
-    """The words of the command at the beginning of `data`, None while it is not complete. Raises BadCommand."""
+    """The words of the command at the beginning of `data`, None while it is not complete. Raises
+    BadCommand."""
     lines = data.split(b"\r\n")
     count = _number(lines[0], ARRAY, MAX_WORDS, is_complete=len(lines) > 1)
     if count is None:
@@ -33,7 +34,8 @@ def words(data: bytes) -> list[bytes] | None:
 
 
 def user_of(command: list[bytes]) -> str:
-    """As whom the command signs in: AUTH user password, or HELLO version AUTH user password. Raises BadCommand."""
+    """As whom the command signs in: AUTH user password, or HELLO version AUTH user password. Raises
+    BadCommand."""
     names = [word.upper() for word in command]
     if names[:1] == [b"AUTH"] and len(command) == 3:
         return _text(command[1])

@@ -52,7 +52,9 @@ class Relay:
         reader = asyncio.StreamReader(PIECE_BYTES, loop)
         protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
         try:
-            transport, _ = await loop.connect_accepted_socket(lambda: protocol, client, ssl=self._tls, ssl_shutdown_timeout=1.0)
+            transport, _ = await loop.connect_accepted_socket(
+                lambda: protocol, client, ssl=self._tls, ssl_shutdown_timeout=1.0
+            )
         except BaseException:
             client.close()
             raise
@@ -66,7 +68,10 @@ class Relay:
             log.warning("A connection of %s is refused: there is no room for more connections", user)
             return
         try:
-            copies = {asyncio.ensure_future(client.copy_to(server)), asyncio.ensure_future(server.copy_to(client))}
+            copies = {
+                asyncio.ensure_future(client.copy_to(server)),
+                asyncio.ensure_future(server.copy_to(client)),
+            }
             _, rest = await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
             for copy in rest:
                 copy.cancel()

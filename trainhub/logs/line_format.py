@@ -1,4 +1,5 @@
-"""How a log line looks: of limited length, and without characters that steer a terminal or imitate another line."""
+"""How a log line looks: of limited length, and without characters that steer a terminal or imitate another
+line."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Log files of limited size, rotated by the very process that writes them, without losing a line.
 
-`python -m trainhub.logs.rotation FILE MODULE ARGUMENTS` runs a module whose standard output and error are FILE. A thread watches
-the file's size. It renames a file that has become too large and points both descriptors at a new one: whatever is written up to
-that moment goes to the old file, everything later to the new one. No other process has to live for that.
-"""
+`python -m trainhub.logs.rotation FILE MODULE ARGUMENTS` runs a module whose standard output and error are
+FILE. A thread watches the file's size. It renames a file that has become too large and points both
+descriptors at a new one: whatever is written up to that moment goes to the old file, everything later to the
+new one. No other process has to live for that."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Ends every session of the versions whose cookie was called `sessionid`.
 
-Browsers may still keep that cookie for 127.0.0.1 and send it to the programs at other ports there; its value would open the hub
-under the cookie's new name. People sign in once more.
-"""
+Browsers may still keep that cookie for 127.0.0.1 and send it to the programs at other ports there; its value
+would open the hub under the cookie's new name. People sign in once more. """
 
 from django.apps.registry import Apps
 from django.db import migrations

@@ -1,4 +1,5 @@
-"""`python -m trainhub.serving`: the web server that `manage.py up` keeps running. Its settings are environment variables."""
+"""`python -m trainhub.serving`: the web server that `manage.py up` keeps running. Its settings are
+environment variables."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ from trainhub.serving.tls import GuardedLoop
 MAX_SOCKET_MESSAGE_BYTES = 2**20
 
 
-def configuration(app: Any, limits: ConnectionLimits, proxies: TrustedProxies, **options: Any) -> uvicorn.Config:
+def configuration(
+    app: Any, limits: ConnectionLimits, proxies: TrustedProxies, **options: Any
+) -> uvicorn.Config:
     """A configuration of uvicorn. `options` are its own, for example host, port or ssl_certfile."""
     return uvicorn.Config(
         app,

@@ -13,7 +13,8 @@ LONGEST_SHOWN = 100
 
 
 class HostCheck:
-    """Answers 400 where the Host header is none of ALLOWED_HOSTS, before anything else looks at the request."""
+    """Answers 400 where the Host header is none of ALLOWED_HOSTS, before anything else looks at the
+    request."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -32,16 +33,20 @@ def _is_allowed(scope: Scope) -> bool:
     if len(hosts) > 1:
         return False
     if not hosts:
-        # HTTP/1.0 needs none, and the health checks of some proxies send none. Django then takes the server's own address.
+        # HTTP/1.0 needs none, and the health checks of some proxies send none. Django then takes the server's
+        # own address.
         return True
     domain, _ = split_domain_port(hosts[0].decode("latin-1"))
     return bool(domain) and validate_host(domain, settings.ALLOWED_HOSTS)
 
 
 def _refusal(scope: Scope) -> JSONResponse:
-    named = b", ".join(value for name, value in scope["headers"] if name == b"host").decode("latin-1")[:LONGEST_SHOWN]
+    named = b", ".join(value for name, value in scope["headers"] if name == b"host").decode("latin-1")[
+        :LONGEST_SHOWN
+    ]
     detail = (
-        f"Host: {named} is none of this hub's names. Use {urlsplit(settings.PUBLIC_URL).netloc}, or have the hub's operator add "
+        f"Host: {named} is none of this hub's names. Use {urlsplit(settings.PUBLIC_URL).netloc}, or have "
+        "the hub's operator add "
         "the name to ALLOWED_HOSTS."
     )
     body = {"type": "about:blank", "title": "Bad Request", "status": 400, "detail": detail}

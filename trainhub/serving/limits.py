@@ -1,8 +1,7 @@
 """How many connections the web server keeps, and which it gives up first when there are too many.
 
-Only connections that have not sent a complete request head count against their address. Whoever has sent one is a client of the
-hub, so hundreds of nodes or people may share one address.
-"""
+Only connections that have not sent a complete request head count against their address. Whoever has sent one
+is a client of the hub, so hundreds of nodes or people may share one address."""
 
 from __future__ import annotations
 
@@ -41,7 +40,8 @@ class Connection(Protocol):
 
 
 class ConnectionLimits:
-    """Counts open connections. At a limit it aborts the connection that has gone without a complete head for longest."""
+    """Counts open connections. At a limit it aborts the connection that has gone without a complete head for
+    longest."""
 
     def __init__(self, max_open: int, timeouts: Timeouts | None = None) -> None:
         self.max_open = max_open
@@ -57,7 +57,8 @@ class ConnectionLimits:
         return len(self._open)
 
     def opened(self, connection: Connection) -> None:
-        """Call once for each accepted connection. Makes room by aborting an unfinished one; without any, the new one goes."""
+        """Call once for each accepted connection. Makes room by aborting an unfinished one; without any, the
+        new one goes."""
         if len(self._open) >= self.max_open:
             victim = next(iter(self._unfinished), connection)
             self.closed(victim)
@@ -72,7 +73,8 @@ class ConnectionLimits:
         self._open.discard(connection)
 
     def waiting(self, connection: Connection, address: str) -> None:
-        """The connection has sent no complete head. An empty `address`, a trusted proxy's, counts towards the total only."""
+        """The connection has sent no complete head. An empty `address`, a trusted proxy's, counts towards the
+        total only."""
         if connection in self._unfinished or connection not in self._open:
             return
         self._unfinished[connection] = address
@@ -107,7 +109,8 @@ def max_open_connections() -> int:
 
 
 def raise_file_limit() -> None:
-    """Raise the soft limit on open files to the hard limit: the usual 1,024 are fewer than a busy hub has connections."""
+    """Raise the soft limit on open files to the hard limit: the usual 1,024 are fewer than a busy hub has
+    connections."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 

@@ -35,7 +35,9 @@ class UnreadAnswer:
 
     def begin(self, transport: asyncio.Transport) -> None:
         """Call when the transport's buffer is full."""
-        self._timer = self._loop.call_later(self._seconds, self._check, transport, transport.get_write_buffer_size())
+        self._timer = self._loop.call_later(
+            self._seconds, self._check, transport, transport.get_write_buffer_size()
+        )
 
     def end(self) -> None:
         """Call when the buffer has emptied, or the connection has gone."""
@@ -51,7 +53,8 @@ class UnreadAnswer:
 
 
 class GuardedHttp(OneWrite):
-    """An HTTP connection with time limits for heads, bodies and unread answers, and a size limit for heads."""
+    """An HTTP connection with time limits for heads, bodies and unread answers, and a size limit for
+    heads."""
 
     def __init__(self, *args: Any, limits: ConnectionLimits, proxies: TrustedProxies, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -124,7 +127,8 @@ class GuardedHttp(OneWrite):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self._in_body:
-            # Answered before the body was read, for example with 401: the client has shown no right to this connection.
+            # Answered before the body was read, for example with 401: the client has shown no right to this
+            # connection.
             self._limits.waiting(self, self._address)
 
     def handle_websocket_upgrade(self) -> None:
@@ -150,8 +154,11 @@ class GuardedHttp(OneWrite):
             self._limits.waiting(self, self._address)
 
     def _check_body(self) -> None:
-        """Abort a client that stalls, unless the hub itself did not read, or has not asked for the body yet."""
-        hub_was_slow = self._was_paused or (not self.cycle.response_complete and self.cycle.waiting_for_100_continue)
+        """Abort a client that stalls, unless the hub itself did not read, or has not asked for the body
+        yet."""
+        hub_was_slow = self._was_paused or (
+            not self.cycle.response_complete and self.cycle.waiting_for_100_continue
+        )
         if not hub_was_slow and self._body_bytes < LEAST_RATE * self._limits.timeouts.body:
             self._give_up()
         else:
@@ -183,13 +190,17 @@ class GuardedHttp(OneWrite):
             return
         status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
         text = f"A request's head may have {MAX_HEAD_BYTES} bytes and {MAX_HEADERS} fields.\n".encode()
-        head = f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: text/plain\r\ncontent-length: {len(text)}\r\n"
+        head = (
+            f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: text/plain\r\ncontent-length: "
+            f"{len(text)}\r\n"
+        )
         self.transport.write(head.encode() + b"connection: close\r\n\r\n" + text)
         self.transport.close()
 
 
 class CountedWebSocket(WebSocketsSansIOProtocol):
-    """A WebSocket connection that counts among the open ones, and is aborted when its client does not read for long."""
+    """A WebSocket connection that counts among the open ones, and is aborted when its client does not read
+    for long."""
 
     def __init__(self, *args: Any, limits: ConnectionLimits, **options: Any) -> None:
         super().__init__(*args, **options)

@@ -1,4 +1,5 @@
-"""The proxies whose word about a client's address and scheme counts: those of TRUSTED_PROXIES, and no others."""
+"""The proxies whose word about a client's address and scheme counts: those of TRUSTED_PROXIES, and no
+others."""
 
 from __future__ import annotations
 
@@ -37,5 +38,8 @@ def _network(word: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
     try:
         return ipaddress.ip_network(word)
     except ValueError as error:
-        remedy = "must list the proxies' addresses or networks, separated by commas, for example 127.0.0.1,10.0.0.0/24"
+        remedy = (
+            "must list the proxies' addresses or networks, separated by commas, for example "
+            "127.0.0.1,10.0.0.0/24"
+        )
         raise env.EnvError(f"TRUSTED_PROXIES={word} {remedy}") from error

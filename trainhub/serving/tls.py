@@ -1,7 +1,7 @@
 """TLS connections, which count as unfinished from the moment at which they are accepted.
 
-An event loop's own server shows a connection to its protocol only after the handshake, so nobody could count or end it before.
-"""
+An event loop's own server shows a connection to its protocol only after the handshake, so nobody could count
+or end it before."""
 
 from __future__ import annotations
 
@@ -44,7 +44,14 @@ class GuardedLoop(uvloop.Loop):
 class TlsServer:
     """Accepts connections at the sockets that `bound` has bound."""
 
-    def __init__(self, loop: GuardedLoop, bound: Any, make_protocol: MakeProtocol, context: ssl.SSLContext, backlog: int) -> None:
+    def __init__(
+        self,
+        loop: GuardedLoop,
+        bound: Any,
+        make_protocol: MakeProtocol,
+        context: ssl.SSLContext,
+        backlog: int,
+    ) -> None:
         self.loop = loop
         self.make_protocol = make_protocol
         self.context = context
@@ -106,7 +113,10 @@ class Handshake:
     async def _shake_hands(self) -> None:
         server = self._server
         await server.loop.connect_accepted_socket(
-            server.make_protocol, self._accepted, ssl=server.context, ssl_handshake_timeout=server.loop.limits.timeouts.handshake
+            server.make_protocol,
+            self._accepted,
+            ssl=server.context,
+            ssl_handshake_timeout=server.loop.limits.timeouts.handshake,
         )
 
     def _ended(self, task: asyncio.Task[None]) -> None:

@@ -54,7 +54,8 @@ class Child:
         return self.process is not None and self.process.poll() is None
 
     def start(self) -> None:
-        """Start in a session of its own, so that Ctrl-C in the terminal reaches only `up`, which stops in order."""
+        """Start in a session of its own, so that Ctrl-C in the terminal reaches only `up`, which stops in
+        order."""
         self.tend_log()
         with open(rotation.open_log(self.log), "ab") as log:  # noqa: PTH123
             self.process = subprocess.Popen(
@@ -84,7 +85,8 @@ class Child:
         return (*self.argv[:2], "trainhub.logs.rotation", str(self.log), *self.argv[2:])
 
     def tend_log(self) -> None:
-        """Rotate the log of a process that opens it anew for each line, as Valkey does, or of one that does not run."""
+        """Rotate the log of a process that opens it anew for each line, as Valkey does, or of one that does
+        not run."""
         if (self.process is None or not self._rotates_its_log) and rotation.is_too_large(self.log):
             rotation.rotate(self.log)
 

@@ -48,11 +48,15 @@ def main(arguments: Sequence[str] = ()) -> int:
 
 
 def _run(started: float, as_demo: bool, agents_pipe: int | None) -> None:
-    """`agents_pipe`: where root has started this process for the hub alone, the descriptor that root's agent waits at."""
+    """`agents_pipe`: where root has started this process for the hub alone, the descriptor that root's agent
+    waits at."""
     if as_demo:
         demo.check()
     if ownership.is_separate(installation.DATA_DIR):
-        raise Stop(f"The hub on {installation.DATA_DIR} has an account of its own. Start it as root, with RUN_AS set as before.")
+        raise Stop(
+            f"The hub on {installation.DATA_DIR} has an account of its own. Start it as root, with RUN_AS "
+            "set as before."
+        )
     preflight.prepare_folders()
     lock = preflight.lock()
     preflight.check_ports()
@@ -64,7 +68,11 @@ def _run(started: float, as_demo: bool, agents_pipe: int | None) -> None:
     try:
         _start(supervisor, lock, notice, started, as_demo, agents_pipe=agents_pipe)
         supervisor.keep()
-        say("Stopping the demo and all that it started." if as_demo else "Stopping. Training that runs goes on.")
+        say(
+            "Stopping the demo and all that it started."
+            if as_demo
+            else "Stopping. Training that runs goes on."
+        )
     finally:
         supervisor.stop()
         if as_demo:
@@ -105,7 +113,10 @@ def _start(
         say(demo.notice())
         return
     if installation.is_open():
-        say(f"Add a machine: {installation.public_url()}/clusters/add/ or `manage.py node token NAME` tell the command to run there.")
+        say(
+            f"Add a machine: {installation.public_url()}/clusters/add/ or `manage.py node token NAME` tell "
+            "the command to run there."
+        )
     say(f"Data and logs are in {installation.DATA_DIR}. Ctrl-C stops TrainHub and leaves training running.")
 
 
@@ -134,8 +145,8 @@ def _publish_services(own: valkey.Valkey | None) -> None:
 
 
 def _prepare(*options: str) -> dict[str, str]:
-    """Run `manage.py prepare`, show the first password while it is known, and return what it tells, such as `node`: the name
-    of this machine's node."""
+    """Run `manage.py prepare`, show the first password while it is known, and return what it tells, such as
+    `node`: the name of this machine's node."""
     process = subprocess.Popen(
         python("manage.py", "prepare", *options),
         cwd=installation.BASE_DIR,
@@ -150,7 +161,10 @@ def _prepare(*options: str) -> dict[str, str]:
     if process.returncode:
         last = err.strip().splitlines()[-1:] or [out.strip()]
         write_secret(installation.LOGS / "prepare.log", err)
-        raise Stop(f"What TrainHub keeps could not be made ready: {last[0]} (see {installation.LOGS / 'prepare.log'}).")
+        raise Stop(
+            f"What TrainHub keeps could not be made ready: {last[0]} (see "
+            f"{installation.LOGS / 'prepare.log'})."
+        )
     prepared = json.loads(out.strip().splitlines()[-1])
     if prepared["password"] and not options:  # a demo tells it each time
         say(f"The first account is admin with the password {prepared['password']} (shown this one time).")
@@ -169,7 +183,10 @@ def _first_answer(supervisor: Supervisor) -> bool:
                 return True
         except OSError:
             if time.monotonic() > deadline:
-                raise Stop(f"The web server did not answer within {FIRST_ANSWER_S} s; see {installation.LOGS / 'web.log'}.") from None
+                raise Stop(
+                    f"The web server did not answer within {FIRST_ANSWER_S} s; see "
+                    f"{installation.LOGS / 'web.log'}."
+                ) from None
         finally:
             line.close()
         supervisor.sleep(0.05)
@@ -184,7 +201,8 @@ def _line() -> http.client.HTTPConnection:
         return http.client.HTTPConnection(host, bind.port, timeout=2)
     trusted = ssl.create_default_context(cafile=shown.ca or shown.chain)
     if shown.ca is None:
-        # It names the hub as others know it, and may be no authority's own: this very certificate is what must come.
+        # It names the hub as others know it, and may be no authority's own: this very certificate is what
+        # must come.
         trusted.check_hostname = False
         trusted.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     return http.client.HTTPSConnection(host, bind.port, timeout=2, context=trusted)

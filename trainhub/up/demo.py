@@ -1,4 +1,5 @@
-"""What `up --demo` starts besides the hub: agents of machines whose GPUs are simulated, and somebody who trains on them."""
+"""What `up --demo` starts besides the hub: agents of machines whose GPUs are simulated, and somebody who
+trains on them."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ TRAINING = Path(simulator.__file__).parent / "demo" / "training"
 def check() -> None:
     """Its data must be the demo's own, and the library be there; raises Stop otherwise."""
     if installation.SECRET_KEY_FILE.exists() and not FACTS.exists():
-        raise Stop(f"{installation.DATA_DIR} holds a TrainHub that is no demo. Set DEMO_DIR to another folder.")
+        raise Stop(
+            f"{installation.DATA_DIR} holds a TrainHub that is no demo. Set DEMO_DIR to another folder."
+        )
     if not sys.platform.startswith("linux"):
         raise Stop("The demo simulates GPUs of Linux machines, and runs on Linux only.")
     try:
@@ -55,20 +58,26 @@ def children(prepared: dict[str, str]) -> list[Child]:
         write_secret(PASSWORD, prepared["password"])
     began = time.time()
     facts = {
-        "url": installation.bind().local_url, "token": prepared["token"], "snapshot": prepared["snapshot"],
-        "scenarios": str(SCENARIOS), "began": began,
+        "url": installation.bind().local_url,
+        "token": prepared["token"],
+        "snapshot": prepared["snapshot"],
+        "scenarios": str(SCENARIOS),
+        "began": began,
     }
     write_secret(FACTS, json.dumps(facts))
     for machine in FLEET:
         machine.scenario(Moment(began, began)).write(SCENARIOS / machine.name)
-    visitor = Child("visitor", "demo visitor", python("-m", "simulator.demo.visitor", str(FACTS)), VISITOR_STAGE)
+    visitor = Child(
+        "visitor", "demo visitor", python("-m", "simulator.demo.visitor", str(FACTS)), VISITOR_STAGE
+    )
     return [*(_agent(machine) for machine in FLEET), visitor]
 
 
 def notice() -> str:
     gpus = sum(len(machine.scenario(Moment(0, 0)).gpus) for machine in FLEET)
     return (
-        f"This is a demo: its {len(FLEET)} machines and {gpus} GPUs are simulated, and small trainings start by themselves.\n"
+        f"This is a demo: its {len(FLEET)} machines and {gpus} GPUs are simulated, and small trainings "
+        "start by themselves.\n"
         f"Sign in as admin{_password()}\n"
         f"Its data is apart, in {installation.DATA_DIR}; remove that folder to begin anew.\n"
         "Ctrl-C stops the demo and ends all that it started."

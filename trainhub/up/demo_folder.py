@@ -9,8 +9,22 @@ from trainhub import env
 
 BASE_DIR = Path(__file__).resolve().parents[2]
 REAL = (
-    "DATABASE_URL", "REDIS_URL", "BROKER_URL", "NODE_BROKER_URL", "RABBITMQ_API_URL", "SECRET_KEY", "NODE_DIR", "RUN_AS", "OPEN",
-    "PUBLIC_URL", "API_URL", "TLS_CERT_FILE", "TLS_KEY_FILE", "NODE_PROVIDERS", "EMAIL_URL", "TRAINHUB_NODE_CACHE",
+    "DATABASE_URL",
+    "REDIS_URL",
+    "BROKER_URL",
+    "NODE_BROKER_URL",
+    "RABBITMQ_API_URL",
+    "SECRET_KEY",
+    "NODE_DIR",
+    "RUN_AS",
+    "OPEN",
+    "PUBLIC_URL",
+    "API_URL",
+    "TLS_CERT_FILE",
+    "TLS_KEY_FILE",
+    "NODE_PROVIDERS",
+    "EMAIL_URL",
+    "TRAINHUB_NODE_CACHE",
 )
 """What would lead the demo to an installation's own data, machines and people."""
 

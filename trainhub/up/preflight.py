@@ -23,11 +23,20 @@ TAKEOVER_S = 15
 
 
 def prepare_folders() -> None:
-    """Make the data folder, private to this account; with RUN_AS others may pass through but not look inside."""
+    """Make the data folder, private to this account; with RUN_AS others may pass through but not look
+    inside."""
     os.umask(0o077)
     data = installation.DATA_DIR
     try:
-        for folder in (data, data / "run", data / "tmp", data / "valkey", installation.LOGS, installation.NODE_DIR, installation.TLS_DIR):
+        for folder in (
+            data,
+            data / "run",
+            data / "tmp",
+            data / "valkey",
+            installation.LOGS,
+            installation.NODE_DIR,
+            installation.TLS_DIR,
+        ):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         data.chmod(0o711 if installation.RUN_AS else 0o700)
         for path in data.iterdir():
@@ -38,7 +47,9 @@ def prepare_folders() -> None:
         probe.unlink()
     except OSError as error:
         why = error.strerror or error
-        raise Stop(f"The data folder {data} cannot be used: {why}. Set DATA_DIR to a writable folder.") from error
+        raise Stop(
+            f"The data folder {data} cannot be used: {why}. Set DATA_DIR to a writable folder."
+        ) from error
 
 
 def lock() -> int:
@@ -52,7 +63,10 @@ def lock() -> int:
             remedy = "Stop that one, or set DATA_DIR to another folder."
             raise Stop(f"TrainHub already runs on {installation.DATA_DIR} (process {holder}). {remedy}")
         if time.monotonic() > deadline:
-            raise Stop(f"Services of an earlier TrainHub on {installation.DATA_DIR} have not ended yet. Try again in a moment.")
+            raise Stop(
+                f"Services of an earlier TrainHub on {installation.DATA_DIR} have not ended yet. Try again "
+                "in a moment."
+            )
         time.sleep(0.1)
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, str(os.getpid()).encode(), 0)
@@ -77,9 +91,16 @@ def check_port(name: str, bind: installation.Bind) -> None:
             probe.bind((host, port))
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
-                remedy = f"Stop what listens there, or set {name}, for example {name}={installation.bracketed(host)}:{port + 2}."
+                remedy = (
+                    f"Stop what listens there, or set {name}, for example "
+                    f"{name}={installation.bracketed(host)}:{port + 2}."
+                )
                 raise Stop(f"Port {port} on {host} is in use. {remedy}") from error
-            remedy = f" Only root may use ports below 1024: set {name} to another port." if error.errno == errno.EACCES else ""
+            remedy = (
+                f" Only root may use ports below 1024: set {name} to another port."
+                if error.errno == errno.EACCES
+                else ""
+            )
             raise Stop(f"{name}={shown} cannot be used: {error.strerror}.{remedy}") from error
 
 
@@ -91,8 +112,14 @@ def check_certificate() -> None:
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(shown.chain, shown.key, password="")
     except OSError as error:
-        why = "they are no certificate with its key in PEM" if isinstance(error, ssl.SSLError) else error.strerror
-        raise Stop(f"TLS_CERT_FILE={shown.chain} with TLS_KEY_FILE={shown.key} cannot be used: {why}.") from error
+        why = (
+            "they are no certificate with its key in PEM"
+            if isinstance(error, ssl.SSLError)
+            else error.strerror
+        )
+        raise Stop(
+            f"TLS_CERT_FILE={shown.chain} with TLS_KEY_FILE={shown.key} cannot be used: {why}."
+        ) from error
 
 
 def make_secret_key() -> None:
@@ -105,27 +132,45 @@ def account_notice() -> str:
     root = os.geteuid() == 0
     if not installation.RUN_AS:
         who = "root" if root else pwd.getpwuid(os.geteuid()).pw_name
-        remedy = "set RUN_AS to an account without rights" if root else "start TrainHub as root with RUN_AS set to separate them"
-        return f"Runs execute as {who}: whoever may submit is trusted with this account ({remedy}; see THREAT_MODEL.md)."
+        remedy = (
+            "set RUN_AS to an account without rights"
+            if root
+            else "start TrainHub as root with RUN_AS set to separate them"
+        )
+        return (
+            f"Runs execute as {who}: whoever may submit is trusted with this account ({remedy}; see "
+            "THREAT_MODEL.md)."
+        )
     if not root:
-        raise Stop(f"RUN_AS={installation.RUN_AS} needs TrainHub to be started as root. Start it as root, or unset RUN_AS.")
+        raise Stop(
+            f"RUN_AS={installation.RUN_AS} needs TrainHub to be started as root. Start it as root, or "
+            "unset RUN_AS."
+        )
     try:
         account = pwd.getpwnam(installation.RUN_AS)
     except KeyError as error:
-        raise Stop(f"RUN_AS={installation.RUN_AS} is no account of this machine. Create it, or name another.") from error
+        raise Stop(
+            f"RUN_AS={installation.RUN_AS} is no account of this machine. Create it, or name another."
+        ) from error
     for folder in (installation.BASE_DIR, Path(sys.base_prefix), installation.NODE_DIR):
         blocked = not_passable(folder, account)
         if blocked:
             remedy = f"Move {folder} elsewhere, or open {blocked} to that account."
-            raise Stop(f"RUN_AS={installation.RUN_AS} cannot pass through {blocked}, which runs must. {remedy}")
+            raise Stop(
+                f"RUN_AS={installation.RUN_AS} cannot pass through {blocked}, which runs must. {remedy}"
+            )
     return f"Runs execute as {installation.RUN_AS}."
 
 
 def proxy_notice() -> str:
-    """A hint for who leaves TLS to a proxy without naming it; raises EnvError where TRUSTED_PROXIES cannot be used."""
+    """A hint for who leaves TLS to a proxy without naming it; raises EnvError where TRUSTED_PROXIES cannot be
+    used."""
     if proxies.trusted_proxies() or not installation.is_open() or installation.certificate() is not None:
         return ""
-    return "\nNo proxy is named in TRUSTED_PROXIES, so everybody behind yours counts as one address (docs/configuration.md)."
+    return (
+        "\nNo proxy is named in TRUSTED_PROXIES, so everybody behind yours counts as one address "
+        "(docs/configuration.md)."
+    )
 
 
 def not_passable(folder: Path, account: pwd.struct_passwd) -> Path | None:

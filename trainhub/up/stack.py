@@ -18,16 +18,23 @@ def valkey_child(valkey: Valkey, lock: int) -> Child:
     return Child("valkey", "embedded Valkey", valkey.argv, VALKEY_STAGE, pass_fds=(lock,))
 
 
-def gateway_child(valkey: Valkey, bind: installation.Bind, shown: installation.Certificate, lock: int) -> Child:
+def gateway_child(
+    valkey: Valkey, bind: installation.Bind, shown: installation.Certificate, lock: int
+) -> Child:
     """Valkey's way out to other machines, by TLS."""
     where = (bind.host, str(bind.port), str(valkey.socket), str(shown.chain), str(shown.key))
-    return Child("gateway", "broker gateway", python("-m", "trainhub.gateway", *where), WEB_STAGE, pass_fds=(lock,))
+    return Child(
+        "gateway", "broker gateway", python("-m", "trainhub.gateway", *where), WEB_STAGE, pass_fds=(lock,)
+    )
 
 
 def children(node: str, lock: int) -> list[Child]:
     """The hub's processes and this machine's agent, in the order in which they are started."""
     shown = installation.certificate()
-    return [*services(lock), agent(node, shown.ca if shown is not None else None, installation.NODE_TOKEN_FILE)]
+    return [
+        *services(lock),
+        agent(node, shown.ca if shown is not None else None, installation.NODE_TOKEN_FILE),
+    ]
 
 
 def services(lock: int) -> list[Child]:
@@ -40,15 +47,27 @@ def _web(lock: int) -> Child:
 
 
 def _worker() -> Child:
-    argv = python("-m", "celery", "--app", "trainhub.celery", "--quiet", "worker", "--pool", "threads", "--clock")
-    argv += ("--concurrency", str(WORKER_THREADS), "--queues", "hub", "--hostname", "hub@%h", "--loglevel", installation.LOG_LEVEL)
+    argv = python(
+        "-m", "celery", "--app", "trainhub.celery", "--quiet", "worker", "--pool", "threads", "--clock"
+    )
+    argv += (
+        "--concurrency",
+        str(WORKER_THREADS),
+        "--queues",
+        "hub",
+        "--hostname",
+        "hub@%h",
+        "--loglevel",
+        installation.LOG_LEVEL,
+    )
     argv += ("--without-gossip", "--without-mingle", "--without-heartbeat")
     # The checks load every page's code, which the web server has done already.
     return Child("worker", "worker", argv, WORKING_STAGE, env={"CELERY_SKIP_CHECKS": "1"})
 
 
 def agent(node: str, authority: Path | None, token_file: Path) -> Child:
-    """This machine's agent. `authority`: the certificate that the hub's must come from, None for those of this machine."""
+    """This machine's agent. `authority`: the certificate that the hub's must come from, None for those of
+    this machine."""
     given = {
         "TRAINHUB_HUB_URL": installation.agent_url(),
         "TRAINHUB_HUB_CA": "" if authority is None else str(authority),
@@ -59,5 +78,7 @@ def agent(node: str, authority: Path | None, token_file: Path) -> Child:
     }
     if installation.is_open():
         # Other nodes have to reach this one too: not at the loopback, by which it reaches the hub.
-        given["TRAINHUB_NODE_ADDRESS"] = os.environ.get("TRAINHUB_NODE_ADDRESS") or installation.outer_address()
+        given["TRAINHUB_NODE_ADDRESS"] = (
+            os.environ.get("TRAINHUB_NODE_ADDRESS") or installation.outer_address()
+        )
     return Child("agent", "node agent", python("-m", "trainhub_node", "run"), WORKING_STAGE, env=given)

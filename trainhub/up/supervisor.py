@@ -19,7 +19,8 @@ LOG_CHECK_S = 30.0
 
 
 class Supervisor:
-    """One thread that sleeps until a signal, a child's death, a planned restart or the next look at the logs."""
+    """One thread that sleeps until a signal, a child's death, a planned restart or the next look at the
+    logs."""
 
     def __init__(self) -> None:
         self.children: list[Child] = []
@@ -43,14 +44,17 @@ class Supervisor:
             self._wakeup.recv(4096)
 
     def tend(self) -> None:
-        """Bury the dead, restart those whose time has come; raises Stop when one dies at once again and again."""
+        """Bury the dead, restart those whose time has come; raises Stop when one dies at once again and
+        again."""
         for child in self.children:
             child.tend_log()
             if child.restart_at is None and not child.alive:
                 how = child.died()
                 if child.hopeless:
                     times = f"right after each of {child.quick_deaths} starts"
-                    raise Stop(f"The {child.title} {how} {times}. It last wrote ({child.log}):\n{child.tail()}")
+                    raise Stop(
+                        f"The {child.title} {how} {times}. It last wrote ({child.log}):\n{child.tail()}"
+                    )
                 say(f"The {child.title} {how}; starting it again.")
             if child.restart_at is not None and time.monotonic() >= child.restart_at:
                 child.start()

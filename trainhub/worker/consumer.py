@@ -25,7 +25,12 @@ class PatientConsumer(Consumer):
     def on_connection_error_after_connected(self, exc: Exception) -> None:
         super().on_connection_error_after_connected(exc)
         seconds = self._pause.after_failure()
-        log.warning("The broker failed (%s: %s); the worker connects again in %.1f s", type(exc).__name__, exc, seconds)
+        log.warning(
+            "The broker failed (%s: %s); the worker connects again in %.1f s",
+            type(exc).__name__,
+            exc,
+            seconds,
+        )
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             # Raises where the worker has been told to end.

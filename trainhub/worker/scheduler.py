@@ -24,15 +24,22 @@ class PatientScheduler(PersistentScheduler):
         try:
             return float(super().tick(*args, **kwargs))
         except Exception as error:
-            # Celery has taken the entry from its heap, and noted that it ran. Both are undone: it is due again.
+            # Celery has taken the entry from its heap, and noted that it ran. Both are undone: it is due
+            # again.
             self.schedule.update(before)
             self._heap = None
             seconds = self._pause.after_failure()
-            log.warning("Periodic tasks cannot be sent (%s: %s); next try in %.1f s", type(error).__name__, error, seconds)
+            log.warning(
+                "Periodic tasks cannot be sent (%s: %s); next try in %.1f s",
+                type(error).__name__,
+                error,
+                seconds,
+            )
             return seconds
 
     def apply_entry(self, entry: Any, producer: Any = None) -> None:
-        """As in Celery, which logs two stack traces for a task that could not be sent, and forgets it until its next turn."""
+        """As in Celery, which logs two stack traces for a task that could not be sent, and forgets it until
+        its next turn."""
         try:
             self.apply_async(entry, producer=producer, advance=False)
         except SchedulingError as error:

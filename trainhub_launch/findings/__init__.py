@@ -22,14 +22,25 @@ __all__ = ["RESERVED_PREFIXES", "Finding", "findings", "reserved"]
 
 
 def findings(
-    spec: RunSpec, *, paths: Collection[str] | None, nodes: tuple[FreeNode, ...], environments: Collection[str] | None = None
+    spec: RunSpec,
+    *,
+    paths: Collection[str] | None,
+    nodes: tuple[FreeNode, ...],
+    environments: Collection[str] | None = None,
 ) -> tuple[Finding, ...]:
     """Errors first, then warnings, then hints. Never raises.
 
-    `paths`: the files of the snapshot, None = not known yet. `environments`: the names there are, None = not known.
-    """
+    `paths`: the files of the snapshot, None = not known yet. `environments`: the names there are, None = not
+    known."""
     plan = planned(spec)
-    found = [*source(spec, paths), *launching(spec), *own_restarts(spec), *software(spec), *counts(spec), *arguments(spec)]
+    found = [
+        *source(spec, paths),
+        *launching(spec),
+        *own_restarts(spec),
+        *software(spec),
+        *counts(spec),
+        *arguments(spec),
+    ]
     if isinstance(plan, Finding):
         found += [plan, *variables(spec, None)]
     else:

@@ -13,7 +13,14 @@ from trainhub_launch.spec import PyTorchConfiguration, RunSpec
 
 _SHELL_WORDS = frozenset({"&&", "||", "|", ";", "&", ">", ">>", "<", "2>&1", "2>", "&>"})
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
-_PORT_OPTIONS = ("--master-port", "--main-process-port", "--dist-port", "--rdzv-endpoint", "--dist-url", "--init-method")
+_PORT_OPTIONS = (
+    "--master-port",
+    "--main-process-port",
+    "--dist-port",
+    "--rdzv-endpoint",
+    "--dist-url",
+    "--init-method",
+)
 _FIXED_PORT = re.compile(r"(^|:)(6105|29500)$")
 _RUN_SCRIPT = re.compile(r"run_\w+\.py\Z")
 
@@ -33,7 +40,9 @@ def _one_string(spec: RunSpec) -> Iterator[Finding]:
         yield Finding("error", "command[0]", "is the program to run and must not be empty")
     elif len(spec.command) == 1 and " " in spec.command[0].strip():
         yield Finding(
-            "error", "command[0]", "is one program name with spaces in it; a command is a list with one item for each word, "
+            "error",
+            "command[0]",
+            "is one program name with spaces in it; a command is a list with one item for each word, "
             'as in ["python", "train.py", "--epochs", "50"]',
         )
 
@@ -41,9 +50,13 @@ def _one_string(spec: RunSpec) -> Iterator[Finding]:
 def _shell_syntax(spec: RunSpec) -> Iterator[Finding]:
     for field, word in words(spec):
         if word in _SHELL_WORDS:
-            yield Finding("warning", field, f"no shell reads the command: {word!r} is passed on as an argument")
+            yield Finding(
+                "warning", field, f"no shell reads the command: {word!r} is passed on as an argument"
+            )
         elif ("$(" in word or "`" in word) and not _is_shell(spec):
-            yield Finding("hint", field, "no shell reads the command: $(…) and backquotes are passed on as they stand")
+            yield Finding(
+                "hint", field, "no shell reads the command: $(…) and backquotes are passed on as they stand"
+            )
         elif word.startswith("~/"):
             yield Finding("hint", field, "no shell reads the command: write $HOME instead of ~")
 
@@ -55,8 +68,14 @@ def _is_shell(spec: RunSpec) -> bool:
 def _fixed_port(spec: RunSpec) -> Iterator[Finding]:
     for found in options(spec):
         if found.name in _PORT_OPTIONS and _FIXED_PORT.search(found.value):
-            remedy = "leave it out" if spec.distribution is None else "use $MASTER_PORT, which is free on the head node"
-            yield Finding("hint", found.field, f"a fixed port clashes with the next run on the same node; {remedy}")
+            remedy = (
+                "leave it out"
+                if spec.distribution is None
+                else "use $MASTER_PORT, which is free on the head node"
+            )
+            yield Finding(
+                "hint", found.field, f"a fixed port clashes with the next run on the same node; {remedy}"
+            )
 
 
 def _local_rank(spec: RunSpec) -> Iterator[Finding]:
@@ -69,8 +88,11 @@ def _local_rank(spec: RunSpec) -> Iterator[Finding]:
     if looks_like_transformers(spec) or (_RUN_SCRIPT.search(script) and option(spec, "--model-name-or-path")):
         field = "command" if spec.command else "arguments"
         yield Finding(
-            "warning", field, "this looks like a Transformers script; its TrainingArguments learn the local rank from "
-            "--local_rank (newer ones from LOCAL_RANK as well): add the two arguments --local_rank and $LOCAL_RANK",
+            "warning",
+            field,
+            "this looks like a Transformers script; its TrainingArguments learn the local rank from "
+            "--local_rank (newer ones from LOCAL_RANK as well): add the two arguments --local_rank and "
+            "$LOCAL_RANK",
         )
 
 
@@ -80,4 +102,8 @@ def _outputs_elsewhere(spec: RunSpec) -> Iterator[Finding]:
         return
     folder = PurePosixPath(found.value)
     if folder.is_absolute() or folder.parts[:1] not in (("outputs",), ("logs",)):
-        yield Finding("hint", found.field, f"only ./outputs is kept with the run, and {found.value} is not in it; use outputs/…")
+        yield Finding(
+            "hint",
+            found.field,
+            f"only ./outputs is kept with the run, and {found.value} is not in it; use outputs/…",
+        )

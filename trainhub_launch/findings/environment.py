@@ -15,7 +15,10 @@ def reserved(name: str) -> str:
     """The sentence for a user's environment of this name, or "" where the name is free."""
     for prefix in RESERVED_PREFIXES:
         if name.casefold().startswith(prefix.casefold()):
-            return f"names that begin with {prefix!r} belong to curated environments; give a changed one a name of its own"
+            return (
+                f"names that begin with {prefix!r} belong to curated environments; give a changed one a "
+                "name of its own"
+            )
     return ""
 
 
@@ -25,6 +28,8 @@ def environment(spec: RunSpec, names: Collection[str] | None) -> Iterator[Findin
         return
     known = f"there are: {', '.join(sorted({'system', *names}))}"
     if reserved(wanted):
-        yield Finding("error", "environment.name", f"{wanted} is not one of the curated environments here; {known}")
+        yield Finding(
+            "error", "environment.name", f"{wanted} is not one of the curated environments here; {known}"
+        )
     else:
         yield Finding("error", "environment.name", f"no environment is called {wanted!r}; {known}")

@@ -32,7 +32,9 @@ def fit(spec: RunSpec, nodes: tuple[FreeNode, ...]) -> Iterator[Finding]:
         return
     now = place(wanted, nodes)
     names = [node.name for node in (idle if isinstance(now, Refusal) else now).nodes]
-    yield from hosts(spec, [node for name in names for node in nodes if node.name == name and not node.is_coming])
+    yield from hosts(
+        spec, [node for name in names for node in nodes if node.name == name and not node.is_coming]
+    )
     if isinstance(now, Refusal):
         yield Finding("hint", now.field, f"{now.sentence} The run will wait in the queue.")
 
@@ -48,10 +50,16 @@ def planned(spec: RunSpec) -> LaunchPlan | Finding:
 
 
 def _imagined(wanted: Demand) -> Placement:
-    return Placement(tuple(
-        PlacedNode(
-            name=f"node {rank}", address=f"<address of node {rank}>", gpus=tuple(f"<GPU {i}>" for i in range(wanted.gpus)),
-            slots=wanted.slots, cores=1, interface="<interface>",
+    return Placement(
+        tuple(
+            PlacedNode(
+                name=f"node {rank}",
+                address=f"<address of node {rank}>",
+                gpus=tuple(f"<GPU {i}>" for i in range(wanted.gpus)),
+                slots=wanted.slots,
+                cores=1,
+                interface="<interface>",
+            )
+            for rank in range(wanted.nodes)
         )
-        for rank in range(wanted.nodes)
-    ))
+    )

@@ -20,7 +20,9 @@ def hosts(spec: RunSpec, chosen: Sequence[FreeNode]) -> Iterator[Finding]:
     unknown = [node.name for node in chosen if not node.interface]
     if unknown:
         yield Finding(
-            "warning", "resources.cluster", f"no network interface is known of {words(unknown)}; its ranks may not reach the "
+            "warning",
+            "resources.cluster",
+            f"no network interface is known of {words(unknown)}; its ranks may not reach the "
             "others: set TRAINHUB_NODE_INTERFACE there",
         )
 
@@ -29,7 +31,9 @@ def _mpirun(chosen: Sequence[FreeNode]) -> Iterator[Finding]:
     without = [node.name for node in chosen if not node.mpi]
     if without:
         yield Finding(
-            "warning", "distribution", f"{words(without)} {'reports' if len(without) == 1 else 'report'} no Open MPI: install "
+            "warning",
+            "distribution",
+            f"{words(without)} {'reports' if len(without) == 1 else 'report'} no Open MPI: install "
             "it there (Debian: openmpi-bin), or choose an environment that contains it",
         )
         return
@@ -37,7 +41,9 @@ def _mpirun(chosen: Sequence[FreeNode]) -> Iterator[Finding]:
     if len(set(majors.values()) - {""}) > 1:
         told = ", ".join(f"{node.name} has {node.mpi_version}" for node in chosen)
         yield Finding(
-            "warning", "distribution", f"the nodes have different Open MPI: {told}; mpirun cannot start daemons of another "
+            "warning",
+            "distribution",
+            f"the nodes have different Open MPI: {told}; mpirun cannot start daemons of another "
             "major version, so install the same everywhere, or choose an environment that contains it",
         )
 
@@ -55,7 +61,9 @@ def _cut_off(chosen: Sequence[FreeNode]) -> Iterator[Finding]:
         names, address = words([node.name for node in alone]), alone[0].address or "no address"
         reports = "reports" if len(alone) == 1 else "report"
         yield Finding(
-            "error", "resources.cluster", f"{names} {reports} {address}, where no other node reaches it: set "
+            "error",
+            "resources.cluster",
+            f"{names} {reports} {address}, where no other node reaches it: set "
             "TRAINHUB_NODE_ADDRESS there to an address of its network and start the agent again",
         )
 
@@ -67,12 +75,17 @@ def _twins(spec: RunSpec, chosen: Sequence[FreeNode]) -> Iterator[Finding]:
     )
     for same in _alike(chosen, lambda node: node.hostname) if by_name else ():
         yield Finding(
-            "warning", "resources.cluster", f"{words([node.name for node in same])} are both called {same[0].hostname}; what "
-            "counts host names (DeepSpeed, Horovod) takes them for one machine: give each a host name of its own",
+            "warning",
+            "resources.cluster",
+            f"{words([node.name for node in same])} are both called {same[0].hostname}; what "
+            "counts host names (DeepSpeed, Horovod) takes them for one machine: give each a host name "
+            "of its own",
         )
     for same in _alike(chosen, lambda node: "" if node.is_alone else node.address):
         yield Finding(
-            "warning", "resources.cluster", f"{words([node.name for node in same])} report the same address {same[0].address}, "
+            "warning",
+            "resources.cluster",
+            f"{words([node.name for node in same])} report the same address {same[0].address}, "
             "so their ranks cannot be told apart: set TRAINHUB_NODE_ADDRESS on one of them",
         )
 

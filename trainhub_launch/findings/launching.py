@@ -11,7 +11,9 @@ from trainhub_launch.spec import MpiConfiguration, PyTorchConfiguration, RunSpec
 
 _SHELLS = frozenset({"bash", "sh", "zsh", "/bin/bash", "/bin/sh"})
 _PROGRAM_OF_MODULE = {
-    "horovod.runner.launch": "horovodrun", "deepspeed.launcher.runner": "deepspeed", "deepspeed.launcher.launch": "deepspeed",
+    "horovod.runner.launch": "horovodrun",
+    "deepspeed.launcher.runner": "deepspeed",
+    "deepspeed.launcher.launch": "deepspeed",
 }
 _LAUNCHER_OPTIONS = ("--nproc-per-node", "--nnodes", "--node-rank", "--rdzv-endpoint", "--rdzv-backend")
 
@@ -35,7 +37,8 @@ def _head_launcher(program: str, script: str) -> str:
     name = _PROGRAM_OF_MODULE.get(program, program)
     instead = f"python {script}" if script.endswith(".py") else "the program it should start"
     return (
-        f"TrainHub starts the processes on every node itself and builds the mpirun line: leave {name} out, give {instead} "
+        f"TrainHub starts the processes on every node itself and builds the mpirun line: leave {name} out, "
+        f"give {instead} "
         "as the script or command, and choose the MPI distribution with process_count_per_node"
     )
 
@@ -44,12 +47,17 @@ def _twice(spec: RunSpec, name: str) -> Iterator[Finding]:
     distribution = spec.distribution
     if isinstance(distribution, PyTorchConfiguration) and distribution.process_count is not None:
         yield Finding(
-            "error", "distribution.process_count", f"{name} starts the processes of its node itself, and with process_count it "
-            f"would be started {distribution.process_count} times; leave process_count out (one {name} a node)",
+            "error",
+            "distribution.process_count",
+            f"{name} starts the processes of its node itself, and with process_count it "
+            f"would be started {distribution.process_count} times; leave process_count out (one "
+            f"{name} a node)",
         )
     elif isinstance(distribution, MpiConfiguration) and distribution.process_count_per_node > 1:
         yield Finding(
-            "error", "distribution.process_count_per_node", f"{name} starts the processes of its node itself; give 1, "
+            "error",
+            "distribution.process_count_per_node",
+            f"{name} starts the processes of its node itself; give 1, "
             "and use $OMPI_COMM_WORLD_RANK as its node rank",
         )
 
@@ -59,15 +67,21 @@ def _told(spec: RunSpec, found: Launcher) -> Iterator[Finding]:
     count = _number(found.option("--nproc-per-node"))
     if count and gpus and count > gpus:
         yield Finding(
-            "error", "command", f"--nproc_per_node {count} is more than the {gpus} GPU(s) of a node; "
+            "error",
+            "command",
+            f"--nproc_per_node {count} is more than the {gpus} GPU(s) of a node; "
             f"ask for {count} GPUs on each node, or start at most {gpus} processes",
         )
     elif count and count < gpus:
-        yield Finding("hint", "command", f"--nproc_per_node {count} leaves GPUs idle; {gpus} would use all of a node's")
+        yield Finding(
+            "hint", "command", f"--nproc_per_node {count} leaves GPUs idle; {gpus} would use all of a node's"
+        )
     nnodes = _number(found.option("--nnodes", "--num-machines"))
     if nnodes and nnodes != nodes:
         yield Finding(
-            "error", "command", f"{name} waits for {nnodes} node(s), and the run has {nodes}; make both the same "
+            "error",
+            "command",
+            f"{name} waits for {nnodes} node(s), and the run has {nodes}; make both the same "
             f"(distribution.node_count {nnodes} or --nnodes {nodes})",
         )
     if nodes > 1 and not found.option("--rdzv-endpoint", "--rdzv-backend", "--rdzv-id"):
@@ -88,7 +102,9 @@ def _rendezvous(found: Launcher, name: str, nodes: int, *, mpi: bool) -> Iterato
     if missing:
         yield Finding("error", "command", f"on {nodes} nodes {name} also needs {' '.join(missing)}")
     if _number(found.option("--node-rank", "--machine-rank")) is not None:
-        yield Finding("error", "command", f"every node would take the same rank; use {rank} instead of a number")
+        yield Finding(
+            "error", "command", f"every node would take the same rank; use {rank} instead of a number"
+        )
 
 
 def _inside_a_shell(spec: RunSpec) -> Iterator[Finding]:
@@ -102,7 +118,9 @@ def _launcher_options_for_the_script(spec: RunSpec) -> Iterator[Finding]:
     found = option(spec, *_LAUNCHER_OPTIONS)
     if found:
         yield Finding(
-            "warning", found.field, f"{found.name} is an option of torchrun, and the script will get it as its own; "
+            "warning",
+            found.field,
+            f"{found.name} is an option of torchrun, and the script will get it as its own; "
             "either drop it and give distribution.process_count, or give a whole torchrun command",
         )
 
@@ -111,22 +129,31 @@ def _lightning(spec: RunSpec) -> Iterator[Finding]:
     distribution = spec.distribution
     if isinstance(distribution, PyTorchConfiguration) and distribution.process_count is not None:
         yield Finding(
-            "warning", "distribution.process_count", "these look like Lightning's options; Lightning starts the processes of a "
-            "node itself and wants node_count alone: leave process_count out, or make devices the processes on each node",
+            "warning",
+            "distribution.process_count",
+            "these look like Lightning's options; Lightning starts the processes of a "
+            "node itself and wants node_count alone: leave process_count out, or make devices the processes "
+            "on each node",
         )
     nodes = option(spec, "--num-nodes")
     if nodes and nodes.number is not None and nodes.number != spec.node_count:
         yield Finding(
-            "error", nodes.field, f"Lightning would wait for {nodes.number} node(s), and the run has {spec.node_count}; "
+            "error",
+            nodes.field,
+            f"Lightning would wait for {nodes.number} node(s), and the run has {spec.node_count}; "
             "make both the same",
         )
     devices, gpus = option(spec, "--devices", "--gpus"), spec.resources.gpus_per_node
     if devices and devices.number is not None and gpus and devices.number > gpus:
-        yield Finding("error", devices.field, f"{devices.value} devices are more than the {gpus} GPU(s) of a node")
+        yield Finding(
+            "error", devices.field, f"{devices.value} devices are more than the {gpus} GPU(s) of a node"
+        )
     old = option(spec, "--accelerator")
     if option(spec, "--gpus") or (old and old.value.startswith("ddp")):
         yield Finding(
-            "hint", "arguments" if not spec.command else "command", "--gpus and --accelerator ddp are of Lightning 1; "
+            "hint",
+            "arguments" if not spec.command else "command",
+            "--gpus and --accelerator ddp are of Lightning 1; "
             "in Lightning 2 they are --devices, --accelerator gpu and --strategy ddp",
         )
 

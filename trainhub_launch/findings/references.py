@@ -12,9 +12,13 @@ from trainhub_launch.plan import BASE_ENVIRONMENT, LaunchPlan
 from trainhub_launch.spec import MpiConfiguration, PyTorchConfiguration, RunSpec
 
 _PER_PROCESS = frozenset({"LOCAL_RANK", "LOCAL_WORLD_SIZE"})
-_OF_PYTORCH = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT"})
+_OF_PYTORCH = frozenset(
+    {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT"}
+)
 _OPEN_MPI = {
-    "RANK": "OMPI_COMM_WORLD_RANK", "WORLD_SIZE": "OMPI_COMM_WORLD_SIZE", "LOCAL_RANK": "OMPI_COMM_WORLD_LOCAL_RANK",
+    "RANK": "OMPI_COMM_WORLD_RANK",
+    "WORLD_SIZE": "OMPI_COMM_WORLD_SIZE",
+    "LOCAL_RANK": "OMPI_COMM_WORLD_LOCAL_RANK",
     "LOCAL_WORLD_SIZE": "OMPI_COMM_WORLD_LOCAL_SIZE",
 }
 _TOKENS = frozenset({"TRAINHUB_TOKEN", "MLFLOW_TRACKING_TOKEN"})
@@ -31,13 +35,17 @@ def references(spec: RunSpec, plan: LaunchPlan) -> Iterator[Finding]:
                 yield Finding("error", field, f"${name} will not exist; {_remedy(spec, name, known)}")
         if "${" in word and len(names_in(word)) < word.count("${"):
             yield Finding(
-                "warning", field, "only $NAME and ${NAME} are replaced, without defaults or other shell forms; "
+                "warning",
+                field,
+                "only $NAME and ${NAME} are replaced, without defaults or other shell forms; "
                 "the rest is passed on as it is written ($$ is a dollar)",
             )
     for name, variable in spec.environment_variables.items():
         if variable.value is not None and set(names_in(variable.value)) & known:
             yield Finding(
-                "hint", f"environment_variables.{name}", "values of variables are not expanded; the process gets the dollar as "
+                "hint",
+                f"environment_variables.{name}",
+                "values of variables are not expanded; the process gets the dollar as "
                 "it stands (arguments are expanded)",
             )
 
@@ -49,16 +57,28 @@ def _known(plan: LaunchPlan) -> set[str]:
 
 
 def _not_the_node_rank(spec: RunSpec) -> str:
-    per_node = spec.distribution.process_count_per_node if isinstance(spec.distribution, MpiConfiguration) else 1
-    use = "use $OMPI_COMM_WORLD_RANK" if per_node == 1 else "give process_count_per_node 1 and use $OMPI_COMM_WORLD_RANK"
-    return f"OMPI_COMM_WORLD_NODE_RANK is not the node's rank: it counts processes on one node; as NODE_RANK for a launcher {use}"
+    per_node = (
+        spec.distribution.process_count_per_node if isinstance(spec.distribution, MpiConfiguration) else 1
+    )
+    use = (
+        "use $OMPI_COMM_WORLD_RANK"
+        if per_node == 1
+        else "give process_count_per_node 1 and use $OMPI_COMM_WORLD_RANK"
+    )
+    return (
+        "OMPI_COMM_WORLD_NODE_RANK is not the node's rank: it counts processes on one node; as "
+        f"NODE_RANK for a launcher {use}"
+    )
 
 
 def _remedy(spec: RunSpec, name: str, known: set[str]) -> str:
     distribution = spec.distribution
     if isinstance(distribution, PyTorchConfiguration):
         if name in _PER_PROCESS:
-            return "it is set where TrainHub starts every process: give process_count, or let your launcher set it"
+            return (
+                "it is set where TrainHub starts every process: give process_count, or let your "
+                "launcher set it"
+            )
         if name in _PYTORCH:
             return f"in a PyTorch run it is ${_PYTORCH[name]}"
     if isinstance(distribution, MpiConfiguration):

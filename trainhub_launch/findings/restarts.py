@@ -18,15 +18,24 @@ def own_restarts(spec: RunSpec) -> Iterator[Finding]:
         return
     times = restarts(spec)
     if times and not is_dynamic(found):
-        use = "--standalone" if spec.distribution is None else f"{_C10D} instead of --node-rank, --master-addr and --master-port"
+        use = (
+            "--standalone"
+            if spec.distribution is None
+            else f"{_C10D} instead of --node-rank, --master-addr and --master-port"
+        )
         yield Finding(
-            "warning", "command", f"--max-restarts {times} mostly hangs or fails without the rendezvous c10d, through which "
-            f"torchrun's processes find each other anew: use {use}, or leave it out and give limits.retries {times}, "
+            "warning",
+            "command",
+            f"--max-restarts {times} mostly hangs or fails without the rendezvous c10d, through which "
+            f"torchrun's processes find each other anew: use {use}, or leave it out and give limits.retries "
+            f"{times}, "
             "which starts the whole run again",
         )
     conf = found.option("--rdzv-conf")
     if conf is not None and "is_host" not in conf and is_dynamic(found) and spec.node_count > 1:
         yield Finding(
-            "hint", "command", "--rdzv-conf replaces what TrainHub sets for each node (PET_RDZV_CONF: is_host=1 on node 0, 0 on "
+            "hint",
+            "command",
+            "--rdzv-conf replaces what TrainHub sets for each node (PET_RDZV_CONF: is_host=1 on node 0, 0 on "
             "the others); without is_host node 0 serves only where its own host name leads to its address",
         )

@@ -15,7 +15,8 @@ Clusters = Mapping[str, tuple[FreeNode, ...]]
 
 
 def scaling_up(spec: RunSpec, clusters: Clusters, devices: Mapping[str, str]) -> Iterator[Finding]:
-    """`clusters`: every one that the workspace may use, with its nodes. `devices`: node -> the name of its GPUs."""
+    """`clusters`: every one that the workspace may use, with its nodes. `devices`: node -> the name of its
+    GPUs."""
     wanted = demand(spec)
     if wanted.nodes < 2 or not wanted.gpus:
         return
@@ -31,13 +32,18 @@ def _on_one_node(wanted: Demand, nodes: tuple[FreeNode, ...]) -> Finding | None:
     if not large:
         return None
     return Finding(
-        "hint", wanted.nodes_field, f"node {large[0].name} has {counted(large[0].gpus_total, 'GPU')}: as one node with {total} "
-        f"GPUs instead of {wanted.nodes} with {wanted.gpus}, the ranks need no network between them; scale up before you scale "
+        "hint",
+        wanted.nodes_field,
+        f"node {large[0].name} has {counted(large[0].gpus_total, 'GPU')}: as one node with {total} "
+        f"GPUs instead of {wanted.nodes} with {wanted.gpus}, the ranks need no network between them; scale "
+        "up before you scale "
         "out",
     )
 
 
-def _on_faster_ones(wanted: Demand, here: str, clusters: Clusters, devices: Mapping[str, str]) -> Finding | None:
+def _on_faster_ones(
+    wanted: Demand, here: str, clusters: Clusters, devices: Mapping[str, str]
+) -> Finding | None:
     own = _models(clusters.get(here, ()), devices)
     if not own:
         return None
@@ -48,8 +54,11 @@ def _on_faster_ones(wanted: Demand, here: str, clusters: Clusters, devices: Mapp
             enough = math.ceil(total * mine.peak_tflops / model.peak_tflops)
             if model.peak_tflops > mine.peak_tflops and enough <= node.gpus_total and enough < total:
                 return Finding(
-                    "hint", "resources.cluster", f"{counted(enough, model.name)} of cluster {name} can do at their peak what "
-                    f"{counted(total, mine.name)} can, on one node and without a network in between; scale up before you scale "
+                    "hint",
+                    "resources.cluster",
+                    f"{counted(enough, model.name)} of cluster {name} can do at their peak what "
+                    f"{counted(total, mine.name)} can, on one node and without a network in between; scale "
+                    "up before you scale "
                     "out",
                 )
     return None

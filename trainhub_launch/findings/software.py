@@ -13,9 +13,13 @@ _HOROVOD = "trainhub-horovod-"
 
 
 def software(spec: RunSpec) -> Iterator[Finding]:
-    if spec.environment.name.casefold().startswith(_HOROVOD) and not isinstance(spec.distribution, MpiConfiguration):
+    if spec.environment.name.casefold().startswith(_HOROVOD) and not isinstance(
+        spec.distribution, MpiConfiguration
+    ):
         yield Finding(
-            "warning", "distribution", "Horovod's processes find each other through MPI, and without it each trains alone; "
+            "warning",
+            "distribution",
+            "Horovod's processes find each other through MPI, and without it each trains alone; "
             "choose the MPI distribution with process_count_per_node",
         )
     yield from _accelerate_on_cpus(spec)
@@ -29,6 +33,8 @@ def _accelerate_on_cpus(spec: RunSpec) -> Iterator[Finding]:
     if count == "1":
         return
     yield Finding(
-        "warning", "command", "on CPUs accelerate launch starts one process, whatever --num_processes says; use torchrun "
+        "warning",
+        "command",
+        "on CPUs accelerate launch starts one process, whatever --num_processes says; use torchrun "
         f"--nproc_per_node {count or 2} in its place: the script stays as it is",
     )

@@ -10,7 +10,9 @@ from trainhub_launch.findings.finding import Finding
 from trainhub_launch.launchers import launcher, python_script
 from trainhub_launch.spec import RunSpec
 
-_SECRET_NAMES = frozenset({".env", ".netrc", ".pypirc", "id_rsa", "id_ed25519", "id_ecdsa", "credentials.json", "secrets.json"})
+_SECRET_NAMES = frozenset(
+    {".env", ".netrc", ".pypirc", "id_rsa", "id_ed25519", "id_ecdsa", "credentials.json", "secrets.json"}
+)
 _SECRET_ENDINGS = (".pem", ".p12", ".pfx", ".key")
 
 
@@ -32,16 +34,24 @@ def source(spec: RunSpec, paths: Collection[str] | None) -> Iterator[Finding]:
 def _kind_of_script(spec: RunSpec) -> Iterator[Finding]:
     script = spec.script
     if script.startswith(("/", "~")) or ".." in PurePosixPath(script).parts:
-        yield Finding("error", "script", f"{script!r} must be a path inside the source folder, such as 'train.py'")
+        yield Finding(
+            "error", "script", f"{script!r} must be a path inside the source folder, such as 'train.py'"
+        )
     elif script.startswith("-") or script.split(" ")[0] in ("python", "python3"):
         yield Finding(
-            "error", "script", "give only the path of the script; options belong to 'arguments', another program to 'command'"
+            "error",
+            "script",
+            "give only the path of the script; options belong to 'arguments', another program to 'command'",
         )
     ending = PurePosixPath(script).suffix
     if ending == ".ipynb":
-        yield Finding("error", "script", "a notebook cannot be run as a script; export it to a .py file first")
+        yield Finding(
+            "error", "script", "a notebook cannot be run as a script; export it to a .py file first"
+        )
     elif ending in (".sh", ".bash"):
-        yield Finding("error", "script", f"{script} would be run by Python; give it as a command instead: bash {script}")
+        yield Finding(
+            "error", "script", f"{script} would be run by Python; give it as a command instead: bash {script}"
+        )
 
 
 def _missing(field: str, script: str, paths: Collection[str]) -> Iterator[Finding]:
@@ -49,7 +59,9 @@ def _missing(field: str, script: str, paths: Collection[str]) -> Iterator[Findin
     if wanted in paths or wanted.startswith("-"):
         return
     same_name = sorted(path for path in paths if PurePosixPath(path).name == PurePosixPath(wanted).name)
-    scripts = sorted((path for path in paths if path.endswith(".py")), key=lambda path: (path.count("/"), path))[:500]
+    scripts = sorted(
+        (path for path in paths if path.endswith(".py")), key=lambda path: (path.count("/"), path)
+    )[:500]
     near = same_name or get_close_matches(wanted, scripts, n=3) or scripts
     remedy = f"did you mean {' or '.join(near[:3])}?" if near else "it holds no Python file at all"
     yield Finding("error", field, f"{wanted} is not in the source folder; {remedy}")
@@ -57,12 +69,15 @@ def _missing(field: str, script: str, paths: Collection[str]) -> Iterator[Findin
 
 def _secrets(paths: Collection[str]) -> Iterator[Finding]:
     suspicious = sorted(
-        path for path in paths
+        path
+        for path in paths
         if PurePosixPath(path).name in _SECRET_NAMES or PurePosixPath(path).suffix in _SECRET_ENDINGS
     )
     if suspicious:
         more = f" and {len(suspicious) - 3} more" if len(suspicious) > 3 else ""
         yield Finding(
-            "warning", "source", f"the whole source folder is copied and kept, {', '.join(suspicious[:3])}{more} too; "
+            "warning",
+            "source",
+            f"the whole source folder is copied and kept, {', '.join(suspicious[:3])}{more} too; "
             "name what is secret in .trainhubignore, and hand it over as a secret variable",
         )

@@ -24,10 +24,14 @@ _SECRET_VALUE = re.compile(
     r"|\beyJ[\w-]{10,}\.[\w-]{10,}|-----BEGIN [A-Z ]*PRIVATE KEY|://[^/\s:@]+:[^/\s@]+@|[?&]sig=[\w%+/]{16,}"
 )
 _ELSEWHERE = (
-    "what the script logs by MLflow goes to that server, which gets neither this run's token nor its id; leave it out to see "
+    "what the script logs by MLflow goes to that server, which gets neither this run's token nor its id; "
+    "leave it out to see "
     "curves here"
 )
-_REMEDY = "it would be kept and shown with the run; give the name of a secret, or let the script read it from a file"
+_REMEDY = (
+    "it would be kept and shown with the run; give the name of a secret, or let the script read it "
+    "from a file"
+)
 
 
 def variables(spec: RunSpec, plan: LaunchPlan | None) -> Iterator[Finding]:
@@ -36,14 +40,21 @@ def variables(spec: RunSpec, plan: LaunchPlan | None) -> Iterator[Finding]:
     if isinstance(spec.distribution, PyTorchConfiguration) and spec.distribution.process_count is None:
         for name in sorted({"LOCAL_RANK", "LOCAL_WORLD_SIZE"} & spec.environment_variables.keys()):
             yield Finding(
-                "error", f"environment_variables.{name}", "is for the launcher of each node to set; with it Lightning takes "
+                "error",
+                f"environment_variables.{name}",
+                "is for the launcher of each node to set; with it Lightning takes "
                 "itself for a process that somebody else started, and waits for ever",
             )
     for name, variable in spec.environment_variables.items():
         if variable.value and (_is_secret_name(name) or _SECRET_VALUE.search(variable.value)):
             yield Finding("hint", f"environment_variables.{name}", f"looks like a secret: {_REMEDY}")
     for option in options(spec):
-        if _SECRET_OPTION.match(option.name) and option.value and "$" not in option.value and option.number is None:
+        if (
+            _SECRET_OPTION.match(option.name)
+            and option.value
+            and "$" not in option.value
+            and option.number is None
+        ):
             yield Finding("hint", option.field, f"{option.name} looks like a secret: {_REMEDY}")
     for field, word in words(spec):
         if _SECRET_VALUE.search(word):
@@ -59,10 +70,16 @@ def _overridden(spec: RunSpec, plan: LaunchPlan) -> Iterator[Finding]:
         elif is_reserved(name, contract, provided):
             yield Finding("error", f"environment_variables.{name}", reserved_sentence(name))
         elif name in contract and name != "PYTHONPATH":
-            yield Finding("hint", f"environment_variables.{name}", "replaces the value that TrainHub would set")
+            yield Finding(
+                "hint", f"environment_variables.{name}", "replaces the value that TrainHub would set"
+            )
 
 
 def _is_secret_name(name: str) -> bool:
     upper = name.upper()
     # TRAINHUB_ names are refused already.
-    return bool(_SECRET_NAME.search(upper)) and not _NOT_SECRET_NAME.search(upper) and not upper.startswith("TRAINHUB_")
+    return (
+        bool(_SECRET_NAME.search(upper))
+        and not _NOT_SECRET_NAME.search(upper)
+        and not upper.startswith("TRAINHUB_")
+    )

@@ -36,7 +36,9 @@ def options(spec: RunSpec) -> list[Option]:
             continue
         name, equals, value = word.partition("=")
         follows = line[index + 1][1] if index + 1 < len(line) else ""
-        found.append(Option(field, name.replace("_", "-"), value if equals or follows.startswith("--") else follows))
+        found.append(
+            Option(field, name.replace("_", "-"), value if equals or follows.startswith("--") else follows)
+        )
     return found
 
 
@@ -52,10 +54,17 @@ def per_node_launcher(spec: RunSpec) -> str:
 
 def looks_like_lightning(spec: RunSpec) -> bool:
     names = {found.name for found in options(spec)}
-    return bool(names & {"--num-nodes", "--devices", "--gpus"}) and bool(names & {"--strategy", "--accelerator", "--max-epochs"})
+    return bool(names & {"--num-nodes", "--devices", "--gpus"}) and bool(
+        names & {"--strategy", "--accelerator", "--max-epochs"}
+    )
 
 
 def looks_like_transformers(spec: RunSpec) -> bool:
     names = {found.name for found in options(spec)}
-    model_or_training = {"--model-name-or-path", "--do-train", "--per-device-train-batch-size", "--num-train-epochs"}
+    model_or_training = {
+        "--model-name-or-path",
+        "--do-train",
+        "--per-device-train-batch-size",
+        "--num-train-epochs",
+    }
     return "--output-dir" in names and bool(names & model_or_training)

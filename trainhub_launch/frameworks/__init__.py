@@ -23,18 +23,28 @@ class Framework:
 
 FRAMEWORKS: dict[str, Framework] = {
     "single": Framework(
-        "Single", "One process on one node; it sees every GPU asked for, and may start more processes itself.", single.plan
+        "Single",
+        "One process on one node; it sees every GPU asked for, and may start more processes itself.",
+        single.plan,
     ),
     "pytorch": Framework(
         "PyTorch",
-        "torch.distributed: TrainHub starts every process and tells it its rank, or one a node for torchrun or Lightning.",
+        (
+            "torch.distributed: TrainHub starts every process and tells it its rank, or one a node for "
+            "torchrun "
+            "or Lightning."
+        ),
         pytorch.plan,
     ),
     "mpi": Framework(
-        "MPI", "Horovod, DeepSpeed or mpi4py: TrainHub builds the mpirun line and starts the ranks on every node.", mpi.plan
+        "MPI",
+        "Horovod, DeepSpeed or mpi4py: TrainHub builds the mpirun line and starts the ranks on every node.",
+        mpi.plan,
     ),
     "tensorflow": Framework(
-        "TensorFlow", "tf.distribute: every worker, parameter server and chief gets its own TF_CONFIG.", tensorflow.plan
+        "TensorFlow",
+        "tf.distribute: every worker, parameter server and chief gets its own TF_CONFIG.",
+        tensorflow.plan,
     ),
 }
 

@@ -19,31 +19,54 @@ def plan(spec: RunSpec, placement: Placement, ports: Ports) -> LaunchPlan:
     master, named_ports = environment.master(placement, ports)
     commands = tuple(
         NodeCommand(
-            node=node.name, node_rank=node_rank, address=node.address,
+            node=node.name,
+            node_rank=node_rank,
+            address=node.address,
             processes=_processes(spec, placement, master, node_rank, per_node),
-            launcher=_mpirun(placement, per_node) if node_rank == 0 else (), launcher_env=_interfaces(node, placement),
+            launcher=_mpirun(placement, per_node) if node_rank == 0 else (),
+            launcher_env=_interfaces(node, placement),
         )
         for node_rank, node in enumerate(placement.nodes)
     )
-    return LaunchPlan(framework="mpi", commands=commands, ports=named_ports, notes=environment.network_notes(placement))
+    return LaunchPlan(
+        framework="mpi", commands=commands, ports=named_ports, notes=environment.network_notes(placement)
+    )
 
 
 def _mpirun(placement: Placement, per_node: int) -> tuple[str, ...]:
     """Valid for Open MPI 4 and 5. Slots are given with each host, so nothing is oversubscribed in its
     eyes; mapped by slot, node k holds the ranks that the plan says."""
     hosts = ",".join(f"{environment.address(node, placement)}:{per_node}" for node in placement.nodes)
-    options = ["--host", hosts, "-np", str(per_node * len(placement.nodes)), "--map-by", "slot", "--bind-to", "none"]
+    options = [
+        "--host",
+        hosts,
+        "-np",
+        str(per_node * len(placement.nodes)),
+        "--map-by",
+        "slot",
+        "--bind-to",
+        "none",
+    ]
     # Cores are not leased: ranks that spin while they wait starve those they wait for (2,000 all-reduces
     # of 6 ranks on 2 cores: 45 s spinning, 0.2 s yielding).
     options += ["--mca", "mpi_yield_when_idle", "1"]
     if len(placement.nodes) > 1:
-        options += ["--mca", "plm_rsh_agent", RSH_AGENT, "--mca", "plm_rsh_no_tree_spawn", "1", "--leave-session-attached"]
+        options += [
+            "--mca",
+            "plm_rsh_agent",
+            RSH_AGENT,
+            "--mca",
+            "plm_rsh_no_tree_spawn",
+            "1",
+            "--leave-session-attached",
+        ]
     return ("mpirun", *options, RANK_WRAPPER)
 
 
 def _interfaces(node: PlacedNode, placement: Placement) -> dict[str, EnvValue]:
-    """For mpirun and its daemons, by the names of Open MPI 4 and 5. Not among mpirun's options: those are for all
-    nodes, whose interfaces may differ, and Open MPI 4 ends where it is told of one that does not exist."""
+    """For mpirun and its daemons, by the names of Open MPI 4 and 5. Not among mpirun's options: those are for
+    all nodes, whose interfaces may differ, and Open MPI 4 ends where it is told of one that does not
+    exist."""
     if len(placement.nodes) == 1 or not node.interface:
         return {}
     return {f"{package}_MCA_oob_tcp_if_include": node.interface for package in ("OMPI", "PRTE")}
@@ -57,8 +80,13 @@ def _processes(
     threads = per_node * processes_started(spec)
     return tuple(
         PlannedProcess(
-            rank=(rank := node_rank * per_node + local_rank), local_rank=local_rank, node_rank=node_rank, role="worker",
-            log_name=log_name(rank, world), argv=argv(spec), gpus=own_gpus(node, local_rank, per_node),
+            rank=(rank := node_rank * per_node + local_rank),
+            local_rank=local_rank,
+            node_rank=node_rank,
+            role="worker",
+            log_name=log_name(rank, world),
+            argv=argv(spec),
+            gpus=own_gpus(node, local_rank, per_node),
             env=environment.common(node, placement, processes=threads, visible=node.gpus)
             | master
             | _azure(spec, placement, node, master)
@@ -69,7 +97,9 @@ def _processes(
     )
 
 
-def _azure(spec: RunSpec, placement: Placement, node: PlacedNode, master: dict[str, EnvValue]) -> dict[str, EnvValue]:
+def _azure(
+    spec: RunSpec, placement: Placement, node: PlacedNode, master: dict[str, EnvValue]
+) -> dict[str, EnvValue]:
     """What Azure ML gives to MPI jobs and DeepSpeed looks for. AZUREML_EXPERIMENT_ID makes DeepSpeed
     read all the others without asking, so they exist together."""
     where, port = master["MASTER_ADDR"], master["MASTER_PORT"]

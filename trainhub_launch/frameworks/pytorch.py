@@ -22,9 +22,14 @@ def plan(spec: RunSpec, placement: Placement, ports: Ports) -> LaunchPlan:
             processes: tuple[PlannedProcess, ...] = (_per_node(spec, placement, master, node_rank),)
         else:
             processes = _per_process(spec, placement, master, node_rank, spec.distribution.process_count)
-        commands.append(NodeCommand(node=node.name, node_rank=node_rank, address=node.address, processes=processes))
+        commands.append(
+            NodeCommand(node=node.name, node_rank=node_rank, address=node.address, processes=processes)
+        )
     return LaunchPlan(
-        framework="pytorch", commands=tuple(commands), ports=named_ports, notes=environment.network_notes(placement)
+        framework="pytorch",
+        commands=tuple(commands),
+        ports=named_ports,
+        notes=environment.network_notes(placement),
     )
 
 
@@ -38,28 +43,50 @@ def _per_process(
     node = placement.nodes[node_rank]
     return tuple(
         PlannedProcess(
-            rank=(rank := node_rank * here + local_rank), local_rank=local_rank, node_rank=node_rank, role="worker",
-            log_name=log_name(rank, world), argv=argv(spec), gpus=own_gpus(node, local_rank, here),
-            env=environment.common(node, placement, processes=here, visible=node.gpus) | master | {
-                "WORLD_SIZE": str(world), "NODE_RANK": str(node_rank), "RANK": str(rank),
-                "LOCAL_RANK": str(local_rank), "LOCAL_WORLD_SIZE": str(here),
+            rank=(rank := node_rank * here + local_rank),
+            local_rank=local_rank,
+            node_rank=node_rank,
+            role="worker",
+            log_name=log_name(rank, world),
+            argv=argv(spec),
+            gpus=own_gpus(node, local_rank, here),
+            env=environment.common(node, placement, processes=here, visible=node.gpus)
+            | master
+            | {
+                "WORLD_SIZE": str(world),
+                "NODE_RANK": str(node_rank),
+                "RANK": str(rank),
+                "LOCAL_RANK": str(local_rank),
+                "LOCAL_WORLD_SIZE": str(here),
             },
         )
         for local_rank in range(here)
     )
 
 
-def _per_node(spec: RunSpec, placement: Placement, master: dict[str, EnvValue], node_rank: int) -> PlannedProcess:
+def _per_node(
+    spec: RunSpec, placement: Placement, master: dict[str, EnvValue], node_rank: int
+) -> PlannedProcess:
     node: PlacedNode = placement.nodes[node_rank]
     nodes = len(placement.nodes)
     return PlannedProcess(
-        rank=node_rank, local_rank=0, node_rank=node_rank, role="launcher", log_name=log_name(node_rank, nodes),
-        argv=argv(spec), gpus=node.gpus,
+        rank=node_rank,
+        local_rank=0,
+        node_rank=node_rank,
+        role="launcher",
+        log_name=log_name(node_rank, nodes),
+        argv=argv(spec),
+        gpus=node.gpus,
         # No LOCAL_RANK or LOCAL_WORLD_SIZE: with them Lightning takes itself for a rank somebody else
         # started and waits for ever.
-        env=environment.common(node, placement, processes=processes_started(spec), visible=node.gpus) | master | {
-            "NODE_RANK": str(node_rank), "WORLD_SIZE": str(nodes), "RANK": str(node_rank),
-        } | elastic.variables(spec, placement, node_rank),
+        env=environment.common(node, placement, processes=processes_started(spec), visible=node.gpus)
+        | master
+        | {
+            "NODE_RANK": str(node_rank),
+            "WORLD_SIZE": str(nodes),
+            "RANK": str(node_rank),
+        }
+        | elastic.variables(spec, placement, node_rank),
     )
 
 

@@ -14,7 +14,13 @@ from trainhub_launch.spec import RunSpec
 def plan(spec: RunSpec, placement: Placement, ports: Ports) -> LaunchPlan:  # noqa: ARG001 (every planner has this shape)
     head = placement.head
     process = PlannedProcess(
-        rank=0, local_rank=0, node_rank=0, role="main", log_name=log_name(0, 1), argv=argv(spec), gpus=head.gpus,
+        rank=0,
+        local_rank=0,
+        node_rank=0,
+        role="main",
+        log_name=log_name(0, 1),
+        argv=argv(spec),
+        gpus=head.gpus,
         env=environment.common(head, placement, processes=processes_started(spec), visible=head.gpus)
         | elastic.variables(spec, placement, 0),
     )

@@ -42,15 +42,21 @@ def plan(spec: RunSpec, placement: Placement, ports: Ports) -> LaunchPlan:
     }
     commands = tuple(
         NodeCommand(
-            node=node.name, node_rank=node_rank, address=node.address,
+            node=node.name,
+            node_rank=node_rank,
+            address=node.address,
             processes=tuple(
-                _process(spec, placement, task, tasks, cluster) for task in tasks if task.node_rank == node_rank
+                _process(spec, placement, task, tasks, cluster)
+                for task in tasks
+                if task.node_rank == node_rank
             ),
         )
         for node_rank, node in enumerate(placement.nodes)
     )
     return LaunchPlan(
-        framework="tensorflow", commands=commands, ports={task.name: task.port for task in tasks if task.port is not None},
+        framework="tensorflow",
+        commands=commands,
+        ports={task.name: task.port for task in tasks if task.port is not None},
         notes=environment.network_notes(placement),
     )
 
@@ -62,8 +68,13 @@ def _process(
     config = {"cluster": cluster, "task": {"type": task.role, "index": task.index}, "environment": "cloud"}
     env = environment.common(placement.nodes[task.node_rank], placement, processes=here, visible=task.gpus)
     return PlannedProcess(
-        rank=task.rank, local_rank=task.local_rank, node_rank=task.node_rank, role=task.role,
-        log_name=log_name(task.name, len(tasks)), argv=argv(spec), gpus=task.gpus,
+        rank=task.rank,
+        local_rank=task.local_rank,
+        node_rank=task.node_rank,
+        role=task.role,
+        log_name=log_name(task.name, len(tasks)),
+        argv=argv(spec),
+        gpus=task.gpus,
         env=env | {"TF_CONFIG": json.dumps(config)},
         # With parameter servers only the chief ever ends by itself; the others serve until stopped.
         decides="chief" not in cluster or task.role == "chief",
@@ -75,12 +86,15 @@ def _tasks(distribution: TensorflowConfiguration, placement: Placement, ports: P
     servers = distribution.parameter_server_count
     if nodes > distribution.worker_count:
         raise SpecError(
-            "resources.node_count", f"{nodes} nodes for {distribution.worker_count} worker(s) leaves nodes without one; "
+            "resources.node_count",
+            f"{nodes} nodes for {distribution.worker_count} worker(s) leaves nodes without one; "
             "ask for at most as many nodes as workers",
         )
     workers_on = deal(distribution.worker_count, nodes)
     seats = [("chief", 0, 0)] if servers else []
-    seats += [("worker", sum(workers_on[:node]) + i, node) for node in range(nodes) for i in range(workers_on[node])]
+    seats += [
+        ("worker", sum(workers_on[:node]) + i, node) for node in range(nodes) for i in range(workers_on[node])
+    ]
     seats += [("ps", index, index % nodes) for index in range(servers)]
     doors = _Doors(placement, ports)
     tasks = []
@@ -88,7 +102,11 @@ def _tasks(distribution: TensorflowConfiguration, placement: Placement, ports: P
     for rank, (role, index, node_rank) in enumerate(seats):
         local_rank, taken[node_rank] = taken[node_rank], taken[node_rank] + 1
         # Every worker takes all GPUs that it sees, so those of one node divide them.
-        gpus = _share(placement, node_rank, index - sum(workers_on[:node_rank]), workers_on) if role == "worker" else ()
+        gpus = (
+            _share(placement, node_rank, index - sum(workers_on[:node_rank]), workers_on)
+            if role == "worker"
+            else ()
+        )
         port = doors.next(node_rank)
         host = environment.address(placement.nodes[node_rank], placement)
         endpoint = f"{host}:{Reference('launch', 'port') if port is None else port}"
@@ -112,7 +130,10 @@ class _Doors:
         port = next((port for port in self._ports.get(node.name, ()) if port not in given), None)
         if port is None:
             free = len(self._ports.get(node.name, ()))
-            raise SpecError("distribution", f"the {free} port(s) free on {node.name} are too few for its share of the tasks")
+            raise SpecError(
+                "distribution",
+                f"the {free} port(s) free on {node.name} are too few for its share of the tasks",
+            )
         given.add(port)
         return port
 

@@ -1,8 +1,9 @@
-"""GPU models that training meets, from the slowest to the fastest: what one can do, before it is measured here.
+"""GPU models that training meets, from the slowest to the fastest: what one can do, before it is measured
+here.
 
-Memory and peak throughput are those of NVIDIA's data sheets: dense 16-bit matrix products with 32-bit sums, in TFLOP/s (models
-before tensor cores: the best of their 16- and 32-bit rates). They order models, and promise nothing.
-"""
+Memory and peak throughput are those of NVIDIA's data sheets: dense 16-bit matrix products with 32-bit sums,
+in TFLOP/s (models before tensor cores: the best of their 16- and 32-bit rates). They order models, and
+promise nothing."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class GpuModel:
-    """`pattern` finds it in the name that NVML tells. `peak_tflops`: see above. `nvlink`: it has links to its peers; `azure`:
-    the machine series that a cloud sells it in."""
+    """`pattern` finds it in the name that NVML tells. `peak_tflops`: see above. `nvlink`: it has links to its
+    peers; `azure`: the machine series that a cloud sells it in."""
 
     name: str
     pattern: str

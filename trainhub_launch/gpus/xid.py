@@ -1,4 +1,5 @@
-"""What NVIDIA's XID errors mean and ask for (docs.nvidia.com/deploy/xid-errors), for those that people meet."""
+"""What NVIDIA's XID errors mean and ask for (docs.nvidia.com/deploy/xid-errors), for those that people
+meet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The attempts that this node holds: found in their folders, so that a new agent knows what the last one knew."""
+"""The attempts that this node holds: found in their folders, so that a new agent knows what the last one
+knew."""
 
 from __future__ import annotations
 
@@ -23,13 +24,15 @@ from trainhub_node.untrusted import removal
 log = logging.getLogger(__name__)
 KEEP_SETTLED_S = 3 * 86400.0
 READY_PORTS = "ready"
-"""In `claim.json`: the ports found free when the attempt was ready; it then keeps all, and later those that it uses."""
+"""In `claim.json`: the ports found free when the attempt was ready; it then keeps all, and later those that
+it uses."""
 
 Key = tuple[str, int]
 
 
 class Attempts:
-    """Every attempt with an order that the hub has not settled; `changed` is called when one comes or goes."""
+    """Every attempt with an order that the hub has not settled; `changed` is called when one comes or
+    goes."""
 
     def __init__(self, settings: NodeSettings) -> None:
         self._settings = settings
@@ -97,8 +100,8 @@ class Attempts:
 
     @contextmanager
     def free_ports(self) -> Iterator[list[int]]:
-        """Free ones, nobody else's meanwhile; afterwards those that no attempt keeps are for other agents of this machine.
-        One asker at a time."""
+        """Free ones, nobody else's meanwhile; afterwards those that no attempt keeps are for other agents of
+        this machine. One asker at a time."""
         found = ports.free(self.ports(), take=self._locks.take)
         with self._lock:
             self._offered = set(found)
@@ -122,7 +125,8 @@ class Attempts:
             return set().union(*self._ports.values())
 
     def close(self) -> None:
-        """This agent keeps no port any more. What the attempts hold stands in their folders, for the next one."""
+        """This agent keeps no port any more. What the attempts hold stands in their folders, for the next
+        one."""
         self._locks.close()
 
     def settle(self, key: Key) -> None:

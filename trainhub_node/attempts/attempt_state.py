@@ -32,16 +32,27 @@ class Folder:
         if book.READY_PORTS not in claim:
             reached.pop(READY, None)
         phase_at = {phase: reached[phase] for phase in PHASES if phase in reached}
-        warnings = (*state.get("warnings", ()), *agent["warnings"], *outputs.get("warnings", ()), *extra_warnings)
+        warnings = (
+            *state.get("warnings", ()),
+            *agent["warnings"],
+            *outputs.get("warnings", ()),
+            *extra_warnings,
+        )
         return AttemptFact(
-            run=self.rundir.run, attempt=self.rundir.attempt,
-            phase=next(reversed(phase_at), "accepted"), phase_at=phase_at,
+            run=self.rundir.run,
+            attempt=self.rundir.attempt,
+            phase=next(reversed(phase_at), "accepted"),
+            phase_at=phase_at,
             members=tuple(self._member(process, logs) for process in self.order()["command"]["processes"]),
-            logs=dict(logs), outputs=tuple(OutputFile(**file) for file in outputs.get("files", ())),
-            error=state.get("error") or agent["error"], error_kind=state.get("error_kind") or agent["error_kind"],
-            stopping=state.get("stopping") or agent["stopping"], warnings=warnings,
+            logs=dict(logs),
+            outputs=tuple(OutputFile(**file) for file in outputs.get("files", ())),
+            error=state.get("error") or agent["error"],
+            error_kind=state.get("error_kind") or agent["error_kind"],
+            stopping=state.get("stopping") or agent["stopping"],
+            warnings=warnings,
             ports=tuple(claim.get("held", ())) if READY in phase_at else (),
-            versions=state.get("versions", {}) if READY in phase_at else {}, daemons=tuple(self._daemons()),
+            versions=state.get("versions", {}) if READY in phase_at else {},
+            daemons=tuple(self._daemons()),
         )
 
     @property
@@ -50,7 +61,8 @@ class Folder:
 
     @property
     def may_say_ready(self) -> bool:
-        """Ports are kept for it: with the word that this node is ready the hub decides which of them are used."""
+        """Ports are kept for it: with the word that this node is ready the hub decides which of them are
+        used."""
         return book.READY_PORTS in self.claim()
 
     def claim(self) -> dict[str, Any]:
@@ -86,18 +98,27 @@ class Folder:
             ended = {"at": self.agent().get("over_at"), "signal": 9, "by_us": True}
         if ended is None:
             return MemberFact(
-                rank=rank, state="running" if started else "waiting", pid=_integer(started.get("pid")),
+                rank=rank,
+                state="running" if started else "waiting",
+                pid=_integer(started.get("pid")),
                 started_at=_number(started.get("at")),
             )
         return MemberFact(
-            rank=rank, state="ended", pid=_integer(started.get("pid")), started_at=_number(started.get("at")),
-            ended_at=_number(ended.get("at")), exit_code=_integer(ended.get("exit_code")), signal=_integer(ended.get("signal")),
-            log_bytes=logs.get(process["log_name"], 0) if over else None, ended_by_us=bool(ended.get("by_us")),
+            rank=rank,
+            state="ended",
+            pid=_integer(started.get("pid")),
+            started_at=_number(started.get("at")),
+            ended_at=_number(ended.get("at")),
+            exit_code=_integer(ended.get("exit_code")),
+            signal=_integer(ended.get("signal")),
+            log_bytes=logs.get(process["log_name"], 0) if over else None,
+            ended_by_us=bool(ended.get("by_us")),
             out_of_memory=bool(ended.get("out_of_memory")),
         )
 
     def _ended(self, rank: int) -> dict[str, Any] | None:
-        """The child's record before the wrapper's. Children of earlier versions wrote theirs in place of the wrapper's."""
+        """The child's record before the wrapper's. Children of earlier versions wrote theirs in place of the
+        wrapper's."""
         for path in (self.rundir.supervisor_ended(rank), self.rundir.ended(rank)):
             found = self._read(path, LARGEST_RANK_RECORD)
             if isinstance(found, dict):
@@ -117,10 +138,13 @@ class Folder:
                 yield DaemonCall(call["host"], tuple(call["argv"]))
 
     def _daemon_calls(self) -> list[str]:
-        """The folder is the run's under `RUN_AS`: no more names are looked at than an honest run could have made."""
+        """The folder is the run's under `RUN_AS`: no more names are looked at than an honest run could have
+        made."""
         with os.scandir(self.rundir.ranks) as entries:
             names = [entry.name for entry in islice(entries, MAX_RANK_RECORDS)]
-        return sorted(name for name in names if name.startswith(DAEMON_CALL) and name.endswith(".json"))[:MOST_DAEMONS]
+        return sorted(name for name in names if name.startswith(DAEMON_CALL) and name.endswith(".json"))[
+            :MOST_DAEMONS
+        ]
 
     def _read(self, path: str, largest: int = records.LARGEST) -> Any:
         try:
@@ -140,7 +164,8 @@ class Folder:
 
 
 def _are_words(value: object) -> bool:
-    """Words that a report can carry: text with half a surrogate pair in it would break the report of the whole node."""
+    """Words that a report can carry: text with half a surrogate pair in it would break the report of the
+    whole node."""
     return isinstance(value, list) and all(isinstance(item, str) and _is_text(item) for item in value)
 
 
@@ -154,7 +179,9 @@ def _is_text(value: str) -> bool:
 
 def _integer(value: object) -> int | None:
     """One that a report can carry: under `RUN_AS` with MPI, rank records are written by the run."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < MAX_INTEGER else None
+    return (
+        value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < MAX_INTEGER else None
+    )
 
 
 def _number(value: object) -> float | None:

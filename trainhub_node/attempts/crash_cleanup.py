@@ -41,13 +41,19 @@ class Graves:
             left = 0 if rebooted else end_all(folder, int(child.get("pid", 0)))
             builder_account.end_abandoned(str(self._environments))
             sentence = (
-                "the machine was restarted while it ran." if rebooted
-                else f"the process that supervised it {_how(folder)}; {left} process(es) of the run were ended."
+                "the machine was restarted while it ran."
+                if rebooted
+                else (
+                    f"the process that supervised it {_how(folder)}; {left} process(es) of the run "
+                    "were ended."
+                )
             )
             log.error("Run %s, attempt %d: %s", folder.run, folder.attempt, sentence)
             book.note(folder, error=sentence, error_kind="internal", over_at=time.time())
         except Exception:
-            log.exception("Run %s, attempt %d could not be buried; it is tried again", folder.run, folder.attempt)
+            log.exception(
+                "Run %s, attempt %d could not be buried; it is tried again", folder.run, folder.attempt
+            )
             self._dug.discard(folder.key)
         self._changed()
 

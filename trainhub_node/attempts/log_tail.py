@@ -19,12 +19,14 @@ LONGEST_PATH = 900
 MOST_USER_LOGS = 200
 MOST_EVENT_FILES = 200
 MOST_FOLDERS = 2000
-"""Below outputs/, where checkpoints of many files may lie; event files in others are read when the run is over."""
+"""Below outputs/, where checkpoints of many files may lie; event files in others are read when the run is
+over."""
 
 
 class LogTail:
-    """Names are as the hub knows them: `70_driver_log_0.txt`, `logs/<path>` for what a script writes below logs/, and
-    `outputs/<path>` for TensorBoard's event files below outputs/, which nobody wants to wait for until the end."""
+    """Names are as the hub knows them: `70_driver_log_0.txt`, `logs/<path>` for what a script writes below
+    logs/, and `outputs/<path>` for TensorBoard's event files below outputs/, which nobody wants to wait for
+    until the end."""
 
     def __init__(self, rundir: RunDir, owner: int | None = None) -> None:
         self._rundir = rundir

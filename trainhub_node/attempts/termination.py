@@ -19,10 +19,11 @@ ATTEMPT_MARK = b"TRAINHUB_ATTEMPT="
 def belonging(
     run: str, attempt: int, *, session: int, roots: frozenset[int], marks: bool = True, path: str = ""
 ) -> set[int]:
-    """Living processes of the attempt, without the caller itself and without the `roots` that they descend from.
+    """Living processes of the attempt, without the caller itself and without the `roots` that they descend
+    from.
 
-    `path`: the attempt's folder; given, what another agent of this machine runs of the same attempt is not counted.
-    """
+    `path`: the attempt's folder; given, what another agent of this machine runs of the same attempt is not
+    counted."""
     found = proc.processes()
     children: dict[int, list[int]] = {}
     for one in found:

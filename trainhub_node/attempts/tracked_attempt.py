@@ -61,7 +61,9 @@ class Held:
 
     def _warnings(self) -> Iterator[str]:
         if self.tail.too_many:
-            yield f"Only the first {MOST_USER_LOGS} files below logs/ are shown live; all are saved at the end."
+            yield (
+                f"Only the first {MOST_USER_LOGS} files below logs/ are shown live; all are saved at the end."
+            )
         facts = os.statvfs(self.rundir.path)
         if facts.f_bavail * facts.f_frsize < LOW_DISK_BYTES:
             yield "The node's disk is full; logs and outputs may be cut short. Free space there."

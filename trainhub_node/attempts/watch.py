@@ -19,7 +19,8 @@ EVENT_BYTES = 65536
 
 
 class Watch:
-    """Linux inotify. Where the machine has no more of it to give, `wait` polls instead, at the price of some CPU."""
+    """Linux inotify. Where the machine has no more of it to give, `wait` polls instead, at the price of some
+    CPU."""
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -33,12 +34,17 @@ class Watch:
             self._poll.register(self._inotify, select.POLLIN)
 
     def add(self, folder: str) -> None:
-        """Wake up when a file in `folder` is written to, made or moved in. Again is fine; a missing folder is fine."""
+        """Wake up when a file in `folder` is written to, made or moved in. Again is fine; a missing folder is
+        fine."""
         if folder in self._watches or folder in self._blind or not stat.S_ISDIR(_mode(folder)):
             return
         # Some of these folders are the run's, which may put a link to anywhere in their place.
         mask = IN_MODIFY | IN_MOVED_TO | IN_CREATE | IN_ONLYDIR | IN_DONT_FOLLOW
-        handle = -1 if self._inotify < 0 else self._libc.inotify_add_watch(self._inotify, os.fsencode(folder), mask)
+        handle = (
+            -1
+            if self._inotify < 0
+            else self._libc.inotify_add_watch(self._inotify, os.fsencode(folder), mask)
+        )
         if handle < 0 and self._inotify >= 0 and ctypes.get_errno() in NO_FOLDER:
             return
         if handle < 0:

@@ -1,4 +1,5 @@
-"""How the node connects to the queue of its wake-ups: what it takes from the hub's answer, and what it decides itself."""
+"""How the node connects to the queue of its wake-ups: what it takes from the hub's answer, and what it
+decides itself."""
 
 from __future__ import annotations
 
@@ -20,19 +21,24 @@ REDIS, REDIS_TLS, SOCKET, AMQP, AMQP_TLS = "redis", "rediss", "redis+socket", "a
 SCHEMES = (REDIS, REDIS_TLS, SOCKET, AMQP, AMQP_TLS)
 CONNECT_TIMEOUT_S = 5.0
 REDIS_OPTIONS = {
-    "socket_timeout": 30, "socket_connect_timeout": 5, "socket_keepalive": True,
-    # Wake-ups are taken and nothing is written back: a lost one comes again with the answer to the next report. So the
-    # node's user at the broker needs neither scripts nor transactions, which could block the server for all others.
+    "socket_timeout": 30,
+    "socket_connect_timeout": 5,
+    "socket_keepalive": True,
+    # Wake-ups are taken and nothing is written back: a lost one comes again with the answer to the next
+    # report. So the node's user at the broker needs neither scripts nor transactions, which could block the
+    # server for all others.
     "ack_emulation": False,
     # One queue, not one for each priority.
     "priority_steps": [0],
-    # Seconds that one look into the queue waits at the server. Each costs a message both ways, also where nothing comes.
+    # Seconds that one look into the queue waits at the server. Each costs a message both ways, also where
+    # nothing comes.
     "polling_interval": 5,
 }
 
 
 class BadLink(Exception):
-    """The hub's answer names no broker that this node may connect to; the message says what is wrong with it."""
+    """The hub's answer names no broker that this node may connect to; the message says what is wrong with
+    it."""
 
 
 @dataclass(frozen=True)
@@ -48,13 +54,18 @@ class Link:
     @property
     def celery_settings(self) -> dict[str, Any]:
         return {
-            "broker_url": self.url, "broker_transport": self.transport, "broker_transport_options": dict(self.options),
+            "broker_url": self.url,
+            "broker_transport": self.transport,
+            "broker_transport_options": dict(self.options),
             "broker_use_ssl": dict(self.tls),
         }
 
     def connection(self) -> Connection:
         return Connection(  # type: ignore[no-untyped-call]
-            self.url, transport=self.transport, connect_timeout=CONNECT_TIMEOUT_S, transport_options=dict(self.options),
+            self.url,
+            transport=self.transport,
+            connect_timeout=CONNECT_TIMEOUT_S,
+            transport_options=dict(self.options),
             ssl=dict(self.tls) or False,
         )
 
@@ -62,15 +73,17 @@ class Link:
 def from_config(config: Mapping[str, Any], hub_ca: Path | None = None) -> Link | None:
     """The link that the hub's answer describes, None where it names no broker. Raises BadLink.
 
-    A broker that shows a certificate of the hub's own authority (`broker_ca`) is checked against the authority that this
-    node pinned when it joined, else against the one in the answer, which came over the connection to the hub.
-    """
+    A broker that shows a certificate of the hub's own authority (`broker_ca`) is checked against the
+    authority that this node pinned when it joined, else against the one in the answer, which came over the
+    connection to the hub."""
     url, queue = config["broker_url"], config["queue"]
     if not url:
         return None
     parts = urlsplit(url)
     if parts.scheme not in SCHEMES:
-        raise BadLink(f"a broker of the kind {parts.scheme!r:.50} is not supported, only {', '.join(SCHEMES)}")
+        raise BadLink(
+            f"a broker of the kind {parts.scheme!r:.50} is not supported, only {', '.join(SCHEMES)}"
+        )
     if not isinstance(queue, str) or not QUEUE.fullmatch(queue):
         raise BadLink(f"{queue!r:.100} is not the name of a node's queue")
     authority = str(config.get("broker_ca", ""))
@@ -79,7 +92,10 @@ def from_config(config: Mapping[str, Any], hub_ca: Path | None = None) -> Link |
     if parts.scheme == REDIS_TLS:
         return _redis_over_tls(parts, queue, authority)
     if parts.scheme == AMQP_TLS:
-        trust = {"context": {"check_hostname": True, "cadata": authority or None}, "server_hostname": parts.hostname}
+        trust = {
+            "context": {"check_hostname": True, "cadata": authority or None},
+            "server_hostname": parts.hostname,
+        }
         return Link(url, queue, tls=trust)
     return Link(url, queue, options={} if parts.scheme == AMQP else REDIS_OPTIONS)
 

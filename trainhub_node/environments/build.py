@@ -1,10 +1,9 @@
 """Builds a cached virtual environment under its lock, and makes it known only when it is complete.
 
-Under `RUN_AS` the environment is built by a throwaway account, at the path at which it is to work, because virtual
-environments name their own path. Then the builder's processes are killed, and its tree is copied into a fresh one of root's
-at that path: nothing that a builder or a run could have kept open leads into it. Without `RUN_AS` runs have the account of
-the agent, and could change any environment anyway.
-"""
+Under `RUN_AS` the environment is built by a throwaway account, at the path at which it is to work, because
+virtual environments name their own path. Then the builder's processes are killed, and its tree is copied into
+a fresh one of root's at that path: nothing that a builder or a run could have kept open leads into it.
+Without `RUN_AS` runs have the account of the agent, and could change any environment anyway."""
 
 from __future__ import annotations
 
@@ -57,10 +56,16 @@ def _build(gang: Gang, spec: dict[str, Any], folder: str) -> None:
             _build_in_place(gang, spec, python, folder)
         else:
             _build_apart(gang, spec, python, folder)
-        os.close(os.open(f"{folder}/{interpreter.MARKER}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644))
+        os.close(
+            os.open(
+                f"{folder}/{interpreter.MARKER}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644
+            )
+        )
     except OSError as error:
         interpreter.discard(folder)
-        raise Refused("environment", f"The environment could not be built on this node: {error.strerror or error}.") from error
+        raise Refused(
+            "environment", f"The environment could not be built on this node: {error.strerror or error}."
+        ) from error
     except BaseException:
         interpreter.discard(folder)
         raise

@@ -1,9 +1,9 @@
 """The throwaway account that an environment is built as, under `RUN_AS`.
 
-Building runs the code of packages. It must neither be root's nor that of the runs: what it leaves behind could change other
-environments, or be changed by a run. So each build gets a number that belongs to no account of the machine and that no
-process has. All its processes are killed before anything that they made is used.
-"""
+Building runs the code of packages. It must neither be root's nor that of the runs: what it leaves behind
+could change other environments, or be changed by a run. So each build gets a number that belongs to no
+account of the machine and that no process has. All its processes are killed before anything that they made is
+used."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @contextmanager
 def reserved(environments: str, *, not_this: int) -> Iterator[int]:
-    """A number for one build, used as user and as group. Raises Refused. `not_this`: the account of the runs."""
+    """A number for one build, used as user and as group. Raises Refused. `not_this`: the account of the
+    runs."""
     locks = f"{environments}/{LOCKS}"
     os.makedirs(locks, mode=0o700, exist_ok=True)
     for number in random.sample(NUMBERS, len(NUMBERS)):
@@ -51,7 +52,9 @@ def reserved(environments: str, *, not_this: int) -> Iterator[int]:
                 return
         finally:
             os.close(lock)
-    raise Refused("environment", "No account is free to build the environment with; wait until other builds have ended.")
+    raise Refused(
+        "environment", "No account is free to build the environment with; wait until other builds have ended."
+    )
 
 
 def end_abandoned(environments: str) -> list[int]:
@@ -95,7 +98,8 @@ def _has_account(number: int) -> bool:
 
 
 def become(number: int) -> None:
-    """Turns this process, forked for that, into one of the builder; no program that it starts can gain more rights."""
+    """Turns this process, forked for that, into one of the builder; no program that it starts can gain more
+    rights."""
     if _libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_NO_NEW_PRIVS)")
     os.setgroups([number])
@@ -111,12 +115,16 @@ def end_processes(number: int) -> None:
         if not processes_of(number):
             return
         if time.monotonic() > give_up:
-            raise Refused("environment", "Processes that building the environment has left behind do not end, even by SIGKILL.")
+            raise Refused(
+                "environment",
+                "Processes that building the environment has left behind do not end, even by SIGKILL.",
+            )
         time.sleep(AGAIN_S)
 
 
 def _kill_all(number: int) -> None:
-    """In one step for all of them, which no program escapes by making new processes: only the builder itself may do that."""
+    """In one step for all of them, which no program escapes by making new processes: only the builder itself
+    may do that."""
     pid = os.fork()
     if pid == 0:
         try:

@@ -1,8 +1,8 @@
 """The software of a run: an interpreter as it is, or a cached virtual environment, built under a lock.
 
 An environment is whole when its marker is there, and the marker comes last. Whoever uses one holds its lock
-shared, for as long as the processes live; building and throwing away need it alone. `building` makes one that is missing.
-"""
+shared, for as long as the processes live; building and throwing away need it alone. `building` makes one that
+is missing."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from trainhub_node.untrusted import removal
 MARKER = "trainhub-complete"
 REBUILT = "-rebuilt"
 SCRATCH, BUILT, FRESH = SUFFIXES = (".scratch", ".built", ".fresh")
-"""Folders beside an environment while it is built: the builder's own, its finished tree, and the copy of that."""
+"""Folders beside an environment while it is built: the builder's own, its finished tree, and the copy of
+that."""
 
 
 def prepare(gang: Gang) -> str:
-    """The run's interpreter, ready to use; empty where the environment must be built first. Raises Refused, and Stopped."""
+    """The run's interpreter, ready to use; empty where the environment must be built first. Raises Refused,
+    and Stopped."""
     spec = gang.order["environment"]
     python = spec["python"] or gang.terms["python"]
     if not _executable(python):
@@ -27,7 +29,9 @@ def prepare(gang: Gang) -> str:
     if spec["kind"] == "system":
         return str(python)
     if spec["kind"] != "venv":
-        raise Refused("environment", f"This node cannot make environments of kind {spec['kind']!r}; upgrade its agent.")
+        raise Refused(
+            "environment", f"This node cannot make environments of kind {spec['kind']!r}; upgrade its agent."
+        )
     return _cached(gang)
 
 
@@ -45,8 +49,8 @@ def _cached(gang: Gang) -> str:
 
 
 def folder_of(gang: Gang) -> str:
-    """Where the run's environment lies. Beside its usual place while an environment of an earlier version is still there,
-    which belongs to the account of the runs: a run that uses it may go on for days."""
+    """Where the run's environment lies. Beside its usual place while an environment of an earlier version is
+    still there, which belongs to the account of the runs: a run that uses it may go on for days."""
     folder = f"{gang.terms['environments']}/{gang.terms['digest']}"
     account = gang.terms["account"]
     return f"{folder}{REBUILT}" if account is not None and _owner(folder) == account["uid"] else folder
@@ -67,9 +71,13 @@ def locked(fd: int, how: int) -> bool:
 
 
 def is_whole(folder: str) -> bool:
-    """Whether the environment is complete and this account's: earlier versions gave it to the account of the runs, which
-    could change it."""
-    return belongs_to_agent(folder) and os.path.exists(f"{folder}/{MARKER}") and _executable(f"{folder}/bin/python")
+    """Whether the environment is complete and this account's: earlier versions gave it to the account of the
+    runs, which could change it."""
+    return (
+        belongs_to_agent(folder)
+        and os.path.exists(f"{folder}/{MARKER}")
+        and _executable(f"{folder}/bin/python")
+    )
 
 
 def belongs_to_agent(folder: str) -> bool:
@@ -92,7 +100,8 @@ def beside(folder: str, suffix: str) -> str:
 
 
 def discard(folder: str) -> None:
-    """Removes an environment and whatever an earlier build of it left behind. The caller holds its lock alone."""
+    """Removes an environment and whatever an earlier build of it left behind. The caller holds its lock
+    alone."""
     for path in (folder, *(beside(folder, suffix) for suffix in SUFFIXES)):
         removal.remove(path)
 

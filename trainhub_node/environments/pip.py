@@ -1,9 +1,9 @@
 """Making a virtual environment: `venv`, then pip, their output live in the environment's build log.
 
-Packages are first downloaded, as wheels alone, which runs no code of theirs. They are then installed without an index, and
-without the variables that lead to one (`PIP_*` and proxies, perhaps with passwords). Only where something is not to be had
-as a wheel does pip build it, and then the code that it runs shares pip's own variables.
-"""
+Packages are first downloaded, as wheels alone, which runs no code of theirs. They are then installed without
+an index, and without the variables that lead to one (`PIP_*` and proxies, perhaps with passwords). Only where
+something is not to be had as a wheel does pip build it, and then the code that it runs shares pip's own
+variables."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ WHEEL = ".whl"
 
 
 class Build:
-    """One build in `folder`. `scratch`: a folder of the builder's, for everything else. `builder`: the number of the account
-    that builds, None for this one."""
+    """One build in `folder`. `scratch`: a folder of the builder's, for everything else. `builder`: the number
+    of the account that builds, None for this one."""
 
     def __init__(self, gang: Gang, folder: str, scratch: str, *, builder: int | None) -> None:
         self._gang = gang
@@ -51,16 +51,38 @@ class Build:
             return
         index = _index_variables(self._gang.terms["pip"], spec["index_urls"])
         wheels = f"{self._scratch}/wheels"
-        download = [*self._pip(), "download", *QUIET, "--only-binary", ":all:", "--dest", wheels, "--", *requirements]
+        download = [
+            *self._pip(),
+            "download",
+            *QUIET,
+            "--only-binary",
+            ":all:",
+            "--dest",
+            wheels,
+            "--",
+            *requirements,
+        ]
         pins = _pins(wheels) if self._call(download, index) == 0 else None
         if pins:
-            install = [*self._pip(), "install", *QUIET, "--no-index", "--no-deps", "--find-links", wheels, "--", *pins]
+            install = [
+                *self._pip(),
+                "install",
+                *QUIET,
+                "--no-index",
+                "--no-deps",
+                "--find-links",
+                wheels,
+                "--",
+                *pins,
+            ]
             code = self._call(install, {})
         else:
             self.write("Not everything is to be had as a wheel; what is not is built here.")
             code = self._call([*self._pip(), "install", *QUIET, "--", *requirements], index)
         if code != 0:
-            raise Refused("environment", f"pip could not install {', '.join(requirements)}: {_last_word(self._gang)}")
+            raise Refused(
+                "environment", f"pip could not install {', '.join(requirements)}: {_last_word(self._gang)}"
+            )
 
     def write(self, sentence: str) -> None:
         """A line of ours in the build log."""
@@ -71,7 +93,9 @@ class Build:
             return
         # Debian's Python comes without ensurepip; then this agent's own pip installs into the environment.
         if self._call([python, "-m", "venv", "--clear", "--without-pip", self._folder], {}) != 0:
-            raise Refused("environment", f"{python} could not make a virtual environment: {_last_word(self._gang)}")
+            raise Refused(
+                "environment", f"{python} could not make a virtual environment: {_last_word(self._gang)}"
+            )
 
     def _pip(self) -> list[str]:
         if os.path.lexists(f"{self._folder}/bin/pip"):
@@ -116,7 +140,8 @@ class Build:
 
 
 def _index_variables(ours: Mapping[str, str], index_urls: list[str]) -> dict[str, str]:
-    """The variables that lead pip to its indexes. Not arguments: those are seen by every account of the machine."""
+    """The variables that lead pip to its indexes. Not arguments: those are seen by every account of the
+    machine."""
     found = dict(ours)
     if index_urls:
         found["PIP_INDEX_URL"] = index_urls[0]
@@ -127,8 +152,9 @@ def _index_variables(ours: Mapping[str, str], index_urls: list[str]) -> dict[str
 
 
 def _pins(folder: str) -> list[str] | None:
-    """A requirement for each wheel in `folder`, whose name begins with package and version. None where other files are in
-    it, too: pip takes sources that a requirement names by address although only wheels are asked for."""
+    """A requirement for each wheel in `folder`, whose name begins with package and version. None where other
+    files are in it, too: pip takes sources that a requirement names by address although only wheels are asked
+    for."""
     names = sorted(os.listdir(folder))
     if not all(name.endswith(WHEEL) for name in names):
         return None

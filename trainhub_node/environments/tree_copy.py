@@ -1,4 +1,5 @@
-"""Copies a tree that a builder made into a fresh one that is root's, so that nobody else holds a file of it open."""
+"""Copies a tree that a builder made into a fresh one that is root's, so that nobody else holds a file of it
+open."""
 
 from __future__ import annotations
 
@@ -17,13 +18,20 @@ BLOCK = 1024 * 1024
 
 
 class TreeCopy:
-    """One copy. `owner`: whose files are taken, which others (hard links) are not; `leave_out`: a name at the top.
+    """One copy. `owner`: whose files are taken, which others (hard links) are not; `leave_out`: a name at the
+    top.
 
     `check`: called between files, to raise an exception that ends the copy; `note`: told what is left out.
     """
 
     def __init__(
-        self, *, owner: int, python: str, leave_out: str, check: Callable[[], None], note: Callable[[str], None]
+        self,
+        *,
+        owner: int,
+        python: str,
+        leave_out: str,
+        check: Callable[[], None],
+        note: Callable[[str], None],
     ) -> None:
         self._owner = owner
         self._interpreter = os.path.realpath(python)
@@ -32,7 +40,8 @@ class TreeCopy:
         self._note = note
 
     def copy(self, source: str, target: str) -> None:
-        """Makes `target`. Everybody may read it, nobody but this account may write to it. Raises Refused, and OSError."""
+        """Makes `target`. Everybody may read it, nobody but this account may write to it. Raises Refused, and
+        OSError."""
         os.mkdir(target, 0o755)
         os.chmod(target, 0o755)  # noqa: S103  # runs must be able to read it
         from_fd, to_fd = os.open(source, FOLDER), os.open(target, FOLDER)
@@ -44,7 +53,10 @@ class TreeCopy:
 
     def _copy_folder(self, source: int, target: int, path: str, depth: int) -> None:
         if depth > MAX_DEPTH:
-            raise Refused("environment", f"The environment has folders more than {MAX_DEPTH} deep, which is not supported.")
+            raise Refused(
+                "environment",
+                f"The environment has folders more than {MAX_DEPTH} deep, which is not supported.",
+            )
         with os.scandir(source) as entries:
             names = [entry.name for entry in entries]
         for name in names:
@@ -79,10 +91,16 @@ class TreeCopy:
             if not stat.S_ISREG(facts.st_mode) or facts.st_uid != self._owner:
                 self._note(f"{shown} is left out of the environment: it is a file of another account.")
                 return
-            to_fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=target)
+            to_fd = os.open(
+                name,
+                os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC,
+                0o600,
+                dir_fd=target,
+            )
             try:
                 _copy_bytes(from_fd, to_fd)
-                # Compiled modules name the time of their source: with another one each run would compile them again.
+                # Compiled modules name the time of their source: with another one each run would compile them
+                # again.
                 os.utime(to_fd, ns=(facts.st_atime_ns, facts.st_mtime_ns))
                 os.fchmod(to_fd, 0o755 if facts.st_mode & stat.S_IXUSR else 0o644)
             finally:
@@ -91,9 +109,12 @@ class TreeCopy:
             os.close(from_fd)
 
     def _copy_link(self, source: int, target: int, name: str, shown: str) -> None:
-        """Links inside the environment, and the one to the interpreter; others could change after the build."""
+        """Links inside the environment, and the one to the interpreter; others could change after the
+        build."""
         leads_to = os.readlink(name, dir_fd=source)
-        inside = not os.path.isabs(leads_to) and not os.path.normpath(f"{os.path.dirname(shown)}/{leads_to}").startswith("..")
+        inside = not os.path.isabs(leads_to) and not os.path.normpath(
+            f"{os.path.dirname(shown)}/{leads_to}"
+        ).startswith("..")
         if inside or os.path.realpath(leads_to) == self._interpreter:
             os.symlink(leads_to, name, dir_fd=target)
         else:

@@ -1,4 +1,5 @@
-"""Questions that a device takes long to answer, in a thread of their own, so that nothing once a second waits for them."""
+"""Questions that a device takes long to answer, in a thread of their own, so that nothing once a second waits
+for them."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ class SlowReader(threading.Thread):
         self._closing = threading.Event()
 
     def latest(self, name: str, question: Callable[[], Mapping[str, float]]) -> Mapping[str, float]:
-        """What it answered last, empty before that and when that is too long ago. The first call has it asked from now on."""
+        """What it answered last, empty before that and when that is too long ago. The first call has it asked
+        from now on."""
         with self._lock:
             self._questions[name] = question
             at, told = self._answers.get(name, (float("-inf"), {}))

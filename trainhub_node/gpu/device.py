@@ -45,7 +45,10 @@ class Device:
 
     def attach(self, found: Found, library: Library, slow: SlowReader) -> None:
         """It is listed: as before, anew, or with another handle."""
-        was, self.found = self.found, replace(found, memory_bytes=found.memory_bytes or self.found.memory_bytes)
+        was, self.found = (
+            self.found,
+            replace(found, memory_bytes=found.memory_bytes or self.found.memory_bytes),
+        )
         if self._reader is not None and (found.handle_id, found.mig) == (was.handle_id, was.mig):
             return
         self.detach()
@@ -62,17 +65,27 @@ class Device:
         return self._readings.take(now) if self._readings is not None else Round(0, 0)
 
     def fact(self, now: float, counters: Mapping[str, int]) -> GpuFact:
-        """Of a device that does not answer only what stays true: no numbers, but the XIDs that it died with."""
+        """Of a device that does not answer only what stays true: no numbers, but the XIDs that it died
+        with."""
         bare = GpuFact(
-            uuid=self.found.uuid, index=self.found.index, name=self.found.name, memory_bytes=self.found.memory_bytes,
-            counters=counters, state=GPU_OK if self.state == WELL else GPU_LOST, error=self.error, parent=self.found.parent,
-            profile=self.found.profile, mig=self.found.mig,
+            uuid=self.found.uuid,
+            index=self.found.index,
+            name=self.found.name,
+            memory_bytes=self.found.memory_bytes,
+            counters=counters,
+            state=GPU_OK if self.state == WELL else GPU_LOST,
+            error=self.error,
+            parent=self.found.parent,
+            profile=self.found.profile,
+            mig=self.found.mig,
         )
         if self.state != WELL or self._readings is None:
             return bare
         stands = now - self._processes_at <= STANDS * MEDIUM_S + EARLY_S
         return replace(
-            bare, numbers=self._readings.numbers(now), counters={**self._readings.counters(now), **counters},
+            bare,
+            numbers=self._readings.numbers(now),
+            counters={**self._readings.counters(now), **counters},
             processes=self._processes if stands else (),
         )
 

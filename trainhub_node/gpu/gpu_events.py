@@ -45,7 +45,9 @@ class EventBook:
             self._serial += 1
             if len(self._kept) >= MOST_KEPT:
                 dropped = self._kept.popleft()
-                log.warning("More than %d GPU events wait for the hub; the oldest is dropped: %s", MOST_KEPT, dropped)
+                log.warning(
+                    "More than %d GPU events wait for the hub; the oldest is dropped: %s", MOST_KEPT, dropped
+                )
             self._kept.append(GpuEvent(self._serial, self._clock(), kind, gpu, code, detail))
             if kind == "xid":
                 self._last_xid[gpu] = code
@@ -72,7 +74,11 @@ class EventBook:
     def counters(self, gpu: str) -> dict[str, int]:
         """Of XIDs since the agent started; nothing before the first one."""
         with self._lock:
-            return {"xid_last": self._last_xid[gpu], "xid_count": self._xids[gpu]} if gpu in self._last_xid else {}
+            return (
+                {"xid_last": self._last_xid[gpu], "xid_count": self._xids[gpu]}
+                if gpu in self._last_xid
+                else {}
+            )
 
 
 def _detail(seen: Occurrence) -> str:
@@ -80,8 +86,8 @@ def _detail(seen: Occurrence) -> str:
 
 
 class Listener(threading.Thread):
-    """Waits for events of one session of the library: `wait` blocks for about a second, and whatever it raises, the next
-    event is waited for."""
+    """Waits for events of one session of the library: `wait` blocks for about a second, and whatever it
+    raises, the next event is waited for."""
 
     def __init__(self, wait: Callable[[], Occurrence], book: EventBook) -> None:
         super().__init__(name="gpu-events", daemon=True)

@@ -1,4 +1,5 @@
-"""The devices of this machine over time: found, lost, back; and the library that tells of them, which may itself come and go."""
+"""The devices of this machine over time: found, lost, back; and the library that tells of them, which may
+itself come and go."""
 
 from __future__ import annotations
 
@@ -23,11 +24,14 @@ from trainhub_node.gpu.readings import EARLY_S
 log = logging.getLogger(__name__)
 MOST_WAIT_S = 60.0
 PATIENCE_S = 10.0
-VANISHED = "It is no longer among the devices of this machine: look into dmesg; a reboot usually brings it back."
+VANISHED = (
+    "It is no longer among the devices of this machine: look into dmesg; a reboot usually brings it back."
+)
 
 
 class Roster:
-    """`read` is one thread's; everything else may be called from any. `now`: seconds of a clock that never jumps."""
+    """`read` is one thread's; everything else may be called from any. `now`: seconds of a clock that never
+    jumps."""
 
     def __init__(self, library: Library, owner_of: Callable[[int], Owner | None]) -> None:
         self.driver = self.cuda = self.trouble = ""
@@ -47,14 +51,17 @@ class Roster:
         self._counted = 0
 
     def read(self, now: float) -> tuple[GpuFact, ...]:
-        """Every device that was ever seen, also one that is lost. Asks what is due; in between the last answers stand."""
+        """Every device that was ever seen, also one that is lost. Asks what is due; in between the last
+        answers stand."""
         with self._lock:
             try:
                 if not self._is_closed:
                     self._round(now)
             except LibraryGone as error:
                 self._lose_library(error, now)
-            return tuple(device.fact(now, self._book.counters(uuid)) for uuid, device in self._devices.items())
+            return tuple(
+                device.fact(now, self._book.counters(uuid)) for uuid, device in self._devices.items()
+            )
 
     def events(self) -> tuple[GpuEvent, ...]:
         """All that are not confirmed, oldest first."""
@@ -77,7 +84,8 @@ class Roster:
 
     def _round(self, now: float) -> None:
         if now >= self._open_at and (not self._is_open or self._all_lost):
-            # Also for devices: one that comes back may be known only to a library that is initialised after it.
+            # Also for devices: one that comes back may be known only to a library that is initialised after
+            # it.
             self._close_library()
             self._open_at = now + self._backoff.next_s()
             self._open()
@@ -111,7 +119,9 @@ class Roster:
             device.detach()
         listener, self._listener = self._listener, None
         was_open, self._is_open = self._is_open, False
-        waited_for = [thread for thread in (listener, self._slow) if thread is not None and not thread.close()]
+        waited_for = [
+            thread for thread in (listener, self._slow) if thread is not None and not thread.close()
+        ]
         if waited_for:
             log.warning("The GPU driver does not answer; it is left as it is")
         elif was_open:
@@ -122,7 +132,9 @@ class Roster:
         if not self._listed_at <= now < self._listed_at + SLOW_S - EARLY_S:
             return True
         try:
-            return self._library.count() != self._counted or any(device.state != WELL for device in self._devices.values())
+            return self._library.count() != self._counted or any(
+                device.state != WELL for device in self._devices.values()
+            )
         except Unanswered:
             return True
 
@@ -142,7 +154,9 @@ class Roster:
                 log.info("GPU %s: %s", uuid, found.name)
                 self._devices[uuid] = Device(found, self._processes, self._said)
             self._devices[uuid].attach(found, self._library, self._slow)
-        self._devices = dict(sorted(self._devices.items(), key=lambda item: (item[1].found.index, bool(item[1].found.parent))))
+        self._devices = dict(
+            sorted(self._devices.items(), key=lambda item: (item[1].found.index, bool(item[1].found.parent)))
+        )
         self._listen(listed.values())
 
     def _listen(self, listed: Iterable[Found]) -> None:

@@ -1,4 +1,5 @@
-"""Who works on a GPU: a process id of the driver's list as a name, an account and, where it is ours, a run and a rank."""
+"""Who works on a GPU: a process id of the driver's list as a name, an account and, where it is ours, a run
+and a rank."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ STARTED = ".started.json"
 
 @dataclass(frozen=True)
 class Owner:
-    """Whose a process is. `rank` None: a launcher or a helper of the run. `user`: "" = the account it runs as."""
+    """Whose a process is. `rank` None: a launcher or a helper of the run. `user`: "" = the account it runs
+    as."""
 
     run: str
     attempt: int
@@ -105,13 +107,17 @@ class Owners:
                 return self._ranks[identity]
             groups.add(ancestor.group)
             if identity in self._children:
-                # It lost its parents and was taken in by the child; a rank leads its own group, which such orphans stay in.
+                # It lost its parents and was taken in by the child; a rank leads its own group, which such
+                # orphans stay in.
                 folder = self._children[identity]
-                return next((owner for group, owner in folder.groups.items() if group in groups), folder.owner)
+                return next(
+                    (owner for group, owner in folder.groups.items() if group in groups), folder.owner
+                )
         return None
 
     def _identity(self, one: Process) -> str:
-        """As proc.identity, which everything on disk is written with; the pid is added, for records hold both."""
+        """As proc.identity, which everything on disk is written with; the pid is added, for records hold
+        both."""
         return f"{one.pid}/{self._boot}/{one.start}"
 
     def _look(self) -> None:
@@ -123,7 +129,9 @@ class Owners:
         self._folders = {folder.path: before.get(folder.path) or _Folder(folder) for folder in self._held()}
         looks = [folder.look() for folder in self._folders.values()]
         if any(looks) or before.keys() != self._folders.keys():
-            self._ranks = {key: owner for folder in self._folders.values() for key, owner in folder.ranks.items()}
+            self._ranks = {
+                key: owner for folder in self._folders.values() for key, owner in folder.ranks.items()
+            }
             self._children = {key: folder for folder in self._folders.values() for key in folder.children}
             self._cache.clear()
 
@@ -145,19 +153,25 @@ class _Folder:
         if seen == self._seen:
             return False
         self._seen = seen
-        self.children = tuple(f"{pid}/{identity}" for pid, identity in _pair(_record(self._rundir.child), "pid", "identity"))
+        self.children = tuple(
+            f"{pid}/{identity}" for pid, identity in _pair(_record(self._rundir.child), "pid", "identity")
+        )
         self.ranks, self.groups = {}, {}
         for number in _numbers(self._rundir.ranks):
             owner = Owner(self.owner.run, self.owner.attempt, number)
             record = _record(self._rundir.started(number))
-            for pid, identity in (*_pair(record, "pid", "identity"), *_pair(record, "wrapper", "wrapper_identity")):
+            for pid, identity in (
+                *_pair(record, "pid", "identity"),
+                *_pair(record, "wrapper", "wrapper_identity"),
+            ):
                 self.ranks[f"{pid}/{identity}"] = owner
             self.groups.update({pid: owner for pid, _ in _pair(record, "pid", "identity")})
         return True
 
 
 def _upwards(one: Process) -> Iterator[Process]:
-    """The process and its ancestors. A parent is older than its child; a younger one has only taken over its number."""
+    """The process and its ancestors. A parent is older than its child; a younger one has only taken over its
+    number."""
     current: Process | None = one
     for _ in range(DEEPEST):
         if current is None:
@@ -175,7 +189,8 @@ def _changed(path: str) -> int:
 
 
 def _numbers(ranks: str) -> list[int]:
-    """The ranks that have a record. The folder may be the run's, so its names may be anything, and as many as it likes."""
+    """The ranks that have a record. The folder may be the run's, so its names may be anything, and as many as
+    it likes."""
     try:
         with os.scandir(ranks) as entries:
             names = [entry.name for entry in islice(entries, MAX_RANK_RECORDS)]
@@ -202,7 +217,9 @@ def _pair(record: Mapping[str, object], pid: str, identity: str) -> list[tuple[i
 def _name(pid: int, command: bytes) -> str:
     """The program, and for Python the script: arguments are left out, for they may hold secrets."""
     words = command.decode(errors="replace").split("\0")
-    program = os.path.basename(words[0]) or (proc.read(f"/proc/{pid}/comm") or b"").decode(errors="replace").strip()
+    program = (
+        os.path.basename(words[0]) or (proc.read(f"/proc/{pid}/comm") or b"").decode(errors="replace").strip()
+    )
     if program.startswith("python"):
         program = f"{program} {_script(words[1:])}".strip()
     return "".join(letter for letter in program if letter.isprintable())

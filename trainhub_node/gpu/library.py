@@ -1,4 +1,5 @@
-"""What is needed of the management library of GPUs; `gpu.py` has it from NVML, and nothing else knows NVML."""
+"""What is needed of the management library of GPUs; `gpu.py` has it from NVML, and nothing else knows
+NVML."""
 
 from __future__ import annotations
 
@@ -16,8 +17,9 @@ Plain = tuple[tuple[str, ...], Callable[[Any], Mapping[str, float]]]
 
 @dataclass(frozen=True)
 class Found:
-    """A device as the library lists it now. `handle`: the library's own, good until it is closed, and `handle_id` what tells
-    two of them apart. `instance`: of a MIG device, its GPU instance in `parent_handle`."""
+    """A device as the library lists it now. `handle`: the library's own, good until it is closed, and
+    `handle_id` what tells two of them apart. `instance`: of a MIG device, its GPU instance in
+    `parent_handle`."""
 
     uuid: str
     index: int
@@ -50,13 +52,15 @@ class Library(Protocol):
         """How many GPUs there are, MIG devices not counted; cheap, where finding each costs milliseconds."""
 
     def listed(self) -> list[Found]:
-        """Every device that answers now, a GPU's MIG devices right after it; raises where there are some and none answers."""
+        """Every device that answers now, a GPU's MIG devices right after it; raises where there are some and
+        none answers."""
 
     def hear(self, found: Found) -> bool:
         """Have its events told by `wait`; False where it tells none. Raises nothing."""
 
     def wait(self) -> Occurrence:
-        """The next event of any device; raises Unanswered, a TIMEOUT, when none came within about a second."""
+        """The next event of any device; raises Unanswered, a TIMEOUT, when none came within about a
+        second."""
 
     def plain(self, found: Found) -> Sequence[Plain]:
         """What is asked of the device by one call each."""
@@ -82,5 +86,5 @@ class Library(Protocol):
         """Bytes of each process on the device; None where the driver cannot tell."""
 
     def usage(self, handle: Any, since_us: int) -> Sequence[tuple[int, int, float]]:
-        """(process id, µs of the wall clock, % of the SMs) of every sample since then; where there is none it raises
-        Unanswered, NOT_FOUND or even SUCCESS."""
+        """(process id, µs of the wall clock, % of the SMs) of every sample since then; where there is none it
+        raises Unanswered, NOT_FOUND or even SUCCESS."""

@@ -30,7 +30,9 @@ SBE = pynvml.NVML_PAGE_RETIREMENT_CAUSE_MULTIPLE_SINGLE_BIT_ECC_ERRORS
 DBE = pynvml.NVML_PAGE_RETIREMENT_CAUSE_DOUBLE_BIT_ECC_ERROR
 WIDE = pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG_LONG
 REMAPPED = tuple(f"remapped_rows_{name}" for name in ("corrected", "uncorrected", "pending", "failed"))
-NO_SUCH_FIELD = dict.fromkeys((nvml_errors.SUCCESS, nvml_errors.INVALID_ARGUMENT, nvml_errors.NOT_FOUND), nvml_errors.NOT_SUPPORTED)
+NO_SUCH_FIELD = dict.fromkeys(
+    (nvml_errors.SUCCESS, nvml_errors.INVALID_ARGUMENT, nvml_errors.NOT_FOUND), nvml_errors.NOT_SUPPORTED
+)
 """What a field that a device or driver does not know may answer; success is a counter that is too narrow."""
 MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
 """Of a field's value, by its type."""
@@ -73,7 +75,9 @@ class Nvml:
             raise
         self._set = _or_none(pynvml.nvmlEventSetCreate)
         cuda = _or_none(pynvml.nvmlSystemGetCudaDriverVersion_v2)
-        return _or_none(pynvml.nvmlSystemGetDriverVersion) or "", f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else ""
+        return _or_none(
+            pynvml.nvmlSystemGetDriverVersion
+        ) or "", f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else ""
 
     def close(self) -> None:
         if self._set:
@@ -94,7 +98,9 @@ class Nvml:
                 found += _listed(index)
             except pynvml.NVMLError as error:
                 failed = error
-        if failed and (not found or isinstance(nvml_errors.sorted_out(failed.value, ""), nvml_errors.LibraryGone)):
+        if failed and (
+            not found or isinstance(nvml_errors.sorted_out(failed.value, ""), nvml_errors.LibraryGone)
+        ):
             raise failed
         return found
 
@@ -125,7 +131,8 @@ class Nvml:
         values = pynvml.nvmlDeviceGetFieldValues(handle, list(wanted))
         told = {
             (one.fieldId, one.scopeId): getattr(one.value, MEMBERS[one.valueType])
-            for one in values if one.nvmlReturn == nvml_errors.SUCCESS and (one.valueType == WIDE or not wide)
+            for one in values
+            if one.nvmlReturn == nvml_errors.SUCCESS and (one.valueType == WIDE or not wide)
         }
         if not told:
             code = values[0].nvmlReturn
@@ -136,8 +143,10 @@ class Nvml:
     def throughput(self, handle: Any) -> Mapping[str, float]:
         """Two constants that are easily mixed up, and both calls block for 20 ms. KB are 1000 bytes."""
         return {
-            "pcie_tx_bytes_s": pynvml.nvmlDeviceGetPcieThroughput(handle, pynvml.NVML_PCIE_UTIL_TX_BYTES) * KB,
-            "pcie_rx_bytes_s": pynvml.nvmlDeviceGetPcieThroughput(handle, pynvml.NVML_PCIE_UTIL_RX_BYTES) * KB,
+            "pcie_tx_bytes_s": pynvml.nvmlDeviceGetPcieThroughput(handle, pynvml.NVML_PCIE_UTIL_TX_BYTES)
+            * KB,
+            "pcie_rx_bytes_s": pynvml.nvmlDeviceGetPcieThroughput(handle, pynvml.NVML_PCIE_UTIL_RX_BYTES)
+            * KB,
         }
 
     @answered
@@ -159,7 +168,10 @@ class Nvml:
     @answered
     def between(self, before: Any, after: Any, metrics: Sequence[int]) -> Mapping[int, float]:
         asked = pynvml.c_nvmlGpmMetricsGet_t(
-            version=pynvml.NVML_GPM_METRICS_GET_VERSION, numMetrics=len(metrics), sample1=before, sample2=after
+            version=pynvml.NVML_GPM_METRICS_GET_VERSION,
+            numMetrics=len(metrics),
+            sample1=before,
+            sample2=after,
         )
         for place, metric in enumerate(metrics):
             asked.metrics[place].metricId = metric
@@ -175,12 +187,17 @@ class Nvml:
         """Whoever both computes and draws stands in both lists, with the same memory."""
         told: dict[int, int | None] = {}
         for one in (*_running("Compute", handle), *(_or_none(_running, "Graphics", handle) or ())):
-            told[one.pid] = max((size for size in (told.get(one.pid), one.usedGpuMemory) if size is not None), default=None)
+            told[one.pid] = max(
+                (size for size in (told.get(one.pid), one.usedGpuMemory) if size is not None), default=None
+            )
         return told
 
     @answered
     def usage(self, handle: Any, since_us: int) -> Sequence[tuple[int, int, float]]:
-        return [(one.pid, one.timeStamp, one.smUtil) for one in pynvml.nvmlDeviceGetProcessUtilization(handle, since_us)]
+        return [
+            (one.pid, one.timeStamp, one.smUtil)
+            for one in pynvml.nvmlDeviceGetProcessUtilization(handle, since_us)
+        ]
 
 
 def _one(key: str, call: Callable[[Any], float]) -> Plain:
@@ -202,7 +219,11 @@ def _memory(handle: Any) -> Any:
     """As nvidia-smi: what the driver keeps for itself is apart. The older call counts it as used."""
     try:
         return pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2)
-    except (pynvml.NVMLError_NotSupported, pynvml.NVMLError_FunctionNotFound, pynvml.NVMLError_ArgumentVersionMismatch):
+    except (
+        pynvml.NVMLError_NotSupported,
+        pynvml.NVMLError_FunctionNotFound,
+        pynvml.NVMLError_ArgumentVersionMismatch,
+    ):
         return pynvml.nvmlDeviceGetMemoryInfo(handle)
 
 
@@ -232,13 +253,21 @@ PLAIN: tuple[Plain, ...] = (
     _one("sm_clock_mhz", lambda h: pynvml.nvmlDeviceGetClockInfo(h, pynvml.NVML_CLOCK_SM)),
     _one("memory_clock_mhz", lambda h: pynvml.nvmlDeviceGetClockInfo(h, pynvml.NVML_CLOCK_MEM)),
     # Boards without that sensor may say 0.
-    (("memory_temperature_c",), lambda h: known(memory_temperature_c=_field(h, pynvml.NVML_FI_DEV_MEMORY_TEMP) or None)),
+    (
+        ("memory_temperature_c",),
+        lambda h: known(memory_temperature_c=_field(h, pynvml.NVML_FI_DEV_MEMORY_TEMP) or None),
+    ),
     _one("encoder_pct", lambda h: pynvml.nvmlDeviceGetEncoderUtilization(h)[0]),
     _one("decoder_pct", lambda h: pynvml.nvmlDeviceGetDecoderUtilization(h)[0]),
     _one("energy_mj", pynvml.nvmlDeviceGetTotalEnergyConsumption),
     _one("fan_pct", pynvml.nvmlDeviceGetFanSpeed),
-    _one("ecc_corrected", lambda h: pynvml.nvmlDeviceGetTotalEccErrors(h, CORRECTED, pynvml.NVML_AGGREGATE_ECC)),
-    _one("ecc_uncorrected", lambda h: pynvml.nvmlDeviceGetTotalEccErrors(h, UNCORRECTED, pynvml.NVML_AGGREGATE_ECC)),
+    _one(
+        "ecc_corrected", lambda h: pynvml.nvmlDeviceGetTotalEccErrors(h, CORRECTED, pynvml.NVML_AGGREGATE_ECC)
+    ),
+    _one(
+        "ecc_uncorrected",
+        lambda h: pynvml.nvmlDeviceGetTotalEccErrors(h, UNCORRECTED, pynvml.NVML_AGGREGATE_ECC),
+    ),
     _one("retired_pages_sbe", lambda h: len(pynvml.nvmlDeviceGetRetiredPages(h, SBE))),
     _one("retired_pages_dbe", lambda h: len(pynvml.nvmlDeviceGetRetiredPages(h, DBE))),
     _one("retired_pages_pending", pynvml.nvmlDeviceGetRetiredPagesPendingStatus),
@@ -260,17 +289,26 @@ def _listed(index: int) -> list[Found]:
     whole = replace(_found(handle, index), mig=mig)
     places = range(_or_none(pynvml.nvmlDeviceGetMaxMigDeviceCount, handle) or 0) if mig else ()
     parts = (_or_none(pynvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, place) for place in places)
-    return [whole, *(_part(part, whole, _or_none(pynvml.nvmlDeviceGetGpuInstanceId, part)) for part in parts if part)]
+    return [
+        whole,
+        *(_part(part, whole, _or_none(pynvml.nvmlDeviceGetGpuInstanceId, part)) for part in parts if part),
+    ]
 
 
 def _part(handle: Any, whole: Found, instance: int | None) -> Found:
-    return replace(_found(handle, whole.index), parent=whole.uuid, parent_handle=whole.handle, instance=instance or 0)
+    return replace(
+        _found(handle, whole.index), parent=whole.uuid, parent_handle=whole.handle, instance=instance or 0
+    )
 
 
 def _found(handle: Any, index: int) -> Found:
     memory, name = _or_none(_memory, handle), _or_none(pynvml.nvmlDeviceGetName, handle) or "GPU"
     return Found(
-        uuid=pynvml.nvmlDeviceGetUUID(handle), index=index, name=name, handle=handle, handle_id=addressof(handle.contents),
+        uuid=pynvml.nvmlDeviceGetUUID(handle),
+        index=index,
+        name=name,
+        handle=handle,
+        handle_id=addressof(handle.contents),
         memory_bytes=int(memory.total) if memory else None,
     )
 
@@ -284,7 +322,8 @@ def _running(kind: str, handle: Any) -> Sequence[Any]:
 
 
 def _unload() -> None:
-    """After an update of the driver the library of before stays loaded and goes on refusing; the next try loads the new one."""
+    """After an update of the driver the library of before stays loaded and goes on refusing; the next try
+    loads the new one."""
     _ctypes.dlclose(pynvml.nvmlLib._handle)
     pynvml.nvmlLib = None
     pynvml._nvmlGetFunctionPointer_cache.clear()

@@ -15,12 +15,19 @@ KIB, MIB = 2**10, 2**20
 LINK_COUNT: Field = (91, 0)
 ALL_LINKS = 0xFFFFFFFF
 NVLINK_DATA, NVLINK_COUNT = (138, 139, KIB), (202, 204, 1)
-"""Fields of what was sent and received, with a link or ALL_LINKS, and their unit. The second pair came with NVLink 5."""
+"""Fields of what was sent and received, with a link or ALL_LINKS, and their unit. The second pair came with
+NVLink 5."""
 NARROW = 2**32
 PCIE_SENT, PCIE_RECEIVED = (197, 0), (198, 0)
 GPM = {
-    1: "engine_active_pct", 2: "sm_active_pct", 3: "sm_occupancy_pct", 5: "tensor_active_pct", 10: "dram_active_pct",
-    11: "fp64_active_pct", 12: "fp32_active_pct", 13: "fp16_active_pct",
+    1: "engine_active_pct",
+    2: "sm_active_pct",
+    3: "sm_occupancy_pct",
+    5: "tensor_active_pct",
+    10: "dram_active_pct",
+    11: "fp64_active_pct",
+    12: "fp32_active_pct",
+    13: "fp16_active_pct",
 }
 GPM_PCIE_SENT, GPM_PCIE_RECEIVED = 20, 21
 """In MiB a second. All these numbers are nvml.h's."""
@@ -44,7 +51,9 @@ class Reader:
         if self._found.parent:
             return [*plain, profile]
         return [
-            *plain, profile, Reading(("pcie_tx_bytes_s", "pcie_rx_bytes_s"), self.pcie),
+            *plain,
+            profile,
+            Reading(("pcie_tx_bytes_s", "pcie_rx_bytes_s"), self.pcie),
             Reading(("nvlink_tx_bytes_s", "nvlink_rx_bytes_s"), self.nvlink),
         ]
 
@@ -73,7 +82,9 @@ class Reader:
         if before is None:
             return {}
         try:
-            self._profile = self._library.between(before, self._sample, (*GPM, GPM_PCIE_SENT, GPM_PCIE_RECEIVED))
+            self._profile = self._library.between(
+                before, self._sample, (*GPM, GPM_PCIE_SENT, GPM_PCIE_RECEIVED)
+            )
         finally:
             self._library.free(before)
         told = {GPM[metric]: value for metric, value in self._profile.items() if metric in GPM}
@@ -90,7 +101,8 @@ class Reader:
         return self._slow.latest(self._found.uuid, partial(self._library.throughput, self._found.handle))
 
     def _counted_pcie(self, now: float) -> Mapping[str, float] | None:
-        """None unless the counters are seen to be wide: some have 32 bits, which a busy link wraps many times a second."""
+        """None unless the counters are seen to be wide: some have 32 bits, which a busy link wraps many times
+        a second."""
         try:
             told = self._library.fields(self._found.handle, (PCIE_SENT, PCIE_RECEIVED), wide=True)
         except Unsupported:
@@ -106,8 +118,13 @@ class Reader:
         if self._nvlink is None:
             self._nvlink = self._way_of_nvlink()
         sent, received, unit, links = self._nvlink
-        told = self._library.fields(self._found.handle, [(field, link) for field in (sent, received) for link in links])
-        totals = {field: {link: told[field, link] * unit for one, link in told if one == field} for field in (sent, received)}
+        told = self._library.fields(
+            self._found.handle, [(field, link) for field in (sent, received) for link in links]
+        )
+        totals = {
+            field: {link: told[field, link] * unit for one, link in told if one == field}
+            for field in (sent, received)
+        }
         return known(
             nvlink_tx_bytes_s=self._rates.total("nvlink tx", totals[sent], now),
             nvlink_rx_bytes_s=self._rates.total("nvlink rx", totals[received], now),
@@ -121,7 +138,9 @@ class Reader:
         for links in ((ALL_LINKS,), tuple(range(count))):
             for sent, received, unit in (NVLINK_DATA, NVLINK_COUNT):
                 try:
-                    self._library.fields(self._found.handle, [(field, link) for field in (sent, received) for link in links])
+                    self._library.fields(
+                        self._found.handle, [(field, link) for field in (sent, received) for link in links]
+                    )
                 except Unsupported:
                     continue
                 return sent, received, unit, links

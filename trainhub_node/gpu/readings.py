@@ -36,7 +36,8 @@ _RHYTHMS = {"throttle_reasons": FAST_S, "energy_mj": MEDIUM_S, "process_sm": MED
 
 @dataclass(frozen=True)
 class Reading:
-    """One question to a device: it answers with some of `keys`, numbers or counters; what it leaves out is not known.
+    """One question to a device: it answers with some of `keys`, numbers or counters; what it leaves out is
+    not known.
 
     `read` takes the moment and raises Unanswered.
     """
@@ -83,7 +84,8 @@ class Readings:
         self._standing = [(reading, _Standing(reading.every_s)) for reading in table]
 
     def take(self, now: float) -> Round:
-        """Ask what is due. Raises DeviceGone or LibraryGone; any other failure is that one reading's alone."""
+        """Ask what is due. Raises DeviceGone or LibraryGone; any other failure is that one reading's
+        alone."""
         answered = failed = 0
         last: Unanswered | None = None
         for reading, standing in self._standing:
@@ -134,7 +136,8 @@ class Readings:
 
 
 class Rates:
-    """Counters as rates. A first reading, a counter that went back (a reset or a wrap) and a clock that stood still give none."""
+    """Counters as rates. A first reading, a counter that went back (a reset or a wrap) and a clock that stood
+    still give none."""
 
     def __init__(self) -> None:
         self._last: dict[Hashable, tuple[float, float]] = {}
@@ -157,7 +160,9 @@ class Rates:
 
 def throttled(mask: int) -> dict[str, float]:
     """NVML's bits of why the clocks are lowered, as numbers over time and the mask itself."""
-    return {key: 100.0 if mask & bits else 0.0 for key, bits in THROTTLES.items()} | {"throttle_reasons": mask}
+    return {key: 100.0 if mask & bits else 0.0 for key, bits in THROTTLES.items()} | {
+        "throttle_reasons": mask
+    }
 
 
 def known(**values: float | None) -> dict[str, float]:

@@ -1,1 +1,2 @@
-"""Checks on what reaches the node from outside, made before any of it becomes a path, a process or a record."""
+"""Checks on what reaches the node from outside, made before any of it becomes a path, a process or a
+record."""

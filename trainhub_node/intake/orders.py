@@ -1,4 +1,5 @@
-"""Whether an order that the hub sent is the one that was claimed, and names nothing outside the attempt's folder."""
+"""Whether an order that the hub sent is the one that was claimed, and names nothing outside the attempt's
+folder."""
 
 from __future__ import annotations
 

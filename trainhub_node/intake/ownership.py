@@ -1,7 +1,7 @@
 """Whether a file or folder of an attempt was made by this agent's own account.
 
-The agent starts what an order says, possibly as root. So it believes an order only where nobody else can have written it.
-"""
+The agent starts what an order says, possibly as root. So it believes an order only where nobody else can have
+written it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def require_folder(path: str) -> None:
 
 
 def has_order(folder: RunDir) -> bool:
-    """Whether the attempt has an order that this agent wrote. Raises ForeignFile for one that somebody else may have written."""
+    """Whether the attempt has an order that this agent wrote. Raises ForeignFile for one that somebody else
+    may have written."""
     try:
         require_folder(folder.path)
         facts = os.lstat(folder.order)
@@ -42,7 +43,8 @@ def has_order(folder: RunDir) -> bool:
 
 
 def remove_claim(folder: RunDir) -> None:
-    """Remove what a claim has made for an attempt that the hub did not give to this node, and nothing else that may lie there."""
+    """Remove what a claim has made for an attempt that the hub did not give to this node, and nothing else
+    that may lie there."""
     for name in ("claim.json", "terms.json"):
         # With the files that an agent which was killed while it wrote has left beside them.
         for path in (Path(folder.path, name), *Path(folder.path).glob(f"{name}.*")):
@@ -57,6 +59,8 @@ def remove_claim(folder: RunDir) -> None:
 
 def _require_own(path: str, facts: os.stat_result) -> None:
     if facts.st_uid != os.geteuid():
-        raise ForeignFile(f"{path} belongs to account {facts.st_uid}, not to the agent's account {os.geteuid()}")
+        raise ForeignFile(
+            f"{path} belongs to account {facts.st_uid}, not to the agent's account {os.geteuid()}"
+        )
     if facts.st_mode & WRITABLE_BY_OTHERS:
         raise ForeignFile(f"{path} is writable by other accounts (mode {stat.S_IMODE(facts.st_mode):o})")

@@ -1,4 +1,5 @@
-"""Messages that the node drops because they cannot be right: the first of each kind is logged, the rest is not.
+"""Messages that the node drops because they cannot be right: the first of each kind is logged, the rest is
+not.
 
 Whoever can send one can send millions, and the log must not grow with them.
 """
@@ -16,7 +17,8 @@ _guard = threading.Lock()
 
 
 def accepts_key(source: str, run: object, attempt: object) -> bool:
-    """Whether the two name an attempt. If not, `source`, a phrase of a fixed set, is logged as what was dropped."""
+    """Whether the two name an attempt. If not, `source`, a phrase of a fixed set, is logged as what was
+    dropped."""
     if is_key(run, attempt):
         return True
     reject(source, f"run {run!r:.100} and attempt {attempt!r:.100} do not name an attempt")

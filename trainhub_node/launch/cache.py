@@ -1,4 +1,5 @@
-"""What a node keeps to be quick next time: snapshots and environments, least recently used thrown away first."""
+"""What a node keeps to be quick next time: snapshots and environments, least recently used thrown away
+first."""
 
 from __future__ import annotations
 
@@ -101,12 +102,13 @@ def _environments(settings: NodeSettings) -> list[tuple[float, int, Path]]:
 
 
 def set_untrusted_aside(settings: NodeSettings) -> list[Path]:
-    """Takes environments that another account could have changed, and what a build that died has left behind, from their places.
+    """Takes environments that another account could have changed, and what a build that died has left behind,
+    from their places.
 
-    Earlier versions gave environments to the account of the runs. One that a run still uses stays for that run; other
-    runs get one of their own, see `environments.folder_of`. Returns what was there. `remove_set_aside` removes it later:
-    some gigabytes would keep the agent from reporting for so long that the hub takes its node for lost, with all its runs.
-    """
+    Earlier versions gave environments to the account of the runs. One that a run still uses stays for that
+    run; other runs get one of their own, see `environments.folder_of`. Returns what was there.
+    `remove_set_aside` removes it later: some gigabytes would keep the agent from reporting for so long that
+    the hub takes its node for lost, with all its runs."""
     taken = []
     for path in sorted(settings.environments.iterdir()):
         left_over = path.suffix in interpreter.SUFFIXES
@@ -115,7 +117,9 @@ def set_untrusted_aside(settings: NodeSettings) -> list[Path]:
         lock = interpreter.hold_alone(f"{path.with_suffix('')}.lock")
         if lock is None:
             log.warning(
-                "%s does not belong to this account, and is in use: it stays until the agent starts after that run is over", path
+                "%s does not belong to this account, and is in use: it stays until the agent starts after "
+                "that run is over",
+                path,
             )
             continue
         try:
@@ -124,8 +128,11 @@ def set_untrusted_aside(settings: NodeSettings) -> list[Path]:
             os.close(lock)
         taken.append(path)
         if not left_over:
-            log.warning("Discarded the environment %s: it belonged to another account, so that runs could change it. "
-                        "It is built again, as this account's, when a run needs it", path)
+            log.warning(
+                "Discarded the environment %s: it belonged to another account, so that runs could change it. "
+                "It is built again, as this account's, when a run needs it",
+                path,
+            )
     return taken
 
 
@@ -137,7 +144,8 @@ def remove_set_aside(settings: NodeSettings) -> None:
 
 @functools.lru_cache
 def _size(folder: Path, _made: int) -> int:
-    """Bytes below `folder`. Counted once for each time that it was made: no environment changes afterwards."""
+    """Bytes below `folder`. Counted once for each time that it was made: no environment changes
+    afterwards."""
     total = 0
     for path, _, files in os.walk(folder):
         total += sum(Path(path, name).lstat().st_size for name in files)

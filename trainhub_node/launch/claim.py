@@ -37,17 +37,32 @@ MAX_PENDING = 1000
 """Attempts that wait for a thread. What comes beyond is dropped: the answers to reports bring it again."""
 PIP_PREFIX = "PIP_"
 PIP_NAMES = (
-    "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
-    "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "ALL_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "all_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
 )
 
 
 class Starter:
-    """`changed` is called whenever there is news of an attempt, `report` when the hub asks for a word of it."""
+    """`changed` is called whenever there is news of an attempt, `report` when the hub asks for a word of
+    it."""
 
     def __init__(
-        self, settings: NodeSettings, hub: Hub, attempts: Attempts, *,
-        changed: Callable[[], None], report: Callable[[], None],
+        self,
+        settings: NodeSettings,
+        hub: Hub,
+        attempts: Attempts,
+        *,
+        changed: Callable[[], None],
+        report: Callable[[], None],
     ) -> None:
         self._settings = settings
         self._hub = hub
@@ -64,7 +79,8 @@ class Starter:
         self._children: dict[Key, subprocess.Popen[bytes]] = {}
 
     def wake(self, run: str, attempt: int) -> None:
-        """Something is to be done about this attempt: start it, go on with it, or tell the hub of it at once."""
+        """Something is to be done about this attempt: start it, go on with it, or tell the hub of it at
+        once."""
         if self._attempts.holds((run, attempt)):
             self._report()
         self.go_on(run, attempt)
@@ -99,7 +115,8 @@ class Starter:
         self._threads.submit(self._run, folder, step)
 
     def check(self, folder: RunDir) -> None:
-        """An attempt without a child's record: it is being prepared, or preparing it failed, or its child died at birth."""
+        """An attempt without a child's record: it is being prepared, or preparing it failed, or its child
+        died at birth."""
         with self._guard:
             child = self._children.get(folder.key)
             if folder.key in self._busy or (child is not None and child.poll() is None):
@@ -107,7 +124,11 @@ class Starter:
         if child is None:
             self.take_up(folder)
         elif not Path(folder.child).exists():
-            fail(folder, "internal", f"the process that was to supervise it ended at once with code {child.returncode}.")
+            fail(
+                folder,
+                "internal",
+                f"the process that was to supervise it ended at once with code {child.returncode}.",
+            )
 
     def reap(self, folder: RunDir) -> None:
         """Our own child has ended, and is a zombie until asked how."""
@@ -128,7 +149,9 @@ class Starter:
             log.exception("Attempt %s of run %s could not be started", folder.attempt, folder.run)
             self._closing.wait(AFTER_FAILURE_S)
             if self._attempts.holds(folder.key) and not Path(folder.child).exists():
-                fail(folder, "internal", "the agent failed while preparing it; its own log has the traceback.")
+                fail(
+                    folder, "internal", "the agent failed while preparing it; its own log has the traceback."
+                )
         finally:
             with self._guard:
                 self._busy.discard(folder.key)
@@ -156,7 +179,8 @@ class Starter:
                     self._attempts.keep_ports(folder, {**claim, READY_PORTS: found, "held": found})
 
     def _claim_final(self, folder: RunDir) -> None:
-        """Ask for the order with which the processes may start. While there is none, the hub offers it again."""
+        """Ask for the order with which the processes may start. While there is none, the hub offers it
+        again."""
         claim = records.read(folder.claim)
         try:
             order = self._hub.claim(folder.run, folder.attempt, claim["nonce"], claim[READY_PORTS])
@@ -226,13 +250,20 @@ class Starter:
         """What the child must know of this node, so that it needs neither settings nor the agent."""
         settings = self._settings
         pip = {
-            name: value for name, value in os.environ.items() if name.startswith(PIP_PREFIX) or name in PIP_NAMES
+            name: value
+            for name, value in os.environ.items()
+            if name.startswith(PIP_PREFIX) or name in PIP_NAMES
         }
         return {
-            "node": settings.name, "python": settings.python, "sites": str(settings.sites),
-            "environments": str(settings.environments), "digest": order.environment.digest, "pip": pip,
+            "node": settings.name,
+            "python": settings.python,
+            "sites": str(settings.sites),
+            "environments": str(settings.environments),
+            "digest": order.environment.digest,
+            "pip": pip,
             "account": dataclasses.asdict(settings.run_as) if settings.run_as else None,
-            "wrapper": wrapper.argv(settings), "ca": str(settings.shown_ca) if settings.hub_ca else "",
+            "wrapper": wrapper.argv(settings),
+            "ca": str(settings.shown_ca) if settings.hub_ca else "",
         }
 
     def _prepare(self, folder: RunDir) -> None:
@@ -272,13 +303,19 @@ class Starter:
 
 
 def start_child(folder: RunDir) -> subprocess.Popen[bytes]:
-    """The detached process that carries the attempt from here on. It marks itself, for whoever must find it."""
+    """The detached process that carries the attempt from here on. It marks itself, for whoever must find
+    it."""
     env = {name: os.environ[name] for name in BASE if name in os.environ}
     env |= {"TRAINHUB_RUN_ID": folder.run, "TRAINHUB_ATTEMPT": str(folder.attempt)}
     with Path(folder.child_log).open("ab") as own_log:
         return subprocess.Popen(
             [*wrapper.OURS, "child", folder.path],
-            stdin=subprocess.DEVNULL, stdout=own_log, stderr=own_log, cwd="/", env=env, start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=own_log,
+            stderr=own_log,
+            cwd="/",
+            env=env,
+            start_new_session=True,
         )
 
 

@@ -32,7 +32,9 @@ LONGEST_PATH = 900
 class Uploads:
     """Uploads of attempts that are over, a few at a time, in threads of their own."""
 
-    def __init__(self, hub: Hub, attempts: Attempts, *, changed: Callable[[], None], owner: int | None) -> None:
+    def __init__(
+        self, hub: Hub, attempts: Attempts, *, changed: Callable[[], None], owner: int | None
+    ) -> None:
         self._hub = hub
         self._attempts = attempts
         self._changed = changed
@@ -80,7 +82,9 @@ class Uploads:
             try:
                 self._one(folder, shown, path, progress)
             except Outside:
-                progress.warn(f"{shown} is not among the outputs: it is a link out of the run's folder, or no file.")
+                progress.warn(
+                    f"{shown} is not among the outputs: it is a link out of the run's folder, or no file."
+                )
             except OSError as error:
                 progress.warn(f"{shown} is not among the outputs: {error.strerror}.")
             except Refused as error:
@@ -159,8 +163,8 @@ class _Progress:
 
 
 def found(folder: RunDir, warn: Callable[[str], None]) -> Iterator[tuple[str, str]]:
-    """(name, path below the working folder) of every file below outputs/, by its path there, and of every file below logs/
-    as `logs/<path>`."""
+    """(name, path below the working folder) of every file below outputs/, by its path there, and of every
+    file below logs/ as `logs/<path>`."""
     seen: set[str] = set()
     try:
         root = beneath.open_root(folder.work)

@@ -19,10 +19,11 @@ class BadSnapshot(Exception):
 
 
 def unpack(archive: Path, work: Path, account: Account | None) -> int:
-    """Fills `work` from `archive`, whole or not at all, and gives it to `account`; returns the number of files.
+    """Fills `work` from `archive`, whole or not at all, and gives it to `account`; returns the number of
+    files.
 
-    Raises BadSnapshot, and OSError. While it is filled the folder belongs to this process and is closed to everybody else;
-    it is given away as the last step, because from then on any name in it may become a link.
+    Raises BadSnapshot, and OSError. While it is filled the folder belongs to this process and is closed to
+    everybody else; it is given away as the last step, because from then on any name in it may become a link.
     """
     aside = work.with_name(f"{work.name}.part")
     removal.remove(str(aside))
@@ -62,7 +63,9 @@ def _extract(source: zipfile.ZipFile, entry: zipfile.ZipInfo, folder: Path, acco
     target = folder.joinpath(*path.parts)
     try:
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o700 if mode & 0o111 else 0o600)
+        fd = os.open(
+            target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o700 if mode & 0o111 else 0o600
+        )
     except (FileExistsError, NotADirectoryError) as error:
         raise BadSnapshot(f"{entry.filename!r} is there twice, or is both a file and a folder") from error
     with source.open(entry) as data, os.fdopen(fd, "wb") as file:
@@ -72,6 +75,7 @@ def _extract(source: zipfile.ZipFile, entry: zipfile.ZipInfo, folder: Path, acco
 
 
 def _give_folders(top: Path, account: Account) -> None:
-    """Innermost first and `top` last: until then nobody else can enter, and change what a path below it means."""
+    """Innermost first and `top` last: until then nobody else can enter, and change what a path below it
+    means."""
     for path, _, _ in os.walk(top, topdown=False):
         os.chown(path, account.uid, account.gid, follow_symlinks=False)

@@ -17,29 +17,32 @@ OURS = (sys.executable, *BARE, str(OWN / "bootstrap.py"))
 
 
 def argv(settings: NodeSettings) -> list[str]:
-    """The wrapper that mpirun starts, as the account of the ranks. That account need not be able to read our own
-    installation, so it has a copy, run by an interpreter that it may execute."""
+    """The wrapper that mpirun starts, as the account of the ranks. That account need not be able to read our
+    own installation, so it has a copy, run by an interpreter that it may execute."""
     if settings.run_as is None:
         return list(OURS)
     return [settings.python, *BARE, str(settings.folder / "wrapper" / OWN.name / "bootstrap.py")]
 
 
 def check_places(settings: NodeSettings) -> None:
-    """Raises SettingsError where the account of the runs controls a folder on the way to one of the agent's."""
+    """Raises SettingsError where the account of the runs controls a folder on the way to one of the
+    agent's."""
     if settings.run_as is None:
         return
     for name, folder in (("TRAINHUB_NODE_DIR", settings.folder), ("TRAINHUB_NODE_CACHE", settings.cache)):
         changeable = ancestors.controlled_by(settings.run_as, folder)
         if changeable is not None:
             raise SettingsError(
-                f"the account {settings.run_as.name} (TRAINHUB_NODE_RUN_AS) can change what is in {changeable}, so its runs "
-                f"could exchange {folder} ({name}) for a folder of their own; put it where only root may write, like /var/lib"
+                f"the account {settings.run_as.name} (TRAINHUB_NODE_RUN_AS) can change what is in "
+                f"{changeable}, so its runs "
+                f"could exchange {folder} ({name}) for a folder of their own; put it where only root may "
+                "write, like /var/lib"
             )
 
 
 def prepare(settings: NodeSettings) -> None:
-    """Copy the sitecustomize and the hub's authority, and where ranks have an account of their own the wrapper, to where
-    ranks find them.
+    """Copy the sitecustomize and the hub's authority, and where ranks have an account of their own the
+    wrapper, to where ranks find them.
 
     Raises SettingsError when that account cannot get there.
     """
@@ -55,7 +58,8 @@ def prepare(settings: NodeSettings) -> None:
     for folder in (settings.sites, settings.environments):
         if not may_run(str(folder), settings.run_as):
             raise SettingsError(
-                f"the account {settings.run_as.name} (TRAINHUB_NODE_RUN_AS) cannot enter {folder}; put TRAINHUB_NODE_DIR "
+                f"the account {settings.run_as.name} (TRAINHUB_NODE_RUN_AS) cannot enter {folder}; put "
+                "TRAINHUB_NODE_DIR "
                 "and TRAINHUB_NODE_CACHE below folders that everybody may pass through, like /var/lib"
             )
 

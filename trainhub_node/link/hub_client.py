@@ -27,7 +27,8 @@ OF_TIME = (9, 10)
 AGENT = f"trainhub-node/{__version__}"
 CAPABILITIES = "X-TrainHub-Capabilities"
 READS_WAKE_UPS = "wake-ups:read-only"
-"""This node only reads its queue. One of a version before also writes to the broker, which its user there may not any more."""
+"""This node only reads its queue. One of a version before also writes to the broker, which its user there may
+not any more."""
 UPLOAD_CHUNK_BYTES = 8 * 1024 * 1024
 UPLOAD_OFFSET = "Upload-Offset"
 UPLOAD_COMPLETE = "Upload-Complete"
@@ -62,7 +63,8 @@ class WrongOffset(HubError):
 
 
 class Hub:
-    """Thread-safe; connections are kept alive and shared. `ca` (a file) or `pem`: the only authority to believe."""
+    """Thread-safe; connections are kept alive and shared. `ca` (a file) or `pem`: the only authority to
+    believe."""
 
     def __init__(self, url: str, token: str = "", ca: Path | None = None, pem: str = "") -> None:
         # Without either: whom this machine trusts.
@@ -143,7 +145,9 @@ def client(url: str, verify: ssl.SSLContext, token: str = "") -> httpx.Client:
     headers = {"User-Agent": AGENT} | ({"Authorization": f"Bearer {token}"} if token else {})
     # The environment's proxies are for the world outside, not for a hub on this machine.
     proxies = not is_loopback(httpx.URL(url).host)
-    return httpx.Client(base_url=url, headers=headers, timeout=TIMEOUT, limits=LIMITS, trust_env=proxies, verify=verify)
+    return httpx.Client(
+        base_url=url, headers=headers, timeout=TIMEOUT, limits=LIMITS, trust_env=proxies, verify=verify
+    )
 
 
 def why(error: httpx.HTTPError) -> str:
@@ -151,7 +155,11 @@ def why(error: httpx.HTTPError) -> str:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            clock = f" (this machine's clock says {datetime.now(UTC):%Y-%m-%d %H:%M} UTC)" if cause.verify_code in OF_TIME else ""
+            clock = (
+                f" (this machine's clock says {datetime.now(UTC):%Y-%m-%d %H:%M} UTC)"
+                if cause.verify_code in OF_TIME
+                else ""
+            )
             return f"the hub's certificate does not hold: {cause.verify_message.rstrip('.')}{clock}"
         cause = cause.__cause__ or cause.__context__
     return f"{type(error).__name__}: {error}"
@@ -162,7 +170,9 @@ def _check(answer: httpx.Response) -> None:
     if answer.is_success:
         return
     if code == httpx.codes.UNAUTHORIZED:
-        raise Unwelcome("the hub does not accept this node (any more): it was revoked, or joined again elsewhere")
+        raise Unwelcome(
+            "the hub does not accept this node (any more): it was revoked, or joined again elsewhere"
+        )
     if code == httpx.codes.CONFLICT and UPLOAD_OFFSET in answer.headers:
         raise WrongOffset(int(answer.headers[UPLOAD_OFFSET]))
     if code in (httpx.codes.REQUEST_TIMEOUT, httpx.codes.TOO_MANY_REQUESTS) or answer.is_server_error:

@@ -26,7 +26,8 @@ WATCHED_SLACK_S = 0.25
 """While somebody looks, reports follow samples, which do not come to the millisecond."""
 MIN_GAP_S = 0.005
 SETTLE_S = 0.001
-"""An unbuffered print writes its line and its newline apart, microseconds after one another: one message, not two."""
+"""An unbuffered print writes its line and its newline apart, microseconds after one another: one message, not
+two."""
 FACTS_WAIT_S = 0.03
 LOG_BYTES_PER_REPORT = 4 * MAX_CHUNK_BYTES
 SEND_UNASKED_BYTES = 65536
@@ -45,8 +46,16 @@ class Uplink(threading.Thread):
     """`tend` is called before each report, with every attempt as it is held. `owner`: see `open_inside`."""
 
     def __init__(
-        self, hub: Hub, attempts: Attempts, watch: Watch, handlers: Handlers, *,
-        heartbeat: Callable[[], Heartbeat], feed: Feed, tend: Callable[[Held], None], owner: int | None = None,
+        self,
+        hub: Hub,
+        attempts: Attempts,
+        watch: Watch,
+        handlers: Handlers,
+        *,
+        heartbeat: Callable[[], Heartbeat],
+        feed: Feed,
+        tend: Callable[[Held], None],
+        owner: int | None = None,
     ) -> None:
         super().__init__(name="uplink", daemon=True)
         self._hub = hub
@@ -122,19 +131,28 @@ class Uplink(threading.Thread):
         if due:
             self._told, self._last_beat = beat, time.monotonic()
         self._sequence += 1
-        return self._feed.fill(Report(
-            agent=self._agent, sequence=self._sequence, sent_at=time.time(), living=tuple(self._held),
-            heartbeat=beat if due else None, attempts=tuple(facts), logs=tuple(chunks),
-        ))
+        return self._feed.fill(
+            Report(
+                agent=self._agent,
+                sequence=self._sequence,
+                sent_at=time.time(),
+                living=tuple(self._held),
+                heartbeat=beat if due else None,
+                attempts=tuple(facts),
+                logs=tuple(chunks),
+            )
+        )
 
     def _worth_telling(self, facts: list[AttemptFact]) -> bool:
-        """Facts alone wait a moment: a start and an end bring several within milliseconds. The last word does not, and
-        neither does what other nodes wait for."""
+        """Facts alone wait a moment: a start and an end bring several within milliseconds. The last word does
+        not, and neither does what other nodes wait for."""
         if not facts:
             return False
         now = time.monotonic()
         self._news_since = self._news_since or now
-        return now - self._news_since >= FACTS_WAIT_S or any(fact.phase in (READY, "done") or fact.daemons for fact in facts)
+        return now - self._news_since >= FACTS_WAIT_S or any(
+            fact.phase in (READY, "done") or fact.daemons for fact in facts
+        )
 
     def _current(self) -> list[Held]:
         """The attempts held now, the one served last time last."""
@@ -171,7 +189,11 @@ class Uplink(threading.Thread):
 
     def _obey(self, ack: Ack) -> None:
         for run, attempt, name, offset in ack.offsets:
-            held = self._held.get((run, attempt)) if accepts_key("the offset of a log from the hub", run, attempt) else None
+            held = (
+                self._held.get((run, attempt))
+                if accepts_key("the offset of a log from the hub", run, attempt)
+                else None
+            )
             if held is not None:
                 held.wanted[name] = offset
         for order in ack.stop:
@@ -188,8 +210,13 @@ class Uplink(threading.Thread):
                 self._handlers.settle(key)
 
     def _pace(self) -> float:
-        """The hub's word, which is longer where many nodes talk to it; but one for an idle node does not hold for a busy one."""
-        return min(LIVE_S, self._interval_s) if self._held and not self._interval_is_for_live else self._interval_s
+        """The hub's word, which is longer where many nodes talk to it; but one for an idle node does not hold
+        for a busy one."""
+        return (
+            min(LIVE_S, self._interval_s)
+            if self._held and not self._interval_is_for_live
+            else self._interval_s
+        )
 
     def _is_time(self) -> bool:
         since = time.monotonic() - self._last_beat

@@ -41,11 +41,21 @@ def make(link: Link, wake: Callable[[str, int], None]) -> celery.Celery:
     queue = Queue(name, Exchange(name), routing_key=name, no_declare=True)  # type: ignore[no-untyped-call]
     app.conf.update(
         **link.celery_settings,
-        broker_channel_error_retry=True, broker_connection_retry_on_startup=True, broker_connection_max_retries=None,
-        task_queues=[queue], task_default_queue=name,
-        accept_content=["json"], task_serializer="json", result_serializer="json", task_ignore_result=True,
-        task_create_missing_queues=False, worker_enable_remote_control=False, worker_send_task_events=False,
-        worker_prefetch_multiplier=16, worker_hijack_root_logger=False, worker_redirect_stdouts=False,
+        broker_channel_error_retry=True,
+        broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,
+        task_queues=[queue],
+        task_default_queue=name,
+        accept_content=["json"],
+        task_serializer="json",
+        result_serializer="json",
+        task_ignore_result=True,
+        task_create_missing_queues=False,
+        worker_enable_remote_control=False,
+        worker_send_task_events=False,
+        worker_prefetch_multiplier=16,
+        worker_hijack_root_logger=False,
+        worker_redirect_stdouts=False,
         worker_cancel_long_running_tasks_on_connection_loss=False,
     )
 
@@ -78,11 +88,14 @@ def unreachable(config: dict[str, Any], hub_ca: Path | None = None) -> str:
 
 
 class Listener(threading.Thread):
-    """Keeps a Celery worker. The broker's absence is Celery's own to mend. The hub is asked every minute how to listen:
-    it may have another broker by now, or none for this node, or not want this node any more."""
+    """Keeps a Celery worker. The broker's absence is Celery's own to mend. The hub is asked every minute how
+    to listen: it may have another broker by now, or none for this node, or not want this node any more."""
 
     def __init__(
-        self, config: Callable[[], dict[str, Any]], wake: Callable[[str, int], None], hub_ca: Path | None = None
+        self,
+        config: Callable[[], dict[str, Any]],
+        wake: Callable[[str, int], None],
+        hub_ca: Path | None = None,
     ) -> None:
         super().__init__(name="listener", daemon=True)
         self._hub_ca = hub_ca
@@ -165,7 +178,12 @@ class Worker(threading.Thread):
         self._ended = ended
         self._app = make(link, wake)
         self._controller = WorkController(
-            app=self._app, pool="solo", without_gossip=True, without_mingle=True, without_heartbeat=True, quiet=True,
+            app=self._app,
+            pool="solo",
+            without_gossip=True,
+            without_mingle=True,
+            without_heartbeat=True,
+            quiet=True,
         )
 
     def run(self) -> None:

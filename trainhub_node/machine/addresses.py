@@ -18,7 +18,8 @@ HEADER, ADDRESS, ATTRIBUTE = struct.Struct("=IHHII"), struct.Struct("=BBBBI"), s
 
 
 def by_interface() -> dict[str, tuple[str, ...]]:
-    """Interface -> its addresses, IPv4 first. Link-local ones are left out: they mean nothing on another machine."""
+    """Interface -> its addresses, IPv4 first. Link-local ones are left out: they mean nothing on another
+    machine."""
     names = dict(socket.if_nameindex())
     found: dict[str, list[str]] = {name: [] for name in names.values()}
     for index, address in _of_the_kernel():

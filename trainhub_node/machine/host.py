@@ -36,21 +36,30 @@ class Host:
         self._interfaces = _Physical(f"{sys}/class/net")
 
     def read(self, now: float, interface: str = "") -> dict[str, float]:
-        """HOST_METRICS as they stand. `now`: seconds of a steady clock. `interface`: whose traffic stands for the network's
-        where there is no physical one, as in a container."""
+        """HOST_METRICS as they stand. `now`: seconds of a steady clock. `interface`: whose traffic stands for
+        the network's where there is no physical one, as in a container."""
         if now - self._medium_at >= MEDIUM_S - JITTER_S:
-            self._medium = _known({
-                "swap_used_bytes": self._ask("swap", lambda: float(psutil.swap_memory().used)),
-                "disk_free_bytes": self._ask("disk space", lambda: float(psutil.disk_usage(self._folder).free)),
-            }) | self._ports.rates(now)
+            self._medium = _known(
+                {
+                    "swap_used_bytes": self._ask("swap", lambda: float(psutil.swap_memory().used)),
+                    "disk_free_bytes": self._ask(
+                        "disk space", lambda: float(psutil.disk_usage(self._folder).free)
+                    ),
+                }
+            ) | self._ports.rates(now)
             self._medium_at = now
-        return {**self._medium, **_known({
-            "cpu_pct": self._cpu_pct(),
-            "memory_used_bytes": self._ask("memory", memory_used),
-            "load_1": self._ask("load", lambda: os.getloadavg()[0]),
-            **self._of_disks(now),
-            **self._of_network(now, interface),
-        })}
+        return {
+            **self._medium,
+            **_known(
+                {
+                    "cpu_pct": self._cpu_pct(),
+                    "memory_used_bytes": self._ask("memory", memory_used),
+                    "load_1": self._ask("load", lambda: os.getloadavg()[0]),
+                    **self._of_disks(now),
+                    **self._of_network(now, interface),
+                }
+            ),
+        }
 
     def _cpu_pct(self) -> float | None:
         before, self._cpu = self._cpu, self._ask("CPU", _cpu_times)
@@ -76,7 +85,8 @@ class Host:
         }
 
     def _ask(self, what: str, call: Callable[[], T]) -> T | None:
-        """psutil meets many kernels and containers; whatever one of them does not show is said once and left out."""
+        """psutil meets many kernels and containers; whatever one of them does not show is said once and left
+        out."""
         try:
             return call()
         except Exception as error:
@@ -87,7 +97,8 @@ class Host:
 
 
 class _Physical:
-    """Which names are devices of their own: bridges, pairs, loops, volumes and arrays only pass on what those carry."""
+    """Which names are devices of their own: bridges, pairs, loops, volumes and arrays only pass on what those
+    carry."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder

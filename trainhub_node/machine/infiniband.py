@@ -11,7 +11,8 @@ from trainhub_node.telemetry.rates import Rates
 
 FOLDER = "/sys/class/infiniband"
 WORD_BYTES = 4
-"""port_xmit_data and port_rcv_data count in words (PortCounters of the InfiniBand specification, 16.1.3.5)."""
+"""port_xmit_data and port_rcv_data count in words (PortCounters of the InfiniBand specification,
+16.1.3.5)."""
 STUCK = 2**32 - 1
 """Where an old adapter's counter of 32 bits stays."""
 
@@ -27,7 +28,8 @@ class Ports:
         return tuple(_port(device, number, path) for device, number, path in self._paths())
 
     def rates(self, now: float) -> dict[str, float]:
-        """Bytes a second of all ports together; `now` in seconds of a steady clock. Absent what cannot be told."""
+        """Bytes a second of all ports together; `now` in seconds of a steady clock. Absent what cannot be
+        told."""
         paths = [path for _, _, path in self._paths()]
         if not paths:
             return {}
@@ -52,13 +54,17 @@ def are_active(ports: Iterable[NetworkPort]) -> bool:
 def _port(device: str, number: int, path: str) -> NetworkPort:
     # "4: ACTIVE"
     state = _text(f"{path}/state").rpartition(":")[2].strip()
-    return NetworkPort(device, number, state, rate=_text(f"{path}/rate"), link_layer=_text(f"{path}/link_layer"))
+    return NetworkPort(
+        device, number, state, rate=_text(f"{path}/rate"), link_layer=_text(f"{path}/link_layer")
+    )
 
 
 def _counts(paths: Iterable[str], counter: str) -> dict[str, int]:
     """Port -> bytes."""
     told = {path: _text(f"{path}/counters/{counter}") for path in paths}
-    return {path: int(text) * WORD_BYTES for path, text in told.items() if text.isdigit() and int(text) != STUCK}
+    return {
+        path: int(text) * WORD_BYTES for path, text in told.items() if text.isdigit() and int(text) != STUCK
+    }
 
 
 def _text(path: str) -> str:

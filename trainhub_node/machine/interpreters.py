@@ -18,7 +18,8 @@ _VERSION = re.compile(r"3\.\d+\.\d+\Z")
 
 
 def find(default: str, account: Account | None = None) -> tuple[Interpreter, ...]:
-    """`default` first, then those on PATH, in /usr/bin and of pyenv and conda; each real one once, where it runs."""
+    """`default` first, then those on PATH, in /usr/bin and of pyenv and conda; each real one once, where it
+    runs."""
     found: dict[Path, Interpreter] = {}
     for path in (default, *_candidates()):
         real = Path(path).resolve()
@@ -32,8 +33,16 @@ def ask(path: str, account: Account | None = None) -> str:
     uid, gid, groups = (None, None, None) if account is None else (account.uid, account.gid, ())
     try:
         done = subprocess.run(
-            [path, "-I", "-S", "-c", ASK], capture_output=True, text=True, timeout=ANSWER_S, check=False,
-            stdin=subprocess.DEVNULL, cwd="/", user=uid, group=gid, extra_groups=groups,
+            [path, "-I", "-S", "-c", ASK],
+            capture_output=True,
+            text=True,
+            timeout=ANSWER_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            cwd="/",
+            user=uid,
+            group=gid,
+            extra_groups=groups,
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""

@@ -1,8 +1,7 @@
 """Which ports the agents of one machine keep for their attempts, told to each other by locked files.
 
-A port is found free some time before a rank listens on it. Two agents on one machine (of two hubs, say) would find the
-same one free. A lock ends with the agent that holds it.
-"""
+A port is found free some time before a rank listens on it. Two agents on one machine (of two hubs, say) would
+find the same one free. A lock ends with the agent that holds it."""
 
 from __future__ import annotations
 
@@ -54,7 +53,8 @@ class PortLocks:
                 os.close(self._files.pop(port))
 
     def close(self) -> None:
-        """Let all go, and lock nothing any more: a step of an attempt that still runs would keep its port for nobody."""
+        """Let all go, and lock nothing any more: a step of an attempt that still runs would keep its port for
+        nobody."""
         with self._guard:
             self._is_closed = True
             for fd in self._files.values():
@@ -67,8 +67,9 @@ class PortLocks:
     def _open(self, port: int) -> int:
         folder, name = self._opened(), str(port)
         try:
-            # Without O_CREAT where it exists: in a folder that all may write to the kernel refuses others' files then.
-            # Any account may have made a pipe at this name, which would hold whoever opens it until somebody writes.
+            # Without O_CREAT where it exists: in a folder that all may write to the kernel refuses others'
+            # files then. Any account may have made a pipe at this name, which would hold whoever opens it
+            # until somebody writes.
             return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
         except FileNotFoundError:
             fd = os.open(name, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW, EVERYBODY_MAY_READ, dir_fd=folder)
@@ -76,8 +77,9 @@ class PortLocks:
             return fd
 
     def _opened(self) -> int:
-        """The folder itself: a link in its place, which anybody may put there before us, would have us make files
-        elsewhere. Asked for until it is had, because whoever makes it opens it to others a moment later."""
+        """The folder itself: a link in its place, which anybody may put there before us, would have us make
+        files elsewhere. Asked for until it is had, because whoever makes it opens it to others a moment
+        later."""
         if self._folder_fd is None:
             self._folder_fd = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         return self._folder_fd

@@ -13,8 +13,11 @@ _FAMILY = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
 _NUMBERS = re.compile(r"(?<![\w.])\d{4,5}(?![\w.])")
 
 
-def free(held: Collection[int], count: int = MOST, *, take: Callable[[int], bool] = lambda _port: True) -> list[int]:
-    """`count` ports, ascending from 6105, that nobody listens on and no living attempt was given; `take` may refuse one."""
+def free(
+    held: Collection[int], count: int = MOST, *, take: Callable[[int], bool] = lambda _port: True
+) -> list[int]:
+    """`count` ports, ascending from 6105, that nobody listens on and no living attempt was given; `take` may
+    refuse one."""
     found: list[int] = []
     for port in range(FIRST, 32768):
         if port not in held and _bindable(port) and take(port):
@@ -25,7 +28,8 @@ def free(held: Collection[int], count: int = MOST, *, take: Callable[[int], bool
 
 
 def named_in(command: Mapping[str, Any], offered: Iterable[int]) -> set[int]:
-    """Which of the offered ports the order makes use of: those that its processes are told in some variable."""
+    """Which of the offered ports the order makes use of: those that its processes are told in some
+    variable."""
     told: set[int] = set()
     for process in command["processes"]:
         for value in process["env"].values():

@@ -1,11 +1,12 @@
-"""Put in front of every rank's path: cures two ways to end badly, then runs the sitecustomize it stands before.
+"""Put in front of every rank's path: cures two ways to end badly, then runs the sitecustomize it stands
+before.
 
 torch 2.13's gloo aborts a finished process (SIGABRT, "terminate called without an active exception") when its
 loop thread wants the interpreter while that is closing down (pytorch issue 190489). The handler registered
 first runs last, and 0.1 s there are enough.
 
-mpi4py calls MPI_Finalize at the end, also of a rank that has failed with an exception; that waits for peers which
-wait for this rank, for ever. So such a rank ends without it, and mpirun sees the failure.
+mpi4py calls MPI_Finalize at the end, also of a rank that has failed with an exception; that waits for peers
+which wait for this rank, for ever. So such a rank ends without it, and mpirun sees the failure.
 
 It must run on any Python that a user may bring: old syntax only.
 """
@@ -21,7 +22,8 @@ def _let_gloo_finish() -> None:
 
 
 def _end_without_finalize() -> None:
-    # Not in an excepthook: torch calls it with a stderr of its own, which would be lost with all that it holds.
+    # Not in an excepthook: torch calls it with a stderr of its own, which would be lost with all that it
+    # holds.
     if getattr(sys, "last_value", None) is None:
         return
     mpi = sys.modules.get("mpi4py.MPI")

@@ -87,8 +87,12 @@ def running(gang: Gang) -> None:
 
 def _start(gang: Gang, process: Mapping[str, Any], python: str) -> dict[str, Any]:
     return {
-        "rank": process["rank"], "argv": process["argv"], "log": process["log_name"], "python": python,
-        "env": variables.of_process(gang, process["env"], python), "cwd": gang.folder.work,
+        "rank": process["rank"],
+        "argv": process["argv"],
+        "log": process["log_name"],
+        "python": python,
+        "env": variables.of_process(gang, process["env"], python),
+        "cwd": gang.folder.work,
         "account": gang.terms["account"],
     }
 

@@ -17,7 +17,8 @@ STARTED_BY_MPI = "OMPI_COMM_WORLD_RANK"
 
 
 class Refused(Exception):
-    """The attempt cannot be prepared or started. `kind`: see AttemptFact.error_kind; the message is a sentence."""
+    """The attempt cannot be prepared or started. `kind`: see AttemptFact.error_kind; the message is a
+    sentence."""
 
     def __init__(self, kind: str, sentence: str) -> None:
         super().__init__(sentence)
@@ -32,9 +33,9 @@ class Stopped(Exception):
 class Gang:
     """The ranks of one attempt on this node. `wrappers`: pid -> rank, of those that are our children.
 
-    `state` is what `state.json` holds: written by this process alone, read by the agent. `python`: the environment's
-    interpreter, once it is prepared. `launcher`: mpirun, or on the other nodes of its run its daemon.
-    """
+    `state` is what `state.json` holds: written by this process alone, read by the agent. `python`: the
+    environment's interpreter, once it is prepared. `launcher`: mpirun, or on the other nodes of its run its
+    daemon."""
 
     def __init__(self, folder: RunDir, order: dict[str, Any], terms: dict[str, Any]) -> None:
         self.folder = folder
@@ -48,7 +49,13 @@ class Gang:
         self.locks: list[int] = []
         self.running_since: float | None = None
         self.state: dict[str, Any] = {
-            "phase_at": {}, "error": "", "error_kind": "", "stopping": "", "warnings": [], "versions": {}, "ended": False,
+            "phase_at": {},
+            "error": "",
+            "error_kind": "",
+            "stopping": "",
+            "warnings": [],
+            "versions": {},
+            "ended": False,
         }
         self._given_up = False
 
@@ -72,7 +79,8 @@ class Gang:
         )
 
     def go_through(self, step: Callable[[Gang], None]) -> None:
-        """One step of the start. What fails in it is in the state, never raised, and the steps after it are left out."""
+        """One step of the start. What fails in it is in the state, never raised, and the steps after it are
+        left out."""
         if self._given_up:
             return
         try:

@@ -1,4 +1,5 @@
-"""Under MPI: mpirun, or on the other nodes of its run its daemon, started by the child; both start the rank wrappers."""
+"""Under MPI: mpirun, or on the other nodes of its run its daemon, started by the child; both start the rank
+wrappers."""
 
 from __future__ import annotations
 
@@ -16,13 +17,17 @@ if TYPE_CHECKING:
 
     from trainhub_node.supervisor.gang import Gang
 
-RANK_WRAPPER = "{rank}"  # These two are trainhub_launch.plan's; a test holds them together, as importing it costs 20 ms.
+RANK_WRAPPER = (
+    "{rank}"  # These two are trainhub_launch.plan's; a test holds them together, as importing it costs 20 ms.
+)
 RSH_AGENT = "{rsh_agent}"
 WRAPPER, RSH = "trainhub-rank", "trainhub-rsh"
 ANYWHERE = "/"
 MAY_BE_ROOT = {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "PRTE_ALLOW_RUN_AS_ROOT": "1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "PRTE_ALLOW_RUN_AS_ROOT": "1",
+    "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
 }
 
 
@@ -44,7 +49,8 @@ def program(gang: Gang, env: Mapping[str, str], *names: str) -> str:
             return found
     node = gang.terms["node"]
     raise Refused(
-        "launch", f"node {node} has no Open MPI: there is no {' and no '.join(names)} on its PATH. Install it there "
+        "launch",
+        f"node {node} has no Open MPI: there is no {' and no '.join(names)} on its PATH. Install it there "
         "(Debian: openmpi-bin), or add openmpi to the packages of the environment.",
     )
 
@@ -60,7 +66,12 @@ def start(gang: Gang) -> None:
     if gang.order["command"]["launcher"]:
         found = program(gang, env, *programs_wanted(gang))
         _prepare_ranks(gang, {})
-        _start(gang, found, [word for item in gang.order["command"]["launcher"] for word in _words(gang, item)], env)
+        _start(
+            gang,
+            found,
+            [word for item in gang.order["command"]["launcher"] for word in _words(gang, item)],
+            env,
+        )
     else:
         _start_daemon(gang, env)
 
@@ -77,7 +88,9 @@ def _start_daemon(gang: Gang, env: dict[str, str]) -> None:
     found = variables.find(argv[0], env["PATH"])
     if found is None:
         raise Refused(
-            "launch", f"mpirun on the head of the run asks for {argv[0]}, which node {gang.terms['node']} does not have; "
+            "launch",
+            f"mpirun on the head of the run asks for {argv[0]}, which node {gang.terms['node']} does "
+            "not have; "
             "install the same version of Open MPI on every node.",
         )
     _prepare_ranks(gang, {"prefix": os.path.dirname(os.path.dirname(found))})
@@ -90,7 +103,9 @@ def _prepare_ranks(gang: Gang, more: Mapping[str, Any]) -> None:
     each = [{**one, **more} for one in child.starts(gang)]
     records.write(folder.starts, {str(one["rank"]): one for one in each})
     for one in each:
-        os.close(os.open(folder.log(one["log"]), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
+        os.close(
+            os.open(folder.log(one["log"]), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        )
     if account is not None:
         # The folder last: from then on the run may put anything at any name in it.
         _give_to(account, [folder.starts, *(folder.log(one["log"]) for one in each), folder.ranks])

@@ -34,7 +34,9 @@ def run(folder: RunDir, start: Mapping[str, Any]) -> NoReturn:
     """Start the rank, wait for it, leave with its outcome. Never returns; meant for a process of its own."""
     signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
     os.umask(0o077)
-    log = os.open(folder.log(start["log"]), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    log = os.open(
+        folder.log(start["log"]), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+    )
     began, oom_kills = time.time(), proc.oom_kills()
     pid = os.fork()
     if pid == 0:
@@ -44,8 +46,11 @@ def run(folder: RunDir, start: Mapping[str, Any]) -> NoReturn:
     records.write(
         folder.started(start["rank"]),
         {
-            "pid": pid, "identity": proc.identity(pid) or "", "at": began,
-            "wrapper": os.getpid(), "wrapper_identity": proc.identity(os.getpid()),
+            "pid": pid,
+            "identity": proc.identity(pid) or "",
+            "at": began,
+            "wrapper": os.getpid(),
+            "wrapper_identity": proc.identity(os.getpid()),
         },
     )
     status, told = _wait(pid)
@@ -58,7 +63,10 @@ def run(folder: RunDir, start: Mapping[str, Any]) -> NoReturn:
 def ending(code: int, *, told: bool) -> dict[str, Any]:
     """An exit record. `told`: the signal to end came through us."""
     return {
-        "at": time.time(), "exit_code": code if code >= 0 else None, "signal": -code if code < 0 else None, "by_us": told,
+        "at": time.time(),
+        "exit_code": code if code >= 0 else None,
+        "signal": -code if code < 0 else None,
+        "by_us": told,
     }
 
 
@@ -68,7 +76,9 @@ def under_mpirun(path: str) -> NoReturn:
     number = next((os.environ[name] for name in RANK_NAMES if name in os.environ), "")
     starts = records.read(folder.starts) or {}
     if number not in starts:
-        sys.stderr.write(f"trainhub: mpirun started rank {number or '(unnumbered)'}, which the plan does not have here\n")
+        sys.stderr.write(
+            f"trainhub: mpirun started rank {number or '(unnumbered)'}, which the plan does not have here\n"
+        )
         sys.stderr.flush()
         os._exit(CANNOT_RUN)
     start = starts[number]
@@ -187,7 +197,10 @@ def _not_started(error: OSError | ValueError, start: Mapping[str, Any]) -> str:
     if isinstance(error, OSError) and error.errno == errno.EACCES:
         return f"{program}: not executable; make it so (chmod +x), or name its interpreter as the command"
     if isinstance(error, OSError) and error.errno == errno.ENOEXEC:
-        return f"{program}: not a program that this machine can run; a script needs a first line like #!/usr/bin/env python3"
+        return (
+            f"{program}: not a program that this machine can run; a script needs a first line like "
+            "#!/usr/bin/env python3"
+        )
     return f"{program}: cannot be started: {getattr(error, 'strerror', '') or error}"
 
 

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 
 def reach(gang: Gang) -> None:
-    """Ready, then on with the final order. Raises Refused, and Stopped when the end is asked for meanwhile."""
+    """Ready, then on with the final order. Raises Refused, and Stopped when the end is asked for
+    meanwhile."""
     env = None
     if gang.under_mpi:
         env = mpi_launcher.environment(gang)

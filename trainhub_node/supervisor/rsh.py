@@ -1,8 +1,9 @@
-"""What mpirun, on the head, takes for its remote shell: it writes down which daemon is wanted where, and stays.
+"""What mpirun, on the head, takes for its remote shell: it writes down which daemon is wanted where, and
+stays.
 
-The call goes to the hub with the head's facts, and from there to the node in question, whose child starts its own
-daemon. Open MPI takes the end of its remote shell for the end of the daemon, so this one lives as long as mpirun.
-"""
+The call goes to the hub with the head's facts, and from there to the node in question, whose child starts its
+own daemon. Open MPI takes the end of its remote shell for the end of the daemon, so this one lives as long as
+mpirun."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def stay(path: str, words: Sequence[str]) -> NoReturn:
     """`words`: the host, then the command as a shell there would get it."""
     parent = os.getppid()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        # Ended before mpirun it would look like a daemon that failed, and mpirun would kill all ranks at once.
+        # Ended before mpirun it would look like a daemon that failed, and mpirun would kill all ranks at
+        # once.
         signal.signal(number, signal.SIG_IGN)
     host, argv = words[0] if words else "", daemon(words[1:])
     if not argv or not host or not _is_host(host):
@@ -61,7 +63,9 @@ def daemon(words: Sequence[str]) -> list[str]:
     start = next((place for place, word in enumerate(found) if os.path.basename(word) in DAEMONS), None)
     if start is None:
         return []
-    end = next((place for place in range(start, len(found)) if found[place].strip(SEPARATORS) == ""), len(found))
+    end = next(
+        (place for place in range(start, len(found)) if found[place].strip(SEPARATORS) == ""), len(found)
+    )
     return [os.path.basename(found[start]), *found[start + 1 : end]]
 
 

@@ -39,7 +39,8 @@ def keep(gang: Gang) -> NoReturn:
 
 
 def _adopt_orphans() -> None:
-    """Whoever loses its parent below us becomes our child: so nothing can slip away unseen, and `waitpid` tells all."""
+    """Whoever loses its parent below us becomes our child: so nothing can slip away unseen, and `waitpid`
+    tells all."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
@@ -100,7 +101,8 @@ class _Keeper:
         return _record(self.folder.started(number), STARTED_FIELDS)
 
     def _write_end(self, number: int, end: dict[str, Any]) -> None:
-        """Not into the folder of the wrappers' records: under MPI that is the run's, where a pipe could wait at the name."""
+        """Not into the folder of the wrappers' records: under MPI that is the run's, where a pipe could wait
+        at the name."""
         records.write(self.folder.supervisor_ended(number), end)
 
     def _end_of(self, number: int) -> dict[str, Any] | None:
@@ -131,7 +133,8 @@ class _Keeper:
         return limit is not None and time.monotonic() >= (self.gang.running_since or 0) + limit
 
     def _failed(self) -> bool:
-        """A deciding rank has failed; under mpirun its peers are mpirun's to end, and ours once it is gone."""
+        """A deciding rank has failed; under mpirun its peers are mpirun's to end, and ours once it is
+        gone."""
         if self.gang.launcher is not None and self.gang.launcher_status is None:
             return False
         ends = [self._end_of(process["rank"]) for process in self.gang.processes if process["decides"]]
@@ -167,11 +170,14 @@ class _Keeper:
         """Living wrappers (pid -> rank) and the process groups of their ranks."""
         living: dict[int, int] = {}
         groups: set[int] = set()
-        # Under mpirun the account of the ranks writes these records: no pid in them is signalled unless it is ours.
+        # Under mpirun the account of the ranks writes these records: no pid in them is signalled unless it is
+        # ours.
         ours = self._all()
         for number in self._waiting_for():
             start = self._started(number) or {}
-            if start.get("wrapper") in ours and proc.alive(start["wrapper"], start.get("wrapper_identity") or ""):
+            if start.get("wrapper") in ours and proc.alive(
+                start["wrapper"], start.get("wrapper_identity") or ""
+            ):
                 living[start["wrapper"]] = number
                 groups.add(start.get("pid") or 0)
         return living | self.gang.wrappers, groups
@@ -198,7 +204,8 @@ class _Keeper:
             self.gang.warn(f"Processes {', '.join(map(str, sorted(victims)))} do not end, even by SIGKILL.")
 
     def _sweep(self) -> None:
-        """Whoever was orphaned before we adopted orphans, or is a descendant no more, by the mark it carries."""
+        """Whoever was orphaned before we adopted orphans, or is a descendant no more, by the mark it
+        carries."""
         give_up = time.monotonic() + STUBBORN_S
         while (left := self._all(marks=True)) and time.monotonic() < give_up:
             termination.send(left, signal.SIGKILL)
@@ -221,8 +228,11 @@ class _Keeper:
         if status is None or status == 0 or self.gang.state["stopping"] not in ("", "gang"):
             return
         if self.gang.several:
-            # What the daemon of another node says about its end, or mpirun about ranks elsewhere, blames nobody here.
-            if not self.gang.state["stopping"] and not any(self._started(number) for number in self._numbers()):
+            # What the daemon of another node says about its end, or mpirun about ranks elsewhere, blames
+            # nobody here.
+            if not self.gang.state["stopping"] and not any(
+                self._started(number) for number in self._numbers()
+            ):
                 self._accuse_launcher(status)
             return
         ends = {number: end for number in self._numbers() if (end := self._end_of(number)) is not None}
@@ -234,14 +244,19 @@ class _Keeper:
 
     def _accuse_launcher(self, status: int) -> None:
         name = "mpirun" if self.gang.head else "Open MPI's daemon"
-        self.gang.state["error"] = f"{name} exited with code {status}: {_last_line(self.folder.log(LAUNCHER_LOG))}"
+        self.gang.state["error"] = (
+            f"{name} exited with code {status}: {_last_line(self.folder.log(LAUNCHER_LOG))}"
+        )
         self.gang.state["error_kind"] = "launch"
 
     def _blame(self, ends: dict[int, dict[str, Any]], status: int) -> None:
-        """MPI_Abort: mpirun ends every rank, the caller too, and only its own words tell who called, and with what."""
+        """MPI_Abort: mpirun ends every rank, the caller too, and only its own words tell who called, and with
+        what."""
         told = {number: end for number, end in ends.items() if end["by_us"] and _bad(end)}
         if not told:
-            self.gang.warn(f"mpirun exited with code {status}, though every rank ended well; see {LAUNCHER_LOG}.")
+            self.gang.warn(
+                f"mpirun exited with code {status}, though every rank ended well; see {LAUNCHER_LOG}."
+            )
             return
         first = _aborted_by(self.folder.log(LAUNCHER_LOG))
         if first not in told:
@@ -254,14 +269,19 @@ def _bad(end: dict[str, Any]) -> bool:
 
 
 def _record(path: str, fields: Mapping[str, type]) -> dict[str, Any] | None:
-    """The record at `path`; of a field that has another type than it should have, nothing. The run may have written it."""
+    """The record at `path`; of a field that has another type than it should have, nothing. The run may have
+    written it."""
     try:
         found = records.read(path, largest=65536)
     except records.Unreadable:
         return None
     if not isinstance(found, dict):
         return None
-    return {name: found[name] for name, kind in fields.items() if name in found and isinstance(found[name], kind | None)}
+    return {
+        name: found[name]
+        for name, kind in fields.items()
+        if name in found and isinstance(found[name], kind | None)
+    }
 
 
 def _aborted_by(path: str) -> int | None:

@@ -1,4 +1,5 @@
-"""The environment of a rank: the plan's variables over an allow-listed base, and nothing of the agent's own."""
+"""The environment of a rank: the plan's variables over an allow-listed base, and nothing of the agent's
+own."""
 
 from __future__ import annotations
 
@@ -11,7 +12,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-BASE = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "USER")  # trainhub_launch.plan.BASE_ENVIRONMENT; a test compares
+BASE = (
+    "PATH",
+    "HOME",
+    "LANG",
+    "TMPDIR",
+    "LD_LIBRARY_PATH",
+    "USER",
+)  # trainhub_launch.plan.BASE_ENVIRONMENT; a test compares
 OURS = {"kind": "launch", "name": "url"}  # what the plan says where the tracking server is the hub
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -47,8 +55,8 @@ def of_process(gang: Gang, planned: Mapping[str, Any], python: str) -> dict[str,
 
 
 def _trust(ca: str, planned: Mapping[str, Any]) -> dict[str, str]:
-    """How the hub's own authority (the file `ca`) is told to what talks to the hub, and to nothing else: a variable that all
-    of requests or OpenSSL obeys would close every other host."""
+    """How the hub's own authority (the file `ca`) is told to what talks to the hub, and to nothing else: a
+    variable that all of requests or OpenSSL obeys would close every other host."""
     if not ca:
         return {}
     told = {"TRAINHUB_CA_FILE": ca}

@@ -20,7 +20,17 @@ else:
 
 ASK = "import sys; print('.'.join(map(str, sys.version_info[:3])), *sys.path, sep='\\n')"
 PACKAGES = {
-    name: name for name in ("torch", "tensorflow", "horovod", "deepspeed", "lightning", "transformers", "mpi4py", "numpy")
+    name: name
+    for name in (
+        "torch",
+        "tensorflow",
+        "horovod",
+        "deepspeed",
+        "lightning",
+        "transformers",
+        "mpi4py",
+        "numpy",
+    )
 } | {"tensorflow-cpu": "tensorflow"}
 RECORDS = (".dist-info", ".egg-info")
 OPEN_MPI = "(Open MPI) "
@@ -64,7 +74,8 @@ def _open_mpi(said: str) -> str:
 
 
 class _Question:
-    """A program that is asked for a few lines, as the account of the ranks: what it is may be that account's doing."""
+    """A program that is asked for a few lines, as the account of the ranks: what it is may be that account's
+    doing."""
 
     def __init__(self, argv: list[str], env: Mapping[str, str], account: Mapping[str, Any] | None) -> None:
         self._said, into = os.pipe()
@@ -76,7 +87,10 @@ class _Question:
     def answer(self, until: float) -> str:
         """What it said by then."""
         said = b""
-        while len(said) < LONGEST_ANSWER and select.select([self._said], [], [], max(0.0, until - time.monotonic()))[0]:
+        while (
+            len(said) < LONGEST_ANSWER
+            and select.select([self._said], [], [], max(0.0, until - time.monotonic()))[0]
+        ):
             piece = os.read(self._said, LONGEST_ANSWER)
             if not piece:
                 break
@@ -87,7 +101,9 @@ class _Question:
         return said.decode(errors="replace")
 
 
-def _become(argv: list[str], env: Mapping[str, str], account: Mapping[str, Any] | None, into: int) -> NoReturn:
+def _become(
+    argv: list[str], env: Mapping[str, str], account: Mapping[str, Any] | None, into: int
+) -> NoReturn:
     try:
         rank.attach(os.open("/dev/null", os.O_WRONLY))
         os.dup2(into, 1)

@@ -1,4 +1,5 @@
-"""What was measured: the last minute second by second, and the last hour in buckets of ten that the hub does not have yet."""
+"""What was measured: the last minute second by second, and the last hour in buckets of ten that the hub does
+not have yet."""
 
 from __future__ import annotations
 
@@ -46,8 +47,9 @@ class Bucket(NamedTuple):
 
 
 class Recorder:
-    """Thread-safe. Times are the node's own; where its clock is set, what is held moves with it, so that the hub, which knows
-    how far the node's clock is off *now*, places all of it rightly, and no moment is told twice."""
+    """Thread-safe. Times are the node's own; where its clock is set, what is held moves with it, so that the
+    hub, which knows how far the node's clock is off *now*, places all of it rightly, and no moment is told
+    twice."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -60,7 +62,8 @@ class Recorder:
         self._ahead: float | None = None
 
     def add(self, wall: float, steady: float, host: Numbers, gpus: Mapping[str, Numbers]) -> None:
-        """`wall` in Unix seconds; `steady` by a clock that nobody sets and that goes on while the machine sleeps."""
+        """`wall` in Unix seconds; `steady` by a clock that nobody sets and that goes on while the machine
+        sleeps."""
         with self._lock:
             self._follow(wall - steady)
             second = int(wall)
@@ -118,7 +121,9 @@ class Recorder:
         seconds, buckets = round(moved), round(moved / BUCKET_S) * BUCKET_S
         held = [sample._replace(second=sample.second + seconds) for sample in self._samples]
         self._samples = deque((sample for sample in held if sample.second >= 0), KEPT_SAMPLES)
-        self._closed = deque((_moved(bucket, buckets) for bucket in self._closed if bucket.start + buckets >= 0), KEPT_BUCKETS)
+        self._closed = deque(
+            (_moved(bucket, buckets) for bucket in self._closed if bucket.start + buckets >= 0), KEPT_BUCKETS
+        )
         self._second += seconds
         self._until += buckets
 
@@ -145,7 +150,11 @@ def joined(buckets: Sequence[Bucket]) -> tuple[Block, ...]:
 def _joined(blocks: Sequence[Block]) -> Iterable[Block]:
     run: list[Block] = []
     for block in blocks:
-        if run and (block.start, block.subjects, block.metrics) != (run[-1].end, run[0].subjects, run[0].metrics):
+        if run and (block.start, block.subjects, block.metrics) != (
+            run[-1].end,
+            run[0].subjects,
+            run[0].metrics,
+        ):
             yield _one(run)
             run = []
         run.append(block)
@@ -154,7 +163,9 @@ def _joined(blocks: Sequence[Block]) -> Iterable[Block]:
 
 
 def _one(run: Sequence[Block]) -> Block:
-    return replace(run[0], values=b"".join(block.values for block in run), peaks=b"".join(block.peaks for block in run))
+    return replace(
+        run[0], values=b"".join(block.values for block in run), peaks=b"".join(block.peaks for block in run)
+    )
 
 
 def _folded(start: int, rows: Mapping[str, Sequence[Numbers]], known: Collection[str]) -> Block | None:
@@ -173,7 +184,8 @@ def _folded(start: int, rows: Mapping[str, Sequence[Numbers]], known: Collection
 def _runs(samples: Sequence[Sample]) -> Iterable[Sequence[Sample]]:
     """Cut where a second is missing or other GPUs are there."""
     cuts = [
-        at for at, (one, other) in enumerate(pairwise(samples), start=1)
+        at
+        for at, (one, other) in enumerate(pairwise(samples), start=1)
         if other.second != one.second + SAMPLE_S or tuple(other.gpus) != tuple(one.gpus)
     ]
     return [samples[begin:end] for begin, end in pairwise([0, *cuts, len(samples)]) if begin < end]

@@ -80,24 +80,48 @@ class Beats:
         self._memory_bytes = memory_total()
 
     def make(
-        self, found: Inventory, numbers: Mapping[str, float], gpus: tuple[GpuFact, ...], *, driver: str, cuda: str, nvml: str
+        self,
+        found: Inventory,
+        numbers: Mapping[str, float],
+        gpus: tuple[GpuFact, ...],
+        *,
+        driver: str,
+        cuda: str,
+        nvml: str,
     ) -> Heartbeat:
         settings = self._settings
         return Heartbeat(
-            agent_version=__version__, hostname=socket.gethostname(), address=found.address, interface=found.interface,
-            cores=settings.cores, slots=settings.slots, memory_bytes=self._memory_bytes,
-            memory_used_bytes=int(numbers.get("memory_used_bytes", 0)), cpu_pct=numbers.get("cpu_pct", 0.0),
-            disk_free_bytes=int(numbers.get("disk_free_bytes", 0)), gpus=gpus, interpreters=found.interpreters, mpi=found.mpi,
-            run_as=settings.run_as.name if settings.run_as else "", infiniband=infiniband.are_active(found.ports),
-            boot_id=self._boot_id, numbers=numbers, network_ports=found.ports, driver=driver, cuda=cuda, nvml=nvml,
+            agent_version=__version__,
+            hostname=socket.gethostname(),
+            address=found.address,
+            interface=found.interface,
+            cores=settings.cores,
+            slots=settings.slots,
+            memory_bytes=self._memory_bytes,
+            memory_used_bytes=int(numbers.get("memory_used_bytes", 0)),
+            cpu_pct=numbers.get("cpu_pct", 0.0),
+            disk_free_bytes=int(numbers.get("disk_free_bytes", 0)),
+            gpus=gpus,
+            interpreters=found.interpreters,
+            mpi=found.mpi,
+            run_as=settings.run_as.name if settings.run_as else "",
+            infiniband=infiniband.are_active(found.ports),
+            boot_id=self._boot_id,
+            numbers=numbers,
+            network_ports=found.ports,
+            driver=driver,
+            cuda=cuda,
+            nvml=nvml,
         )
 
 
 def is_news(told: Heartbeat | None, beat: Heartbeat) -> bool:
     """Whether the node is something else now than it said; how it does is no news."""
-    return told is None or any(getattr(told, name) != getattr(beat, name) for name in _INVENTORY) or [
-        _device(gpu) for gpu in told.gpus
-    ] != [_device(gpu) for gpu in beat.gpus]
+    return (
+        told is None
+        or any(getattr(told, name) != getattr(beat, name) for name in _INVENTORY)
+        or [_device(gpu) for gpu in told.gpus] != [_device(gpu) for gpu in beat.gpus]
+    )
 
 
 _INVENTORY = ("interpreters", "mpi", "address", "infiniband", "driver", "cuda", "nvml", "network_ports")
@@ -120,10 +144,16 @@ def mpi_version() -> str:
 
 
 def place(settings: NodeSettings, before: str = "") -> tuple[str, str]:
-    """The address at which other nodes reach this one, and its interface. `before`: the address until now, which
-    still holds while there is no way to the hub."""
+    """The address at which other nodes reach this one, and its interface. `before`: the address until now,
+    which still holds while there is no way to the hub."""
     held = addresses.by_interface().get(settings.interface, ())
-    address = settings.address or next(iter(held), "") or addresses.towards(settings.hub_url) or before or addresses.LOOPBACK
+    address = (
+        settings.address
+        or next(iter(held), "")
+        or addresses.towards(settings.hub_url)
+        or before
+        or addresses.LOOPBACK
+    )
     return address, settings.interface or addresses.interface_of(address)
 
 
@@ -134,7 +164,12 @@ def doubts(settings: NodeSettings) -> list[str]:
     real = addresses.interface_of(settings.address)
     if not real:
         held = ", ".join(address for found in addresses.by_interface().values() for address in found)
-        return [f"{settings.address} is none of this machine's addresses ({held}); right only behind address translation"]
+        return [
+            (
+                f"{settings.address} is none of this machine's addresses ({held}); right only behind address "
+                "translation"
+            )
+        ]
     if settings.interface and real != settings.interface:
         return [f"{settings.address} belongs to the interface {real}, not to {settings.interface}"]
     return []

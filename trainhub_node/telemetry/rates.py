@@ -15,7 +15,8 @@ class Rates:
     def of(self, now: float, counts: Mapping[str, int]) -> float | None:
         """All devices together, per second since the last call. `now`: seconds of a steady clock.
 
-        None where it cannot be told: at first, and where a counter has begun anew (a reset, a device put in again)."""
+        None where it cannot be told: at first, and where a counter has begun anew (a reset, a device put in
+        again)."""
         passed, self._at = now - self._at, now
         before, self._before = self._before, counts
         grown = [count - before[name] for name, count in counts.items() if name in before]

@@ -39,11 +39,16 @@ class Devices(Protocol):
 
 
 class Sampler(threading.Thread):
-    """`latest` never waits. Devices are read in a thread of their own: a driver that hangs stops neither the machine's other
-    numbers nor reports. `ticked` is called after every sample."""
+    """`latest` never waits. Devices are read in a thread of their own: a driver that hangs stops neither the
+    machine's other numbers nor reports. `ticked` is called after every sample."""
 
     def __init__(
-        self, settings: NodeSettings, devices: Devices, recorder: Recorder, *, ticked: Callable[[], None] = lambda: None
+        self,
+        settings: NodeSettings,
+        devices: Devices,
+        recorder: Recorder,
+        *,
+        ticked: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(name="sampler", daemon=True)
         self._devices = devices
@@ -71,7 +76,9 @@ class Sampler(threading.Thread):
             return self._latest
         if not self._said:
             self._said = True
-            log.warning("This machine has not been measured for %.0f s: reading its load or its disk hangs", silent)
+            log.warning(
+                "This machine has not been measured for %.0f s: reading its load or its disk hangs", silent
+            )
         return replace(self._latest, numbers={}, gpus=tuple(_unread(gpu) for gpu in self._latest.gpus))
 
     def run(self) -> None:
@@ -92,15 +99,17 @@ class Sampler(threading.Thread):
         self._reader.close()
 
     def _tick(self, due: float) -> float:
-        """Take one sample. The answer says by how much the next ones should come later, to stay away from the edge of a
-        second, where jitter would put two into one and none into the next."""
+        """Take one sample. The answer says by how much the next ones should come later, to stay away from the
+        edge of a second, where jitter would put two into one and none into the next."""
         late = time.monotonic() - due
         wall, steady = time.time() - late, time.clock_gettime(time.CLOCK_BOOTTIME) - late
         self._reader.ask(PATIENCE_S)
         now = time.monotonic()
         numbers = self._host.read(now, self._looker.inventory.interface)
         fresh = now - self._reader.read_at <= FRESH_S
-        self._recorder.add(wall, steady, numbers, {gpu.uuid: gpu.numbers for gpu in self._reader.facts} if fresh else {})
+        self._recorder.add(
+            wall, steady, numbers, {gpu.uuid: gpu.numbers for gpu in self._reader.facts} if fresh else {}
+        )
         self._latest, self._at = self._beat(numbers), now
         if self._said:
             self._said = False
@@ -115,14 +124,18 @@ class Sampler(threading.Thread):
         trouble = self._reader.trouble()
         stands = time.monotonic() - self._reader.read_at <= HANGS_S
         return self._beats.make(
-            self._found, numbers, gpus if stands else tuple(_unread(gpu) for gpu in gpus),
-            driver=devices.driver, cuda=devices.cuda, nvml=trouble or devices.trouble,
+            self._found,
+            numbers,
+            gpus if stands else tuple(_unread(gpu) for gpu in gpus),
+            driver=devices.driver,
+            cuda=devices.cuda,
+            nvml=trouble or devices.trouble,
         )
 
 
 def following(due: float, now: float) -> float:
-    """When the sample after that of `due` is to be taken. Those that were missed are skipped, not made up for, and the rest
-    keep their distance from the first."""
+    """When the sample after that of `due` is to be taken. Those that were missed are skipped, not made up
+    for, and the rest keep their distance from the first."""
     return due + SAMPLE_S * max(1, math.ceil((now - due) / SAMPLE_S))
 
 
@@ -161,7 +174,9 @@ class _Reader(threading.Thread):
             else:
                 log.info("The GPUs answer again")
         at = f"{datetime.fromtimestamp(wall, UTC):%Y-%m-%d %H:%M:%S} UTC"
-        return f"The GPUs' driver has not answered since {at}; look at the kernel's log for it." if hangs else ""
+        return (
+            f"The GPUs' driver has not answered since {at}; look at the kernel's log for it." if hangs else ""
+        )
 
     def run(self) -> None:
         while self._asked.wait() and not self._closing:

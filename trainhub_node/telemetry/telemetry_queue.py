@@ -20,7 +20,8 @@ WITHOUT_SAMPLES_S = 60.0
 
 
 class Feed:
-    """Of the uplink's thread; `wakes` of any. `events`: all that nobody has confirmed, `confirm` forgets them up to a serial."""
+    """Of the uplink's thread; `wakes` of any. `events`: all that nobody has confirmed, `confirm` forgets them
+    up to a serial."""
 
     def __init__(
         self, recorder: Recorder, events: Callable[[], tuple[GpuEvent, ...]], confirm: Callable[[int], None]
@@ -40,7 +41,11 @@ class Feed:
     @property
     def has_samples(self) -> bool:
         """Such as are to be sent."""
-        return self.is_watched and self._recorder.has_samples(self._sampled) and time.monotonic() >= self._samples_again_at
+        return (
+            self.is_watched
+            and self._recorder.has_samples(self._sampled)
+            and time.monotonic() >= self._samples_again_at
+        )
 
     @property
     def has_news(self) -> bool:
@@ -55,7 +60,9 @@ class Feed:
         """With what there is to tell. Buckets only ride with a sign of life, and make nothing hurry."""
         self._sent_events = self._events()[:MOST_EVENTS] if self._may_tell_events else ()
         self._beats = report.heartbeat is not None
-        self._sent = self._recorder.buckets(self._most_buckets, BUCKET_BYTES_PER_REPORT) if self._beats else ()
+        self._sent = (
+            self._recorder.buckets(self._most_buckets, BUCKET_BYTES_PER_REPORT) if self._beats else ()
+        )
         samples, sampled = self._recorder.samples(self._sampled) if self.has_samples else ((), self._sampled)
         # Whether they arrive or not: a live picture that comes late is none.
         self._sampled = sampled
@@ -74,7 +81,8 @@ class Feed:
         self.is_watched = ack.is_watched
 
     def refused(self) -> None:
-        """The hub will not take the last report, for whatever reason: the next one carries less, so that the road stays open."""
+        """The hub will not take the last report, for whatever reason: the next one carries less, so that the
+        road stays open."""
         self._refusals += 1
         self._samples_again_at = time.monotonic() + WITHOUT_SAMPLES_S
 
@@ -88,13 +96,18 @@ class Feed:
         return bool(self._most_buckets) or self._refusals <= MOST_BUCKETS.bit_length() + 1
 
     def _blame(self) -> None:
-        """A report has passed that left out what was in the refused one before: that was the stumbling block."""
+        """A report has passed that left out what was in the refused one before: that was the stumbling
+        block."""
         if self._refusals and not self._may_tell_events:
             for event in self._events()[:1]:
                 log.warning("The hub refuses this event of a GPU, which is dropped: %s", event)
                 self._confirm(event.serial)
         elif self._refusals and not self._most_buckets:
             for bucket in self._recorder.buckets(1, BUCKET_BYTES_PER_REPORT):
-                log.warning("The hub refuses what was measured here from %d on, for %d s; it is dropped", bucket.start, BUCKET_S)
+                log.warning(
+                    "The hub refuses what was measured here from %d on, for %d s; it is dropped",
+                    bucket.start,
+                    BUCKET_S,
+                )
                 self._recorder.forget([bucket])
         self._refusals = 0

@@ -1,8 +1,8 @@
-"""Opens files below a folder that another account controls, so that no name, link or race leads out of that folder.
+"""Opens files below a folder that another account controls, so that no name, link or race leads out of that
+folder.
 
-A file is first opened with O_PATH, which touches nothing but its entry, and opened for reading only after it has proved
-to be a regular file: opening a pipe or a device would already act on it.
-"""
+A file is first opened with O_PATH, which touches nothing but its entry, and opened for reading only after it
+has proved to be a regular file: opening a pipe or a device would already act on it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ import struct
 
 SYS_OPENAT2 = 437
 RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH = 0x02, 0x04, 0x08
-NOT_TO_BE_HAD = (errno.ENOSYS, errno.EPERM)  # a kernel before 5.6; a container that forbids calls that it does not know
+NOT_TO_BE_HAD = (
+    errno.ENOSYS,
+    errno.EPERM,
+)  # a kernel before 5.6; a container that forbids calls that it does not know
 LEADS_OUT = (errno.EXDEV, errno.ELOOP)
 MAX_TRIES = 64
 MAX_LINKS = 40
@@ -64,7 +67,8 @@ def reopen(entry: int, flags: int) -> int:
 
 
 def open_entry(root: int, path: str, *, follow_links: bool) -> int:
-    """An O_PATH descriptor of `path` below `root`; a link itself where links are not followed. Raises OSError."""
+    """An O_PATH descriptor of `path` below `root`; a link itself where links are not followed. Raises
+    OSError."""
     try:
         return by_kernel(root, path, follow_links=follow_links)
     except OSError as error:

@@ -1,4 +1,5 @@
-"""Removes trees that another account controls, by descriptors alone: no link is followed, and no depth is too deep.
+"""Removes trees that another account controls, by descriptors alone: no link is followed, and no depth is too
+deep.
 
 Imports little, because a run waits for whoever uses this before it starts.
 """
@@ -18,7 +19,8 @@ BATCH = 4096
 
 
 def remove(path: str) -> None:
-    """Removes what is at `path`, nothing where nothing is. The folder that holds it must be the agent's own. Raises OSError."""
+    """Removes what is at `path`, nothing where nothing is. The folder that holds it must be the agent's own.
+    Raises OSError."""
     parent, _, name = path.rstrip("/").rpartition("/")
     fd = os.open(parent or "/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -49,7 +51,8 @@ def _remove(name: str, parent: int) -> None:
 
 
 def _lift(name: str, top: int) -> None:
-    """Removes a folder in `top`. Folders in it are moved up into `top` first, so that depth costs no descriptors."""
+    """Removes a folder in `top`. Folders in it are moved up into `top` first, so that depth costs no
+    descriptors."""
     folder = _seize(name, top)
     try:
         for entry in _entries(folder):

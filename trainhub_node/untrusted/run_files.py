@@ -11,7 +11,8 @@ __all__ = ["Outside", "open_inside"]
 
 
 def open_inside(root: str, path: str, owner: int | None = None) -> int:
-    """A descriptor to read the regular file at `path` below `root`. Raises Outside where links lead out of `root`, and OSError.
+    """A descriptor to read the regular file at `path` below `root`. Raises Outside where links lead out of
+    `root`, and OSError.
 
     `owner`: the account of the ranks where it is another than ours; files of others (hard links) are refused.
     """
@@ -27,7 +28,8 @@ def open_inside(root: str, path: str, owner: int | None = None) -> int:
 
 
 def _without_absolute_link(root: str, folder: int, path: str) -> str:
-    """Where `path` is an absolute link into `root` (scripts like to make such ones to their last checkpoint): its target."""
+    """Where `path` is an absolute link into `root` (scripts like to make such ones to their last checkpoint):
+    its target."""
     entry = beneath.open_entry(folder, os.path.dirname(path) or ".", follow_links=False)
     try:
         target = os.readlink(os.path.basename(path), dir_fd=entry)

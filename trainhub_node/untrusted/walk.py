@@ -1,4 +1,5 @@
-"""Lists a tree that another account may change at the same time: every folder is opened beneath the root, by no link."""
+"""Lists a tree that another account may change at the same time: every folder is opened beneath the root, by
+no link."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from trainhub_node.untrusted.beneath import open_folder
 
 @dataclass(frozen=True)
 class ListedFolder:
-    """`path` is relative to the root of the walk. `files`: every name that is no folder, pipes and `links` too."""
+    """`path` is relative to the root of the walk. `files`: every name that is no folder, pipes and `links`
+    too."""
 
     path: str
     files: tuple[str, ...]
@@ -22,7 +24,8 @@ class ListedFolder:
 def walk(
     root: int, top: str, *, longest_path: int, on_error: Callable[[str, OSError], None] | None = None
 ) -> Iterator[ListedFolder]:
-    """The folder `top` below `root` and all folders in it, sorted, without those whose path is longer than `longest_path`.
+    """The folder `top` below `root` and all folders in it, sorted, without those whose path is longer than
+    `longest_path`.
 
     One folder is open at a time, however deep the tree is.
     """
@@ -35,14 +38,18 @@ def walk(
             if on_error is not None:
                 on_error(path, error)
             continue
-        folders = sorted((entry.name for entry in entries if entry.is_dir(follow_symlinks=False)), reverse=True)
+        folders = sorted(
+            (entry.name for entry in entries if entry.is_dir(follow_symlinks=False)), reverse=True
+        )
         for name in folders:
             if len(path) + len(name) < longest_path:
                 waiting.append(f"{path}/{name}")
             elif on_error is not None:
                 on_error(f"{path}/{name}", OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG)))
         files = sorted(entry.name for entry in entries if not entry.is_dir(follow_symlinks=False))
-        yield ListedFolder(path, tuple(files), frozenset(entry.name for entry in entries if entry.is_symlink()))
+        yield ListedFolder(
+            path, tuple(files), frozenset(entry.name for entry in entries if entry.is_symlink())
+        )
 
 
 def _entries(root: int, path: str) -> list[os.DirEntry[str]]:
@@ -51,7 +58,8 @@ def _entries(root: int, path: str) -> list[os.DirEntry[str]]:
         with os.scandir(fd) as entries:
             listed = list(entries)
             for entry in listed:
-                # Asked while the folder is open: a file system that does not say what an entry is looks it up in there.
+                # Asked while the folder is open: a file system that does not say what an entry is looks it up
+                # in there.
                 entry.is_dir(follow_symlinks=False)
     finally:
         os.close(fd)

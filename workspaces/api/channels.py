@@ -31,7 +31,9 @@ class ChannelSerializer(serializers.Serializer[Any]):
     target = serializers.SerializerMethodField()
     is_signed = serializers.SerializerMethodField()
     events = serializers.ListField(child=serializers.ChoiceField(choices=list(CHOICES)))
-    ours_only = serializers.BooleanField(help_text="Of alerts, only those about GPUs that a run of this workspace holds.")
+    ours_only = serializers.BooleanField(
+        help_text="Of alerts, only those about GPUs that a run of this workspace holds."
+    )
     state = serializers.SerializerMethodField(help_text="unused, working, failing or paused.")
     waiting = serializers.SerializerMethodField(help_text="How much is still to be delivered.")
     last_sent_at = serializers.DateTimeField(allow_null=True)
@@ -59,7 +61,11 @@ class ChannelChangeSerializer(serializers.Serializer[Any]):
     name = serializers.CharField(max_length=100)
     target = serializers.CharField(max_length=1000, help_text="The webhook's URL, or a mail address.")
     secret = serializers.CharField(
-        max_length=200, allow_blank=True, required=False, write_only=True, help_text="Signs what a webhook gets."
+        max_length=200,
+        allow_blank=True,
+        required=False,
+        write_only=True,
+        help_text="Signs what a webhook gets.",
     )
     events = serializers.ListField(child=serializers.ChoiceField(choices=list(CHOICES)), required=False)
     ours_only = serializers.BooleanField(required=False)
@@ -95,7 +101,9 @@ class ChannelList(_ChannelView):
     @extend_schema(operation_id="notification_channels_list", responses=ChannelSerializer(many=True))
     def get(self, request: Request) -> Response:
         """Your own channels; for owners also the workspace's."""
-        return Response(ChannelSerializer(channels.of(self.principal(request)).order_by("pk"), many=True).data)
+        return Response(
+            ChannelSerializer(channels.of(self.principal(request)).order_by("pk"), many=True).data
+        )
 
     @extend_schema(request=NewChannelSerializer, responses={201: ChannelSerializer})
     def post(self, request: Request) -> Response:
@@ -132,7 +140,8 @@ class ChannelDetail(_ChannelView):
 class ChannelTest(_ChannelView):
     @extend_schema(request=None, responses={202: ChannelSerializer})
     def post(self, request: Request, pk: int) -> Response:
-        """Send a test within seconds; `state` and `last_error` tell how it went. A paused channel is taken up again."""
+        """Send a test within seconds; `state` and `last_error` tell how it went. A paused channel is taken up
+        again."""
         channel = self.channel(request, pk)
         channels.send_test(self.principal(request), channel)
         return Response(ChannelSerializer(self.channel(request, pk)).data, status=202)

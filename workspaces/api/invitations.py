@@ -34,7 +34,9 @@ class _InvitationView(APIView):
         return cast("PrincipalRequest", request).principal.user
 
     def invitation(self, request: Request, pk: int) -> Invitation:
-        found = Invitation.objects.select_related("workspace").filter(pk=pk, user=self.person(request)).first()
+        found = (
+            Invitation.objects.select_related("workspace").filter(pk=pk, user=self.person(request)).first()
+        )
         if found is None:
             raise Http404
         return found
@@ -44,7 +46,11 @@ class InvitationList(_InvitationView):
     @extend_schema(operation_id="invitations_list", responses=WorkspaceInvitationSerializer(many=True))
     def get(self, request: Request) -> Response:
         """The workspaces that have invited you and wait for an answer."""
-        found = Invitation.objects.filter(user=self.person(request)).select_related("workspace", "invited_by").order_by("pk")
+        found = (
+            Invitation.objects.filter(user=self.person(request))
+            .select_related("workspace", "invited_by")
+            .order_by("pk")
+        )
         return Response(WorkspaceInvitationSerializer(found, many=True).data)
 
 

@@ -19,11 +19,14 @@ class BodyTooLarge(APIException):
 
 
 class BoundedJSONParser(JSONParser):
-    """Refuses a body that is larger than DATA_UPLOAD_MAX_MEMORY_SIZE, which Django holds for forms alone, or that holds more
-    than MAX_VALUES values."""
+    """Refuses a body that is larger than DATA_UPLOAD_MAX_MEMORY_SIZE, which Django holds for forms alone, or
+    that holds more than MAX_VALUES values."""
 
     def parse(
-        self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None  # noqa: ARG002
+        self,
+        stream: IO[Any],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,  # noqa: ARG002
     ) -> Any:
         most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         data: bytes = stream.read(most + 1)

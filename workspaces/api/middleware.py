@@ -16,7 +16,8 @@ SENTENCES = {
 
 
 class ApiProblems:
-    """What Django itself refuses below /api/ (an unknown address, a broken request) is a problem too, never a page."""
+    """What Django itself refuses below /api/ (an unknown address, a broken request) is a problem too, never a
+    page."""
 
     sync_capable = True
     async_capable = True
@@ -37,11 +38,17 @@ class ApiProblems:
 
 
 def _as_problem(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-    if response.status_code == 301 and request.path.startswith("/api/") and request.method not in ("GET", "HEAD"):
+    if (
+        response.status_code == 301
+        and request.path.startswith("/api/")
+        and request.method not in ("GET", "HEAD")
+    ):
         # Clients follow by GET, so that a POST would quietly become a look at the list.
         return problem(404, f"Addresses of this API end with a slash: {request.path}/")
     is_page = response.headers.get("Content-Type", "").startswith("text/html")
     if not (request.path.startswith("/api/") and response.status_code >= 400 and is_page):
         return response
     sentence = SENTENCES.get(response.status_code, "This request was refused: {reason}.")
-    return problem(response.status_code, sentence.format(reason=getattr(response, "reason_phrase", "").lower()))
+    return problem(
+        response.status_code, sentence.format(reason=getattr(response, "reason_phrase", "").lower())
+    )

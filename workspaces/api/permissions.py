@@ -34,9 +34,19 @@ class _RolePermission(BasePermission):
             raise ApiProblem(403, lacking(who, needed))
         if who.user.password_is_one_time:
             raise ApiProblem(403, "Replace your one-time password first: sign in on the page.")
-        asks_for_password = getattr(view, "asks_for_password", False) and request.method not in ("GET", "HEAD", "OPTIONS")
-        if asks_for_password and not isinstance(request.auth, Principal) and not is_confirmed(request.session):
-            raise ApiProblem(403, "Confirm your password first, on the page /settings/confirm/; programs use an API token.")
+        asks_for_password = getattr(view, "asks_for_password", False) and request.method not in (
+            "GET",
+            "HEAD",
+            "OPTIONS",
+        )
+        if (
+            asks_for_password
+            and not isinstance(request.auth, Principal)
+            and not is_confirmed(request.session)
+        ):
+            raise ApiProblem(
+                403, "Confirm your password first, on the page /settings/confirm/; programs use an API token."
+            )
         request.principal = who  # type: ignore[attr-defined]
         return True
 
@@ -44,7 +54,8 @@ class _RolePermission(BasePermission):
 def AtLeast(role: Role, *, writing: Role | None = None) -> type[BasePermission]:  # noqa: N802 - reads as a permission class
     """401 without sign-in, 404 for a stranger, 403 below `role`; sets `request.principal`.
 
-    A view with `asks_for_password = True` takes changes by session only while its password was typed recently.
+    A view with `asks_for_password = True` takes changes by session only while its password was typed
+    recently.
     Use: `permission_classes = [AtLeast(Role.VIEWER)]`, or with `writing=Role.CONTRIBUTOR` for unsafe methods.
     """
     return type(f"AtLeast{role.title()}", (_RolePermission,), {"reading": role, "writing": writing or role})

@@ -18,7 +18,9 @@ class MeSerializer(serializers.Serializer[Any]):
     user = serializers.CharField(source="user.username")
     workspace = serializers.CharField(source="workspace.slug")
     role = serializers.CharField()
-    scope = serializers.CharField(help_text="read: the token changes nothing; write: it does whatever the role allows.")
+    scope = serializers.CharField(
+        help_text="read: the token changes nothing; write: it does whatever the role allows."
+    )
 
 
 class Me(APIView):

@@ -1,10 +1,10 @@
 """Asks for the password again before tokens, machines, people or notification secrets are changed on a page.
 
-A session cookie may fall into other hands: browsers send it to every port of the host. So a page that changes one of these
-shows a form for the password first, unless the password was typed in this session within the last 10 minutes. That form
-carries everything that the person had sent, and sends it again together with the password: nothing is lost, and the person
-gets the answer that they had asked for. Programs with API tokens are not asked.
-"""
+A session cookie may fall into other hands: browsers send it to every port of the host. So a page that changes
+one of these shows a form for the password first, unless the password was typed in this session within the
+last 10 minutes. That form carries everything that the person had sent, and sends it again together with the
+password: nothing is lost, and the person gets the answer that they had asked for. Programs with API tokens
+are not asked."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ View = Callable[Concatenate[WorkspaceRequest, P], HttpResponseBase]
 
 class ConfirmPasswordForm(forms.Form):
     confirm_password = forms.CharField(
-        label="Password", strip=False,
+        label="Password",
+        strip=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "current-password", "autofocus": True}),
     )
 
@@ -87,17 +88,26 @@ def ask_for_password(request: WorkspaceRequest) -> HttpResponse | None:
 
 
 def confirm(request: HttpRequest) -> None:
-    """Notes that the password was typed now. The session gets a new key: a copy of the old cookie is worth nothing."""
+    """Notes that the password was typed now. The session gets a new key: a copy of the old cookie is worth
+    nothing."""
     request.session.cycle_key()
     request.session[CONFIRMED_AT] = time.time()
 
 
-def confirmation_page(request: HttpRequest, form: ConfirmPasswordForm, action: str, back: str) -> HttpResponse:
+def confirmation_page(
+    request: HttpRequest, form: ConfirmPasswordForm, action: str, back: str
+) -> HttpResponse:
     dropped = (FIELD, "csrfmiddlewaretoken")
     kept = [(name, value) for name, values in request.POST.lists() for value in values if name not in dropped]
     status = 429 if form.retry_after_s else 403
     # Somebody who answers an invitation may be a member of nothing yet, and then has no pages to go to.
-    context = {"form": form, "action": action, "kept": kept, "back": back, "is_alone": not hasattr(request, "principal")}
+    context = {
+        "form": form,
+        "action": action,
+        "kept": kept,
+        "back": back,
+        "is_alone": not hasattr(request, "principal"),
+    }
     response = render(request, "workspaces/confirm_password.html", context, status=status)
     response.headers["Cache-Control"] = "no-store"
     if form.retry_after_s:

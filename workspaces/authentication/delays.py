@@ -4,7 +4,8 @@ from __future__ import annotations
 
 
 class AuthenticationDelayed(Exception):
-    """The password was not compared with anything; the same request may succeed after `retry_after_s` seconds."""
+    """The password was not compared with anything; the same request may succeed after `retry_after_s`
+    seconds."""
 
     def __init__(self, message: str, retry_after_s: int) -> None:
         super().__init__(message)
@@ -14,11 +15,14 @@ class AuthenticationDelayed(Exception):
 
 class TooManyAttempts(AuthenticationDelayed):
     def __init__(self, retry_after_s: int) -> None:
-        super().__init__(f"Too many failed attempts. Wait {retry_after_s} seconds, then try again.", retry_after_s)
+        super().__init__(
+            f"Too many failed attempts. Wait {retry_after_s} seconds, then try again.", retry_after_s
+        )
 
 
 class HashingBusy(AuthenticationDelayed):
     def __init__(self, retry_after_s: int) -> None:
         super().__init__(
-            f"Many people are signing in at this moment. Wait {retry_after_s} seconds, then try again.", retry_after_s
+            f"Many people are signing in at this moment. Wait {retry_after_s} seconds, then try again.",
+            retry_after_s,
         )

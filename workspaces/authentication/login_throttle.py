@@ -1,11 +1,11 @@
 """Limits how fast passwords and join tokens can be guessed.
 
-An attempt is counted in the database *before* anything is compared, in one locked transaction, so that many attempts at
-the same moment (in several threads or processes) cannot pass the same limit. A success takes its count back. Three limits
-hold for an attempt: one for the name at its address, one for the address, one for the whole installation. Each ends by
-itself; nobody is locked out. A person who has signed in from an address before is bound by the first limit only, so that
-somebody else's attack neither on that address nor on the installation keeps them out.
-"""
+An attempt is counted in the database *before* anything is compared, in one locked transaction, so that many
+attempts at the same moment (in several threads or processes) cannot pass the same limit. A success takes its
+count back. Three limits hold for an attempt: one for the name at its address, one for the address, one for
+the whole installation. Each ends by itself; nobody is locked out. A person who has signed in from an address
+before is bound by the first limit only, so that somebody else's attack neither on that address nor on the
+installation keeps them out."""
 
 from __future__ import annotations
 
@@ -25,20 +25,23 @@ from workspaces.models import SignInAttempts
 
 FREE_ATTEMPTS = 5
 FREE_ATTEMPTS_PER_ADDRESS = 50
-"""Several people may sit behind one address, so an address as a whole has to wait later than one name at it."""
+"""Several people may sit behind one address, so an address as a whole has to wait later than one name at
+it."""
 FIRST_WAIT_S = 5.0
 LONGEST_WAIT_S = 60.0
 FORGOTTEN_AFTER_S = 15 * 60
 INSTALLATION_BURST = 50
 INSTALLATION_PER_S = 5.0
-"""Failed attempts of all addresses together that are still compared: more would only occupy the processors."""
+"""Failed attempts of all addresses together that are still compared: more would only occupy the
+processors."""
 REMEMBERED_S = 30 * 86400
 """How long an address counts as one from which a person has signed in."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One counted attempt. `keys` are the rows that count it; the first is the one of the name at its address."""
+    """One counted attempt. `keys` are the rows that count it; the first is the one of the name at its
+    address."""
 
     keys: tuple[str, ...]
 
@@ -57,8 +60,9 @@ def count_attempt(name: str, address: str, now: float | None = None) -> Attempt:
         missing = [SignInAttempts(pk=key) for key in sorted(keys) if key not in rows]
         SignInAttempts.objects.bulk_create(missing, ignore_conflicts=True)
         rows = _rows(SignInAttempts.objects.select_for_update().filter(pk__in=keys).order_by("pk"))
-        # Many attempts wait here for each other. Written in another order than they came in, they would set the clock of
-        # the installation back each time, and more of its failures would be forgiven than time has passed.
+        # Many attempts wait here for each other. Written in another order than they came in, they would set
+        # the clock of the installation back each time, and more of its failures would be forgiven than time
+        # has passed.
         at = time.time() if now is None else now
         _refuse_if_early(keys, rows, at)
         counted = _binding(keys, rows, at)
@@ -70,7 +74,8 @@ def count_attempt(name: str, address: str, now: float | None = None) -> Attempt:
 
 
 def record_success(attempt: Attempt, now: float | None = None) -> None:
-    """Forgets the failures of the name at its address. The address keeps its own: one known password frees no guesses."""
+    """Forgets the failures of the name at its address. The address keeps its own: one known password frees no
+    guesses."""
     at = time.time() if now is None else now
     SignInAttempts.objects.filter(pk=attempt.keys[0]).update(count=0, known_until=at + REMEMBERED_S)
     _uncount(attempt.keys[1:])
@@ -123,7 +128,8 @@ def _wait_of(keys: tuple[str, str, str], row: SignInAttempts, at: float) -> floa
 
 
 def _count(keys: tuple[str, str, str], row: SignInAttempts, at: float) -> float:
-    """Failures that count now: those of the installation drain away, the others end together after a while."""
+    """Failures that count now: those of the installation drain away, the others end together after a
+    while."""
     passed = max(0.0, at - row.last_at)
     if row.pk == keys[2]:
         return max(0.0, row.count - passed * INSTALLATION_PER_S)

@@ -1,4 +1,5 @@
-"""Compares a typed password with a person's own, behind the throttle. Every page that asks for a password uses this."""
+"""Compares a typed password with a person's own, behind the throttle. Every page that asks for a password
+uses this."""
 
 from __future__ import annotations
 
@@ -30,11 +31,15 @@ def sign_in(request: HttpRequest | None, name: str, password: str) -> User | Non
 def is_password_of(request: HttpRequest, user: User, password: str) -> bool:
     """Whether `password` is that of `user`, who is signed in. Raises AuthenticationDelayed."""
     name = user.get_username()
-    return _throttled(name, password, client_address(request), lambda: user.check_password(password) or None) is not None
+    return (
+        _throttled(name, password, client_address(request), lambda: user.check_password(password) or None)
+        is not None
+    )
 
 
 def client_address(request: HttpRequest | None) -> str:
-    """The address that the web server saw, or that of a trusted proxy's client; empty behind a Unix socket."""
+    """The address that the web server saw, or that of a trusted proxy's client; empty behind a Unix
+    socket."""
     return "" if request is None else str(request.META.get("REMOTE_ADDR", ""))
 
 

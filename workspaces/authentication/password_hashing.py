@@ -1,9 +1,9 @@
 """How passwords are hashed: argon2id, a few at a time.
 
-Argon2 with these parameters (OWASP's recommendation) costs 22 ms of CPU time where PBKDF2 with Django's number of
-iterations costs 300 ms. However many people sign in at once, a process computes two hashes at the same time: the others
-wait for a moment, and beyond that are asked to come back, so that neither all processors nor all threads are occupied.
-"""
+Argon2 with these parameters (OWASP's recommendation) costs 22 ms of CPU time where PBKDF2 with Django's
+number of iterations costs 300 ms. However many people sign in at once, a process computes two hashes at the
+same time: the others wait for a moment, and beyond that are asked to come back, so that neither all
+processors nor all threads are occupied."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ RETRY_AFTER_S = 2
 
 
 class HashingSlots:
-    """At most `size` hashes at the same time; at most `most_waiting` threads wait, each at most `patience_s` seconds."""
+    """At most `size` hashes at the same time; at most `most_waiting` threads wait, each at most `patience_s`
+    seconds."""
 
     def __init__(self, size: int, most_waiting: int, patience_s: float) -> None:
         self._slots = threading.BoundedSemaphore(size)
@@ -91,9 +92,8 @@ class BoundedPBKDF2PasswordHasher(PBKDF2PasswordHasher):
 def equalize_failure(name: str, password: str) -> None:
     """After a failed sign-in: do what Django has not, so that each failure costs the same.
 
-    While some passwords are still stored in an older way, a failure costs one hash of either kind. Otherwise the time of
-    the answer would tell whether a name exists.
-    """
+    While some passwords are still stored in an older way, a failure costs one hash of either kind. Otherwise
+    the time of the answer would tell whether a name exists."""
     preferred = get_hasher()
     older = _older_password(preferred)
     if older is None:
@@ -108,7 +108,11 @@ def equalize_failure(name: str, password: str) -> None:
 def _older_password(preferred: BasePasswordHasher) -> str | None:
     """The stored password of some active person that is not of the preferred kind."""
     usable = User.objects.filter(is_active=True).exclude(password="").exclude(password__startswith="!")  # noqa: S106
-    return usable.exclude(password__startswith=f"{preferred.algorithm}$").values_list("password", flat=True).first()
+    return (
+        usable.exclude(password__startswith=f"{preferred.algorithm}$")
+        .values_list("password", flat=True)
+        .first()
+    )
 
 
 def _is_of(hasher: BasePasswordHasher, encoded: str) -> bool:

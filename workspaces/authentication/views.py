@@ -78,7 +78,11 @@ def password(request: HttpRequest) -> HttpResponse:
         else:
             _end_other_access(request, who.user, form)
             return redirect("settings")
-    context = {"form": form, "is_one_time": who.user.password_is_one_time, "is_alone": who.user.password_is_one_time}
+    context = {
+        "form": form,
+        "is_one_time": who.user.password_is_one_time,
+        "is_alone": who.user.password_is_one_time,
+    }
     response = render(request, "workspaces/password.html", context, status=429 if form.retry_after_s else 200)
     if form.retry_after_s:
         response.headers["Retry-After"] = str(form.retry_after_s)
@@ -88,7 +92,8 @@ def password(request: HttpRequest) -> HttpResponse:
 @sensitive_post_parameters()
 @needs(Role.VIEWER)
 def confirm_password(request: WorkspaceRequest) -> HttpResponse:
-    """Opened by itself, for whoever changes something by the API in a browser. Pages ask where they need it."""
+    """Opened by itself, for whoever changes something by the API in a browser. Pages ask where they need
+    it."""
     back = request.GET.get("next", "")
     if not url_has_allowed_host_and_scheme(back, {request.get_host()}, require_https=request.is_secure()):
         back = "/settings/"
@@ -103,7 +108,8 @@ def confirm_password(request: WorkspaceRequest) -> HttpResponse:
 
 
 def _end_other_access(request: HttpRequest, user: User, form: ChangePasswordForm) -> None:
-    """Says what has ended: other sessions always (they hold the old password's hash), tokens where the person wants it."""
+    """Says what has ended: other sessions always (they hold the old password's hash), tokens where the person
+    wants it."""
     update_session_auth_hash(request, user)
     access_changed(user)
     audit.record(user, "password.changed", user.get_username())
@@ -111,7 +117,10 @@ def _end_other_access(request: HttpRequest, user: User, form: ChangePasswordForm
     if form.cleaned_data.get("revoke_tokens"):
         revoked = tokens.revoke_all(user)
         audit.record(user, "token.all_revoked", user.get_username(), count=revoked)
-        said += f" {revoked} API token{'' if revoked == 1 else 's'} of yours {'is' if revoked == 1 else 'are'} revoked."
+        said += (
+            f" {revoked} API token{'' if revoked == 1 else 's'} of yours "
+            f"{'is' if revoked == 1 else 'are'} revoked."
+        )
     elif "revoke_tokens" in form.fields:
         said += " Your API tokens go on."
     messages.success(request, said)

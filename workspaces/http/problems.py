@@ -1,7 +1,7 @@
 """Refusals over HTTP as RFC 9457 problem details: the one place that writes their bodies.
 
-Raw ASGI routes raise `Problem`; `workspaces.api.problems` turns the exceptions of Django and DRF into the same bodies.
-"""
+Raw ASGI routes raise `Problem`; `workspaces.api.problems` turns the exceptions of Django and DRF into the
+same bodies."""
 
 from __future__ import annotations
 
@@ -32,10 +32,16 @@ def problem_body(
 
 
 def problem_response(
-    status: int, title: str, detail: str = "", errors: Iterable[tuple[str, str]] = (), headers: Mapping[str, str] | None = None
+    status: int,
+    title: str,
+    detail: str = "",
+    errors: Iterable[tuple[str, str]] = (),
+    headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
     """The response of a raw ASGI route that refuses a request."""
-    return JSONResponse(problem_body(status, title, detail, errors), status, headers=headers, media_type=CONTENT_TYPE)
+    return JSONResponse(
+        problem_body(status, title, detail, errors), status, headers=headers, media_type=CONTENT_TYPE
+    )
 
 
 class Problem(Exception):

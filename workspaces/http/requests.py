@@ -1,4 +1,5 @@
-"""What raw routes read of a request: its body within a limit, numbers of its query, the hub's address as its client knows it."""
+"""What raw routes read of a request: its body within a limit, numbers of its query, the hub's address as its
+client knows it."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ async def read_body(request: Request, max_bytes: int) -> bytes:
 
 
 def hub_url(request: Request) -> str:
-    """Returns the address under which the client reached the hub. Only PUBLIC_URL and API_URL tell that a proxy spoke TLS."""
+    """Returns the address under which the client reached the hub. Only PUBLIC_URL and API_URL tell that a
+    proxy spoke TLS."""
     schemes = {urlsplit(url).netloc: urlsplit(url).scheme for url in (settings.PUBLIC_URL, settings.API_URL)}
     return f"{schemes.get(request.url.netloc, request.url.scheme)}://{request.url.netloc}"
 
@@ -37,7 +39,9 @@ def query_integer(request: Request, name: str, default: int, *, maximum: int = 2
     if text is None:
         return default
     if not text.isdecimal() or len(text) > 19 or int(text) > maximum:
-        raise Problem(400, "Bad request", f"{name} must be a whole number from 0 to {maximum}, not {text[:40]!r}.")
+        raise Problem(
+            400, "Bad request", f"{name} must be a whole number from 0 to {maximum}, not {text[:40]!r}."
+        )
     return int(text)
 
 

@@ -1,4 +1,5 @@
-"""Who is behind an ASGI scope, for what does not pass Django's middleware: sockets and the raw byte routes."""
+"""Who is behind an ASGI scope, for what does not pass Django's middleware: sockets and the raw byte
+routes."""
 
 from __future__ import annotations
 
@@ -26,11 +27,11 @@ def bearer(scope: Mapping[str, Any]) -> str | None:
 
 
 async def principal_of_scope(scope: Mapping[str, Any]) -> Principal | None:
-    """Token first, else the browser's session; None for nobody, for a stranger, and for a foreign page's request.
+    """Token first, else the browser's session; None for nobody, for a stranger, and for a foreign page's
+    request.
 
-    Raises TokenRefused for a token that has expired, or that may not do what the request asks for. A socket is opened for
-    neither, so there the answer is None.
-    """
+    Raises TokenRefused for a token that has expired, or that may not do what the request asks for. A socket
+    is opened for neither, so there the answer is None."""
     if isinstance(known := scope.get("principal"), Principal):
         return known
     token = bearer(scope)
@@ -51,7 +52,8 @@ async def principal_of_scope(scope: Mapping[str, Any]) -> Principal | None:
 
 
 def require_scope(token_scope: TokenScope, scope: Mapping[str, Any]) -> None:
-    """Whether a token of this scope may make the request of an ASGI scope; a socket only reads. Raises TokenRefused."""
+    """Whether a token of this scope may make the request of an ASGI scope; a socket only reads. Raises
+    TokenRefused."""
     method = scope.get("method", "GET") if scope["type"] == "http" else "GET"
     tokens.require_scope(token_scope, method, scope["path"])
 

@@ -21,11 +21,14 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
 
 
 async def in_turn(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Runs blocking work that hundreds of nodes may request at once: two at a time, in the order of their arrival.
+    """Runs blocking work that hundreds of nodes may request at once: two at a time, in the order of their
+    arrival.
 
-    SQLite lets one writer through and has the others retry at random: of forty threads the unlucky ones gave up after 20 s.
-    """
-    return await anyio.to_thread.run_sync(partial(_with_connections, partial(function, *args, **kwargs)), limiter=_few)
+    SQLite lets one writer through and has the others retry at random: of forty threads the unlucky ones gave
+    up after 20 s."""
+    return await anyio.to_thread.run_sync(
+        partial(_with_connections, partial(function, *args, **kwargs)), limiter=_few
+    )
 
 
 def waiting_in_turn() -> int:

@@ -1,4 +1,5 @@
-"""Counted sign-in attempts, invitations, and API tokens with a scope and an end. Existing tokens keep write and do not expire."""
+"""Counted sign-in attempts, invitations, and API tokens with a scope and an end. Existing tokens keep write
+and do not expire."""
 
 import django.db.models.deletion
 from django.conf import settings

@@ -11,12 +11,23 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 NEVER = [
     ipaddress.ip_network(text)
     for text in (
-        "0.0.0.0/8", "224.0.0.0/4", "240.0.0.0/4", "::/128", "ff00::/8",
-        "169.254.0.0/16", "fe80::/10", "fec0::/10",
-        # Where clouds keep a machine's own credentials besides the link-local addresses: Alibaba, Azure, Oracle, AWS, Google,
-        # Oracle, Scaleway.
-        "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32",
-        "fd00:ec2::/32", "fd20:ce::/32", "fd00:c1::/32", "fd00:42::42/128",
+        "0.0.0.0/8",
+        "224.0.0.0/4",
+        "240.0.0.0/4",
+        "::/128",
+        "ff00::/8",
+        "169.254.0.0/16",
+        "fe80::/10",
+        "fec0::/10",
+        # Where clouds keep a machine's own credentials besides the link-local addresses: Alibaba, Azure,
+        # Oracle, AWS, Google, Oracle, Scaleway.
+        "100.100.100.200/32",
+        "168.63.129.16/32",
+        "192.0.0.192/32",
+        "fd00:ec2::/32",
+        "fd20:ce::/32",
+        "fd00:c1::/32",
+        "fd00:42::42/128",
         # NAT64 with a prefix of the network's own: which IPv4 address such a one leads to is not known here.
         "64:ff9b:1::/48",
     )
@@ -35,7 +46,8 @@ def may_reach(text: str, host: str, port: int) -> bool:
 
 
 def _may_reach_loopback(host: str, port: int) -> bool:
-    """Programs on the hub's own machine: reachable from the nodes' own runs only while the hub serves this machine alone."""
+    """Programs on the hub's own machine: reachable from the nodes' own runs only while the hub serves this
+    machine alone."""
     if port in settings.OWN_PORTS:
         return False
     return settings.IS_ON_LOOPBACK_ONLY or host in settings.WEBHOOK_HOSTS

@@ -1,4 +1,5 @@
-"""Making, changing, testing and ending channels; what is shown of them. A target's secrets are never shown again."""
+"""Making, changing, testing and ending channels; what is shown of them. A target's secrets are never shown
+again."""
 
 from __future__ import annotations
 
@@ -46,7 +47,9 @@ class NotAllowed(Exception):
 def of(who: Principal) -> QuerySet[Channel]:
     """Those that `who` may see and change: their own, and an owner also the workspace's."""
     mine = Q(user=who.user)
-    found = Channel.objects.filter(mine | Q(user=None) if who.may(NEEDED[WORKSPACE]) else mine, workspace=who.workspace)
+    found = Channel.objects.filter(
+        mine | Q(user=None) if who.may(NEEDED[WORKSPACE]) else mine, workspace=who.workspace
+    )
     return found.annotate(waiting=Count("deliveries", filter=Q(deliveries__state="waiting")))
 
 
@@ -85,15 +88,22 @@ def delete(who: Principal, channel: Channel) -> None:
 
 
 def send_test(who: Principal, channel: Channel) -> Delivery:
-    """Send a message that means nothing, at once, even over a channel that was paused: that is how one learns that it works."""
+    """Send a message that means nothing, at once, even over a channel that was paused: that is how one learns
+    that it works."""
     _must(who, scope_of(channel))
     outcomes.resume(channel, timezone.now())
     text = f"[test] {who.user.get_username()} tries the channel {channel.name} of {who.workspace}. It works."
     return outbox.post_test(
         channel,
         {
-            "event": TEST, "at": timezone.now().isoformat(), "text": text, "url": f"{settings.PUBLIC_URL}/settings/",
-            "alert": None, "node": None, "gpu": None, "run": None,
+            "event": TEST,
+            "at": timezone.now().isoformat(),
+            "text": text,
+            "url": f"{settings.PUBLIC_URL}/settings/",
+            "alert": None,
+            "node": None,
+            "gpu": None,
+            "run": None,
         },
     )
 

@@ -1,8 +1,7 @@
 """Getting deliveries out: all channels side by side, each in its own time, and none for long.
 
-A tick takes one thread of the worker for at most some seconds, whatever the receivers do: every request runs in one event
-loop of its own thread, bounded in all, and a channel that fails waits longer each time.
-"""
+A tick takes one thread of the worker for at most some seconds, whatever the receivers do: every request runs
+in one event loop of its own thread, bounded in all, and a channel that fails waits longer each time."""
 
 from __future__ import annotations
 
@@ -71,9 +70,14 @@ def _claimed(now: datetime) -> list[Channel]:
     """Channels with something due, those that work first; of two workers one gets each."""
     waiting = Delivery.objects.filter(channel=OuterRef("pk"), state="waiting", try_at__lte=now)
     free = Q(busy_until=None) | Q(busy_until__lt=now)
-    due = outbox.of_members().filter(Exists(waiting), free, paused_at=None, try_at__lte=now).order_by("failures", "try_at")
+    due = (
+        outbox.of_members()
+        .filter(Exists(waiting), free, paused_at=None, try_at__lte=now)
+        .order_by("failures", "try_at")
+    )
     return [
-        channel for channel in due[:MOST_CHANNELS]
+        channel
+        for channel in due[:MOST_CHANNELS]
         if Channel.objects.filter(free, pk=channel.pk).update(busy_until=now + BUSY)
     ]
 
@@ -116,7 +120,8 @@ async def _send(channel: Channel, delivery: Delivery) -> NotSent | None:
 @cache
 def _loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
-    # Names are looked up in threads: as many as channels may be at it, so that a slow server for one holds up no other.
+    # Names are looked up in threads: as many as channels may be at it, so that a slow server for one holds up
+    # no other.
     loop.set_default_executor(ThreadPoolExecutor(MOST_CHANNELS, "notify"))
     threading.Thread(target=loop.run_forever, name="notify", daemon=True).start()
     return loop

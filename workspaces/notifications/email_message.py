@@ -22,7 +22,8 @@ async def send(address: str, body: Mapping[str, Any]) -> None:
     subject = " ".join(f"TrainHub: {text}".split())
     message = EmailMessage(
         subject if len(subject) <= LONGEST_SUBJECT else subject[: LONGEST_SUBJECT - 1] + "…",
-        f"{text}\n\n{body.get('url', '')}\n", to=[address],
+        f"{text}\n\n{body.get('url', '')}\n",
+        to=[address],
     )
     try:
         async with asyncio.timeout(WITHIN_S):

@@ -21,8 +21,12 @@ CHOICES: dict[str, str] = {
 }
 """What a channel may ask for, and how its form says it."""
 SHORT = {
-    "alert.critical": "critical alerts", "alert.warning": "warnings", "alert.cleared": "what clears",
-    RUN_COMPLETED: "completed runs", RUN_FAILED: "failed runs", RUN_CANCELED: "canceled runs",
+    "alert.critical": "critical alerts",
+    "alert.warning": "warnings",
+    "alert.cleared": "what clears",
+    RUN_COMPLETED: "completed runs",
+    RUN_FAILED: "failed runs",
+    RUN_CANCELED: "canceled runs",
 }
 USUAL = ("alert.critical", "alert.cleared", RUN_FAILED)
 """Chosen where nobody chooses."""
@@ -32,10 +36,10 @@ USUAL = ("alert.critical", "alert.cleared", RUN_FAILED)
 class Event:
     """Something that happened, once: `key` names it for good.
 
-    `asked_as`: the words of CHOICES of which a channel must have asked for all. `workspaces`: who may know; `theirs`: the
-    workspace whose run it concerns, if any. `person`: whose run it is; another's own channels are not told of it.
-    `body(workspace id)`: the JSON that goes out (docs/alerts.md), with nothing in it that the workspace may not know.
-    """
+    `asked_as`: the words of CHOICES of which a channel must have asked for all. `workspaces`: who may know;
+    `theirs`: the workspace whose run it concerns, if any. `person`: whose run it is; another's own channels
+    are not told of it. `body(workspace id)`: the JSON that goes out (docs/alerts.md), with nothing in it that
+    the workspace may not know."""
 
     name: str
     key: str

@@ -11,20 +11,32 @@ KIND_WORDS = {WEBHOOK: "Webhook (Slack, Mattermost, your own)", MAIL: "Mail"}
 
 
 class ChannelForm(forms.Form):
-    """For a new channel, or (with `channel`) for one that is there, whose kind stays and whose secrets are not shown."""
+    """For a new channel, or (with `channel`) for one that is there, whose kind stays and whose secrets are
+    not shown."""
 
     kind = forms.ChoiceField(choices=[(kind, KIND_WORDS[kind]) for kind in KINDS])
     name = forms.CharField(max_length=100, help_text="For example: ops in Slack.")
-    target = forms.CharField(max_length=1000, label="Address", help_text="The webhook's URL, or a mail address.")
+    target = forms.CharField(
+        max_length=1000, label="Address", help_text="The webhook's URL, or a mail address."
+    )
     secret = forms.CharField(
-        max_length=200, required=False, label="Signing secret", widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
-        help_text="Webhooks only, optional: each message is signed with it, so that its receiver can trust it.",
+        max_length=200,
+        required=False,
+        label="Signing secret",
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+        help_text=(
+            "Webhooks only, optional: each message is signed with it, so that its receiver can trust it."
+        ),
     )
     events = forms.MultipleChoiceField(
-        choices=list(CHOICES.items()), widget=forms.CheckboxSelectMultiple, initial=USUAL, label="Tell it when",
+        choices=list(CHOICES.items()),
+        widget=forms.CheckboxSelectMultiple,
+        initial=USUAL,
+        label="Tell it when",
     )
     ours_only = forms.BooleanField(
-        required=False, label="Of alerts, only those about GPUs that a run of this workspace holds",
+        required=False,
+        label="Of alerts, only those about GPUs that a run of this workspace holds",
     )
 
     def __init__(self, data: QueryDict | None, *, channel: Channel | None = None) -> None:

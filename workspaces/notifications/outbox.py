@@ -1,4 +1,5 @@
-"""What is to be sent: a row for each event and channel, written in the transaction in which the event happens."""
+"""What is to be sent: a row for each event and channel, written in the transaction in which the event
+happens."""
 
 from __future__ import annotations
 
@@ -14,9 +15,16 @@ BATCH = 200
 
 
 def post(event: Event) -> int:
-    """Have every channel that asked for it told of the event; how many will be. The same event again changes nothing."""
+    """Have every channel that asked for it told of the event; how many will be. The same event again changes
+    nothing."""
     told = [
-        Delivery(channel=channel, key=event.key, event=event.name, body=dict(event.body(channel.workspace_id)), try_at=event.at)
+        Delivery(
+            channel=channel,
+            key=event.key,
+            event=event.name,
+            body=dict(event.body(channel.workspace_id)),
+            try_at=event.at,
+        )
         for channel in listening(event.workspaces)
         if set(event.asked_as) <= set(channel.events) and _concerns(channel, event)
     ]
@@ -27,7 +35,9 @@ def post(event: Event) -> int:
 def post_test(channel: Channel, body: dict[str, object]) -> Delivery:
     """Whatever the channel asked for, and however it stands."""
     now = timezone.now()
-    return Delivery.objects.create(channel=channel, key=f"test:{now.timestamp()}", event=TEST, body=body, try_at=now)
+    return Delivery.objects.create(
+        channel=channel, key=f"test:{now.timestamp()}", event=TEST, body=body, try_at=now
+    )
 
 
 def listening(workspaces: Collection[int]) -> QuerySet[Channel]:
@@ -36,7 +46,9 @@ def listening(workspaces: Collection[int]) -> QuerySet[Channel]:
 
 
 def of_members() -> QuerySet[Channel]:
-    members = Membership.objects.filter(user=OuterRef("user"), workspace=OuterRef("workspace"), user__is_active=True)
+    members = Membership.objects.filter(
+        user=OuterRef("user"), workspace=OuterRef("workspace"), user__is_active=True
+    )
     return Channel.objects.filter(Q(user=None) | Exists(members))
 
 

@@ -35,7 +35,9 @@ def pause(failures: int) -> timedelta:
 
 def resume(channel: Channel, now: datetime) -> None:
     """Try again at once, as a channel that never failed."""
-    Channel.objects.filter(pk=channel.pk).update(paused_at=None, failing_since=None, failures=0, last_error="", try_at=now)
+    Channel.objects.filter(pk=channel.pk).update(
+        paused_at=None, failing_since=None, failures=0, last_error="", try_at=now
+    )
 
 
 def _record_delivery(delivery: Delivery, error: NotSent | None, now: datetime) -> None:
@@ -45,12 +47,21 @@ def _record_delivery(delivery: Delivery, error: NotSent | None, now: datetime) -
         mine.update(state="sent", tries=tries, sent_at=now, last_error="")
         return
     is_over = now - delivery.created_at >= TRIED_FOR
-    mine.update(state="failed" if is_over else "waiting", tries=tries, last_error=error.message[:300], try_at=now + pause(tries))
+    mine.update(
+        state="failed" if is_over else "waiting",
+        tries=tries,
+        last_error=error.message[:300],
+        try_at=now + pause(tries),
+    )
 
 
 def _worked(channel: Channel, error: NotSent | None, now: datetime) -> None:
     Channel.objects.filter(pk=channel.pk).update(
-        busy_until=None, last_sent_at=now, failing_since=None, failures=0, try_at=now,
+        busy_until=None,
+        last_sent_at=now,
+        failing_since=None,
+        failures=0,
+        try_at=now,
         last_error=error.message[:300] if error else "",
     )
 
@@ -60,7 +71,11 @@ def _failed(channel: Channel, error: NotSent, now: datetime) -> None:
     failures = channel.failures + 1
     is_paused = error.is_gone or now - since >= TRIED_FOR
     Channel.objects.filter(pk=channel.pk).update(
-        busy_until=None, failing_since=since, failures=failures, last_error=error.message[:300], try_at=now + pause(failures),
+        busy_until=None,
+        failing_since=since,
+        failures=failures,
+        last_error=error.message[:300],
+        try_at=now + pause(failures),
         paused_at=now if is_paused else None,
     )
     if is_paused:

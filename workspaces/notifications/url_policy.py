@@ -1,4 +1,5 @@
-"""Where a webhook may go: http and https, to a host that the installation allows, at an address that is looked up once."""
+"""Where a webhook may go: http and https, to a host that the installation allows, at an address that is
+looked up once."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ class UrlError(ValueError):
 
 
 class Way(NamedTuple):
-    """`url` names the address to connect to; `host` is what the certificate has to be for, `asked` what is asked for."""
+    """`url` names the address to connect to; `host` is what the certificate has to be for, `asked` what is
+    asked for."""
 
     url: str
     host: str
@@ -35,17 +37,28 @@ def checked(url: str) -> SplitResult:
         port = parts.port
     except ValueError as error:
         raise UrlError("is not an address") from error
-    if parts.scheme not in PORTS or not parts.hostname or port == 0 or len(url) > LONGEST or not url.isprintable() or " " in url:
+    if (
+        parts.scheme not in PORTS
+        or not parts.hostname
+        or port == 0
+        or len(url) > LONGEST
+        or not url.isprintable()
+        or " " in url
+    ):
         raise UrlError("must be an http:// or https:// address")
     if parts.username is not None or parts.password is not None:
         raise UrlError("must not hold a user and a password; use a token in the path, or the signing secret")
     if settings.WEBHOOK_HOSTS and parts.hostname not in settings.WEBHOOK_HOSTS:
-        raise UrlError(f"{parts.hostname} is none of the hosts that this installation sends to; ask an operator (WEBHOOK_HOSTS)")
+        raise UrlError(
+            f"{parts.hostname} is none of the hosts that this installation sends to; ask an operator "
+            "(WEBHOOK_HOSTS)"
+        )
     return parts
 
 
 async def way(url: str) -> Way:
-    """Connecting to the address that was checked, so that a name cannot lead elsewhere in between. Raises NotSent."""
+    """Connecting to the address that was checked, so that a name cannot lead elsewhere in between. Raises
+    NotSent."""
     try:
         parts = checked(url)
     except UrlError as error:

@@ -20,7 +20,12 @@ from workspaces.notifications.forms import ChannelForm
 from workspaces.states import Role
 
 TONES = {"working": "completed", "unused": "waiting", "failing": "preparing", "paused": "failed"}
-ICONS = {"working": "check-circle", "unused": "clock", "failing": "exclamation-triangle", "paused": "pause-circle"}
+ICONS = {
+    "working": "check-circle",
+    "unused": "clock",
+    "failing": "exclamation-triangle",
+    "paused": "pause-circle",
+}
 MOST_SHOWN = 20
 
 
@@ -59,7 +64,11 @@ def changed(request: WorkspaceRequest, pk: int) -> HttpResponse:
     channel = _channel(request, pk)
     form = ChannelForm(request.POST or None, channel=channel)
     if form.is_valid():
-        given = {name: value for name, value in form.cleaned_data.items() if value or name not in ("target", "secret")}
+        given = {
+            name: value
+            for name, value in form.cleaned_data.items()
+            if value or name not in ("target", "secret")
+        }
         try:
             channels.change(request.principal, channel, given)
         except channels.ChannelError as error:
@@ -68,7 +77,10 @@ def changed(request: WorkspaceRequest, pk: int) -> HttpResponse:
             messages.success(request, f"{channel.name} is changed.")
             return redirect("channels")
     shown = {
-        "form": form, "channel": channel, "scope": channels.scope_of(channel), "principal": request.principal,
+        "form": form,
+        "channel": channel,
+        "scope": channels.scope_of(channel),
+        "principal": request.principal,
         "deliveries": channel.deliveries.order_by("-pk")[:MOST_SHOWN],
     }
     return render(request, "workspaces/channel.html", shown, status=400 if form.is_bound else 200)
@@ -79,7 +91,9 @@ def changed(request: WorkspaceRequest, pk: int) -> HttpResponse:
 def tested(request: WorkspaceRequest, pk: int) -> HttpResponse:
     channel = _channel(request, pk)
     channels.send_test(request.principal, channel)
-    messages.success(request, f"A test for {channel.name} goes out within seconds; how it went stands in its row.")
+    messages.success(
+        request, f"A test for {channel.name} goes out within seconds; how it went stands in its row."
+    )
     return redirect("channels")
 
 
@@ -110,8 +124,13 @@ def context(request: WorkspaceRequest) -> dict[str, Any]:
 def _row(channel: Channel) -> dict[str, Any]:
     state = channels.state_of(channel)
     return {
-        "channel": channel, "scope": channels.scope_of(channel), "target": channels.shown_target(channel), "state": state,
-        "tone": TONES[state], "icon": ICONS[state], "waiting": channel.waiting,  # type: ignore[attr-defined]
+        "channel": channel,
+        "scope": channels.scope_of(channel),
+        "target": channels.shown_target(channel),
+        "state": state,
+        "tone": TONES[state],
+        "icon": ICONS[state],
+        "waiting": channel.waiting,  # type: ignore[attr-defined]
         "events": [SHORT[name] for name in channel.events if name in SHORT],
     }
 

@@ -32,13 +32,22 @@ async def send(url: str, secret: str, body: Mapping[str, Any], delivery: int) ->
         async with asyncio.timeout(WITHIN_S):
             status = await _post(url, secret, json.dumps(body).encode(), delivery)
     except (TimeoutError, httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, OSError) as error:
-        # What is closed, silent or no web server looks the same from outside, or webhooks would be a way to scan ports.
-        log.info("Delivery %s could not be delivered to %s: %s", delivery, urlsplit(url).hostname, _shown(error))
-        raise NotSent(f"Could not be delivered within {WITHIN_S:.0f} s; the worker's log says why.", is_away=True) from error
+        # What is closed, silent or no web server looks the same from outside, or webhooks would be a way to
+        # scan ports.
+        log.info(
+            "Delivery %s could not be delivered to %s: %s", delivery, urlsplit(url).hostname, _shown(error)
+        )
+        raise NotSent(
+            f"Could not be delivered within {WITHIN_S:.0f} s; the worker's log says why.", is_away=True
+        ) from error
     if 300 <= status < 400:
-        raise NotSent(f"Answered {status}, which leads to another address; give that one: redirects are not followed.")
+        raise NotSent(
+            f"Answered {status}, which leads to another address; give that one: redirects are not followed."
+        )
     if not 200 <= status < 300:
-        raise NotSent(f"Answered {status} {_phrase(status)}.".replace(" .", "."), is_gone=status == HTTPStatus.GONE)
+        raise NotSent(
+            f"Answered {status} {_phrase(status)}.".replace(" .", "."), is_gone=status == HTTPStatus.GONE
+        )
 
 
 def signature(secret: str, at: str, body: bytes) -> str:
@@ -51,15 +60,20 @@ async def _post(url: str, secret: str, body: bytes, delivery: int) -> int:
     there = _by_proxy(url) if proxy else await way(url)
     at = str(int(time.time()))
     headers = {
-        "Host": there.asked, "Content-Type": "application/json", "User-Agent": AGENT,
-        "X-TrainHub-Delivery": str(delivery), "X-TrainHub-Timestamp": at,
+        "Host": there.asked,
+        "Content-Type": "application/json",
+        "User-Agent": AGENT,
+        "X-TrainHub-Delivery": str(delivery),
+        "X-TrainHub-Timestamp": at,
     }
     if secret:
         headers["X-TrainHub-Signature"] = signature(secret, at, body)
     extensions = {"sni_hostname": there.host}
     # Not the environment's proxies: where webhooks go is for this installation's settings to say.
     async with (
-        httpx.AsyncClient(verify=_trust(), trust_env=False, proxy=proxy, timeout=WITHIN_S, follow_redirects=False) as client,
+        httpx.AsyncClient(
+            verify=_trust(), trust_env=False, proxy=proxy, timeout=WITHIN_S, follow_redirects=False
+        ) as client,
         client.stream("POST", there.url, content=body, headers=headers, extensions=extensions) as response,
     ):
         return response.status_code

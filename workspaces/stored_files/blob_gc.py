@@ -17,12 +17,14 @@ _WORKSPACE: dict[type[models.Model], str] = {}
 KEEP_UNNAMED_S = 7 * 86400.0
 """A node uploads a file before it can say which run it belongs to, and may be cut off in between."""
 UNDER_WAY_S = 3600.0
-"""What was named once and is no longer is as good as gone; only who keeps it just now could still mean to name it."""
+"""What was named once and is no longer is as good as gone; only who keeps it just now could still mean to
+name it."""
 AT_ONCE = 500
 
 
 def add(table: type[models.Model], *, workspace: str) -> None:
-    """A further table that names blobs; `workspace` is the look-up from its rows to the workspace that they belong to."""
+    """A further table that names blobs; `workspace` is the look-up from its rows to the workspace that they
+    belong to."""
     TABLES.append(table)
     _WORKSPACE[table] = workspace
 
@@ -53,16 +55,17 @@ def sweep(now: float | None = None) -> int:
     gone = 0
     while some := list(islice(files, AT_ONCE)):
         spared = named(file.name for file in some)
-        gone += sum(blobs.drop(file, unkept_since=moment) is not None for file in some if file.name not in spared)
+        gone += sum(
+            blobs.drop(file, unkept_since=moment) is not None for file in some if file.name not in spared
+        )
     return gone
 
 
 def free(let_go: Mapping[str, float], now: float | None = None) -> int:
     """Delete at once what rows that are gone had named, and no other names; the bytes freed.
 
-    `let_go`: the hash -> when such a row was made (Unix seconds). What somebody has kept since then, within the hour, may be
-    about to be named anew: that is left to `sweep`, which then takes it an hour later.
-    """
+    `let_go`: the hash -> when such a row was made (Unix seconds). What somebody has kept since then, within
+    the hour, may be about to be named anew: that is left to `sweep`, which then takes it an hour later."""
     at = time.time() if now is None else now
     spared = named(let_go)
     freed = 0

@@ -1,4 +1,5 @@
-"""Stored files of versions before this one become read-only, once, in the background (`workspaces.stored_files.blobs` seals new ones)."""
+"""Stored files of versions before this one become read-only, once, in the background
+(`workspaces.stored_files.blobs` seals new ones)."""
 
 from __future__ import annotations
 
@@ -15,16 +16,24 @@ _DONE = "sealed"
 
 
 def seal_old() -> int:
-    """Seal every stored file that is not; how many were not. Later calls see by a file of their own that it is done."""
+    """Seal every stored file that is not; how many were not. Later calls see by a file of their own that it
+    is done."""
     root = blobs.root()
     done = root / _DONE
     if done.exists() or not root.is_dir():
         return 0
-    # The folders of blobs have two letters; beside them are half-written and damaged files, which stay as they are.
-    sealed = sum(_seal(folder) for folder in sorted(root.iterdir()) if folder.is_dir() and len(folder.name) == 2)
+    # The folders of blobs have two letters; beside them are half-written and damaged files, which stay as
+    # they are.
+    sealed = sum(
+        _seal(folder) for folder in sorted(root.iterdir()) if folder.is_dir() and len(folder.name) == 2
+    )
     done.touch(mode=0o600)
     if sealed:
-        log.warning("%s stored files of an earlier version of TrainHub are read-only now (mode 0400), as new ones are.", sealed)
+        log.warning(
+            "%s stored files of an earlier version of TrainHub are read-only now (mode 0400), as new "
+            "ones are.",
+            sealed,
+        )
     return sealed
 
 

@@ -1,8 +1,8 @@
 """Content-addressed files below DATA_DIR/blobs: a blob is whole and checked from the moment it has its name.
 
-A blob is sealed: it gets its name once, when nothing has it open for writing any more, with the mode 0400, and no later
-upload of the same bytes replaces it. `verify` reads it whole and sets it aside if its content is no longer what its name says.
-"""
+A blob is sealed: it gets its name once, when nothing has it open for writing any more, with the mode 0400,
+and no later upload of the same bytes replaces it. `verify` reads it whole and sets it aside if its content is
+no longer what its name says."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ def exists(sha256: str) -> bool:
 
 
 def keep(sha256: str) -> None:
-    """Somebody counts on the blob though no row names it yet: the sweep begins to wait anew (workspaces.stored_files.blob_gc)."""
+    """Somebody counts on the blob though no row names it yet: the sweep begins to wait anew
+    (workspaces.stored_files.blob_gc)."""
     file = path(sha256)
     before = file.stat()
     set_time(file)
@@ -73,24 +74,26 @@ def hold(sha256: str) -> bool:
 
 
 def forgo(sha256: str, kept_at: float) -> None:
-    """Let the file count as kept at that moment (Unix seconds), where it is there at all: it has been of use already."""
+    """Let the file count as kept at that moment (Unix seconds), where it is there at all: it has been of use
+    already."""
     with suppress(FileNotFoundError):
         os.utime(path(sha256), (kept_at, kept_at))
 
 
 def unkept_since(moment: float) -> Iterator[Path]:
-    """Every file that nobody wrote or kept since (Unix seconds). Half-written ones lie beside the blobs, under names that are
-    no SHA-256."""
+    """Every file that nobody wrote or kept since (Unix seconds). Half-written ones lie beside the blobs,
+    under names that are no SHA-256."""
     for file in root().glob("*/*"):
         if file.parent.name != _DAMAGED and _kept_at(file) < moment:
             yield file
 
 
 def drop(file: Path, *, unkept_since: float) -> int | None:
-    """Delete a file of `unkept_since` that nothing names; the bytes freed, None where somebody has kept it in between.
+    """Delete a file of `unkept_since` that nothing names; the bytes freed, None where somebody has kept it in
+    between.
 
-    It is set aside first: who keeps it before that is seen, and who comes after finds nothing there, and sends it again.
-    """
+    It is set aside first: who keeps it before that is seen, and who comes after finds nothing there, and
+    sends it again."""
     aside = part_path()
     try:
         if _kept_at(file) > unkept_since:
@@ -119,10 +122,9 @@ def store_file(source: Path) -> str:
 def publish(part: Path, sha256: str) -> None:
     """Give a file below DATA_DIR/blobs its name; `part` is gone afterwards.
 
-    The caller has computed `sha256` from the bytes themselves, has called `seal`, and holds no open descriptor of the file.
-    A blob that is there already is never replaced: then `part` is dropped. Only if that blob turns out to be damaged is it
-    set aside, and `part` takes its place.
-    """
+    The caller has computed `sha256` from the bytes themselves, has called `seal`, and holds no open
+    descriptor of the file. A blob that is there already is never replaced: then `part` is dropped. Only if
+    that blob turns out to be damaged is it set aside, and `part` takes its place."""
     _made(sha256[:2])
     inode = part.stat().st_ino
     _name(part, sha256)
@@ -134,7 +136,8 @@ def publish(part: Path, sha256: str) -> None:
 
 
 def seal(descriptor: int) -> None:
-    """Make a finished file read-only and have it on the disk: the last thing before its descriptor is closed."""
+    """Make a finished file read-only and have it on the disk: the last thing before its descriptor is
+    closed."""
     os.fchmod(descriptor, SEALED)
     os.fsync(descriptor)
 
@@ -165,9 +168,13 @@ def verify_open(descriptor: int, sha256: str) -> None:
 
 
 def absence(sha256: str) -> str:
-    """Why the bytes of a file are not there, and what to do: the rest of a sentence that begins with 'The bytes of NAME'."""
+    """Why the bytes of a file are not there, and what to do: the rest of a sentence that begins with 'The
+    bytes of NAME'."""
     if (root() / _DAMAGED / sha256).exists():
-        return "were damaged on the hub's disk and are set aside; upload the file again, or restore it from a backup"
+        return (
+            "were damaged on the hub's disk and are set aside; upload the file again, or restore it "
+            "from a backup"
+        )
     return "are missing on the hub; restore its data folder from a backup"
 
 
@@ -195,8 +202,11 @@ class BlobWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        # Where it is still open, it was not finished: what is left in its buffer goes with it, even if the disk is full.
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # Where it is still open, it was not finished: what is left in its buffer goes with it, even if the
+        # disk is full.
         with suppress(OSError):
             self._file.close()
         self._path.unlink(missing_ok=True)
@@ -231,7 +241,8 @@ def _name(part: Path, sha256: str) -> None:
         try:
             _link(part, target)
         except FileExistsError:
-            # It may go between the two calls: the sweep takes it, or it is damaged and set aside. Then there is room for ours.
+            # It may go between the two calls: the sweep takes it, or it is damaged and set aside. Then there
+            # is room for ours.
             if not (_is_intact(sha256) and hold(sha256)):
                 continue
         part.unlink(missing_ok=True)
@@ -266,13 +277,17 @@ def _set_aside(sha256: str, facts: os.stat_result) -> None:
             file.replace(aside)
     verification.forget(sha256)
     log.error(
-        "The stored file %s is damaged: its content no longer has the SHA-256 that is its name. It was moved to %s. "
-        "Check the disk, and restore the file from a backup or have it uploaded again.", file, aside,
+        "The stored file %s is damaged: its content no longer has the SHA-256 that is its name. It was "
+        "moved to %s. "
+        "Check the disk, and restore the file from a backup or have it uploaded again.",
+        file,
+        aside,
     )
 
 
 def set_time(file: Path | int) -> float:
-    """Set a file's time to now, to the nanosecond, and return it: the kernel's own clock for files may lag by milliseconds."""
+    """Set a file's time to now, to the nanosecond, and return it: the kernel's own clock for files may lag by
+    milliseconds."""
     now = time.time_ns()
     os.utime(file, ns=(now, now))
     return os.stat(file).st_mtime  # noqa: PTH116 - of a descriptor, too

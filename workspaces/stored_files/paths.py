@@ -1,4 +1,5 @@
-"""Which paths a file may have below a folder of the hub's: they must not lead out of it, there or where it is unpacked."""
+"""Which paths a file may have below a folder of the hub's: they must not lead out of it, there or where it is
+unpacked."""
 
 from __future__ import annotations
 
@@ -10,7 +11,9 @@ MAX_CHARACTERS = 900
 MAX_PART_BYTES = 255
 """A file system that a folder is downloaded to takes no longer name."""
 _DRIVE = re.compile(r"[A-Za-z]:")
-_RESERVED = re.compile(r"(?:CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(?:COM|LPT)[0-9\u00b9\u00b2\u00b3])(?: *\..*| *)\Z", re.IGNORECASE)
+_RESERVED = re.compile(
+    r"(?:CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(?:COM|LPT)[0-9\u00b9\u00b2\u00b3])(?: *\..*| *)\Z", re.IGNORECASE
+)
 _MAX_DECODED = 5
 _MAX_SHOWN = 120
 
@@ -19,7 +22,9 @@ def problem(path: str) -> str:
     """What is wrong with a path, as the rest of a sentence; empty for one that may be stored."""
     if not path:
         return "it is empty"
-    if len(path) > MAX_CHARACTERS or any(len(part.encode(errors="replace")) > MAX_PART_BYTES for part in path.split("/")):
+    if len(path) > MAX_CHARACTERS or any(
+        len(part.encode(errors="replace")) > MAX_PART_BYTES for part in path.split("/")
+    ):
         return f"use at most {MAX_CHARACTERS} characters, and {MAX_PART_BYTES} bytes between two slashes"
     for seen in _decodings(path):
         if any(ord(sign) < 32 or 127 <= ord(sign) < 160 for sign in seen):
@@ -36,8 +41,8 @@ def problem(path: str) -> str:
 
 
 def portable_problem(path: str) -> str:
-    """The same, and what a machine that the files are downloaded to may not take: names that Windows reserves, and names
-    that look like others because their letters are composed differently."""
+    """The same, and what a machine that the files are downloaded to may not take: names that Windows
+    reserves, and names that look like others because their letters are composed differently."""
     wrong = problem(path)
     if wrong:
         return wrong
@@ -56,8 +61,11 @@ def shown(path: str) -> str:
 
 
 def _decodings(path: str) -> list[str]:
-    """The path as it is, and as each further decoding of `%` would have it: a client or a proxy may do one more."""
+    """The path as it is, and as each further decoding of `%` would have it: a client or a proxy may do one
+    more."""
     found = [path]
-    while len(found) <= _MAX_DECODED and (decoded := unquote(found[-1], errors="surrogateescape")) != found[-1]:
+    while (
+        len(found) <= _MAX_DECODED and (decoded := unquote(found[-1], errors="surrogateescape")) != found[-1]
+    ):
         found.append(decoded)
     return found

@@ -1,7 +1,7 @@
 """Conditional requests and byte ranges as RFC 9110 describes them (sections 13 and 14).
 
-Whoever uses this has decided before that the caller may have the file: an answer 304, 412 or 206 also tells that it exists.
-"""
+Whoever uses this has decided before that the caller may have the file: an answer 304, 412 or 206 also tells
+that it exists."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ Span = tuple[int, int]
 
 
 def last_modified(modified_at: datetime | None) -> str | None:
-    """The date for the header Last-Modified. None while the file could change again within the same second: a client could
-    not tell the two states apart by their dates."""
+    """The date for the header Last-Modified. None while the file could change again within the same second: a
+    client could not tell the two states apart by their dates."""
     if modified_at is None or (timezone.now() - modified_at).total_seconds() <= _STRONG_AFTER_S:
         return None
     return http_date(modified_at.timestamp())
 
 
 def failed(method: str, headers: Mapping[str, str], etag: str, modified: str | None) -> int | None:
-    """304 or 412 if the conditions of the request say so, in the order of RFC 9110, 13.2.2; None if the file is to be sent.
+    """304 or 412 if the conditions of the request say so, in the order of RFC 9110, 13.2.2; None if the file
+    is to be sent.
 
     `etag` is the file's strong entity tag with its quotes, `modified` its Last-Modified.
     """
@@ -41,7 +42,11 @@ def failed(method: str, headers: Mapping[str, str], etag: str, modified: str | N
     if "if-match" in headers:
         if not _matches(headers["if-match"], etag, weak=False):
             return PRECONDITION_FAILED
-    elif (limit := _date(headers, "if-unmodified-since")) is not None and modified_at is not None and modified_at > limit:
+    elif (
+        (limit := _date(headers, "if-unmodified-since")) is not None
+        and modified_at is not None
+        and modified_at > limit
+    ):
         return PRECONDITION_FAILED
     if "if-none-match" in headers:
         if _matches(headers["if-none-match"], etag, weak=True):
@@ -53,12 +58,14 @@ def failed(method: str, headers: Mapping[str, str], etag: str, modified: str | N
     return None
 
 
-def spans(method: str, headers: Mapping[str, str], size: int, etag: str, modified: str | None) -> list[Span] | None:
+def spans(
+    method: str, headers: Mapping[str, str], size: int, etag: str, modified: str | None
+) -> list[Span] | None:
     """The pieces of the file that are asked for, in order and without overlaps; None for the whole file.
 
-    An empty list means that nothing of what is asked for lies inside the file (416). Unknown units, wrong syntax, more than
-    MAX_RANGES pieces and a failed If-Range are ignored, as is a range of anything but a GET.
-    """
+    An empty list means that nothing of what is asked for lies inside the file (416). Unknown units, wrong
+    syntax, more than MAX_RANGES pieces and a failed If-Range are ignored, as is a range of anything but a
+    GET."""
     found = _RANGES.match(headers.get("range", ""))
     if method != "GET" or found is None or not _range_is_current(headers, etag, modified):
         return None

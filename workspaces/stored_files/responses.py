@@ -1,4 +1,5 @@
-"""A stored file as an answer over HTTP: whole or in ranges, with conditions, and never with other bytes than its hash says."""
+"""A stored file as an answer over HTTP: whole or in ranges, with conditions, and never with other bytes than
+its hash says."""
 
 from __future__ import annotations
 
@@ -23,22 +24,33 @@ from workspaces.stored_files.preconditions import Span
 PIECE_BYTES = 2 * 1024 * 1024
 OCTETS = "application/octet-stream"
 PRIVATE = {"Cache-Control": "private, no-cache", "Vary": "Cookie, Authorization, Accept-Encoding"}
-"""For every answer that depends on who asks: it may be stored by its reader alone, and is to be asked for again each time."""
+"""For every answer that depends on who asks: it may be stored by its reader alone, and is to be asked for
+again each time."""
 _verifying = anyio.CapacityLimiter(4)
-"""Threads that may read, or wait for, large files that are not verified yet: the threads of all other requests stay free."""
+"""Threads that may read, or wait for, large files that are not verified yet: the threads of all other
+requests stay free."""
 
 
 class StoredFileResponse(Response):
     """A download of one file. The caller has made sure before that whoever asks may have it.
 
-    With `sha256` the file is a blob. A blob that this process has not verified since it last changed is verified while it is
-    sent: its last bytes leave only if the hash of all is right, otherwise the connection ends early. Before a range of it is
-    sent, it is read whole once. Of a file without `sha256`, such as a log that still grows, the first `size` bytes are sent.
-    """
+    With `sha256` the file is a blob. A blob that this process has not verified since it last changed is
+    verified while it is
+    sent: its last bytes leave only if the hash of all is right, otherwise the connection ends early. Before a
+    range of it is sent, it is read whole once. Of a file without `sha256`, such as a log that still grows,
+    the first `size` bytes are sent."""
 
     def __init__(
-        self, path: Path, *, etag: str = "", sha256: str = "", size: int | None = None, filename: str = "",
-        media_type: str = OCTETS, modified_at: datetime | None = None, headers: Mapping[str, str] | None = None,
+        self,
+        path: Path,
+        *,
+        etag: str = "",
+        sha256: str = "",
+        size: int | None = None,
+        filename: str = "",
+        media_type: str = OCTETS,
+        modified_at: datetime | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         self._path, self._sha256, self._size = path, sha256, size
         self.status_code, self.background, self.body = 200, None, b""
@@ -70,27 +82,36 @@ class StoredFileResponse(Response):
         if refused == preconditions.NOT_MODIFIED:
             return self._without_content(304)
         if refused:
-            return _refusal(412, "Precondition failed", "The file is not in the state that the request names; fetch it anew.")
+            return _refusal(
+                412,
+                "Precondition failed",
+                "The file is not in the state that the request names; fetch it anew.",
+            )
         size = facts.st_size if self._size is None else self._size
         spans = preconditions.spans(method, asked, size, self._etag, self._modified)
         if spans == []:
             return self._without_content(416, {"Content-Range": f"bytes */{size}"})
         if method == "HEAD":
-            return self._without_content(200, {"Content-Length": str(size), "Content-Type": self.headers["content-type"]})
+            return self._without_content(
+                200, {"Content-Length": str(size), "Content-Type": self.headers["content-type"]}
+            )
         is_verified = not self._sha256 or verification.is_verified(self._sha256, facts)
         if spans is None:
             self.headers["content-length"] = str(size)
             return _Sending(self, descriptor, [(0, size)], None if is_verified else (self._sha256, facts))
         if not is_verified:
             try:
-                await anyio.to_thread.run_sync(blobs.verify_open, descriptor, self._sha256, limiter=_verifying)
+                await anyio.to_thread.run_sync(
+                    blobs.verify_open, descriptor, self._sha256, limiter=_verifying
+                )
             except blobs.DamagedBlob:
                 return _refusal(500, "Damaged", f"The bytes of this file {blobs.absence(self._sha256)}.")
         self.status_code = 206
         return _Sending(self, descriptor, self._parts(spans, size), None)
 
     def _parts(self, spans: list[Span], size: int) -> list[bytes | Span]:
-        """What is sent for these ranges, in order: bytes as they are, and pieces of the file. Sets the headers for it."""
+        """What is sent for these ranges, in order: bytes as they are, and pieces of the file. Sets the
+        headers for it."""
         if len(spans) == 1:
             start, end = spans[0]
             self.headers["content-range"] = f"bytes {start}-{end - 1}/{size}"
@@ -99,8 +120,17 @@ class StoredFileResponse(Response):
         boundary, kind = secrets.token_hex(16), self.headers["content-type"]
         parts: list[bytes | Span] = []
         for number, (start, end) in enumerate(spans):
-            lines = [f"--{boundary}", f"Content-Type: {kind}", f"Content-Range: bytes {start}-{end - 1}/{size}", "", ""]
-            parts += [("\r\n" if number else "").encode() + "\r\n".join(lines).encode("latin-1"), (start, end)]
+            lines = [
+                f"--{boundary}",
+                f"Content-Type: {kind}",
+                f"Content-Range: bytes {start}-{end - 1}/{size}",
+                "",
+                "",
+            ]
+            parts += [
+                ("\r\n" if number else "").encode() + "\r\n".join(lines).encode("latin-1"),
+                (start, end),
+            ]
         parts.append(f"\r\n--{boundary}--\r\n".encode())
         self.headers["content-type"] = f"multipart/byteranges; boundary={boundary}"
         total = sum(len(part) if isinstance(part, bytes) else part[1] - part[0] for part in parts)
@@ -119,11 +149,15 @@ class StoredFileResponse(Response):
 class _Sending(StreamingResponse):
     """Sends parts of an open file; reads the next piece, and hashes it, while the one before it is sent.
 
-    `expected`: the SHA-256 that the parts together must have, and what the file's state was when it was opened.
-    """
+    `expected`: the SHA-256 that the parts together must have, and what the file's state was when it was
+    opened."""
 
     def __init__(
-        self, head: Response, descriptor: int, parts: list[bytes | Span], expected: tuple[str, os.stat_result] | None
+        self,
+        head: Response,
+        descriptor: int,
+        parts: list[bytes | Span],
+        expected: tuple[str, os.stat_result] | None,
     ) -> None:
         self.status_code, self.raw_headers, self.background = head.status_code, head.raw_headers, None
         self._descriptor, self._parts, self._expected = descriptor, parts, expected
@@ -183,7 +217,8 @@ class _Sending(StreamingResponse):
                 yield piece
 
     def _check(self) -> None:
-        """Raises DamagedBlob before the last piece of a file leaves whose content is not what its name says."""
+        """Raises DamagedBlob before the last piece of a file leaves whose content is not what its name
+        says."""
         if not self._expected:
             return
         sha256, facts = self._expected
@@ -197,7 +232,11 @@ class _Sending(StreamingResponse):
 def attachment(filename: str) -> str:
     """The header Content-Disposition of a download under that name."""
     quoted = quote(filename)
-    return f'attachment; filename="{filename}"' if quoted == filename else f"attachment; filename*=utf-8''{quoted}"
+    return (
+        f'attachment; filename="{filename}"'
+        if quoted == filename
+        else f"attachment; filename*=utf-8''{quoted}"
+    )
 
 
 def _opened(path: Path) -> tuple[int, os.stat_result]:

@@ -1,10 +1,10 @@
-"""Files that come in pieces, one writer at a time: the part of an uploader grows under a lock, and becomes a blob when whole.
+"""Files that come in pieces, one writer at a time: the part of an uploader grows under a lock, and becomes a
+blob when whole.
 
-The lock is an flock on a file beside the part, so it holds between threads and between several web processes. All that is
-said of the part's length is compared under it. The piece that completes a file moves the part first to a name that no
-request knows; there it is written, hashed, sealed and closed before it becomes a blob. Broken off in between, the file
-begins anew; it is never left whole and unpublished.
-"""
+The lock is an flock on a file beside the part, so it holds between threads and between several web processes.
+All that is said of the part's length is compared under it. The piece that completes a file moves the part
+first to a name that no request knows; there it is written, hashed, sealed and closed before it becomes a
+blob. Broken off in between, the file begins anew; it is never left whole and unpublished."""
 
 from __future__ import annotations
 
@@ -62,9 +62,8 @@ def stored_bytes(path: Path) -> int:
 def append(part: Part, start: int, data: bytes) -> int:
     """Write the piece; the part's length afterwards. With the last piece the file becomes a blob.
 
-    Raises WrongOffset, Busy, blobs.BlobError for a whole file with another SHA-256 (of which nothing is kept), and OSError,
-    after which the part is as it was before.
-    """
+    Raises WrongOffset, Busy, blobs.BlobError for a whole file with another SHA-256 (of which nothing is
+    kept), and OSError, after which the part is as it was before."""
     with _locked(part.path):
         stored = stored_bytes(part.path)
         if stored != start:
@@ -77,7 +76,8 @@ def append(part: Part, start: int, data: bytes) -> int:
 
 
 def remove_forgotten(folder: Path, before: float) -> int:
-    """Delete the parts in a folder that nobody has added to since (Unix seconds), and locks without a part; how many parts."""
+    """Delete the parts in a folder that nobody has added to since (Unix seconds), and locks without a part;
+    how many parts."""
     gone = 0
     for file in folder.glob("*.*"):
         path = file.with_name(file.name.removesuffix(LOCK))
@@ -89,7 +89,8 @@ def remove_forgotten(folder: Path, before: float) -> int:
 
 
 def _grow(file: Path, name: Path, start: int, data: bytes) -> _Hash | None:
-    """Write `data` at the end of `file`. The hash of all of it, if that of its beginning is known; it is kept under `name`."""
+    """Write `data` at the end of `file`. The hash of all of it, if that of its beginning is known; it is kept
+    under `name`."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         digest = _hash_until_now(name, descriptor)
@@ -150,7 +151,8 @@ def _locked(path: Path) -> Iterator[None]:
         yield
     finally:
         if not path.exists():
-            # Nothing is left to lock. Who has opened this file meanwhile sees that it is no longer the one of this name.
+            # Nothing is left to lock. Who has opened this file meanwhile sees that it is no longer the one of
+            # this name.
             lock.unlink(missing_ok=True)
         os.close(descriptor)
 

@@ -1,8 +1,8 @@
 """Remembers which stored files were read whole by this process and had the SHA-256 that is their name.
 
-A file counts as verified only while nothing about it has changed: device, inode, size, and both times in nanoseconds. The
-time of the last change of the inode cannot be set by a program, so a file that was written to meanwhile is read again.
-"""
+A file counts as verified only while nothing about it has changed: device, inode, size, and both times in
+nanoseconds. The time of the last change of the inode cannot be set by a program, so a file that was written
+to meanwhile is read again."""
 
 from __future__ import annotations
 
@@ -59,10 +59,13 @@ def forget(sha256: str) -> None:
 
 
 def sha256_of(descriptor: int, size: int | None = None) -> str:
-    """The SHA-256 of an open file, or of its first `size` bytes. The file's position is neither used nor moved."""
+    """The SHA-256 of an open file, or of its first `size` bytes. The file's position is neither used nor
+    moved."""
     digest = hashlib.sha256()
     offset = 0
-    while block := os.pread(descriptor, BLOCK_BYTES if size is None else min(BLOCK_BYTES, size - offset), offset):
+    while block := os.pread(
+        descriptor, BLOCK_BYTES if size is None else min(BLOCK_BYTES, size - offset), offset
+    ):
         digest.update(block)
         offset += len(block)
     return digest.hexdigest()

@@ -1,8 +1,9 @@
-"""Files of the hub as one zip that is made while it is sent: stored, so that its length is known and Range works.
+"""Files of the hub as one zip that is made while it is sent: stored, so that its length is known and Range
+works.
 
-For whoever hands out a folder: `return await response(request, entries, "name.zip", headers=SAFE)`.
-A CRC stands before its file's bytes (readers that stream need it there), so a file is read once more before its first sending.
-"""
+For whoever hands out a folder: `return await response(request, entries, "name.zip", headers=SAFE)`. A CRC
+stands before its file's bytes (readers that stream need it there), so a file is read once more before its
+first sending."""
 
 from __future__ import annotations
 
@@ -35,10 +36,11 @@ _known: dict[tuple[Path | str, int], int] = {}
 
 @dataclass(frozen=True)
 class Entry:
-    """`name` in the zip, with `/`; `source`: a file that does not change, such as a blob, or the bytes themselves.
+    """`name` in the zip, with `/`; `source`: a file that does not change, such as a blob, or the bytes
+    themselves.
 
-    With `sha256` the source is that blob: it is verified before its bytes leave (workspaces.stored_files.verification).
-    """
+    With `sha256` the source is that blob: it is verified before its bytes leave
+    (workspaces.stored_files.verification)."""
 
     name: str
     source: Path | bytes
@@ -64,24 +66,57 @@ class _Placed:
     def local(self) -> bytes:
         extra = struct.pack("<HHQQ", 1, 16, self.size, self.size) if self.is_large else b""
         size = _MAX_32 if self.is_large else self.size
-        return struct.pack(
-            "<4sHHHHHIIIHH", b"PK\3\4", _VERSION, _UTF8, _STORED, *_dos_time(self.entry.at), _crc(self), size, size,
-            len(self.name), len(extra),
-        ) + self.name + extra
+        return (
+            struct.pack(
+                "<4sHHHHHIIIHH",
+                b"PK\3\4",
+                _VERSION,
+                _UTF8,
+                _STORED,
+                *_dos_time(self.entry.at),
+                _crc(self),
+                size,
+                size,
+                len(self.name),
+                len(extra),
+            )
+            + self.name
+            + extra
+        )
 
     def central(self, crc: int) -> bytes:
         wide = [self.size, self.size] if self.is_large else []
         wide += [self.offset] if self.offset >= _MAX_32 else []
         extra = struct.pack(f"<HH{len(wide)}Q", 1, 8 * len(wide), *wide) if wide else b""
         size = _MAX_32 if self.is_large else self.size
-        return struct.pack(
-            "<4sHHHHHHIIIHHHHHII", b"PK\1\2", _MADE_BY, _VERSION, _UTF8, _STORED, *_dos_time(self.entry.at), crc, size, size,
-            len(self.name), len(extra), 0, 0, 0, _REGULAR_FILE, min(self.offset, _MAX_32),
-        ) + self.name + extra
+        return (
+            struct.pack(
+                "<4sHHHHHHIIIHHHHHII",
+                b"PK\1\2",
+                _MADE_BY,
+                _VERSION,
+                _UTF8,
+                _STORED,
+                *_dos_time(self.entry.at),
+                crc,
+                size,
+                size,
+                len(self.name),
+                len(extra),
+                0,
+                0,
+                0,
+                _REGULAR_FILE,
+                min(self.offset, _MAX_32),
+            )
+            + self.name
+            + extra
+        )
 
 
 class Archive:
-    """Where every byte of the zip will lie; raises FileNotFoundError for a source that is gone, ValueError for a name twice."""
+    """Where every byte of the zip will lie; raises FileNotFoundError for a source that is gone, ValueError
+    for a name twice."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         self._placed: list[_Placed] = []
@@ -102,7 +137,11 @@ class Archive:
         digest = hashlib.sha256()
         for placed in self._placed:
             source = placed.entry.source
-            told = hashlib.sha256(source).hexdigest() if isinstance(source, bytes) else placed.entry.sha256 or str(source)
+            told = (
+                hashlib.sha256(source).hexdigest()
+                if isinstance(source, bytes)
+                else placed.entry.sha256 or str(source)
+            )
             digest.update(repr((placed.name, placed.size, _dos_time(placed.entry.at), told)).encode())
         return f'"{digest.hexdigest()[:32]}"'
 
@@ -123,22 +162,29 @@ class Archive:
         count, at, size = len(self._placed), self._directory_at, len(entries)
         wide = b""
         if count >= _MAX_16 or at >= _MAX_32 or size >= _MAX_32:
-            wide = struct.pack("<4sQHHIIQQQQ", b"PK\6\6", 44, _MADE_BY, _VERSION, 0, 0, count, count, size, at)
+            wide = struct.pack(
+                "<4sQHHIIQQQQ", b"PK\6\6", 44, _MADE_BY, _VERSION, 0, 0, count, count, size, at
+            )
             wide += struct.pack("<4sIQI", b"PK\6\7", 0, at + size, 1)
         shown = min(count, _MAX_16)
-        end = struct.pack("<4sHHHHIIH", b"PK\5\6", 0, 0, shown, shown, min(size, _MAX_32), min(at, _MAX_32), 0)
+        end = struct.pack(
+            "<4sHHHHIIH", b"PK\5\6", 0, 0, shown, shown, min(size, _MAX_32), min(at, _MAX_32), 0
+        )
         return entries + wide + end
 
 
 async def response(
     request: Request, entries: Sequence[Entry], filename: str, *, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """The zip, or the one range of it that is asked for (206; 416 outside it); 304 and 412 where the request's conditions
-    say so. Several ranges at once are answered with the whole."""
+    """The zip, or the one range of it that is asked for (206; 416 outside it); 304 and 412 where the
+    request's conditions say so. Several ranges at once are answered with the whole."""
     archive = await anyio.to_thread.run_sync(Archive, entries)
     told = {
-        **(headers or {}), "Accept-Ranges": "bytes", "ETag": archive.etag,
-        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(filename)}", "Content-Type": "application/zip",
+        **(headers or {}),
+        "Accept-Ranges": "bytes",
+        "ETag": archive.etag,
+        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(filename)}",
+        "Content-Type": "application/zip",
     }
     refused = preconditions.failed(request.method, request.headers, archive.etag, None)
     if refused:
@@ -159,7 +205,9 @@ async def response(
 
 def _refusal(status: int, told: Mapping[str, str]) -> Response:
     if status == preconditions.NOT_MODIFIED:
-        answer = Response(status_code=status, headers={k: v for k, v in told.items() if not k.startswith("Content-")})
+        answer = Response(
+            status_code=status, headers={k: v for k, v in told.items() if not k.startswith("Content-")}
+        )
         del answer.headers["content-length"]
         return answer
     detail = "The files are not in the state that the request names; fetch them anew."
@@ -228,4 +276,6 @@ def _dos_time(at: datetime | None) -> tuple[int, int]:
     if at is None or at.year < 1980:
         return 0, 1 << 5 | 1
     at = at.astimezone(UTC)
-    return at.hour << 11 | at.minute << 5 | at.second // 2, (min(at.year, 2107) - 1980) << 9 | at.month << 5 | at.day
+    return at.hour << 11 | at.minute << 5 | at.second // 2, (
+        min(at.year, 2107) - 1980
+    ) << 9 | at.month << 5 | at.day

@@ -26,21 +26,36 @@ class Command(BaseCommand):
         parser.add_argument("--user", default="", help="the operator who does it (default: the first one)")
         verbs = parser.add_subparsers(dest="verb", required=True)
         verbs.add_parser("list", help="every cluster with its nodes and GPUs")
-        create = verbs.add_parser("create", help="make a cluster; where there is one of that name, it is taken as it is")
+        create = verbs.add_parser(
+            "create", help="make a cluster; where there is one of that name, it is taken as it is"
+        )
         create.add_argument("name", metavar="NAME")
         create.add_argument("--description", default="")
         create.add_argument("--provider", default="", help="makes and releases its nodes (docs/providers.md)")
         for setting, words in (
-            ("min_nodes", "of the provider's nodes, at least"), ("max_nodes", "and at most"),
-            ("idle_s", "seconds after which a node that holds nothing goes"), ("node_gpus", "GPUs of a node that comes"),
+            ("min_nodes", "of the provider's nodes, at least"),
+            ("max_nodes", "and at most"),
+            ("idle_s", "seconds after which a node that holds nothing goes"),
+            ("node_gpus", "GPUs of a node that comes"),
             ("node_slots", "process slots of a node that comes"),
         ):
-            create.add_argument(f"--{setting.replace('_', '-')}", type=int, default=DEFAULTS[setting], help=words)
+            create.add_argument(
+                f"--{setting.replace('_', '-')}", type=int, default=DEFAULTS[setting], help=words
+            )
         create.add_argument("--node-gpu-model", default="", help="for people, such as H100")
-        create.add_argument("--low-priority", action="store_true", help="its nodes may vanish; their runs begin anew")
-        wait = verbs.add_parser("wait", help="until so many nodes are ready; exits 1 when they are not in time")
+        create.add_argument(
+            "--low-priority", action="store_true", help="its nodes may vanish; their runs begin anew"
+        )
+        wait = verbs.add_parser(
+            "wait", help="until so many nodes are ready; exits 1 when they are not in time"
+        )
         wait.add_argument("name", metavar="NAME")
-        wait.add_argument("--nodes", type=int, default=None, help="how many (default: the least that the cluster is to have)")
+        wait.add_argument(
+            "--nodes",
+            type=int,
+            default=None,
+            help="how many (default: the least that the cluster is to have)",
+        )
         wait.add_argument("--timeout-minutes", type=float, default=20.0)
         for verb, words in VERBS.items():
             verbs.add_parser(verb, help=words).add_argument("name", metavar="NAME")
@@ -63,7 +78,9 @@ class Command(BaseCommand):
     def _create(self, options: dict[str, Any]) -> None:
         name = options["name"]
         try:
-            cluster_admin.create(name, {setting: options[setting] for setting in DEFAULTS}, _operator(options["user"]))
+            cluster_admin.create(
+                name, {setting: options[setting] for setting in DEFAULTS}, _operator(options["user"])
+            )
         except ClusterExists:
             self.stdout.write(f"Found existing cluster {name}; nothing is changed.")
         else:
@@ -77,7 +94,9 @@ class Command(BaseCommand):
         while True:
             card = cluster_card(cluster, None)
             coming = ProvidedMachine.objects.filter(cluster=cluster, state__in=COMING).count()
-            said = f"{len(card.ready)} of {wanted} nodes are ready{f', {coming} are coming' if coming else ''}."
+            said = (
+                f"{len(card.ready)} of {wanted} nodes are ready{f', {coming} are coming' if coming else ''}."
+            )
             if said != told:
                 self.stderr.write(said)
                 told = said
@@ -86,14 +105,18 @@ class Command(BaseCommand):
             if time.monotonic() >= deadline:
                 missing = [node for node in card.nodes if node.status is not NodeStatus.READY]
                 away = ", ".join(f"{node.node.name} is {node.status}" for node in missing)
-                self.stderr.write(f"Not in time, after {options['timeout_minutes']:g} minutes.{f' {away}.' if away else ''}")
+                self.stderr.write(
+                    f"Not in time, after {options['timeout_minutes']:g} minutes.{f' {away}.' if away else ''}"
+                )
                 raise SystemExit(1)
             time.sleep(LOOK_EVERY_S)
 
     def _change(self, options: dict[str, Any]) -> None:
         cluster, who = _cluster(options["name"]), _operator(options["user"])
         done = {"drain": "is drained", "resume": "takes runs", "delete": "is deleted"}[options["verb"]]
-        {"drain": cluster_admin.drain, "resume": cluster_admin.resume, "delete": cluster_admin.delete}[options["verb"]](cluster, who)
+        {"drain": cluster_admin.drain, "resume": cluster_admin.resume, "delete": cluster_admin.delete}[
+            options["verb"]
+        ](cluster, who)
         self.stdout.write(f"{options['name']} {done}.")
 
 
@@ -114,5 +137,8 @@ def _operator(name: str) -> User:
     operators = User.objects.filter(is_operator=True, is_active=True).order_by("pk")
     found = operators.filter(username=name).first() if name else operators.first()
     if found is None:
-        raise SpecError("user", f"there is no operator {name!r}" if name else "there is no operator yet; run manage.py up once")
+        raise SpecError(
+            "user",
+            f"there is no operator {name!r}" if name else "there is no operator yet; run manage.py up once",
+        )
     return found

@@ -11,10 +11,15 @@ from jobs.causes.known.scripts import SCRIPTS
 from jobs.causes.known.software import SOFTWARE
 
 HUNG = Known(
-    "hung", "Nothing happened any more",
+    "hung",
+    "Nothing happened any more",
     "the time limit, after a long silence of all ranks",
-    "When the time limit ended the run, no rank had written anything for a long time: mostly ranks that wait for each other.",
-    "Compare the last lines of the ranks: the one that differs is the one the others wait for. py-spy dump shows where a "
+    (
+        "When the time limit ended the run, no rank had written anything for a long time: mostly ranks that "
+        "wait for each other."
+    ),
+    "Compare the last lines of the ranks: the one that differs is the one the others wait for. py-spy dump "
+    "shows where a "
     "living process stands.",
 )
 GROUPS: Mapping[str, tuple[Known, ...]] = {

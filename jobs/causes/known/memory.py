@@ -7,52 +7,78 @@ import signal
 from jobs.causes.known.row import Known
 
 STARVED = Known(
-    "out_of_memory", "Out of memory",
+    "out_of_memory",
+    "Out of memory",
     "SIGKILL, and the kernel's count of out-of-memory kills has risen",
     "The node had no memory left, and the kernel ended this process.",
     "Use fewer processes a node, fewer data loader workers or a smaller batch, or a node with more memory.",
     link="node",
 )
 KILLED = Known(
-    "killed", "Killed, probably for lack of memory",
+    "killed",
+    "Killed, probably for lack of memory",
     "SIGKILL without the kernel's word for it",
-    "Something ended the process with SIGKILL: probably the kernel or the container for lack of memory, else an administrator.",
-    "Look at the node's memory at that time; use fewer processes a node, fewer data loader workers or a smaller batch.",
-    signals=(signal.SIGKILL,), link="node",
+    (
+        "Something ended the process with SIGKILL: probably the kernel or the container for lack of memory, "
+        "else an administrator."
+    ),
+    (
+        "Look at the node's memory at that time; use fewer processes a node, fewer data loader workers or a "
+        "smaller batch."
+    ),
+    signals=(signal.SIGKILL,),
+    link="node",
 )
 MEMORY = (
     Known(
-        "cuda_out_of_memory", "CUDA out of memory",
+        "cuda_out_of_memory",
+        "CUDA out of memory",
         "`CUDA out of memory`, `OutOfMemoryError`, `CUBLAS_STATUS_ALLOC_FAILED`, `CUDNN_STATUS_ALLOC_FAILED`",
         "The model, its gradients and a batch do not fit into the GPU's memory.",
-        "Use a smaller batch with gradient accumulation, mixed precision or activation checkpointing, or shard the model "
+        "Use a smaller batch with gradient accumulation, mixed precision or activation checkpointing, or "
+        "shard the model "
         "(FSDP, DeepSpeed ZeRO). If another process holds the memory, the node's page shows it.",
-        r"CUDA out of memory|torch\.OutOfMemoryError|cuda\.OutOfMemoryError|CUDA error: out of memory|CUDA_ERROR_OUT_OF_MEMORY"
+        r"CUDA out of memory|torch\.OutOfMemoryError|cuda\.OutOfMemoryError|CUDA error: out of "
+        r"memory|CUDA_ERROR_OUT_OF_MEMORY"
         r"|CU(?:BLAS|DNN)_STATUS_ALLOC_FAILED",
         link="node",
     ),
     Known(
-        "host_allocation", "Not enough memory",
+        "host_allocation",
+        "Not enough memory",
         "`DefaultCPUAllocator: can't allocate memory`, `MemoryError`, `Unable to allocate`, `std::bad_alloc`",
         "The process asked for more memory than the node can give.",
         "Load the data in pieces, use smaller arrays or fewer processes a node, or a node with more memory.",
-        r"DefaultCPUAllocator: (?:can't allocate|not enough) memory|^MemoryError\b|_ArrayMemoryError|std::bad_alloc"
+        r"DefaultCPUAllocator: (?:can't allocate|not enough) "
+        r"memory|^MemoryError\b|_ArrayMemoryError|std::bad_alloc"
         r"|Cannot allocate memory|ResourceExhaustedError|Unable to allocate [\d.]+ [KMGTP]iB",
         link="node",
     ),
     Known(
-        "loader_killed", "A data loader worker died",
-        "`DataLoader worker … is killed by signal`, `DataLoader worker … exited unexpectedly`, `insufficient shared memory`",
-        "A worker process of the DataLoader was killed: mostly for lack of memory or of shared memory in /dev/shm.",
-        "Use fewer workers (num_workers), a smaller batch, or torch.multiprocessing.set_sharing_strategy('file_system'); "
+        "loader_killed",
+        "A data loader worker died",
+        (
+            "`DataLoader worker … is killed by signal`, `DataLoader worker … exited unexpectedly`, "
+            "`insufficient shared memory`"
+        ),
+        (
+            "A worker process of the DataLoader was killed: mostly for lack of memory or of shared memory in "
+            "/dev/shm."
+        ),
+        "Use fewer workers (num_workers), a smaller batch, or "
+        "torch.multiprocessing.set_sharing_strategy('file_system'); "
         "look at the node's memory at that time.",
         r"DataLoader worker \(pid(?:\(s\))? [\d, ]+\) (?:is killed by signal|exited unexpectedly)"
         r"|insufficient shared memory \(shm\)",
         link="node",
     ),
     Known(
-        "disk_full", "No space left",
-        "`No space left on device`, `Disk quota exceeded`, `PytorchStreamWriter failed writing file`, `unexpected pos`",
+        "disk_full",
+        "No space left",
+        (
+            "`No space left on device`, `Disk quota exceeded`, `PytorchStreamWriter failed writing file`, "
+            "`unexpected pos`"
+        ),
         "The disk that the process wrote to is full.",
         "Free space on the node, keep fewer checkpoints, or write large files to another disk.",
         r"No space left on device|Disk quota exceeded|PytorchStreamWriter failed writing"
@@ -60,53 +86,79 @@ MEMORY = (
         link="node",
     ),
     Known(
-        "too_many_files", "Too many open files",
+        "too_many_files",
+        "Too many open files",
         "`Too many open files`",
         "The process has as many files and sockets open as it may.",
-        "Use fewer data loader workers, close files after use, or set torch.multiprocessing.set_sharing_strategy('file_system').",
+        (
+            "Use fewer data loader workers, close files after use, or set "
+            "torch.multiprocessing.set_sharing_strategy('file_system')."
+        ),
         r"Too many open files",
     ),
     Known(
-        "bus_error", "Bus error",
+        "bus_error",
+        "Bus error",
         "SIGBUS",
         "Memory shared through a file was not there: mostly /dev/shm or the disk is full.",
         "Use fewer data loader workers, or a node with a larger /dev/shm.",
-        signals=(signal.SIGBUS,), link="node",
+        signals=(signal.SIGBUS,),
+        link="node",
     ),
     Known(
-        "invalid_device", "No such GPU",
+        "invalid_device",
+        "No such GPU",
         "`CUDA error: invalid device ordinal`, `Invalid device id`",
-        "The script chose a GPU by a number that this process does not have; a process sees only its own GPUs, counted from 0.",
-        "Choose the GPU by LOCAL_RANK only where the process sees several; with one GPU per process it is cuda:0.",
+        (
+            "The script chose a GPU by a number that this process does not have; a process sees only its own "
+            "GPUs, counted from 0."
+        ),
+        (
+            "Choose the GPU by LOCAL_RANK only where the process sees several; with one GPU per process it "
+            "is cuda:0."
+        ),
         r"invalid device ordinal|Invalid device id|device ordinal value must be",
     ),
     Known(
-        "driver_too_old", "NVIDIA driver too old",
+        "driver_too_old",
+        "NVIDIA driver too old",
         "`The NVIDIA driver on your system is too old`, `CUDA driver version is insufficient`",
         "The environment's CUDA needs a newer NVIDIA driver than the node has.",
         "Use a build of the framework for an older CUDA version, or have the node's driver updated.",
-        r"NVIDIA driver on your system is too old|CUDA driver version is insufficient|forward compatibility was attempted on non",
+        (
+            r"NVIDIA driver on your system is too old|CUDA driver version is insufficient|forward "
+            r"compatibility "
+            r"was attempted on non"
+        ),
         link="environments",
     ),
     Known(
-        "gpu_code", "The GPU cannot run this build",
+        "gpu_code",
+        "The GPU cannot run this build",
         "`no kernel image is available for execution on the device`",
         "The framework was built for other GPUs than the node's.",
         "Use a build of the framework that supports this GPU, or another node.",
-        r"no kernel image is available for execution", link="environments",
+        r"no kernel image is available for execution",
+        link="environments",
     ),
     Known(
-        "gpu_fault", "Error on the GPU",
-        "`device-side assert triggered`, `illegal memory access`, `unspecified launch failure`, `uncorrectable ECC error`",
+        "gpu_fault",
+        "Error on the GPU",
+        (
+            "`device-side assert triggered`, `illegal memory access`, `unspecified launch failure`, "
+            "`uncorrectable ECC error`"
+        ),
         "Code on the GPU failed; the place that the traceback names may be a later one.",
-        "Run again with CUDA_LAUNCH_BLOCKING=1 to see the true place; often an index is out of range (labels, embeddings). "
+        "Run again with CUDA_LAUNCH_BLOCKING=1 to see the true place; often an index is out of range "
+        "(labels, embeddings). "
         "After ECC errors have the GPU checked.",
         r"device-side assert triggered|an illegal memory access was encountered|unspecified launch failure"
         r"|uncorrectable ECC error",
         link="node",
     ),
     Known(
-        "no_gpu", "No GPU for the process",
+        "no_gpu",
+        "No GPU for the process",
         "`Torch not compiled with CUDA enabled`, `Found no NVIDIA driver`, `No CUDA GPUs are available`, "
         "`torch.cuda.is_available() is False`",
         "The script wants a GPU, and the process has none, or the framework is built without CUDA.",

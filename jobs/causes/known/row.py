@@ -11,13 +11,12 @@ LONGEST_NAME = 120
 
 @dataclass(frozen=True)
 class Known:
-    """`kind`: its word for programs. `seen`: how it looks, for the documents. `{name}` in `meaning` and `remedy` is what the
-    pattern's group found (a module, a file …), else `unnamed`.
+    """`kind`: its word for programs. `seen`: how it looks, for the documents. `{name}` in `meaning` and
+    `remedy` is what the pattern's group found (a module, a file …), else `unnamed`.
 
     `pattern` is searched in single lines. `signals`: ends by these are this failure where no text says more.
-    `echo`: in a few words how a rank ends that way *because of another one*; such a rank is never the cause while another
-    one tells an error of its own. `link`: where the remedy is to be found, one of LINKS.
-    """
+    `echo`: in a few words how a rank ends that way *because of another one*; such a rank is never the cause
+    while another one tells an error of its own. `link`: where the remedy is to be found, one of LINKS."""
 
     kind: str
     title: str

@@ -8,121 +8,179 @@ from jobs.causes.known.row import Known
 
 SOFTWARE = (
     Known(
-        "missing_mpi", "MPI is missing",
+        "missing_mpi",
+        "MPI is missing",
         "`No module named 'mpi4py'`, `cannot load MPI library`, `libmpi.so… cannot open shared object file`",
         "The environment has no mpi4py, or the node has no MPI library for it.",
-        "Add mpi4py to the environment's requirements, and have Open MPI installed on every node (openmpi-bin).",
-        r"No module named 'mpi4py'|cannot load MPI library|libmpi(?:_\w+)?\.so[\w.]*: cannot open shared object"
+        (
+            "Add mpi4py to the environment's requirements, and have Open MPI installed on every node "
+            "(openmpi-bin)."
+        ),
+        r"No module named 'mpi4py'|cannot load MPI library|libmpi(?:_\w+)?\.so[\w.]*: cannot open "
+        r"shared object"
         r"|mpi4py.{0,40}(?:not found|not installed)",
         link="environments",
     ),
     Known(
-        "horovod_not_built", "Horovod is not built for this",
+        "horovod_not_built",
+        "Horovod is not built for this",
         "`Extension horovod.… has not been built`",
         "Horovod was installed without support for this framework.",
-        "Build Horovod again with HOROVOD_WITH_PYTORCH=1 or HOROVOD_WITH_TENSORFLOW=1 after the framework is installed, "
+        "Build Horovod again with HOROVOD_WITH_PYTORCH=1 or HOROVOD_WITH_TENSORFLOW=1 after the framework "
+        "is installed, "
         "without pip's cache.",
         r"Extension horovod\.\w+ has not been built|[Hh]orovod.{0,60}reinstall Horovod with",
         link="environments",
     ),
     Known(
-        "missing_module", "Missing module",
+        "missing_module",
+        "Missing module",
         "`ModuleNotFoundError: No module named …`, `python: No module named …`",
         "The environment does not have the module {name}.",
-        "Add the package that brings {name} to the environment's requirements; if it is your own code, put it into the source "
+        "Add the package that brings {name} to the environment's requirements; if it is your own code, put "
+        "it into the source "
         "folder beside the script.",
         r"No module named '?([\w.]+)",
         link="environments",
     ),
     Known(
-        "changed_module", "Another version than the script expects",
+        "changed_module",
+        "Another version than the script expects",
         "`ImportError: cannot import name …`, `module … has no attribute …`",
-        "A package of the environment does not have {name}: it is older or newer than what the script was written for, "
+        "A package of the environment does not have {name}: it is older or newer than what the script was "
+        "written for, "
         "or a file of the same name stands in front of it.",
-        "Pin the version that the script needs in the environment's requirements; see that no file of the source folder is named "
+        "Pin the version that the script needs in the environment's requirements; see that no file of the "
+        "source folder is named "
         "like a package.",
-        r"cannot import name '(\w+)'|^AttributeError: (?:partially initialized )?module '[\w.]+' has no attribute "
+        r"cannot import name '(\w+)'|^AttributeError: (?:partially initialized )?module '[\w.]+' has no "
+        r"attribute "
         r"'(\w+)'",
         link="environments",
     ),
     Known(
-        "unmatched_builds", "Packages that were not built for each other",
+        "unmatched_builds",
+        "Packages that were not built for each other",
         "`undefined symbol`, `operator torchvision::nms does not exist`, `numpy.dtype size changed`, "
         "`compiled using NumPy 1.x`",
         "A native package was built for another version of what it stands on.",
-        "Install matching versions together (torch with its torchvision, NumPy below 2 for older packages), in a new "
+        "Install matching versions together (torch with its torchvision, NumPy below 2 for older packages), "
+        "in a new "
         "environment.",
-        r"undefined symbol:|operator torchvision::\w+ does not exist|numpy\.\w+ size changed|compiled using NumPy 1\.x"
+        r"undefined symbol:|operator torchvision::\w+ does not exist|numpy\.\w+ size changed|compiled using "
+        r"NumPy 1\.x"
         r"|numpy\.core\.multiarray failed to import|version `GLIBC(?:XX)?_[\d.]+' not found",
         link="environments",
     ),
     Known(
-        "missing_library", "Missing library",
+        "missing_library",
+        "Missing library",
         "`lib….so: cannot open shared object file`",
         "The system library {name} is not on the node.",
         "Install the package that brings {name}: into the environment where pip has it, else on the node.",
-        r"(lib[\w+.-]+\.so[\w.]*): cannot open shared object file|Could not load dynamic library '([\w.+-]+)'",
+        (
+            r"(lib[\w+.-]+\.so[\w.]*): cannot open shared object file|Could not load dynamic library "
+            r"'([\w.+-]+)'"
+        ),
         link="environments",
     ),
     Known(
-        "program_not_found", "No such program",
+        "program_not_found",
+        "No such program",
         "`trainhub: …: no such program on this node`, `not executable`",
         "The command's program is not on the node, or may not be started.",
-        "Correct the command, add the package that brings the program to the environment, or have it installed on the node.",
-        r"^trainhub: .{1,200}: (?:no such program|no such file|not executable|not a program|the interpreter that"
+        (
+            "Correct the command, add the package that brings the program to the environment, or have it "
+            "installed on the node."
+        ),
+        r"^trainhub: .{1,200}: (?:no such program|no such file|not executable|not a program|the "
+        r"interpreter that"
         r"|cannot be started)",
         link="environments",
     ),
     Known(
-        "package_not_found", "A package cannot be had",
+        "package_not_found",
+        "A package cannot be had",
         "pip's `No matching distribution found`, `Could not find a version that satisfies`",
         "The index has no such package or version for this Python and machine.",
-        "Correct the name or version in the environment's requirements; for your own index see its address in the environment.",
-        r"No matching distribution found for (\S+)|Could not find a version that satisfies the requirement (\S+)",
+        (
+            "Correct the name or version in the environment's requirements; for your own index see "
+            "its address "
+            "in the environment."
+        ),
+        (
+            r"No matching distribution found for (\S+)|Could not find a version that satisfies the "
+            r"requirement (\S+)"
+        ),
         link="environments",
     ),
     Known(
-        "aborted_at_exit", "Aborted while ending",
+        "aborted_at_exit",
+        "Aborted while ending",
         "`terminate called without an active exception`, SIGABRT",
-        "A native thread was still at work when the process ended; the training itself may have been complete.",
-        "Call torch.distributed.destroy_process_group() (or close loaders and writers) at the end of the script.",
+        (
+            "A native thread was still at work when the process ended; the training itself may have been "
+            "complete."
+        ),
+        (
+            "Call torch.distributed.destroy_process_group() (or close loaders and writers) at the end of "
+            "the script."
+        ),
         r"terminate called without an active exception",
         echo="was aborted with the others",
     ),
     Known(
-        "illegal_instruction", "Illegal instruction",
+        "illegal_instruction",
+        "Illegal instruction",
         "SIGILL, `Illegal instruction`",
         "A package was built for a newer processor than the node's.",
-        "Use a build of the package for this processor (from PyPI instead of a self-made one), or another node.",
-        r"^Illegal instruction\b", signals=(signal.SIGILL,), link="environments",
+        (
+            "Use a build of the package for this processor (from PyPI instead of a self-made one), or "
+            "another node."
+        ),
+        r"^Illegal instruction\b",
+        signals=(signal.SIGILL,),
+        link="environments",
     ),
     Known(
-        "segmentation_fault", "A native library crashed",
+        "segmentation_fault",
+        "A native library crashed",
         "SIGSEGV, `Fatal Python error: Segmentation fault`",
-        "A native library crashed: mostly packages that were not built for each other; TensorFlow also crashes on an empty "
+        "A native library crashed: mostly packages that were not built for each other; TensorFlow also "
+        "crashes on an empty "
         '"ps" in TF_CONFIG.',
         "Make a new environment with matching versions; set PYTHONFAULTHANDLER=1 to see where Python was.",
-        r"Fatal Python error: Segmentation fault|^Segmentation fault\b", signals=(signal.SIGSEGV,), link="environments",
+        r"Fatal Python error: Segmentation fault|^Segmentation fault\b",
+        signals=(signal.SIGSEGV,),
+        link="environments",
     ),
     Known(
-        "aborted", "A native library gave up",
+        "aborted",
+        "A native library gave up",
         "SIGABRT, `terminate called after throwing`, `Fatal Python error: Aborted`",
         "Native code found something that it cannot go on with, and ended the process.",
-        "What it said last is quoted; where it says nothing, set PYTHONFAULTHANDLER=1 to see where Python was.",
-        r"terminate called after throwing|Fatal Python error: Aborted", signals=(signal.SIGABRT,),
+        (
+            "What it said last is quoted; where it says nothing, set PYTHONFAULTHANDLER=1 to see where "
+            "Python was."
+        ),
+        r"terminate called after throwing|Fatal Python error: Aborted",
+        signals=(signal.SIGABRT,),
     ),
     Known(
-        "arithmetic_fault", "A native library divided by zero",
+        "arithmetic_fault",
+        "A native library divided by zero",
         "SIGFPE",
         "Native code divided by zero.",
         "What it said last is quoted; set PYTHONFAULTHANDLER=1 to see where Python was.",
         signals=(signal.SIGFPE,),
     ),
     Known(
-        "ended_from_outside", "Ended from outside",
+        "ended_from_outside",
+        "Ended from outside",
         "SIGTERM, SIGINT or SIGHUP that TrainHub did not send",
         "Somebody outside TrainHub ended the process: an operator, a service manager, or the script itself.",
         "Look at the node's own journal at that time, then clone the run.",
-        signals=(signal.SIGTERM, signal.SIGINT, signal.SIGHUP), link="node",
+        signals=(signal.SIGTERM, signal.SIGINT, signal.SIGHUP),
+        link="node",
     ),
 )

@@ -20,10 +20,16 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
-        token = verbs.add_parser("token", help="print a join token (works once, within 24 hours) and the command to run")
+        token = verbs.add_parser(
+            "token", help="print a join token (works once, within 24 hours) and the command to run"
+        )
         token.add_argument("name", metavar="NAME", help="what the node will be called")
-        token.add_argument("--cluster", default="local", help="made where there is none of that name (default: local)")
-        token.add_argument("--monitor-only", action="store_true", help="watch the machine; place no run on it")
+        token.add_argument(
+            "--cluster", default="local", help="made where there is none of that name (default: local)"
+        )
+        token.add_argument(
+            "--monitor-only", action="store_true", help="watch the machine; place no run on it"
+        )
         verbs.add_parser("list", help="every node with its cluster and state")
         gone = verbs.add_parser("revoke", help="refuse the node from now on; what it runs ends as lost")
         gone.add_argument("name", metavar="NAME")
@@ -38,9 +44,13 @@ class Command(BaseCommand):
     def _token(self, options: dict[str, Any]) -> None:
         _, text = invite(options["cluster"], options["name"], None, monitor_only=options["monitor_only"])
         told = instructions(text)
-        self.stdout.write(f"{text}\n\nRun on the machine that is to join (it needs Python 3.11 or newer):\n  {told.whole}")
+        self.stdout.write(
+            f"{text}\n\nRun on the machine that is to join (it needs Python 3.11 or newer):\n  {told.whole}"
+        )
         if reaches_only_this_machine():
-            self.stderr.write("This hub is reached from this machine alone; start it with OPEN=1 for others to join.")
+            self.stderr.write(
+                "This hub is reached from this machine alone; start it with OPEN=1 for others to join."
+            )
 
     def _list(self, options: dict[str, Any]) -> None:
         now = timezone.now()

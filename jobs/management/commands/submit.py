@@ -30,8 +30,10 @@ INTERRUPTED = 130
 
 class Command(BaseCommand):
     help = (
-        "Submit a run from a RunSpec file. Besides a snapshot or an example the source may be a folder beside the file: "
-        '{"type": "local", "path": "./folder"}. With --wait: prints the log and exits 0 (Completed), 1 (Failed), '
+        "Submit a run from a RunSpec file. Besides a snapshot or an example the source may be a folder "
+        "beside the file: "
+        '{"type": "local", "path": "./folder"}. With --wait: prints the log and exits 0 (Completed), 1 '
+        "(Failed), "
         "130 (Canceled); 2 where the spec is refused."
     )
 
@@ -72,7 +74,9 @@ class Command(BaseCommand):
         try:
             ended = follower.until_the_end()
         except KeyboardInterrupt:
-            self.stderr.write(f"run {run.number} goes on; cancel it on its page: {settings.PUBLIC_URL}/runs/{run.number}/")
+            self.stderr.write(
+                f"run {run.number} goes on; cancel it on its page: {settings.PUBLIC_URL}/runs/{run.number}/"
+            )
             return INTERRUPTED
         if (cause := causes.of(ended)) is not None:
             self._explain(cause)
@@ -134,5 +138,7 @@ def _person(name: str) -> Principal:
     user = User.objects.filter(username=name).first()
     who = membership_principal(user) if user else None
     if who is None:
-        raise SpecError("user", f"{name} is nobody here, or a member of no workspace; see the members under Settings")
+        raise SpecError(
+            "user", f"{name} is nobody here, or a member of no workspace; see the members under Settings"
+        )
     return who

@@ -12,18 +12,32 @@ from registry.exports.states import ExportState
 class ExportOptionsSerializer(serializers.Serializer[Any]):
     """What to export, and how it is checked; the notation is that of the page (docs/onnx.md)."""
 
-    file = serializers.CharField(help_text="Of the version's files, the one that holds the model, such as model.pt.")
+    file = serializers.CharField(
+        help_text="Of the version's files, the one that holds the model, such as model.pt."
+    )
     inputs = serializers.ListField(
-        child=serializers.CharField(), required=False, default=list, help_text='Lines such as "images: 1x1x8x8 float32".'
+        child=serializers.CharField(),
+        required=False,
+        default=list,
+        help_text='Lines such as "images: 1x1x8x8 float32".',
     )
     example = serializers.CharField(
-        required=False, allow_blank=True, default="", help_text="Instead: a .npy, .npz or .pt of the version, or outputs/PATH."
+        required=False,
+        allow_blank=True,
+        default="",
+        help_text="Instead: a .npy, .npz or .pt of the version, or outputs/PATH.",
     )
     dynamic = serializers.ListField(
-        child=serializers.CharField(), required=False, default=list, help_text='Lines: "0=batch", or "ids: 0=batch, 1=length".'
+        child=serializers.CharField(),
+        required=False,
+        default=list,
+        help_text='Lines: "0=batch", or "ids: 0=batch, 1=length".',
     )
     factory = serializers.CharField(
-        required=False, allow_blank=True, default="", help_text="MODULE:FUNCTION of the run's source, where the file is weights."
+        required=False,
+        allow_blank=True,
+        default="",
+        help_text="MODULE:FUNCTION of the run's source, where the file is weights.",
     )
     relative = serializers.FloatField(required=False, default=RELATIVE)
     absolute = serializers.FloatField(required=False, default=ABSOLUTE)
@@ -43,9 +57,13 @@ class ExportSerializer(serializers.Serializer[Any]):
     message = serializers.CharField(help_text="Why it was refused.")
     run = serializers.CharField(source="run_id", allow_null=True)
     run_number = serializers.IntegerField(source="run.number", allow_null=True, default=None)
-    version = serializers.IntegerField(source="result.number", allow_null=True, default=None, help_text="That it made.")
+    version = serializers.IntegerField(
+        source="result.number", allow_null=True, default=None, help_text="That it made."
+    )
     options = ExportOptionsSerializer()
-    report = serializers.JSONField(allow_null=True, help_text="Differences, tolerances, shapes, versions of the packages.")
+    report = serializers.JSONField(
+        allow_null=True, help_text="Differences, tolerances, shapes, versions of the packages."
+    )
     created_by = serializers.CharField(source="created_by.username", allow_null=True, default=None)
     created_at = serializers.DateTimeField()
     ended_at = serializers.DateTimeField(allow_null=True)

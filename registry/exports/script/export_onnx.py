@@ -1,8 +1,8 @@
 """Turn a registered PyTorch model into ONNX on this node, and check that both give the same.
 
-TrainHub runs this as a job like any other. `export.json` beside it says what is asked for, the model's files are fetched
-from the hub, and outputs/ gets onnx/model.onnx and export-report.json: what was compared, or why the export is refused.
-"""
+TrainHub runs this as a job like any other. `export.json` beside it says what is asked for, the model's files
+are fetched from the hub, and outputs/ gets onnx/model.onnx and export-report.json: what was compared, or why
+the export is refused."""
 
 from __future__ import annotations
 

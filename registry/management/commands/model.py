@@ -14,7 +14,8 @@ from workspaces import audit
 
 class Command(BaseCommand):
     help = (
-        "Models and their birth certificates. `model verify FOLDER|ZIP` exits 0 (verified), 1 (something differs), 2 (cannot be "
+        "Models and their birth certificates. `model verify FOLDER|ZIP` exits 0 (verified), 1 (something "
+        "differs), 2 (cannot be "
         "read), 3 (all agrees, but the key is not trusted)."
     )
 
@@ -22,13 +23,22 @@ class Command(BaseCommand):
         verbs = parser.add_subparsers(dest="verb", required=True)
         verifying = verbs.add_parser("verify", help="check a downloaded model against its certificate")
         verifying.add_argument("path", metavar="FOLDER|ZIP", type=Path)
-        verifying.add_argument("--key", action="append", metavar="FINGERPRINT|FILE.pem", help="trust this key, not one's own")
+        verifying.add_argument(
+            "--key", action="append", metavar="FINGERPRINT|FILE.pem", help="trust this key, not one's own"
+        )
         verbs.add_parser("keys", help="list the keys that this TrainHub has signed with")
         verbs.add_parser("rotate-key", help="sign with a new key from now on; the old public key stays")
-        verbs.add_parser("certify", help="issue certificates for versions that were registered before there were any")
+        verbs.add_parser(
+            "certify", help="issue certificates for versions that were registered before there were any"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        verbs = {"verify": self._verify, "keys": self._keys, "rotate-key": self._rotate, "certify": self._certify}
+        verbs = {
+            "verify": self._verify,
+            "keys": self._keys,
+            "rotate-key": self._rotate,
+            "certify": self._certify,
+        }
         try:
             verbs[options["verb"]](options)
         except RegistryError as error:
@@ -37,7 +47,11 @@ class Command(BaseCommand):
     def _verify(self, options: dict[str, Any]) -> None:
         try:
             given = options["key"]
-            trusted = [fingerprint_of(text) for text in given] if given else [key.fingerprint for key in keys.known()]
+            trusted = (
+                [fingerprint_of(text) for text in given]
+                if given
+                else [key.fingerprint for key in keys.known()]
+            )
             report = verify(options["path"], trusted)
         except Unreadable as error:
             raise CommandError(f"Cannot be verified: {error}", returncode=UNREADABLE) from error
@@ -56,7 +70,9 @@ class Command(BaseCommand):
         self.stdout.write(f"{made} signs now; {before} stays known. Back up DATA_DIR/keys.")
 
     def _certify(self, _: dict[str, Any]) -> None:
-        waiting = ModelVersion.objects.select_related("model__workspace", "run", "parent__model", "logged_model", "created_by")
+        waiting = ModelVersion.objects.select_related(
+            "model__workspace", "run", "parent__model", "logged_model", "created_by"
+        )
         count = 0
         for version in waiting.filter(certificate="").iterator():
             issuance.issue_later(version)

@@ -1,1 +1,2 @@
-"""Readers of the file formats of models, one module for each family. None of them runs or unpickles anything."""
+"""Readers of the file formats of models, one module for each family. None of them runs or unpickles
+anything."""

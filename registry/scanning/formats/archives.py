@@ -19,7 +19,9 @@ Judge = Callable[[Source], Verdict]
 ZIP = b"PK\x03\x04"
 EMPTY_ZIP = b"PK\x05\x06"
 _TORCH_PICKLE = re.compile(r"(?P<root>(?:[^/]+/)?)data\.pkl")
-_TORCH_SMALL = frozenset({"version", "byteorder", ".format_version", ".storage_alignment", ".data/serialization_id"})
+_TORCH_SMALL = frozenset(
+    {"version", "byteorder", ".format_version", ".storage_alignment", ".data/serialization_id"}
+)
 MAX_IN_MEMORY = 16 * 2**20
 KERAS_WEIGHTS = "model.weights.h5"
 LEADS_OUT = "Unpacking it writes outside of its folder: a member is called {}."
@@ -70,12 +72,15 @@ def scan_tar(source: Source, judge: Judge) -> Verdict:
         file.seek(archive.offset)
         while data := file.read(1024 * 1024):
             if data.strip(b"\0"):
-                raise Unreadable("Something follows the end of the tar archive, or it is damaged in the middle.")
+                raise Unreadable(
+                    "Something follows the end of the tar archive, or it is damaged in the middle."
+                )
     return combine(parts)
 
 
 def _tar_member(source: Source, archive: tarfile.TarFile, item: tarfile.TarInfo) -> Source:
-    """Return a member; a small one is kept in memory, as going back in a compressed tar unpacks it again from its beginning."""
+    """Return a member; a small one is kept in memory, as going back in a compressed tar unpacks it again from
+    its beginning."""
     if item.size > MAX_IN_MEMORY:
         return source.inner(item.name, lambda: _extracted(archive, item), item.size)
     data = _extracted(archive, item).read()
@@ -116,7 +121,8 @@ def _special(source: Source, names: list[str], archive: zipfile.ZipFile) -> list
 
 
 def _weights(names: list[str]) -> Callable[[str], bool]:
-    """Tell which members a framework reads as numbers or short text: PyTorch those beside a data.pkl, Keras its weights."""
+    """Tell which members a framework reads as numbers or short text: PyTorch those beside a data.pkl, Keras
+    its weights."""
     is_keras = {"config.json", "metadata.json"} <= set(names)
     roots = {found["root"] for name in names if (found := _TORCH_PICKLE.fullmatch(name))}
 
@@ -139,7 +145,8 @@ def _is_outside(name: str) -> bool:
 
 
 def _target(item: tarfile.TarInfo) -> str:
-    """Where a link leads, seen from the top of the archive; a hard link's target is spelled like that already."""
+    """Where a link leads, seen from the top of the archive; a hard link's target is spelled like that
+    already."""
     if item.islnk() or PurePosixPath(item.linkname).is_absolute():
         return item.linkname
     parts: list[str] = []

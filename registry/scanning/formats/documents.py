@@ -20,9 +20,34 @@ MAX_JSON_BYTES = 64 * 2**20
 MAX_YAML_BYTES = 8 * 2**20
 JSON = (".json", ".ipynb", ".jsonl", ".ndjson")
 YAML = (".yaml", ".yml")
-PROSE = (".txt", ".md", ".rst", ".csv", ".tsv", ".toml", ".ini", ".cfg", ".jinja", ".log", ".vocab", ".bpe", ".tiktoken", ".spm")
+PROSE = (
+    ".txt",
+    ".md",
+    ".rst",
+    ".csv",
+    ".tsv",
+    ".toml",
+    ".ini",
+    ".cfg",
+    ".jinja",
+    ".log",
+    ".vocab",
+    ".bpe",
+    ".tiktoken",
+    ".spm",
+)
 PROSE_NAMES = (
-    "license", "readme", "notice", "changelog", ".gitattributes", ".gitignore", "vocab", "merges", "labels", "copying", "authors",
+    "license",
+    "readme",
+    "notice",
+    "changelog",
+    ".gitattributes",
+    ".gitignore",
+    "vocab",
+    "merges",
+    "labels",
+    "copying",
+    "authors",
 )
 _PACKAGES = re.compile(r"requirements[\w.-]*\.txt|conda\.ya?ml|python_env\.ya?ml|environment\.ya?ml")
 _ELSEWHERE = re.compile(r"^\s*-\w|^\s*--\w|://|\bgit\+|\s@\s|^\s*-\s+-")
@@ -34,7 +59,11 @@ PACKAGES = "It installs packages from elsewhere than the usual index, or with op
 
 
 def is_prose(source: Source) -> bool:
-    return source.extension in PROSE or source.base in PROSE_NAMES or source.base.split(".")[0] in ("license", "readme", "notice")
+    return (
+        source.extension in PROSE
+        or source.base in PROSE_NAMES
+        or source.base.split(".")[0] in ("license", "readme", "notice")
+    )
 
 
 def scan_json(source: Source) -> Verdict:
@@ -51,7 +80,11 @@ def scan_yaml(source: Source) -> Verdict:
     text = source.whole(MAX_YAML_BYTES).decode("utf-8-sig")
     tags = sorted({tag for document in yaml.compose_all(text, yaml.CSafeLoader) for tag in _tags(document)})
     if tags:
-        return Verdict(DANGEROUS, tuple(tags), "Reading it with YAML's full loader makes Python objects or calls functions.")
+        return Verdict(
+            DANGEROUS,
+            tuple(tags),
+            "Reading it with YAML's full loader makes Python objects or calls functions.",
+        )
     parts = [("", _judge(document)) for document in yaml.load_all(text, yaml.CSafeLoader)]
     if source.base == "mlmodel":
         parts += [("", _judge_mlmodel(document)) for document in yaml.load_all(text, yaml.CSafeLoader)]
@@ -80,7 +113,9 @@ def _verdicts(data: Any) -> Iterator[Verdict]:
         yield keras.judge_config(data)
     for item in walk(data):
         if item.get("auto_map") or item.get("custom_pipelines"):
-            yield Verdict(CONTAINS_CODE, ("auto_map" if item.get("auto_map") else "custom_pipelines",), AUTO_MAP)
+            yield Verdict(
+                CONTAINS_CODE, ("auto_map" if item.get("auto_map") else "custom_pipelines",), AUTO_MAP
+            )
         target = item.get("_target_")
         if isinstance(target, str):
             module, _, name = target.rpartition(".")
@@ -95,13 +130,22 @@ def _templates(told: Any) -> list[str]:
     """Several templates, each with a name."""
     if not isinstance(told, list):
         return []
-    return [item["template"] for item in told if isinstance(item, dict) and isinstance(item.get("template"), str)]
+    return [
+        item["template"] for item in told if isinstance(item, dict) and isinstance(item.get("template"), str)
+    ]
 
 
 def _judge_notebook(data: Any) -> Verdict:
     cells = data.get("cells", []) if isinstance(data, dict) else []
-    if any(isinstance(cell, dict) and cell.get("cell_type") == "code" for cell in cells) or "worksheets" in data:
-        return Verdict(CONTAINS_CODE, ("code cells",), "A notebook with code, which runs when somebody runs the notebook.")
+    if (
+        any(isinstance(cell, dict) and cell.get("cell_type") == "code" for cell in cells)
+        or "worksheets" in data
+    ):
+        return Verdict(
+            CONTAINS_CODE,
+            ("code cells",),
+            "A notebook with code, which runs when somebody runs the notebook.",
+        )
     return Verdict(CLEAN)
 
 
@@ -115,7 +159,11 @@ def _judge_mlmodel(data: Any) -> Verdict:
         loader = flavor.get("loader_module")
         if loader is not None and not str(loader).startswith("mlflow."):
             found.append(f"{name}.loader_module: {loader}")
-        found += [f"{name}.{key}: {flavor[key]}" for key in ("code", "model_code_path", "entrypoint") if flavor.get(key)]
+        found += [
+            f"{name}.{key}: {flavor[key]}"
+            for key in ("code", "model_code_path", "entrypoint")
+            if flavor.get(key)
+        ]
     if isinstance(data, dict) and data.get("model_code_path"):
         found.append(f"model_code_path: {data['model_code_path']}")
     return Verdict(CONTAINS_CODE, tuple(found), LOADS_OWN) if found else Verdict(CLEAN)
@@ -127,7 +175,9 @@ def _packages(source: Source, text: str) -> Verdict:
     lines = [line.strip() for line in text.splitlines() if not line.lstrip().startswith("#")]
     if source.base.endswith((".yaml", ".yml")):
         lines = [line.removeprefix("- ") for line in lines]
-    found = tuple(line for line in lines if _ELSEWHERE.search(line) and not line.startswith("-r requirements"))
+    found = tuple(
+        line for line in lines if _ELSEWHERE.search(line) and not line.startswith("-r requirements")
+    )
     return Verdict(CONTAINS_CODE, found, PACKAGES) if found else Verdict(CLEAN)
 
 
@@ -146,5 +196,3 @@ def _tags(node: Any) -> Iterator[str]:
             waiting.extend(item.value)
         elif isinstance(item, yaml.MappingNode):
             waiting.extend(part for pair in item.value for part in pair)
-
-

@@ -10,19 +10,46 @@ from registry.scanning.formats.protobuf import Field, fields, text
 from registry.scanning.formats.source import Source, Unreadable, length_of
 from registry.scanning.verdict_names import CLEAN, CONTAINS_CODE, DANGEROUS, NOT_SCANNED, Verdict, combine
 
-_STANDARD = frozenset({
-    "", "ai.onnx", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview", "ai.onnx.preview.training", "com.microsoft",
-    "com.microsoft.nchwc", "com.ms.internal.nhwc", "com.microsoft.experimental",
-})
+_STANDARD = frozenset(
+    {
+        "",
+        "ai.onnx",
+        "ai.onnx.ml",
+        "ai.onnx.training",
+        "ai.onnx.preview",
+        "ai.onnx.preview.training",
+        "com.microsoft",
+        "com.microsoft.nchwc",
+        "com.ms.internal.nhwc",
+        "com.microsoft.experimental",
+    }
+)
 """Domains whose operators every runtime brings along itself."""
 MAX_GRAPH_DEPTH = 32
 CUSTOM = "It uses operators of its own, for which a library must be loaded."
 LEADS_OUT = "Loading it reads a file outside of its own folder."
-_REACHES_FILES = frozenset({
-    "ReadFile", "WriteFile", "MatchingFiles", "LoadLibrary", "PrintV2", "Save", "SaveSlices", "DebugIdentity",
-    "DebugIdentityV2", "DebugIdentityV3", "DeleteFile", "RpcCall", "RpcClient", "RpcServer", "RegisterDataset",
-    "RegisterDatasetV2", "DataServiceDataset", "DataServiceDatasetV2",
-})
+_REACHES_FILES = frozenset(
+    {
+        "ReadFile",
+        "WriteFile",
+        "MatchingFiles",
+        "LoadLibrary",
+        "PrintV2",
+        "Save",
+        "SaveSlices",
+        "DebugIdentity",
+        "DebugIdentityV2",
+        "DebugIdentityV3",
+        "DeleteFile",
+        "RpcCall",
+        "RpcClient",
+        "RpcServer",
+        "RegisterDataset",
+        "RegisterDatasetV2",
+        "DataServiceDataset",
+        "DataServiceDatasetV2",
+    }
+)
 _CALLS_PYTHON = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc"})
 # Fields of the messages, by their numbers in onnx.proto and in TensorFlow's *.proto.
 _MODEL_GRAPH, _MODEL_FUNCTIONS, _MODEL_IR = 7, 25, 1
@@ -34,19 +61,23 @@ _TENSOR_EXTERNAL = 13
 
 
 def scan_onnx(source: Source) -> Verdict:
-    """Clean where every operator is standard or defined in the file, and its weights lie below its own folder."""
+    """Clean where every operator is standard or defined in the file, and its weights lie below its own
+    folder."""
     with source.open() as file:
         reader = _Onnx(file)
         reader.model(length_of(source))
     custom = sorted(reader.used - reader.defined - {item for item in reader.used if item[0] in _STANDARD})
     parts = [("", Verdict(DANGEROUS, (path,), LEADS_OUT)) for path in reader.files if _is_outside(path)]
     if custom:
-        parts.append(("", Verdict(CONTAINS_CODE, tuple(f"{domain}.{name}" for domain, name in custom), CUSTOM)))
+        parts.append(
+            ("", Verdict(CONTAINS_CODE, tuple(f"{domain}.{name}" for domain, name in custom), CUSTOM))
+        )
     return combine(parts) if parts else Verdict(CLEAN)
 
 
 class _Onnx:
-    """`used` and `defined`: operators as (domain, name); `files`: where weights lie that are not in the file."""
+    """`used` and `defined`: operators as (domain, name); `files`: where weights lie that are not in the
+    file."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
@@ -117,17 +148,27 @@ class _Onnx:
 
 
 def scan_saved_model(source: Source) -> Verdict:
-    """Name the operators of a SavedModel that reach files or Python. Without such ones it still is a program."""
+    """Name the operators of a SavedModel that reach files or Python. Without such ones it still is a
+    program."""
     with source.open() as file:
         names = set(_tensorflow_operators(file, length_of(source)))
     reaching, calling = sorted(names & _REACHES_FILES), sorted(names & _CALLS_PYTHON)
     parts = []
     if reaching:
-        parts.append(("", Verdict(DANGEROUS, tuple(reaching), "Running it reads or writes files, or reaches other machines.")))
+        parts.append(
+            (
+                "",
+                Verdict(
+                    DANGEROUS, tuple(reaching), "Running it reads or writes files, or reaches other machines."
+                ),
+            )
+        )
     if calling:
         parts.append(("", Verdict(CONTAINS_CODE, tuple(calling), "It calls functions of Python.")))
     if not parts:
-        sentence = f"A TensorFlow graph is a program; none of its {len(names)} operators is known to be dangerous."
+        sentence = (
+            f"A TensorFlow graph is a program; none of its {len(names)} operators is known to be dangerous."
+        )
         parts.append(("", Verdict(NOT_SCANNED, note=sentence)))
     return combine(parts)
 
@@ -150,7 +191,11 @@ def _tensorflow_operators(file: IO[bytes], size: int) -> Iterator[str]:
 
 
 def _numbered(file: IO[bytes], message: Field, number: int) -> Iterator[Field]:
-    return (field for field in fields(file, message.start, message.end) if field.number == number and not field.is_number)
+    return (
+        field
+        for field in fields(file, message.start, message.end)
+        if field.number == number and not field.is_number
+    )
 
 
 def _is_outside(path: str) -> bool:

@@ -23,10 +23,27 @@ RUNS_LIBRARIES = "Loading it runs code of these libraries, which the scanner doe
 _DUNDER = re.compile(r"__\w+__")
 _OPENS_FILES = frozenset({"pathlib", "io", "_io", "_pyio", "codecs"})
 _READABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
-_TENSORS = frozenset({
-    "Size", "device", "Tensor", "float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool",
-    "complex64", "complex128", "BFloat16Storage", "UntypedStorage",
-})
+_TENSORS = frozenset(
+    {
+        "Size",
+        "device",
+        "Tensor",
+        "float16",
+        "float32",
+        "float64",
+        "bfloat16",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "bool",
+        "complex64",
+        "complex128",
+        "BFloat16Storage",
+        "UntypedStorage",
+    }
+)
 _HARMLESS: dict[str, frozenset[str]] = {
     # As torch.load(weights_only=True) allows them: they make values and call nothing that the pickle names.
     "torch": _TENSORS,
@@ -34,8 +51,12 @@ _HARMLESS: dict[str, frozenset[str]] = {
     "torch.nn.parameter": frozenset({"Parameter"}),
     "torch.storage": frozenset({"UntypedStorage", "TypedStorage"}),
     "torch.serialization": frozenset({"_get_layout"}),
-    "builtins": frozenset({"set", "frozenset", "list", "dict", "tuple", "int", "float", "complex", "bytearray", "slice"}),
-    "__builtin__": frozenset({"set", "frozenset", "list", "dict", "tuple", "int", "float", "complex", "bytearray", "unicode"}),
+    "builtins": frozenset(
+        {"set", "frozenset", "list", "dict", "tuple", "int", "float", "complex", "bytearray", "slice"}
+    ),
+    "__builtin__": frozenset(
+        {"set", "frozenset", "list", "dict", "tuple", "int", "float", "complex", "bytearray", "unicode"}
+    ),
     "collections": frozenset({"Counter"}),
     "_codecs": frozenset({"encode"}),
     "numpy._core.multiarray": frozenset({"scalar"}),
@@ -43,22 +64,70 @@ _HARMLESS: dict[str, frozenset[str]] = {
     "numpy._core.numeric": frozenset({"_frombuffer"}),
     "numpy.core.numeric": frozenset({"_frombuffer"}),
 }
-_DANGEROUS_MODULES = frozenset({
-    "os", "posix", "nt", "sys", "subprocess", "importlib", "marshal", "multiprocessing", "ctypes", "socket", "shutil", "pty",
-    "runpy", "code", "codeop", "pickle", "_pickle", "dill", "urllib", "http", "smtplib", "ftplib", "tempfile", "zipimport",
-    "builtins.__import__", "torch.hub", "torch.utils.cpp_extension", "concurrent", "asyncio", "webbrowser", "pip", "site",
-    "antigravity", "xmlrpc", "socketserver", "requests", "nturl2path", "zipfile", "tarfile", "fileinput", "linecache",
-})
+_DANGEROUS_MODULES = frozenset(
+    {
+        "os",
+        "posix",
+        "nt",
+        "sys",
+        "subprocess",
+        "importlib",
+        "marshal",
+        "multiprocessing",
+        "ctypes",
+        "socket",
+        "shutil",
+        "pty",
+        "runpy",
+        "code",
+        "codeop",
+        "pickle",
+        "_pickle",
+        "dill",
+        "urllib",
+        "http",
+        "smtplib",
+        "ftplib",
+        "tempfile",
+        "zipimport",
+        "builtins.__import__",
+        "torch.hub",
+        "torch.utils.cpp_extension",
+        "concurrent",
+        "asyncio",
+        "webbrowser",
+        "pip",
+        "site",
+        "antigravity",
+        "xmlrpc",
+        "socketserver",
+        "requests",
+        "nturl2path",
+        "zipfile",
+        "tarfile",
+        "fileinput",
+        "linecache",
+    }
+)
 _DANGEROUS_NAMES: dict[str, frozenset[str]] = {
-    "builtins": frozenset({"__import__", "setattr", "delattr", "globals", "locals", "vars", "input", "exit", "quit"}),
-    "__builtin__": frozenset({"__import__", "setattr", "delattr", "globals", "locals", "vars", "input", "execfile", "file"}),
+    "builtins": frozenset(
+        {"__import__", "setattr", "delattr", "globals", "locals", "vars", "input", "exit", "quit"}
+    ),
+    "__builtin__": frozenset(
+        {"__import__", "setattr", "delattr", "globals", "locals", "vars", "input", "execfile", "file"}
+    ),
     "numpy": frozenset({"load", "fromfile", "save"}),
-    "joblib": frozenset({"load"}), "joblib.numpy_pickle": frozenset({"load"}),
-    "pandas": frozenset({"read_pickle", "eval"}), "pandas.io.pickle": frozenset({"read_pickle"}),
-    "torch": frozenset({"load"}), "torch.ops": frozenset({"load_library"}),
-    "torch._ops": frozenset({"load_library"}), "functools": frozenset({"partial", "reduce"}),
+    "joblib": frozenset({"load"}),
+    "joblib.numpy_pickle": frozenset({"load"}),
+    "pandas": frozenset({"read_pickle", "eval"}),
+    "pandas.io.pickle": frozenset({"read_pickle"}),
+    "torch": frozenset({"load"}),
+    "torch.ops": frozenset({"load_library"}),
+    "torch._ops": frozenset({"load_library"}),
+    "functools": frozenset({"partial", "reduce"}),
     "types": frozenset({"FunctionType", "CodeType", "MethodType"}),
-    "io": frozenset({"open", "open_code", "FileIO"}), "_io": frozenset({"open", "open_code", "FileIO"}),
+    "io": frozenset({"open", "open_code", "FileIO"}),
+    "_io": frozenset({"open", "open_code", "FileIO"}),
 }
 
 
@@ -66,7 +135,9 @@ _DANGEROUS_NAMES: dict[str, frozenset[str]] = {
 def level_of(module: str, name: str) -> str:
     """Return how dangerous it is to load something that imports `module`.`name`: a word of ORDER."""
     if not (_READABLE.fullmatch(module) and _READABLE.fullmatch(name)):
-        is_foreign = all(part.isidentifier() for part in f"{module}.{name}".split(".")) and not _DUNDER.search(name)
+        is_foreign = all(
+            part.isidentifier() for part in f"{module}.{name}".split(".")
+        ) and not _DUNDER.search(name)
         return CONTAINS_CODE if is_foreign else DANGEROUS
     if name in _HARMLESS.get(module, ()):
         return CLEAN
@@ -78,7 +149,11 @@ def level_of(module: str, name: str) -> str:
     if module in _OPENS_FILES and "." in name:
         return DANGEROUS
     found = scanner.scan_pickle_bytes(io.BytesIO(f"c{module}\n{name}\n.".encode()), "name")
-    levels = {SafetyLevel.Innocuous: CLEAN, SafetyLevel.Suspicious: CONTAINS_CODE, SafetyLevel.Dangerous: DANGEROUS}
+    levels = {
+        SafetyLevel.Innocuous: CLEAN,
+        SafetyLevel.Suspicious: CONTAINS_CODE,
+        SafetyLevel.Dangerous: DANGEROUS,
+    }
     return levels[found.globals[0].safety]
 
 

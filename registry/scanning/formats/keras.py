@@ -13,18 +13,42 @@ from registry.scanning.verdict_names import CLEAN, CONTAINS_CODE, DANGEROUS, NOT
 
 MAX_CONFIG_BYTES = 64 * 2**20
 LAMBDA = "keras Lambda layer"
-_OWN = ("keras", "keras_hub", "keras_nlp", "keras_cv", "tf_keras", "tensorflow.keras", "tensorflow.python.keras")
+_OWN = (
+    "keras",
+    "keras_hub",
+    "keras_nlp",
+    "keras_cv",
+    "tf_keras",
+    "tensorflow.keras",
+    "tensorflow.python.keras",
+)
 _LAMBDA_TEXT = re.compile(rb'"class_name":\s*"(?:Lambda|__lambda__|TorchModuleWrapper)"')
 _MODULE_TEXT = re.compile(rb'"module":\s*"([\w.]{1,200})",\s*"class_name":\s*"([\w.]{1,200})"')
 CODE_CLASSES = frozenset({"Lambda", "__lambda__", "TorchModuleWrapper", "JaxLayer", "FlaxLayer"})
 """Layers that bring code along: Python bytecode, or a pickle of PyTorch or JAX."""
 BRINGS_CODE = "It brings Python code along, which runs when the model is used."
-_PLAIN_PARTS = frozenset({
-    "layers", "models", "initializers", "regularizers", "constraints", "optimizers", "losses", "metrics", "activations",
-    "dtype_policies", "engine", "random", "schedules", "quantizers",
-})
+_PLAIN_PARTS = frozenset(
+    {
+        "layers",
+        "models",
+        "initializers",
+        "regularizers",
+        "constraints",
+        "optimizers",
+        "losses",
+        "metrics",
+        "activations",
+        "dtype_policies",
+        "engine",
+        "random",
+        "schedules",
+        "quantizers",
+    }
+)
 """Parts of Keras whose classes only compute. Others fetch files or load models."""
-_FETCHING = frozenset({"get_file", "load_model", "load_weights", "func_load", "model_from_json", "deserialize_keras_object"})
+_FETCHING = frozenset(
+    {"get_file", "load_model", "load_weights", "func_load", "model_from_json", "deserialize_keras_object"}
+)
 FETCHES = "Loading it fetches or loads other files."
 NAMES_CODE = "Loading it uses classes or functions that are not Keras' own."
 
@@ -45,7 +69,8 @@ def judge_config(config: Any) -> Verdict:
 
 
 def scan_hdf5(source: Source) -> Verdict:
-    """Search an HDF5 file for what its configuration may bring. All of it cannot be judged without reading HDF5 itself."""
+    """Search an HDF5 file for what its configuration may bring. All of it cannot be judged without reading
+    HDF5 itself."""
     rest, names, has_code = b"", set[Name](), False
     with source.open() as file:
         while chunk := file.read(1024 * 1024):
@@ -56,7 +81,15 @@ def scan_hdf5(source: Source) -> Verdict:
     parts = [("", Verdict(CONTAINS_CODE, (LAMBDA,), BRINGS_CODE))] if has_code else []
     parts += [("", verdict) for verdict in _named(item for item in names if not _is_plain(item[0]))]
     if not parts:
-        parts = [("", Verdict(NOT_SCANNED, note="The scanner does not read HDF5; save it as .keras or safetensors instead."))]
+        parts = [
+            (
+                "",
+                Verdict(
+                    NOT_SCANNED,
+                    note="The scanner does not read HDF5; save it as .keras or safetensors instead.",
+                ),
+            )
+        ]
     return combine(parts)
 
 
@@ -72,19 +105,25 @@ def _verdicts(config: Any) -> Iterator[Verdict]:
         module = item.get("module")
         if name in ("function", "builtin"):
             target = item["config"]
-            names.add((module if isinstance(module, str) else "keras", target if isinstance(target, str) else name))
+            names.add(
+                (module if isinstance(module, str) else "keras", target if isinstance(target, str) else name)
+            )
         elif isinstance(module, str):
             names.add((module, name))
         registered = item.get("registered_name")
-        if module is None and isinstance(registered, str) and ">" in registered and not registered.startswith("keras"):
+        if (
+            module is None
+            and isinstance(registered, str)
+            and ">" in registered
+            and not registered.startswith("keras")
+        ):
             yield Verdict(CONTAINS_CODE, (registered,), NAMES_CODE)
     yield from _named(item for item in names if not _is_plain(item[0]))
 
 
 def walk(config: Any) -> Iterator[dict[str, Any]]:
-    """Yield every mapping in `config` once, without recursion: a stranger chose how deep it is, and YAML's aliases may
-    name one mapping a billion times.
-    """
+    """Yield every mapping in `config` once, without recursion: a stranger chose how deep it is, and YAML's
+    aliases may name one mapping a billion times."""
     waiting = [config]
     seen: set[int] = set()
     while waiting:

@@ -1,7 +1,8 @@
-"""Following the opcodes of a pickle with a stack that holds names only: which names does it import? Nothing is called.
+"""Following the opcodes of a pickle with a stack that holds names only: which names does it import? Nothing
+is called.
 
-The stack and the memo are followed as the unpickler does it, so that a pickle cannot show one name and import another.
-Whatever an unpickler might take differently ends the reading with an error, never with a verdict.
+The stack and the memo are followed as the unpickler does it, so that a pickle cannot show one name and import
+another. Whatever an unpickler might take differently ends the reading with an error, never with a verdict.
 """
 
 from __future__ import annotations
@@ -12,9 +13,17 @@ from typing import IO, Any, Final
 
 from registry.scanning.formats.imports import Name
 
-_STRINGS = frozenset({
-    "STRING", "BINSTRING", "SHORT_BINSTRING", "UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8",
-})
+_STRINGS = frozenset(
+    {
+        "STRING",
+        "BINSTRING",
+        "SHORT_BINSTRING",
+        "UNICODE",
+        "SHORT_BINUNICODE",
+        "BINUNICODE",
+        "BINUNICODE8",
+    }
+)
 _NUMBERS = frozenset({"INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4"})
 _CALLS = frozenset({"REDUCE", "BUILD", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX"})
 _MAX_SPARSE = 100_000
@@ -46,7 +55,8 @@ class Pickle:
 
 @dataclass
 class _Memo:
-    """The memo, of which only names and numbers are kept; `first` to `next` are the keys that follow on each other."""
+    """The memo, of which only names and numbers are kept; `first` to `next` are the keys that follow on each
+    other."""
 
     values: dict[int, Value] = field(default_factory=dict)
     sparse: set[int] = field(default_factory=set)

@@ -1,4 +1,5 @@
-"""Files that are pickles, one or several, whatever their names; and PyTorch's oldest format, pickles with weights behind."""
+"""Files that are pickles, one or several, whatever their names; and PyTorch's oldest format, pickles with
+weights behind."""
 
 from __future__ import annotations
 
@@ -28,12 +29,13 @@ def scan_pickles(source: Source) -> Verdict:
 def scan_if_pickle(source: Source) -> Verdict | None:
     """Judge a file that may be a pickle of protocol 0 or 1, which have no signature; None where it is none.
 
-    Ordinary text may begin with a few valid opcodes. It counts as a pickle where it imports something and is complete,
-    calls what it imports, or imports something dangerous.
-    """
+    Ordinary text may begin with a few valid opcodes. It counts as a pickle where it imports something and is
+    complete, calls what it imports, or imports something dangerous."""
     found, is_whole, why = _read(source)
     plausible = [item for item in found.imports if _is_plausible(item)]
-    if any(level_of(*item) == DANGEROUS for item in plausible) or (plausible and (found.ended or found.calls)):
+    if any(level_of(*item) == DANGEROUS for item in plausible) or (
+        plausible and (found.ended or found.calls)
+    ):
         return _verdict(found, is_whole, why)
     return _verdict(found, is_whole, why) if is_whole and found.ended else None
 
@@ -69,5 +71,3 @@ def _verdict(found: Pickle, is_whole: bool, why: str) -> Verdict:
     if judged.verdict == DANGEROUS or is_whole:
         return judged
     return Verdict(NOT_SCANNED, judged.findings, PARTLY.format(why))
-
-

@@ -12,7 +12,8 @@ MAX_FIELD_BYTES = 64 * 2**20
 
 
 class Field(NamedTuple):
-    """Field `number` of a message: the bytes from `start` to `end` of the file, or where it is a number its `value`."""
+    """Field `number` of a message: the bytes from `start` to `end` of the file, or where it is a number its
+    `value`."""
 
     number: int
     start: int
@@ -22,7 +23,8 @@ class Field(NamedTuple):
 
 
 def fields(file: IO[bytes], start: int, end: int) -> Iterator[Field]:
-    """Yield the fields of the message from `start` to `end`. The caller may read and seek the file in between."""
+    """Yield the fields of the message from `start` to `end`. The caller may read and seek the file in
+    between."""
     at = start
     while at < end:
         file.seek(at)

@@ -20,7 +20,9 @@ def scan_schema(source: Source) -> Verdict:
         for item in walk(data)
         if isinstance(item.get("__module__"), str) and isinstance(item.get("__class__"), str)
     }
-    found = judge(item for item in names if item[0].partition(".")[0] not in _OWN or judge([item]).verdict == DANGEROUS)
+    found = judge(
+        item for item in names if item[0].partition(".")[0] not in _OWN or judge([item]).verdict == DANGEROUS
+    )
     if found.verdict == CONTAINS_CODE and all(text.startswith("builtins.") for text in found.findings):
         return Verdict(CLEAN)
     return found

@@ -1,4 +1,5 @@
-"""The bytes of a file or of a member of an archive, which a reader may open more than once, within common limits."""
+"""The bytes of a file or of a member of an archive, which a reader may open more than once, within common
+limits."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ MAX_DEPTH = 4
 """Archives in archives that are looked into."""
 MAX_MEMBERS = 20_000
 MAX_UNPACKED_BYTES = 16 * 2**30
-"""Of all archives and compressed streams in one file together; MODEL_SCAN_SECONDS mostly ends the scan earlier."""
+"""Of all archives and compressed streams in one file together; MODEL_SCAN_SECONDS mostly ends the scan
+earlier."""
 HEAD_BYTES = 512
 
 
@@ -40,7 +42,8 @@ class Limits:
 
 @dataclass(frozen=True)
 class Source:
-    """A file called `name`. `open` starts at its first byte each time; `size` is None where only reading can tell it."""
+    """A file called `name`. `open` starts at its first byte each time; `size` is None where only reading can
+    tell it."""
 
     name: str
     open: Callable[[], IO[bytes]]
@@ -64,7 +67,9 @@ class Source:
         """Read all of it; raises Unreadable where it is longer than `limit`."""
         data = self.head(limit + 1)
         if len(data) > limit:
-            raise Unreadable(f"It is longer than {limit // 2**20} MiB, which the scanner does not read of this format.")
+            raise Unreadable(
+                f"It is longer than {limit // 2**20} MiB, which the scanner does not read of this format."
+            )
         return data
 
     def inner(self, name: str, opener: Callable[[], IO[bytes]], size: int | None = None) -> Source:

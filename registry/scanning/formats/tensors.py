@@ -18,11 +18,42 @@ NUMPY = b"\x93NUMPY"
 GGUF = b"GGUF"
 MAX_SAFETENSORS_HEADER = 100_000_000
 _SAFETENSORS_BITS = {
-    "BOOL": 8, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8, "F4": 4,
-    "F6_E2M3": 6, "F6_E3M2": 6, "I16": 16, "U16": 16, "F16": 16, "BF16": 16, "I32": 32, "U32": 32, "F32": 32, "F64": 64,
-    "I64": 64, "U64": 64, "C64": 64,
+    "BOOL": 8,
+    "U8": 8,
+    "I8": 8,
+    "F8_E5M2": 8,
+    "F8_E4M3": 8,
+    "F8_E8M0": 8,
+    "F8_E4M3FNUZ": 8,
+    "F8_E5M2FNUZ": 8,
+    "F4": 4,
+    "F6_E2M3": 6,
+    "F6_E3M2": 6,
+    "I16": 16,
+    "U16": 16,
+    "F16": 16,
+    "BF16": 16,
+    "I32": 32,
+    "U32": 32,
+    "F32": 32,
+    "F64": 64,
+    "I64": 64,
+    "U64": 64,
+    "C64": 64,
 }
-_GGUF_SIMPLE = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
+_GGUF_SIMPLE = {
+    0: "<B",
+    1: "<b",
+    2: "<H",
+    3: "<h",
+    4: "<I",
+    5: "<i",
+    6: "<f",
+    7: "<?",
+    10: "<Q",
+    11: "<q",
+    12: "<d",
+}
 _GGUF_TEXT, _GGUF_LIST = 8, 9
 MAX_GGUF_ENTRIES = 1_000_000
 MAX_GGUF_TEXT = 16 * 2**20
@@ -30,13 +61,15 @@ MAX_DIMENSIONS = 64
 
 
 def scan_numpy(source: Source) -> Verdict:
-    """An array of numbers is clean where the file is exactly as long as its header says; one of objects is a pickle."""
+    """An array of numbers is clean where the file is exactly as long as its header says; one of objects is a
+    pickle."""
     with source.open() as file:
         major, _ = np.lib.format.read_magic(file)
         readers = {1: np.lib.format.read_array_header_1_0, 2: np.lib.format.read_array_header_2_0}
         shape, _, dtype = readers.get(major, np.lib.format.read_array_header_2_0)(file)
         start = file.tell()
     if dtype.hasobject:
+
         def opened() -> IO[bytes]:
             stream = source.open()
             read_fully(stream, start)
@@ -67,7 +100,10 @@ def scan_safetensors(source: Source) -> Verdict:
     if len(text) < size or not isinstance(header, dict):
         raise Unreadable("Its header is cut off.")
     end = 0
-    tensors = sorted((item for name, item in header.items() if name != "__metadata__"), key=lambda item: item["data_offsets"])
+    tensors = sorted(
+        (item for name, item in header.items() if name != "__metadata__"),
+        key=lambda item: item["data_offsets"],
+    )
     for item in tensors:
         first, last = item["data_offsets"]
         bits = math.prod(item["shape"]) * _SAFETENSORS_BITS[item["dtype"]]

@@ -1,4 +1,5 @@
-"""A small data-parallel training in numpy alone: every rank its share of the data, gradients averaged over sockets.
+"""A small data-parallel training in numpy alone: every rank its share of the data, gradients averaged over
+sockets.
 
 It rests between steps, so that many of them fit on a small machine.
 """
@@ -85,25 +86,37 @@ def share() -> tuple[Array, NDArray[np.int64]]:
 
 def step(weights: Array, features: Array, labels: NDArray[np.int64]) -> tuple[float, float, Array]:
     """Loss, share of right answers, and the gradient of a network with one hidden layer."""
-    first, second = weights[: FEATURES * HIDDEN].reshape(FEATURES, HIDDEN), weights[FEATURES * HIDDEN :].reshape(HIDDEN, CLASSES)
+    first, second = (
+        weights[: FEATURES * HIDDEN].reshape(FEATURES, HIDDEN),
+        weights[FEATURES * HIDDEN :].reshape(HIDDEN, CLASSES),
+    )
     hidden = np.maximum(features @ first, 0)
     scores = hidden @ second
     chances = np.exp(scores - scores.max(axis=1, keepdims=True))
     chances /= chances.sum(axis=1, keepdims=True)
     rows = np.arange(len(labels))
-    loss, right = float(-np.log(chances[rows, labels] + 1e-9).mean()), float((chances.argmax(axis=1) == labels).mean())
+    loss, right = (
+        float(-np.log(chances[rows, labels] + 1e-9).mean()),
+        float((chances.argmax(axis=1) == labels).mean()),
+    )
     chances[rows, labels] -= 1
     chances /= len(labels)
     back = chances @ second.T
     back[hidden <= 0] = 0
-    return loss, right, np.concatenate([(features.T @ back).ravel(), (hidden.T @ chances).ravel()]).astype(np.float32)
+    return (
+        loss,
+        right,
+        np.concatenate([(features.T @ back).ravel(), (hidden.T @ chances).ravel()]).astype(np.float32),
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=120)
     parser.add_argument("--rest", type=float, default=0.25, help="seconds between two steps")
-    parser.add_argument("--breaks-at", type=int, default=0, help="the step at which the last rank fails; 0: none does")
+    parser.add_argument(
+        "--breaks-at", type=int, default=0, help="the step at which the last rank fails; 0: none does"
+    )
     arguments = parser.parse_args()
     os.nice(10)
     gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "") or "no GPU"

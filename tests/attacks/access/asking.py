@@ -23,20 +23,27 @@ FORM = "application/x-www-form-urlencoded"
 
 
 def django_passes(world: World, path: str, method: str, caller: str) -> bool | None:
-    """Whether a page or API view lets `caller` in; None where it does not offer the method. Leaves nothing changed."""
+    """Whether a page or API view lets `caller` in; None where it does not offer the method. Leaves nothing
+    changed."""
     is_api = path.startswith("/api/v1/")
     with _undone():
         client = _program(world, caller) if is_api else _browser(world, caller)
-        response = client.generic(method, world.fill(path), b"{}" if is_api else b"", JSON if is_api else FORM)
+        response = client.generic(
+            method, world.fill(path), b"{}" if is_api else b"", JSON if is_api else FORM
+        )
         if response.status_code == NOT_OFFERED:
             return None
-        to_sign_in = response.status_code == 302 and response.headers["Location"].startswith("/sign-in/?next=")
+        to_sign_in = response.status_code == 302 and response.headers["Location"].startswith(
+            "/sign-in/?next="
+        )
         return response.status_code not in REFUSALS and not to_sign_in
 
 
 def _program(world: World, caller: str) -> Client:
     token = world.tokens.get(caller)
-    return Client(raise_request_exception=False, headers={"authorization": f"Bearer {token}"} if token else {})
+    return Client(
+        raise_request_exception=False, headers={"authorization": f"Bearer {token}"} if token else {}
+    )
 
 
 def _browser(world: World, caller: str) -> Client:
@@ -58,7 +65,9 @@ class _Undo(Exception):
     pass
 
 
-async def raw_passes(client: httpx.AsyncClient, world: World, path: str, method: str, caller: str) -> bool | None:
+async def raw_passes(
+    client: httpx.AsyncClient, world: World, path: str, method: str, caller: str
+) -> bool | None:
     """The same of a route in front of Django. What a permitted caller changes, stays changed."""
     token = world.tokens.get(caller)
     headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -91,6 +100,14 @@ def _fields(world: World) -> dict[str, str]:
     """Names existing objects in every way in which MLflow's calls name them."""
     values = world.values
     return {
-        "run_id": values["run"], "run_uuid": values["run"], "experiment_id": str(values["experiment"]), "name": "birds",
-        "version": "1", "alias": "champion", "metric_key": "loss", "key": "note", "value": "1", "path": "model.pt",
+        "run_id": values["run"],
+        "run_uuid": values["run"],
+        "experiment_id": str(values["experiment"]),
+        "name": "birds",
+        "version": "1",
+        "alias": "champion",
+        "metric_key": "loss",
+        "key": "note",
+        "value": "1",
+        "path": "model.pt",
     }

@@ -1,4 +1,5 @@
-"""Every route of the hub, enumerated from Django's resolver, the Starlette routes in front of it, and the sockets."""
+"""Every route of the hub, enumerated from Django's resolver, the Starlette routes in front of it, and the
+sockets."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ TRACKING_ROOT = "{tracking}"
 
 @dataclass(frozen=True, order=True)
 class HubRoute:
-    """One address. `methods`: those that it offers, as far as its code says; a page may refuse some of them itself."""
+    """One address. `methods`: those that it offers, as far as its code says; a page may refuse some of them
+    itself."""
 
     kind: str
     path: str
@@ -33,7 +35,10 @@ class HubRoute:
 
 def all_routes() -> list[HubRoute]:
     """Each address once, sorted."""
-    found = {str(route): route for route in (*_django(get_resolver()), *_merged(_starlette(raw_routes)), *_sockets())}
+    found = {
+        str(route): route
+        for route in (*_django(get_resolver()), *_merged(_starlette(raw_routes)), *_sockets())
+    }
     return sorted(found.values())
 
 

@@ -1,4 +1,5 @@
-"""Every route of the hub, called by every kind of caller who must be refused, and by the weakest who must get in."""
+"""Every route of the hub, called by every kind of caller who must be refused, and by the weakest who must get
+in."""
 
 from __future__ import annotations
 
@@ -50,13 +51,21 @@ class Rule:
             return [*ROLES[ROLES.index(base) :], *outsider, *self.extra]
         everybody = ["nobody", *PROGRAMS, "stranger", "outsider", *ROLES]
         people = ["stranger", "outsider", *ROLES]
-        named = {"public": everybody, "person": people, "self": ["contributor"], "node": ["node"], "closed": []}
+        named = {
+            "public": everybody,
+            "person": people,
+            "self": ["contributor"],
+            "node": ["node"],
+            "closed": [],
+        }
         return [*named[base], *self.extra]
 
 
 def table() -> dict[str, str]:
     """Route -> its methods with their levels, as written in routes.txt."""
-    lines = [line.split(None, 2) for line in TABLE.read_text().splitlines() if line and not line.startswith("#")]
+    lines = [
+        line.split(None, 2) for line in TABLE.read_text().splitlines() if line and not line.startswith("#")
+    ]
     return {f"{kind} {path}": rest.strip() for kind, path, rest in lines}
 
 
@@ -79,8 +88,11 @@ def test_every_route_has_its_row_and_every_row_its_route() -> None:
 def test_methods_of_classes_are_all_written_down() -> None:
     rows = table()
     missing = [
-        f"{method} {route}" for route in all_routes() for method in route.methods
-        if (route.kind == "raw" or route.path.startswith("/api/v1/")) and f"{method} " not in f"{rows[str(route)]} "
+        f"{method} {route}"
+        for route in all_routes()
+        for method in route.methods
+        if (route.kind == "raw" or route.path.startswith("/api/v1/"))
+        and f"{method} " not in f"{rows[str(route)]} "
     ]
     assert not missing
 
@@ -118,7 +130,10 @@ async def test_raw_routes() -> None:
             # What a first address has deleted, its twin for MLflow's own pages cannot delete again.
             is_twin = rule.route.path.startswith("/ajax-api/") and rule.method == "DELETE"
             weakest = None if is_twin else rule.weakest()
-            if weakest and await asking.raw_passes(client, world, rule.route.path, rule.method, weakest) is not True:
+            if (
+                weakest
+                and await asking.raw_passes(client, world, rule.route.path, rule.method, weakest) is not True
+            ):
                 wrong.append(f"{rule.method} {rule.route.path} refuses {weakest}")
     assert not wrong, "\n".join(wrong)
 

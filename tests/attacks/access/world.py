@@ -1,4 +1,5 @@
-"""People, machines and one object of each kind in the workspace `default`; what fills the parameters of a route."""
+"""People, machines and one object of each kind in the workspace `default`; what fills the parameters of a
+route."""
 
 from __future__ import annotations
 
@@ -51,7 +52,9 @@ class World:
     def fill(self, path: str) -> str:
         """The path with a real object for each of its parameters."""
         values = {**self.values, **self.special.get(path, {})}
-        return re.sub(r"[<{](?:\w+:)?(\w+)[>}]", lambda match: str(values[match[1]]), path).replace("**", str(values["**"]))
+        return re.sub(r"[<{](?:\w+:)?(\w+)[>}]", lambda match: str(values[match[1]]), path).replace(
+            "**", str(values["**"])
+        )
 
 
 def build() -> World:
@@ -68,10 +71,27 @@ def build() -> World:
         experiment=done.experiment, run=done, name="net", status="LOGGED_MODEL_READY", tags={"note": "1"}
     )
     values = {
-        "number": DONE, "run": done.pk, "run_id": done.pk, "tab": "plan", "uuid": "GPU-1", "version": 1, "alias": "champion",
-        "draft_id": draft.pk, "step": "source", "path": "model.pt", "key": "note", "sha256": artifact.sha256,
-        "model_id": logged.pk, "folder": f"{done.experiment_id}/{done.pk}/artifacts", "upload": "0" * 32, "scope": "own",
-        "kind": "source", "**": "anything", "name": "birds", "pk": 0, "experiment": done.experiment_id,
+        "number": DONE,
+        "run": done.pk,
+        "run_id": done.pk,
+        "tab": "plan",
+        "uuid": "GPU-1",
+        "version": 1,
+        "alias": "champion",
+        "draft_id": draft.pk,
+        "step": "source",
+        "path": "model.pt",
+        "key": "note",
+        "sha256": artifact.sha256,
+        "model_id": logged.pk,
+        "folder": f"{done.experiment_id}/{done.pk}/artifacts",
+        "upload": "0" * 32,
+        "scope": "own",
+        "kind": "source",
+        "**": "anything",
+        "name": "birds",
+        "pk": 0,
+        "experiment": done.experiment_id,
         "deleted_experiment": old.pk,
     }
     return World(people, tokens, values, _special(who, (active, done, deleted), old))
@@ -96,14 +116,21 @@ def _tokens(people: dict[str, User], run: Run, node: str) -> dict[str, str]:
     """Of everybody who asks the API, also of programs that are no people."""
     other = make_workspace("other")
     tokens = {name: token_of(user, other if name == "outsider" else None) for name, user in people.items()}
-    return {**tokens, "job": job_token(run.pk, 1), "node": node_tokens.enrol("local", node)[1], "wrong": "tht_" + "x" * 43}
+    return {
+        **tokens,
+        "job": job_token(run.pk, 1),
+        "node": node_tokens.enrol("local", node)[1],
+        "wrong": "tht_" + "x" * 43,
+    }
 
 
 def _runs(who: Principal, spec: Values) -> tuple[Run, Run, Experiment]:
     """A completed run with a registered model, a deleted run, a deleted experiment."""
     done, deleted = run_with("model.pt", number=DONE), run_with("old.pt", number=DELETED)
     Run.objects.filter(pk=done.pk).update(state="Completed", created_by=who.user, spec=spec)
-    Run.objects.filter(pk=deleted.pk).update(state="Completed", created_by=who.user, deleted_at=timezone.now())
+    Run.objects.filter(pk=deleted.pk).update(
+        state="Completed", created_by=who.user, deleted_at=timezone.now()
+    )
     version = register(who.workspace, "birds", done, "model.pt", who.user)
     for thing in (version, version.model):
         set_tag(thing, "note", "1")
@@ -116,7 +143,12 @@ def _special(who: Principal, runs: tuple[Run, Run, Run], old: Experiment) -> dic
     """Parameters that stand for something else on these routes."""
     active, done, deleted = runs
     channel = Channel.objects.create(
-        workspace=who.workspace, user=who.user, kind="webhook", name="mine", target="http://192.0.2.1/", events=["run.failed"]
+        workspace=who.workspace,
+        user=who.user,
+        kind="webhook",
+        name="mine",
+        target="http://192.0.2.1/",
+        events=["run.failed"],
     )
     view = SavedView.objects.create(workspace=who.workspace, user=who.user, name="mine")
     hour = timezone.now() + timedelta(hours=1)
@@ -131,23 +163,36 @@ def _special(who: Principal, runs: tuple[Run, Run, Run], old: Experiment) -> dic
     invited = make_person("ines")
     to_her = Invitation.objects.create(workspace=who.workspace, user=invited, role=Role.VIEWER)
     by_prefix: dict[str, Values] = {
-        "/invitations/": {"pk": to_me.pk}, "/api/v1/invitations/": {"pk": to_me.pk},
-        "/settings/members/invitations/": {"pk": to_her.pk}, "/workspaces/": {"pk": who.workspace.pk},
+        "/invitations/": {"pk": to_me.pk},
+        "/api/v1/invitations/": {"pk": to_me.pk},
+        "/settings/members/invitations/": {"pk": to_her.pk},
+        "/workspaces/": {"pk": who.workspace.pk},
         "/ajax-api/2.0/mlflow-artifacts/artifacts/models/": {"path": "birds/1/model.pt"},
         "/ajax-api/2.0/mlflow-artifacts/artifacts/{": {"path": of_run},
-        "/settings/tokens/": {"pk": token.pk}, "/settings/notifications/": {"pk": channel.pk},
-        "/settings/members/": {"pk": member.pk}, "/clusters/invitations/": {"pk": invitation.pk},
-        "/experiments/": {"pk": old.pk}, "/runs/views/": {"pk": view.pk}, "/clusters/": {"name": "local"},
-        "/nodes/": {"name": "alpha"}, "/runs/new/example/": {"name": "hello"},
-        "/api/v1/notification-channels/": {"pk": channel.pk}, "/api/v1/clusters/": {"name": "local"},
-        "/api/v1/nodes/": {"name": "alpha"}, "/ws/nodes/": {"name": "alpha"}, "/api/v1/node/wheel/": {"name": "none.whl"},
-        "/runs/menu/": {"name": "columns"}, "/models/": {"name": "birds", "number": 1},
+        "/settings/tokens/": {"pk": token.pk},
+        "/settings/notifications/": {"pk": channel.pk},
+        "/settings/members/": {"pk": member.pk},
+        "/clusters/invitations/": {"pk": invitation.pk},
+        "/experiments/": {"pk": old.pk},
+        "/runs/views/": {"pk": view.pk},
+        "/clusters/": {"name": "local"},
+        "/nodes/": {"name": "alpha"},
+        "/runs/new/example/": {"name": "hello"},
+        "/api/v1/notification-channels/": {"pk": channel.pk},
+        "/api/v1/clusters/": {"name": "local"},
+        "/api/v1/nodes/": {"name": "alpha"},
+        "/ws/nodes/": {"name": "alpha"},
+        "/api/v1/node/wheel/": {"name": "none.whl"},
+        "/runs/menu/": {"name": "columns"},
+        "/models/": {"name": "birds", "number": 1},
         "/api/v1/models/": {"name": "birds", "number": 1},
         "/api/2.0/mlflow-artifacts/artifacts/models/": {"path": "birds/1/model.pt"},
         "/api/2.0/mlflow-artifacts/artifacts/{": {"path": of_run},
-        "/api/v1/artifacts/": {"path": of_run}, "/static/": {"**": "css/tokens.css"},
+        "/api/v1/artifacts/": {"path": of_run},
+        "/static/": {"**": "css/tokens.css"},
         "/api/v1/artifacts/zip/": {"path": of_run.removesuffix("/model.pt")},
-        "/api/v1/snapshots/{": {"sha256": active.spec["source"]["id"]}, "/api/v1/runs/{run}/logs/": {"name": "70_driver_log.txt"},
+        "/api/v1/snapshots/{": {"sha256": active.spec["source"]["id"]},
+        "/api/v1/runs/{run}/logs/": {"name": "70_driver_log.txt"},
         **{f"/runs/<int:number>/{verb}/": {"number": DELETED} for verb in ("restore", "purge")},
         **{f"/api/v1/runs/<str:run>/{verb}/": {"run": deleted.pk} for verb in ("restore", "purge")},
     }

@@ -1,4 +1,5 @@
-"""The hub's raw routes behind a real web server in this process, and requests whose last bytes can be held back."""
+"""The hub's raw routes behind a real web server in this process, and requests whose last bytes can be held
+back."""
 
 from __future__ import annotations
 
@@ -18,7 +19,12 @@ class HeldRequest:
 
     def __init__(self, address: tuple[str, int], path: str, headers: dict[str, str], body: bytes) -> None:
         self._last = body[-1:]
-        lines = [f"PUT {path} HTTP/1.1", f"Host: {address[0]}:{address[1]}", f"Content-Length: {len(body)}", "Connection: close"]
+        lines = [
+            f"PUT {path} HTTP/1.1",
+            f"Host: {address[0]}:{address[1]}",
+            f"Content-Length: {len(body)}",
+            "Connection: close",
+        ]
         lines += [f"{name}: {value}" for name, value in headers.items()]
         self._socket = socket.create_connection(address, timeout=60)
         self._socket.sendall("\r\n".join([*lines, "", ""]).encode() + body[:-1])

@@ -33,8 +33,8 @@ def span(start: int, end: int, total: int) -> dict[str, str]:
 
 
 def test_a_held_back_request_cannot_change_a_file_while_or_after_it_is_checked() -> None:
-    """Finding S3, as it was shown: a request that passed the comparison of offsets before waits with its last byte until the
-    last piece of the file is being checked."""
+    """Finding S3, as it was shown: a request that passed the comparison of offsets before waits with its last
+    byte until the last piece of the file is being checked."""
     headers = bearing(token_of(make_contributor()))
     with served(Starlette(routes=routes)) as address, httpx.Client(timeout=60) as client:
         for number in range(12):
@@ -52,7 +52,9 @@ def test_a_held_back_request_cannot_change_a_file_while_or_after_it_is_checked()
                 assert answer.status_code == 200
             release.join()
             held.status()
-            assert hashlib.sha256(blobs.path(sha256).read_bytes()).hexdigest() == sha256, f"try {number}: the file was exchanged"
+            assert hashlib.sha256(blobs.path(sha256).read_bytes()).hexdigest() == sha256, (
+                f"try {number}: the file was exchanged"
+            )
 
 
 def test_who_sends_a_stored_file_again_does_not_touch_it() -> None:
@@ -64,7 +66,9 @@ def test_who_sends_a_stored_file_again_does_not_touch_it() -> None:
     before = blobs.path(sha256).stat()
     with served(Starlette(routes=routes)) as address, httpx.Client(timeout=60) as client:
         url = f"http://{address[0]}:{address[1]}/api/v1/uploads/{sha256}"
-        answer = client.put(url, headers={**bearing(other_token()), **span(0, len(data), len(data))}, content=data)
+        answer = client.put(
+            url, headers={**bearing(other_token()), **span(0, len(data), len(data))}, content=data
+        )
     assert (answer.status_code, answer.headers["upload-complete"]) == (200, "true")
     after = blobs.path(sha256).stat()
     assert (after.st_ino, after.st_size) == (before.st_ino, before.st_size)
@@ -79,7 +83,8 @@ def test_a_stored_file_is_sealed() -> None:
 
 
 def _race(folder: Path, sha256: str, data: bytes, seed: int) -> None:
-    """A process that tries to get pieces into the part, right ones and wrong ones, until the file is stored."""
+    """A process that tries to get pieces into the part, right ones and wrong ones, until the file is
+    stored."""
     settings.DATA_DIR = folder
     chance = random.Random(seed)  # noqa: S311 - a game, not a secret
     part = resumable.Part(folder / "uploads" / f"{sha256}.user-1", sha256, len(data))
@@ -100,7 +105,10 @@ def test_several_processes_that_write_one_file_store_only_the_right_bytes(tmp_pa
         folder = tmp_path / str(number)
         data = os.urandom(32 * 4096)
         sha256 = hashlib.sha256(data).hexdigest()
-        racers = [context.Process(target=_race, args=(folder, sha256, data, number * 10 + racer)) for racer in range(6)]
+        racers = [
+            context.Process(target=_race, args=(folder, sha256, data, number * 10 + racer))
+            for racer in range(6)
+        ]
         for racer in racers:
             racer.start()
         for racer in racers:
@@ -111,11 +119,15 @@ def test_several_processes_that_write_one_file_store_only_the_right_bytes(tmp_pa
 
 
 def test_a_form_that_breaks_off_does_not_take_a_file_that_somebody_else_has_sent_meanwhile() -> None:
-    """The same seam: what a refused upload had stored was deleted again, also where another upload of the same bytes was
-    complete by then and about to be named."""
+    """The same seam: what a refused upload had stored was deleted again, also where another upload of the
+    same bytes was complete by then and about to be named."""
     data = os.urandom(1000)
     form = FilesForm("multipart/form-data; boundary=x")
-    form.write(b'--x\r\nContent-Disposition: form-data; name="files"; filename="a.bin"\r\n\r\n' + data + b"\r\n--x\r\n")
+    form.write(
+        b'--x\r\nContent-Disposition: form-data; name="files"; filename="a.bin"\r\n\r\n'
+        + data
+        + b"\r\n--x\r\n"
+    )
     with blobs.BlobWriter() as writer:
         writer.write(data)
         sha256 = writer.finish()

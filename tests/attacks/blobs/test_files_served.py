@@ -1,4 +1,5 @@
-"""Every address that serves files: access is decided before any 304, 412 or 206, and answers are for their reader alone."""
+"""Every address that serves files: access is decided before any 304, 412 or 206, and answers are for their
+reader alone."""
 
 from __future__ import annotations
 
@@ -58,19 +59,34 @@ def prepared() -> Files:
             "model": "/api/v1/models/digits/versions/1/zip",
             "model's file by MLflow": f"{ARTIFACTS}/models/digits/1/page.html",
         },
-        token_of(make_viewer()), token_of(other, make_workspace("other")),
+        token_of(make_viewer()),
+        token_of(other, make_workspace("other")),
     )
 
 
 KINDS = [
-    "output", "log", "snapshot", "artifact", "artifact of a run", "file", "image", "folder", "model's file", "model",
+    "output",
+    "log",
+    "snapshot",
+    "artifact",
+    "artifact of a run",
+    "file",
+    "image",
+    "folder",
+    "model's file",
+    "model",
     "model's file by MLflow",
 ]
 
 
 async def ask(address: str, token: str, method: str = "GET", **headers: str) -> httpx.Response:
-    told = {"Authorization": f"Bearer {token}", **{name.replace("_", "-"): value for name, value in headers.items()}}
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://testserver") as client:
+    told = {
+        "Authorization": f"Bearer {token}",
+        **{name.replace("_", "-"): value for name, value in headers.items()},
+    }
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(application), base_url="http://testserver"
+    ) as client:
         return await client.request(method, address, headers=told)
 
 
@@ -85,8 +101,12 @@ async def test_who_has_lost_access_gets_no_304_412_or_206(kind: str) -> None:
     restart()  # a token is remembered for three seconds
     for token in (files.viewer, files.other):
         for conditions in (
-            {"If-None-Match": before.headers["etag"]}, {"If-None-Match": "*"}, {"If-Match": '"x"'}, {"Range": "bytes=0-0"},
-            {"If-Modified-Since": "Tue, 01 Jan 2036 00:00:00 GMT"}, {"Range": "bytes=99999999-"},
+            {"If-None-Match": before.headers["etag"]},
+            {"If-None-Match": "*"},
+            {"If-Match": '"x"'},
+            {"Range": "bytes=0-0"},
+            {"If-Modified-Since": "Tue, 01 Jan 2036 00:00:00 GMT"},
+            {"Range": "bytes=99999999-"},
         ):
             for method in ("GET", "HEAD"):
                 answer = await ask(address, token, method, **conditions)
@@ -106,12 +126,22 @@ async def test_answers_conditions_and_ranges_and_is_stored_by_nobody_else(kind: 
     statuses = [
         (await ask(address, viewer, **headers)).status_code
         for headers in (
-            {"If-Match": tag}, {"If-Match": '"x"'}, {"Range": "lines=1-3"}, {"Range": "bytes=x-"}, {"Range": "bytes=99999999-"},
-            {"Range": "bytes=1-3", "If-Range": '"x"'}, {"If-None-Match": '"x"'},
+            {"If-Match": tag},
+            {"If-Match": '"x"'},
+            {"Range": "lines=1-3"},
+            {"Range": "bytes=x-"},
+            {"Range": "bytes=99999999-"},
+            {"Range": "bytes=1-3", "If-Range": '"x"'},
+            {"If-None-Match": '"x"'},
         )
     ]
     assert statuses == [200, 412, 200, 200, 416, 200, 200]
-    for answer in (whole, part, await ask(address, viewer, If_None_Match=tag), await ask(address, viewer, If_Match='"x"')):
+    for answer in (
+        whole,
+        part,
+        await ask(address, viewer, If_None_Match=tag),
+        await ask(address, viewer, If_Match='"x"'),
+    ):
         assert answer.headers["cache-control"] == "private, no-cache"
         assert answer.headers["vary"] == "Cookie, Authorization, Accept-Encoding"
 
@@ -128,9 +158,16 @@ async def test_no_browser_takes_it_for_a_page_of_the_hub(kind: str) -> None:
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("page.html", "text/html"), ("MLmodel", "text/plain"), ("a.json", "text/plain"), ("a.js", "text/plain"),
-        ("a.png", "image/png"), ("a.pt", "application/octet-stream"), ("a.svg", "image/svg+xml"), ("a.csv", "text/plain"),
-        ("nothing", "application/octet-stream"), ("a.pdf", "application/pdf"),
+        ("page.html", "text/html"),
+        ("MLmodel", "text/plain"),
+        ("a.json", "text/plain"),
+        ("a.js", "text/plain"),
+        ("a.png", "image/png"),
+        ("a.pt", "application/octet-stream"),
+        ("a.svg", "image/svg+xml"),
+        ("a.csv", "text/plain"),
+        ("nothing", "application/octet-stream"),
+        ("a.pdf", "application/pdf"),
     ],
 )
 async def test_content_types_are_those_of_mlflows_server(name: str, kind: str) -> None:
@@ -153,8 +190,12 @@ async def test_a_model_whose_stored_bytes_are_damaged_is_not_handed_out(kind: st
     """Finding S3, remedy 4: a wrong file never leaves in silence."""
     files = await prepared()
     address = files.addresses[kind]
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://testserver") as client:
-        assert (await client.get(address, headers={"Authorization": f"Bearer {files.viewer}"})).status_code == 200
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(application), base_url="http://testserver"
+    ) as client:
+        assert (
+            await client.get(address, headers={"Authorization": f"Bearer {files.viewer}"})
+        ).status_code == 200
     for file in (blobs.root()).glob("??/*"):
         if file.read_bytes() == PAGE:
             file.chmod(0o600)
@@ -173,10 +214,14 @@ async def test_a_model_whose_stored_bytes_are_damaged_is_not_handed_out(kind: st
 @pytest.mark.parametrize(
     ("address", "methods"),
     [
-        ("/api/v1/uploads/" + "0" * 64, "HEAD, OPTIONS, PUT"), (f"{ARTIFACTS}/1/x", "DELETE, GET, HEAD, OPTIONS, PUT"),
-        (f"{ARTIFACTS}/models/a/1/x", "DELETE, GET, HEAD, OPTIONS, PUT"), (f"/api/v1/snapshots/{'0' * 64}", "GET, HEAD, OPTIONS"),
-        ("/api/v1/node/report/", "OPTIONS, POST"), ("/get-artifact", "GET, HEAD, OPTIONS"),
-        ("/api/v1/models/a/versions/upload", "OPTIONS, POST"), ("/api/v1/models/a/versions/1/zip", "GET, HEAD, OPTIONS"),
+        ("/api/v1/uploads/" + "0" * 64, "HEAD, OPTIONS, PUT"),
+        (f"{ARTIFACTS}/1/x", "DELETE, GET, HEAD, OPTIONS, PUT"),
+        (f"{ARTIFACTS}/models/a/1/x", "DELETE, GET, HEAD, OPTIONS, PUT"),
+        (f"/api/v1/snapshots/{'0' * 64}", "GET, HEAD, OPTIONS"),
+        ("/api/v1/node/report/", "OPTIONS, POST"),
+        ("/get-artifact", "GET, HEAD, OPTIONS"),
+        ("/api/v1/models/a/versions/upload", "OPTIONS, POST"),
+        ("/api/v1/models/a/versions/1/zip", "GET, HEAD, OPTIONS"),
     ],
 )
 async def test_options_and_405_name_every_method_of_an_address(address: str, methods: str) -> None:

@@ -1,4 +1,5 @@
-"""Finding S5: who knows a hash had the file. A node read files of other workspaces by naming their hashes as its outputs."""
+"""Finding S5: who knows a hash had the file. A node read files of other workspaces by naming their hashes as
+its outputs."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ def left_by(run: Run, content: bytes = SECRET) -> None:
 
 
 async def hostile() -> tuple[Node, Headers, Run]:
-    """A node that holds a run of the workspace `other`, while a run of the workspace `default` has left SECRET."""
+    """A node that holds a run of the workspace `other`, while a run of the workspace `default` has left
+    SECRET."""
     node, headers = await enrolled("hostile")
     who, _ = await contributor()
     await left_by(await claimed(who, node))
@@ -63,14 +65,18 @@ async def hostile() -> tuple[Node, Headers, Run]:
     return node, headers, run
 
 
-async def names(client: httpx.AsyncClient, headers: Headers, run: Run, *files: tuple[str, bytes]) -> httpx.Response:
+async def names(
+    client: httpx.AsyncClient, headers: Headers, run: Run, *files: tuple[str, bytes]
+) -> httpx.Response:
     """Reports the run as done with these files as outputs."""
     named = tuple(OutputFile(path, len(data), hashlib.sha256(data).hexdigest()) for path, data in files)
     fact = AttemptFact(run.pk, 1, "done", phase_at={"done": 1.0}, members=(ended(0),), outputs=named)
     return await client.post("/api/v1/node/report/", headers=headers, content=packed(fact))
 
 
-async def test_a_node_cannot_name_a_file_of_another_workspace_as_its_output(client: httpx.AsyncClient) -> None:
+async def test_a_node_cannot_name_a_file_of_another_workspace_as_its_output(
+    client: httpx.AsyncClient,
+) -> None:
     _, headers, run = await hostile()
     other = bearing(await sync_to_async(other_token)())
     assert (await names(client, headers, run, ("stolen.txt", SECRET))).status_code == 200
@@ -80,55 +86,81 @@ async def test_a_node_cannot_name_a_file_of_another_workspace_as_its_output(clie
 
 async def test_a_node_does_not_learn_by_a_hash_what_others_have_stored(client: httpx.AsyncClient) -> None:
     _, headers, _ = await hostile()
-    answers = [await client.head(f"/api/v1/uploads/{sha256}", headers=headers) for sha256 in (SHA256, "0" * 64)]
-    told = [{name: value for name, value in answer.headers.items() if name.startswith("upload-")} for answer in answers]
+    answers = [
+        await client.head(f"/api/v1/uploads/{sha256}", headers=headers) for sha256 in (SHA256, "0" * 64)
+    ]
+    told = [
+        {name: value for name, value in answer.headers.items() if name.startswith("upload-")}
+        for answer in answers
+    ]
     assert told[0] == told[1] == {"upload-offset": "0", "upload-complete": "false"}
 
 
-async def test_a_node_that_has_sent_the_bytes_may_name_them_also_after_a_restart_of_the_hub(client: httpx.AsyncClient) -> None:
+async def test_a_node_that_has_sent_the_bytes_may_name_them_also_after_a_restart_of_the_hub(
+    client: httpx.AsyncClient,
+) -> None:
     _, headers, run = await hostile()
     sent = await Upload(client, f"/api/v1/uploads/{SHA256}", headers, SECRET).put(0, len(SECRET))
     assert sent.headers["upload-complete"] == "true"
-    assert (await client.head(f"/api/v1/uploads/{SHA256}", headers=headers)).headers["upload-complete"] == "true"
+    assert (await client.head(f"/api/v1/uploads/{SHA256}", headers=headers)).headers[
+        "upload-complete"
+    ] == "true"
     reports.restart()
     await names(client, headers, run, ("own.txt", SECRET))
-    assert await sync_to_async(lambda: list(Artifact.objects.filter(run=run).values_list("path", flat=True)))() == ["own.txt"]
+    assert await sync_to_async(
+        lambda: list(Artifact.objects.filter(run=run).values_list("path", flat=True))
+    )() == ["own.txt"]
 
 
-async def test_what_it_sent_for_an_earlier_attempt_gives_it_nothing_in_a_later_one(client: httpx.AsyncClient) -> None:
+async def test_what_it_sent_for_an_earlier_attempt_gives_it_nothing_in_a_later_one(
+    client: httpx.AsyncClient,
+) -> None:
     node, headers, run = await hostile()
     await Upload(client, f"/api/v1/uploads/{SHA256}", headers, SECRET).put(0, len(SECRET))
     await sync_to_async(lambda: AttemptNode.objects.update(settled_at="2026-01-01T00:00:00Z"))()
     later = await claimed(await sync_to_async(other_principal)(), node)
     assert later.pk != run.pk
-    assert (await client.head(f"/api/v1/uploads/{SHA256}", headers=headers)).headers["upload-complete"] == "false"
+    assert (await client.head(f"/api/v1/uploads/{SHA256}", headers=headers)).headers[
+        "upload-complete"
+    ] == "false"
     await names(client, headers, later, ("again.txt", SECRET))
     assert not await sync_to_async(Artifact.objects.filter(run=later).exists)()
 
 
-async def test_a_node_that_holds_runs_of_two_workspaces_gets_nothing_of_one_for_the_other(client: httpx.AsyncClient) -> None:
+async def test_a_node_that_holds_runs_of_two_workspaces_gets_nothing_of_one_for_the_other(
+    client: httpx.AsyncClient,
+) -> None:
     node, headers = await enrolled("hostile")
     who, _ = await contributor()
     await left_by(await claimed(who, node))
     run = await claimed(await sync_to_async(other_principal)(), node)
-    assert (await client.head(f"/api/v1/uploads/{SHA256}", headers=headers)).headers["upload-complete"] == "false"
+    assert (await client.head(f"/api/v1/uploads/{SHA256}", headers=headers)).headers[
+        "upload-complete"
+    ] == "false"
     await names(client, headers, run, ("stolen.txt", SECRET))
     assert not await sync_to_async(Artifact.objects.filter(run=run).exists)()
 
 
-async def test_a_file_that_the_workspace_has_already_need_not_be_sent_again(client: httpx.AsyncClient) -> None:
+async def test_a_file_that_the_workspace_has_already_need_not_be_sent_again(
+    client: httpx.AsyncClient,
+) -> None:
     node, headers = await enrolled()
     who, _ = await contributor()
     await left_by(await claimed(who, node))
     await sync_to_async(lambda: AttemptNode.objects.update(settled_at="2026-01-01T00:00:00Z"))()
     run = await claimed(who, node)
-    assert (await client.head(f"/api/v1/uploads/{SHA256}", headers=headers)).headers["upload-complete"] == "true"
+    assert (await client.head(f"/api/v1/uploads/{SHA256}", headers=headers)).headers[
+        "upload-complete"
+    ] == "true"
     await names(client, headers, run, ("same.txt", SECRET))
     assert await sync_to_async(Artifact.objects.filter(run=run, path="same.txt").exists)()
 
 
-async def test_an_attempt_that_was_held_when_the_hub_was_upgraded_keeps_its_outputs(client: httpx.AsyncClient) -> None:
-    """Before the upgrade the hub did not record what a node sent: such an attempt is not to lose its files."""
+async def test_an_attempt_that_was_held_when_the_hub_was_upgraded_keeps_its_outputs(
+    client: httpx.AsyncClient,
+) -> None:
+    """Before the upgrade the hub did not record what a node sent: such an attempt is not to lose its
+    files."""
     _, headers, run = await hostile()
     data = os.urandom(100)
     await sync_to_async(stored)(data)
@@ -137,7 +169,9 @@ async def test_an_attempt_that_was_held_when_the_hub_was_upgraded_keeps_its_outp
     assert await sync_to_async(Artifact.objects.filter(run=run, path="model.pt").exists)()
 
 
-async def test_a_person_does_not_learn_by_a_hash_what_other_workspaces_have_stored(client: httpx.AsyncClient) -> None:
+async def test_a_person_does_not_learn_by_a_hash_what_other_workspaces_have_stored(
+    client: httpx.AsyncClient,
+) -> None:
     await hostile()
     other = bearing(await sync_to_async(other_token)())
     for sha256 in (SHA256, "0" * 64):

@@ -1,4 +1,5 @@
-"""A full disk: every way in refuses a file with a clear answer, leaves nothing half-stored, and works again with space."""
+"""A full disk: every way in refuses a file with a clear answer, leaves nothing half-stored, and works again
+with space."""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ def disk(tmp_path: Path, settings: Any) -> Iterator[Path]:
     """A DATA_DIR of 32 MiB."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", folder], capture_output=True, check=False)
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", folder], capture_output=True, check=False
+    )
     if done.returncode:
         pytest.skip("a small disk cannot be mounted here")
     settings.DATA_DIR = folder
@@ -88,7 +91,9 @@ async def test_a_file_in_pieces_keeps_what_has_come_and_goes_on_when_there_is_sp
     url = f"/api/v1/uploads/{SHA256}"
 
     async def put(start: int, end: int) -> httpx.Response:
-        return await client.put(url, headers={"Content-Range": f"bytes {start}-{end - 1}/{len(DATA)}"}, content=DATA[start:end])
+        return await client.put(
+            url, headers={"Content-Range": f"bytes {start}-{end - 1}/{len(DATA)}"}, content=DATA[start:end]
+        )
 
     assert (await put(0, 6 * MIB)).status_code == 200
     with only(disk, free):
@@ -114,7 +119,10 @@ async def test_an_artifact(announced: bool, disk: Path, client: httpx.AsyncClien
 
 
 async def test_a_model(disk: Path, client: httpx.AsyncClient) -> None:
-    url, form = "/api/v1/models/digits/versions/upload", [("files", ("a.bin", DATA)), ("files", ("b.bin", b"small"))]
+    url, form = (
+        "/api/v1/models/digits/versions/upload",
+        [("files", ("a.bin", DATA)), ("files", ("b.bin", b"small"))],
+    )
     with only(disk, 5 * MIB + 100):
         refused = await client.post(url, files=form)
         assert (refused.status_code, "disk is full" in refused.json()["detail"]) == (507, True)

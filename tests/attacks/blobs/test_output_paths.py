@@ -1,4 +1,5 @@
-"""Finding S17: a node could name its outputs as it liked, and the head of a run could write other nodes' logs."""
+"""Finding S17: a node could name its outputs as it liked, and the head of a run could write other nodes'
+logs."""
 
 from __future__ import annotations
 
@@ -16,9 +17,36 @@ from workspaces.stored_files import blobs
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("valkey")]
 HOSTILE = [
-    "..\\..\\win.bat", "C:\\x", "C:/x", "c:x", "CON", "con.txt", "a/NUL", "a/lpt1.log", "COM\u00b9", "new\nline",
-    "\x1b[2Jcleared", "bell\x07", "c1\x9b31m", "nul\x00byte", "/etc/passwd", "../up", "a/../b", "a//b", "a/./b", ".", "..",
-    "", "a/", "x" * 901, f"{'y' * 256}/z", "e\u0301.txt", "right\u202eleft.txt", "\ud800", "%2e%2e/x", "%252e%252e%252fx",
+    "..\\..\\win.bat",
+    "C:\\x",
+    "C:/x",
+    "c:x",
+    "CON",
+    "con.txt",
+    "a/NUL",
+    "a/lpt1.log",
+    "COM\u00b9",
+    "new\nline",
+    "\x1b[2Jcleared",
+    "bell\x07",
+    "c1\x9b31m",
+    "nul\x00byte",
+    "/etc/passwd",
+    "../up",
+    "a/../b",
+    "a//b",
+    "a/./b",
+    ".",
+    "..",
+    "",
+    "a/",
+    "x" * 901,
+    f"{'y' * 256}/z",
+    "e\u0301.txt",
+    "right\u202eleft.txt",
+    "\ud800",
+    "%2e%2e/x",
+    "%252e%252e%252fx",
     "zero\u200bwidth",
 ]
 
@@ -47,7 +75,9 @@ def test_a_bad_path_costs_only_that_file_and_warns_on_the_run(path: str, who: Pr
     assert warning.isprintable()
 
 
-@pytest.mark.parametrize("path", ["größe 模型.txt", "100% #1.txt", "a b/c+d", "console.log", "com10", "auxiliary/nullable"])
+@pytest.mark.parametrize(
+    "path", ["größe 模型.txt", "100% #1.txt", "a b/c+d", "console.log", "com10", "auxiliary/nullable"]
+)
 def test_a_good_path_is_kept_as_it_is(path: str, who: Principal, stored: str) -> None:
     alpha, run = running(who)
     alpha.finish(run, outputs=(OutputFile(path, 6, stored),))
@@ -68,7 +98,9 @@ def test_of_a_file_and_a_folder_of_one_name_the_file_is_left_out(who: Principal,
 
 def test_the_head_cannot_name_an_output_of_another_node(who: Principal, stored: str) -> None:
     alpha, _, run = both_running(who)
-    alpha.finish(run, outputs=(OutputFile("node_1/model.pt", 6, stored), OutputFile("node_7/mine.pt", 6, stored)))
+    alpha.finish(
+        run, outputs=(OutputFile("node_1/model.pt", 6, stored), OutputFile("node_7/mine.pt", 6, stored))
+    )
     assert list(Artifact.objects.values_list("path", flat=True)) == ["node_7/mine.pt"]
     assert "another node of the run" in Attempt.objects.get().warnings[0]
 

@@ -1,4 +1,5 @@
-"""Rows "Paths", "Zips" and "Objects by id" of the review's table of what was tried and held: they are to hold further."""
+"""Rows "Paths", "Zips" and "Objects by id" of the review's table of what was tried and held: they are to hold
+further."""
 
 from __future__ import annotations
 
@@ -31,9 +32,21 @@ from workspaces.stored_files import blobs
 
 ARTIFACTS = "/api/2.0/mlflow-artifacts/artifacts"
 LEAD_ELSEWHERE = [
-    "../../../../etc/passwd", "..%2f..%2f..%2fetc%2fpasswd", "%2e%2e/%2e%2e/etc/passwd", "..%252f..%252fetc%252fpasswd",
-    "%252e%252e%252fetc", "%2fetc%2fpasswd", "//etc/passwd", "..%5c..%5cwindows", "a%5c..%5c..%5cb", "a%00.txt", "C:%5cboot.ini",
-    "C:/boot.ini", "....//....//etc/passwd", "a/%2e%2e/%2e%2e/%2e%2e/secret-key", "%c0%ae%c0%ae/etc",
+    "../../../../etc/passwd",
+    "..%2f..%2f..%2fetc%2fpasswd",
+    "%2e%2e/%2e%2e/etc/passwd",
+    "..%252f..%252fetc%252fpasswd",
+    "%252e%252e%252fetc",
+    "%2fetc%2fpasswd",
+    "//etc/passwd",
+    "..%5c..%5cwindows",
+    "a%5c..%5c..%5cb",
+    "a%00.txt",
+    "C:%5cboot.ini",
+    "C:/boot.ini",
+    "....//....//etc/passwd",
+    "a/%2e%2e/%2e%2e/%2e%2e/secret-key",
+    "%c0%ae%c0%ae/etc",
 ]
 
 
@@ -45,18 +58,31 @@ def prepared() -> tuple[list[str], str]:
     register(run.workspace, "digits", run, "saved", make_contributor())
     root = f"{run.experiment_id}/{run.pk}/artifacts"
     below = [
-        f"/api/v1/runs/{run.pk}/outputs", f"/api/v1/runs/{run.pk}/logs", f"{ARTIFACTS}/{root}", f"/api/v1/artifacts/files/{root}",
-        f"/api/v1/artifacts/images/{root}", f"/api/v1/artifacts/figures/{root}", f"/api/v1/artifacts/zip/{root}",
-        "/api/v1/models/digits/versions/1/files", f"{ARTIFACTS}/models/digits/1", "/api/v1/snapshots", "/api/v1/uploads",
-        "/api/v1/node/wheel", "/static",
+        f"/api/v1/runs/{run.pk}/outputs",
+        f"/api/v1/runs/{run.pk}/logs",
+        f"{ARTIFACTS}/{root}",
+        f"/api/v1/artifacts/files/{root}",
+        f"/api/v1/artifacts/images/{root}",
+        f"/api/v1/artifacts/figures/{root}",
+        f"/api/v1/artifacts/zip/{root}",
+        "/api/v1/models/digits/versions/1/files",
+        f"{ARTIFACTS}/models/digits/1",
+        "/api/v1/snapshots",
+        "/api/v1/uploads",
+        "/api/v1/node/wheel",
+        "/static",
     ]
     return below, token_of(make_viewer())
 
 
 async def ask(address: str, token: str, method: str = "GET") -> httpx.Response:
     headers = {"Authorization": f"Bearer {token}"}
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://testserver") as client:
-        return await client.send(client.build_request(method, httpx.URL(f"http://testserver{address}"), headers=headers))
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(application), base_url="http://testserver"
+    ) as client:
+        return await client.send(
+            client.build_request(method, httpx.URL(f"http://testserver{address}"), headers=headers)
+        )
 
 
 @pytest.mark.django_db(transaction=True)
@@ -99,8 +125,16 @@ class TestZips:
 
     @pytest.mark.parametrize(
         ("name", "reason"),
-        [("d/" * 600 + "x", "too long"), ("x" * 256, "too long"), ("a\nb", "cannot be shown"), ("a\x1b[2J", "cannot be shown"),
-         ("..\\x", "backslash"), ("C:x", "absolute"), ("/x", "absolute"), ("a/../../x", "leads out")],
+        [
+            ("d/" * 600 + "x", "too long"),
+            ("x" * 256, "too long"),
+            ("a\nb", "cannot be shown"),
+            ("a\x1b[2J", "cannot be shown"),
+            ("..\\x", "backslash"),
+            ("C:x", "absolute"),
+            ("/x", "absolute"),
+            ("a/../../x", "leads out"),
+        ],
     )
     def test_a_hostile_name_is_refused(self, who: Principal, name: str, reason: str) -> None:
         assert reason in refused(zipped({name: "1"}), who)
@@ -120,7 +154,9 @@ class TestZips:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("source", ["dbfs:/x", "ftp://h/x", "file:///etc/passwd", "http://127.0.0.1:22/x", "s3://b/x"])
+@pytest.mark.parametrize(
+    "source", ["dbfs:/x", "ftp://h/x", "file:///etc/passwd", "http://127.0.0.1:22/x", "s3://b/x"]
+)
 def test_a_models_source_elsewhere_is_refused_and_not_fetched(source: str) -> None:
     user = make_contributor()
     with pytest.raises(RegistryError):

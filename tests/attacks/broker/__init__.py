@@ -1,1 +1,2 @@
-"""Attacks by way of the broker: forged wake-ups, a hostile node's user there, and whoever reads the network."""
+"""Attacks by way of the broker: forged wake-ups, a hostile node's user there, and whoever reads the
+network."""

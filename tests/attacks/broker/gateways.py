@@ -1,4 +1,5 @@
-"""A broker gateway of its own in front of the tests' Valkey, with certificates of an authority made for it."""
+"""A broker gateway of its own in front of the tests' Valkey, with certificates of an authority made for
+it."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ class Gateway:
         return f"rediss://{user}:{password}@{self.host}:{self.port}/0"
 
     def client(self, user: str = "node.alpha", password: str = PASSWORD) -> redis.Redis:
-        return redis.Redis.from_url(self.url(user, password), ssl_ca_certs=str(self.ca), socket_timeout=10, retry=None)
+        return redis.Redis.from_url(
+            self.url(user, password), ssl_ca_certs=str(self.ca), socket_timeout=10, retry=None
+        )
 
     def line(self, source: str = "") -> socket.socket:
         return socket.create_connection((self.host, self.port), 10, source_address=(source, 0))
@@ -53,7 +56,10 @@ def gateway(valkey: str, folder: Path, host: str = "127.0.0.1") -> Iterator[Gate
     command = [sys.executable, "-m", "trainhub.gateway", host, str(port), server]
     with (folder / "gateway.log").open("wb") as log:
         process = subprocess.Popen(
-            [*command, str(folder / "server.pem"), str(folder / "server-key.pem")], cwd=PROJECT, stdout=log, stderr=log
+            [*command, str(folder / "server.pem"), str(folder / "server-key.pem")],
+            cwd=PROJECT,
+            stdout=log,
+            stderr=log,
         )
     try:
         running = Gateway(port, folder / "ca.pem", process, host)

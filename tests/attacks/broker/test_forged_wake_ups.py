@@ -1,8 +1,7 @@
 """S2: a forged wake-up made the agent delete folders anywhere, and start a run's own order as root.
 
-Every message here is put into the node's queue on a real Valkey, with rights that only the hub has by now (see
-test_node_user.py for what a node's own user may do).
-"""
+Every message here is put into the node's queue on a real Valkey, with rights that only the hub has by now
+(see test_node_user.py for what a node's own user may do)."""
 
 from __future__ import annotations
 
@@ -29,11 +28,39 @@ from trainhub_node.settings import Account, may_run
 
 QUEUE = "node.here.wake"
 NOT_RUNS: Sequence[object] = (
-    "", "a" * 31, "a" * 33, "A" * 32, "g" * 32, "a" * 32 + "\n", "a" * 31 + "/", "../" * 10 + "aa", "é" * 32, "\u0661" * 32,
-    None, 7, 1.5, True, ["a" * 32], {"run": "a" * 32}, "\0" * 32,
+    "",
+    "a" * 31,
+    "a" * 33,
+    "A" * 32,
+    "g" * 32,
+    "a" * 32 + "\n",
+    "a" * 31 + "/",
+    "../" * 10 + "aa",
+    "é" * 32,
+    "\u0661" * 32,
+    None,
+    7,
+    1.5,
+    True,
+    ["a" * 32],
+    {"run": "a" * 32},
+    "\0" * 32,
 )
 NOT_ATTEMPTS: Sequence[object] = (
-    0, -1, 2**31, 10**30, True, False, 1.0, "1", "phen/sub.d", "", None, [1], {"attempt": 1}, "../1",
+    0,
+    -1,
+    2**31,
+    10**30,
+    True,
+    False,
+    1.0,
+    "1",
+    "phen/sub.d",
+    "",
+    None,
+    [1],
+    {"attempt": 1},
+    "../1",
 )
 WRITES = "import os, pathlib\npathlib.Path({path!r}).write_text(f'{{os.getuid()}} {{os.getgid()}}')\n"
 
@@ -69,7 +96,11 @@ def place() -> Iterator[Path]:
 def agent(hub: FakeHub, valkey: str, place: Path, run_as: str) -> Iterator[Path]:
     """An agent that listens at the broker; the folder of its attempts."""
     hub.config = {
-        "broker_url": broker_of(valkey), "queue": QUEUE, "transport_options": {}, "broker_ca": "", "node": "here",
+        "broker_url": broker_of(valkey),
+        "queue": QUEUE,
+        "transport_options": {},
+        "broker_ca": "",
+        "node": "here",
         "hub_time": time.time(),
     }
     told = {"TRAINHUB_NODE_RUN_AS": run_as, "TRAINHUB_NODE_PYTHON": "/usr/bin/python3"} if run_as else {}
@@ -84,7 +115,8 @@ def send(valkey: str, *messages: dict[str, Any]) -> None:
 
 
 def wake_and_wait(hub: FakeHub, valkey: str, text: str = "print('honest')") -> Key:
-    """An honest attempt, woken for through the broker: once it is over, whatever was sent before has been taken too."""
+    """An honest attempt, woken for through the broker: once it is over, whatever was sent before has been
+    taken too."""
     made = script(hub, text)
     key = made.run, 1
     hub.orders[key] = made
@@ -116,7 +148,12 @@ class TestFolders:
             names = [path.name for path in attempts.iterdir()]
 
         kept = sorted(str(path.relative_to(place)) for path in place.glob("*-*/**/*.conf"))
-        assert kept == ["hy-phen/sub.d/a.conf", "hy-phen/sub.d/b.conf", "important-1/a.conf", "important-1/b.conf"]
+        assert kept == [
+            "hy-phen/sub.d/a.conf",
+            "hy-phen/sub.d/b.conf",
+            "important-1/a.conf",
+            "important-1/b.conf",
+        ]
         assert len(names) == 2
         assert {(claim["run"], claim["attempt"]) for claim in hub.claims} == set(hub.facts)
 
@@ -126,13 +163,17 @@ class TestFolders:
         with agent(hub, valkey, place, "") as attempts:
             send(valkey, *({"run": run, "attempt": 1} for run in NOT_RUNS))
             send(valkey, *({"run": "a" * 32, "attempt": attempt} for attempt in NOT_ATTEMPTS))
-            send(valkey, {}, {"run": "a" * 32}, {"attempt": 1}, {"run": "a" * 32, "attempt": 0, "path": "/etc"})
+            send(
+                valkey, {}, {"run": "a" * 32}, {"attempt": 1}, {"run": "a" * 32, "attempt": 0, "path": "/etc"}
+            )
             key = wake_and_wait(hub, valkey)
             assert [path.name for path in attempts.iterdir()] == [f"{key[0]}-1"]
         assert [(claim["run"], claim["attempt"]) for claim in hub.claims] == [key]
         assert capfd.readouterr().err.count("Dropped a wake-up from the broker") == 1
 
-    def test_keep_what_the_claim_of_a_refused_attempt_did_not_make(self, hub: FakeHub, valkey: str, place: Path) -> None:
+    def test_keep_what_the_claim_of_a_refused_attempt_did_not_make(
+        self, hub: FakeHub, valkey: str, place: Path
+    ) -> None:
         run = "b" * 32
         with agent(hub, valkey, place, "") as attempts:
             wake_and_wait(hub, valkey)
@@ -147,16 +188,30 @@ class TestFolders:
 
 class TestPlantedOrders:
     def files(self, hub: FakeHub, marker: Path) -> dict[str, str]:
-        """A source whose folder `evil-1` looks like an attempt that was claimed: its order would run as the agent."""
-        planted = order(hub, {"x": ""}, process(0, ("python", "-c", WRITES.format(path=str(marker)))), run="e" * 32)
+        """A source whose folder `evil-1` looks like an attempt that was claimed: its order would run as the
+        agent."""
+        planted = order(
+            hub, {"x": ""}, process(0, ("python", "-c", WRITES.format(path=str(marker)))), run="e" * 32
+        )
         terms: dict[str, Any] = {
-            "node": "here", "python": sys.executable, "sites": "/nowhere", "environments": "/nowhere", "digest": "", "pip": {},
-            "account": None, "wrapper": [sys.executable], "ca": "",
+            "node": "here",
+            "python": sys.executable,
+            "sites": "/nowhere",
+            "environments": "/nowhere",
+            "digest": "",
+            "pip": {},
+            "account": None,
+            "wrapper": [sys.executable],
+            "ca": "",
         }
         return {
-            "train.py": "print('unpacked')", "evil-1/order.json": json.dumps(planted.to_json()),
-            "evil-1/terms.json": json.dumps(terms), "evil-1/claim.json": json.dumps({"nonce": "x", "ports": [], "held": []}),
-            "evil-1/logs/x": "", "evil-1/ranks/x": "", "evil-1/work/outputs/x": "",
+            "train.py": "print('unpacked')",
+            "evil-1/order.json": json.dumps(planted.to_json()),
+            "evil-1/terms.json": json.dumps(terms),
+            "evil-1/claim.json": json.dumps({"nonce": "x", "ports": [], "held": []}),
+            "evil-1/logs/x": "",
+            "evil-1/ranks/x": "",
+            "evil-1/work/outputs/x": "",
         }
 
     def test_in_a_runs_own_source_are_not_started(
@@ -177,8 +232,17 @@ class TestPlantedOrders:
         assert not marker.exists(), f"the planted order ran as {marker.read_text()}"
 
     @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-    @pytest.mark.parametrize("fault", ["folder of another account", "order of another account", "writable folder",
-                                       "writable order", "order is a link", "folder is a link"])
+    @pytest.mark.parametrize(
+        "fault",
+        [
+            "folder of another account",
+            "order of another account",
+            "writable folder",
+            "writable order",
+            "order is a link",
+            "folder is a link",
+        ],
+    )
     def test_that_another_account_may_have_written_are_not_started(
         self, hub: FakeHub, valkey: str, place: Path, fault: str
     ) -> None:

@@ -1,4 +1,5 @@
-"""S2: the broker is reached from other machines through the gateway alone, which nobody without a node's password holds up."""
+"""S2: the broker is reached from other machines through the gateway alone, which nobody without a node's
+password holds up."""
 
 from __future__ import annotations
 
@@ -59,27 +60,51 @@ def is_closed(line: socket.socket, seconds: float) -> bool:
 class TestStrangers:
     def test_without_tls_get_no_answer(self, way: Gateway) -> None:
         with way.line() as line:
-            line.sendall(b"*3\r\n$4\r\nAUTH\r\n$10\r\nnode.alpha\r\n$11\r\nof-the-node\r\n*1\r\n$4\r\nPING\r\n")
+            line.sendall(
+                b"*3\r\n$4\r\nAUTH\r\n$10\r\nnode.alpha\r\n$11\r\nof-the-node\r\n*1\r\n$4\r\nPING\r\n"
+            )
             heard = b""
             while piece := line.recv(4096):
                 heard += piece
         assert b"+OK" not in heard
         assert b"PONG" not in heard
 
-    @pytest.mark.parametrize(("user", "password"), [
-        ("default", OF_TESTS), ("node.alpha", "wrong"), ("node.beta", "of-the-node"), ("", OF_TESTS), ("hub", OF_TESTS),
-    ])
+    @pytest.mark.parametrize(
+        ("user", "password"),
+        [
+            ("default", OF_TESTS),
+            ("node.alpha", "wrong"),
+            ("node.beta", "of-the-node"),
+            ("", OF_TESTS),
+            ("hub", OF_TESTS),
+        ],
+    )
     def test_with_another_name_or_password_are_refused_also_with_the_hubs_own(
         self, way: Gateway, user: str, password: str
     ) -> None:
         with way.client(user, password) as client, pytest.raises(redis.ConnectionError):
             client.ping()
 
-    @pytest.mark.parametrize("words", [
-        b"PING\r\n", b"AUTH of-tests-only\r\n", b"*2\r\n$4\r\nAUTH\r\n$13\r\nof-tests-only\r\n", b"*1\r\n$4\r\nPING\r\n",
-        b"*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\0" * 100, b"*99999999\r\n", b"*-1\r\n",
-        b"*1\r\n$99999999\r\n", b"*3\r\n$4\r\nAUTH\r\n$5\r\nnode.alpha\r\n", b"*1\r\n$x\r\n", b"*0\r\n", b"\r\n", b"*" * 20,
-    ])
+    @pytest.mark.parametrize(
+        "words",
+        [
+            b"PING\r\n",
+            b"AUTH of-tests-only\r\n",
+            b"*2\r\n$4\r\nAUTH\r\n$13\r\nof-tests-only\r\n",
+            b"*1\r\n$4\r\nPING\r\n",
+            b"*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n",
+            b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+            b"\0" * 100,
+            b"*99999999\r\n",
+            b"*-1\r\n",
+            b"*1\r\n$99999999\r\n",
+            b"*3\r\n$4\r\nAUTH\r\n$5\r\nnode.alpha\r\n",
+            b"*1\r\n$x\r\n",
+            b"*0\r\n",
+            b"\r\n",
+            b"*" * 20,
+        ],
+    )
     def test_who_begin_with_anything_but_a_sign_in_are_sent_away(self, way: Gateway, words: bytes) -> None:
         with way.encrypted() as line:
             line.sendall(words)
@@ -118,7 +143,11 @@ class TestNodes:
         lines: list[Any] = [client.connection_pool.get_connection() for client in clients]
         for line in lines:
             line.connect()
-        assert [is_closed(line._sock, 0.2) for line in lines] == [True, True, *[False] * admission.MAX_GUESTS_OF_USER]
+        assert [is_closed(line._sock, 0.2) for line in lines] == [
+            True,
+            True,
+            *[False] * admission.MAX_GUESTS_OF_USER,
+        ]
         for line in lines:
             line.disconnect()
 
@@ -133,26 +162,40 @@ class TestNodes:
             "import json, sys; from pathlib import Path; from trainhub_node.link import wakeups as app\n"
             "print(app.unreachable(json.loads(sys.argv[1]), Path(sys.argv[2])))"
         )
-        told = json.dumps({"broker_url": way.url(), "queue": "node.alpha.wake", "broker_ca": way.ca.read_text()})
+        told = json.dumps(
+            {"broker_url": way.url(), "queue": "node.alpha.wake", "broker_ca": way.ca.read_text()}
+        )
         done = subprocess.run(
-            [sys.executable, "-c", code, told, str(pinned)], cwd=PROJECT, capture_output=True, text=True, check=True,
+            [sys.executable, "-c", code, told, str(pinned)],
+            cwd=PROJECT,
+            capture_output=True,
+            text=True,
+            check=True,
             env={**os.environ, "SSL_CERT_FILE": str(machine)},
         )
         assert not done.stdout.strip() or "CERTIFICATE_VERIFY_FAILED" in done.stdout, done.stdout
         return not done.stdout.strip()
 
     def test_are_woken_through_it(self, way: Gateway, valkey: str, tmp_path: Path) -> None:
-        told = json.dumps({"broker_url": way.url(), "queue": "node.alpha.wake", "broker_ca": way.ca.read_text()})
+        told = json.dumps(
+            {"broker_url": way.url(), "queue": "node.alpha.wake", "broker_ca": way.ca.read_text()}
+        )
         heard = tmp_path / "heard"
         with heard.open("w") as out:
             process = subprocess.Popen(
-                [sys.executable, "-c", LISTENER, told, str(way.ca)], cwd=PROJECT, stdout=out, stderr=subprocess.STDOUT
+                [sys.executable, "-c", LISTENER, told, str(way.ca)],
+                cwd=PROJECT,
+                stdout=out,
+                stderr=subprocess.STDOUT,
             )
         try:
             with celery.Celery(broker=broker_of(valkey), set_as_current=False) as app:
                 for number in range(10):
                     app.send_task(
-                        "node.wake", kwargs={"run": f"{number:032x}", "attempt": 1}, queue="node.alpha.wake", ignore_result=True
+                        "node.wake",
+                        kwargs={"run": f"{number:032x}", "attempt": 1},
+                        queue="node.alpha.wake",
+                        ignore_result=True,
                     )
             eventually(lambda: heard.read_text().count("woken ") == 10, 60, "ten wake-ups arrive")
         finally:

@@ -79,7 +79,9 @@ def bridge() -> Iterator[Bridge]:
 def test_neither_password_nor_run_id_can_be_read(bridge: Bridge, valkey: str, tmp_path: Path) -> None:
     run, canary, heard = "c0ffee" * 5 + "00", b"canary in plain text", tmp_path / "heard"
     with sniffing(bridge.link(1)) as sniffer, gateway(valkey, tmp_path, bridge.hub_address) as way:
-        told = json.dumps({"broker_url": way.url(), "queue": "node.alpha.wake", "broker_ca": way.ca.read_text()})
+        told = json.dumps(
+            {"broker_url": way.url(), "queue": "node.alpha.wake", "broker_ca": way.ca.read_text()}
+        )
         space = ["ip", "netns", "exec", bridge.namespace(bridge.host_name(1))]
         in_plain = f"import socket; socket.create_connection(('{way.host}', {way.port})).sendall({canary!r})"
         subprocess.run([*space, sys.executable, "-c", in_plain], check=True)
@@ -88,7 +90,12 @@ def test_neither_password_nor_run_id_can_be_read(bridge: Bridge, valkey: str, tm
             process = subprocess.Popen(command, cwd=PROJECT, stdout=out, stderr=subprocess.STDOUT)
         try:
             with celery.Celery(broker=broker_of(valkey), set_as_current=False) as app:
-                app.send_task("node.wake", kwargs={"run": run, "attempt": 1}, queue="node.alpha.wake", ignore_result=True)
+                app.send_task(
+                    "node.wake",
+                    kwargs={"run": run, "attempt": 1},
+                    queue="node.alpha.wake",
+                    ignore_result=True,
+                )
             eventually(lambda: f"woken {run}" in heard.read_text(), 120, "the wake-up arrives")
             eventually(lambda: sniffer.carried(canary), 10, "the sniffer sees what is sent in plain text")
         finally:

@@ -26,12 +26,36 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 BEFORE_SIGN_IN = {"auth", "hello", "quit", "reset"}
 """What every client may send, also one without a password."""
 OLD_RULES = (
-    "reset", "resetchannels", "~node.alpha.*", "~_kombu.binding.node.alpha.*", "+ping", "+multi", "+exec", "+llen", "+brpop",
-    "+lpush", "+sadd", "+smembers", "+evalsha", "+script|load", "+set", "+get", "+del", ">of-before", "on",
+    "reset",
+    "resetchannels",
+    "~node.alpha.*",
+    "~_kombu.binding.node.alpha.*",
+    "+ping",
+    "+multi",
+    "+exec",
+    "+llen",
+    "+brpop",
+    "+lpush",
+    "+sadd",
+    "+smembers",
+    "+evalsha",
+    "+script|load",
+    "+set",
+    "+get",
+    "+del",
+    ">of-before",
+    "on",
 )
 FOREIGN_KEYS = (
-    "node.beta.wake", "node.alpha2.wake", "node.alpha.wake2", "node.alpha.unacked", "hub", "unacked", "_kombu.binding.hub",
-    "_kombu.binding.node.alpha.wake", "asgi:x",
+    "node.beta.wake",
+    "node.alpha2.wake",
+    "node.alpha.wake2",
+    "node.alpha.unacked",
+    "hub",
+    "unacked",
+    "_kombu.binding.hub",
+    "_kombu.binding.node.alpha.wake",
+    "asgi:x",
 )
 
 
@@ -57,7 +81,8 @@ def user(node: Node) -> redis.Redis:
 
 
 def commands(server: Any) -> dict[str, int]:
-    """Every command of the server, and in place of one with subcommands each of these, with the number of its words."""
+    """Every command of the server, and in place of one with subcommands each of these, with the number of its
+    words."""
     found: dict[str, int] = {}
     for name, facts in server.execute_command("COMMAND").items():
         parts = [(sub[0].decode(), sub[1]) for sub in facts["subcommands"]] or [(name, facts["arity"])]
@@ -79,13 +104,39 @@ class TestCommands:
             assert len(every) > 300
         assert allowed - BEFORE_SIGN_IN == set(COMMANDS) == {"ping", "brpop"}
 
-    @pytest.mark.parametrize("words", [
-        "EVAL 'while~true~do~end' 0", "EVALSHA 0 0", "EVAL_RO x 0", "SCRIPT LOAD x", "SCRIPT KILL", "FCALL f 0", "FUNCTION LIST",
-        "MULTI", "EXEC", "WATCH node.alpha.wake", "SMEMBERS node.alpha.wake", "ZRANGE node.alpha.wake 0 -1", "DEBUG SLEEP 1",
-        "SADD _kombu.binding.node.alpha.wake hub", "LPUSH node.alpha.wake x", "SET node.alpha.wake x", "DEL node.alpha.wake",
-        "SORT node.alpha.wake", "KEYS *", "BLPOP node.alpha.wake 1", "SUBSCRIBE x", "WAIT 1 0", "CLIENT PAUSE 10000",
-        "FAILOVER", "SHUTDOWN NOSAVE", "CONFIG GET requirepass", "MIGRATE h 1 k 0 1", "RESTORE node.alpha.wake 0 x",
-    ])
+    @pytest.mark.parametrize(
+        "words",
+        [
+            "EVAL 'while~true~do~end' 0",
+            "EVALSHA 0 0",
+            "EVAL_RO x 0",
+            "SCRIPT LOAD x",
+            "SCRIPT KILL",
+            "FCALL f 0",
+            "FUNCTION LIST",
+            "MULTI",
+            "EXEC",
+            "WATCH node.alpha.wake",
+            "SMEMBERS node.alpha.wake",
+            "ZRANGE node.alpha.wake 0 -1",
+            "DEBUG SLEEP 1",
+            "SADD _kombu.binding.node.alpha.wake hub",
+            "LPUSH node.alpha.wake x",
+            "SET node.alpha.wake x",
+            "DEL node.alpha.wake",
+            "SORT node.alpha.wake",
+            "KEYS *",
+            "BLPOP node.alpha.wake 1",
+            "SUBSCRIBE x",
+            "WAIT 1 0",
+            "CLIENT PAUSE 10000",
+            "FAILOVER",
+            "SHUTDOWN NOSAVE",
+            "CONFIG GET requirepass",
+            "MIGRATE h 1 k 0 1",
+            "RESTORE node.alpha.wake 0 x",
+        ],
+    )
     def test_that_block_the_server_or_write_to_it_are_refused(self, alpha: Node, words: str) -> None:
         with user(alpha) as own, pytest.raises(redis.ResponseError):
             own.execute_command(*words.replace("~", " ").split(" "))
@@ -98,9 +149,11 @@ class TestCommands:
                     own.execute_command("BRPOP", *keys, "0.1")
 
     def test_leave_others_their_speed(self, valkey: str, alpha: Node) -> None:
-        """As many commands as the server takes, in batches as large as it takes, beside a client that measures."""
+        """As many commands as the server takes, in batches as large as it takes, beside a client that
+        measures."""
         batch = b"".join(
-            b"*3\r\n$5\r\nBRPOP\r\n$15\r\nnode.alpha.wake\r\n$5\r\n0.001\r\n*1\r\n$4\r\nPING\r\n" for _ in range(2000)
+            b"*3\r\n$5\r\nBRPOP\r\n$15\r\nnode.alpha.wake\r\n$5\r\n0.001\r\n*1\r\n$4\r\nPING\r\n"
+            for _ in range(2000)
         )
         with redis.Redis.from_url(valkey) as hub, user(alpha) as own:
             own.ping()
@@ -121,9 +174,13 @@ class TestForgery:
         with celery.Celery(broker=url, set_as_current=False) as app:
             for queue in ("node.alpha.wake", "node.beta.wake", "hub"):
                 with pytest.raises((redis.ResponseError, KombuError, OSError)):
-                    app.send_task("node.wake", kwargs={"run": "a" * 32, "attempt": 1}, queue=queue, retry=False)
+                    app.send_task(
+                        "node.wake", kwargs={"run": "a" * 32, "attempt": 1}, queue=queue, retry=False
+                    )
 
-    def test_a_node_cannot_have_the_hub_send_its_wake_ups_to_another_queue(self, valkey: str, alpha: Node) -> None:
+    def test_a_node_cannot_have_the_hub_send_its_wake_ups_to_another_queue(
+        self, valkey: str, alpha: Node
+    ) -> None:
         with user(alpha) as own, pytest.raises(NoPermissionError):
             own.sadd("_kombu.binding.node.alpha.wake", "node.alpha.wake\x06\x16\x06\x16hub")
 

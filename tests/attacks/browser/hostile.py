@@ -16,7 +16,7 @@ from trainhub_launch.machine import GpuFact, Heartbeat, Interpreter, NetworkPort
 from trainhub_launch.report import Report
 from trainhub_launch.telemetry import GpuEvent, GpuProcess
 
-MARKUP = "\"'><img src=x onerror=alert(1)><svg/onload=alert(2)><a href=\"javascript:alert(3)\">x</a>"
+MARKUP = '"\'><img src=x onerror=alert(1)><svg/onload=alert(2)><a href="javascript:alert(3)">x</a>'
 SHORT = "<svg/onload=alert(4)>"
 ESCAPES = "\x1b[31mred\x1b[0m \x1b]8;;javascript:alert(5)\x07click\x1b]8;;\x07 \x1b]0;title\x07"
 SCRIPT = f"""import sys
@@ -24,12 +24,23 @@ print({MARKUP!r}, flush=True)
 print({ESCAPES!r}, flush=True)
 raise ValueError({MARKUP!r} + {ESCAPES!r})
 """
-MARKDOWN = f"# {MARKUP}\n[a](javascript:alert(6)) <javascript:alert(7)> ![b](javascript:alert(8)) [c](data:text/html,x)\n"
+MARKDOWN = (
+    f"# {MARKUP}\n[a](javascript:alert(6)) <javascript:alert(7)> ![b](javascript:alert(8)) "
+    "[c](data:text/html,x)\n"
+)
 FILES = {
-    f"{SHORT}.txt": MARKUP, "note.md": MARKDOWN, "table.csv": f"{SHORT},b\n{MARKUP},=cmd()\n",
-    "rows.json": json.dumps([{SHORT: MARKUP}]), "text.json": json.dumps({SHORT: MARKUP}), "page.html": MARKUP,
-    "figure.json": json.dumps({"data": [{"y": [1, 2], "name": MARKUP, "text": MARKUP}], "layout": {"title": {"text": MARKUP}}}),
-    "picture.svg": "<svg xmlns='http://www.w3.org/2000/svg' width='9' onload='alert(9)'><script>alert(10)</script></svg>",
+    f"{SHORT}.txt": MARKUP,
+    "note.md": MARKDOWN,
+    "table.csv": f"{SHORT},b\n{MARKUP},=cmd()\n",
+    "rows.json": json.dumps([{SHORT: MARKUP}]),
+    "text.json": json.dumps({SHORT: MARKUP}),
+    "page.html": MARKUP,
+    "figure.json": json.dumps(
+        {"data": [{"y": [1, 2], "name": MARKUP, "text": MARKUP}], "layout": {"title": {"text": MARKUP}}}
+    ),
+    "picture.svg": (
+        "<svg xmlns='http://www.w3.org/2000/svg' width='9' onload='alert(9)'><script>alert(10)</script></svg>"
+    ),
 }
 
 
@@ -45,7 +56,9 @@ class Hostile:
         assert wait_for(hub, self.job)["state"] == "Failed"
 
     def _log(self) -> Logged:
-        run = begin(self.hub, MARKUP, {"lr": MARKUP, "size": "3"}, other=MARKUP, mlflow__note__content=MARKDOWN)
+        run = begin(
+            self.hub, MARKUP, {"lr": MARKUP, "size": "3"}, other=MARKUP, mlflow__note__content=MARKDOWN
+        )
         run.log("loss", [1, 2, 3])
         info = run.client.get("/api/2.0/mlflow/runs/get", params={"run_id": run.id}).json()["run"]["info"]
         self.folder = f"{info['experiment_id']}/{run.id}/artifacts"
@@ -80,13 +93,34 @@ class Hostile:
     def _report(self, sequence: int) -> Report:
         process = GpuProcess(pid=4, name=MARKUP, user=SHORT, memory_bytes=1)
         gpu = GpuFact(
-            uuid=f"GPU-{SHORT}", index=0, name=SHORT, memory_bytes=2**30, processes=(process,), state="lost", error=MARKUP,
+            uuid=f"GPU-{SHORT}",
+            index=0,
+            name=SHORT,
+            memory_bytes=2**30,
+            processes=(process,),
+            state="lost",
+            error=MARKUP,
             profile=SHORT,
         )
         beat = Heartbeat(
-            agent_version=SHORT, hostname=SHORT, address=SHORT, interface=SHORT, cores=1, slots=1, memory_bytes=1,
-            memory_used_bytes=1, cpu_pct=1, disk_free_bytes=1, gpus=(gpu,), interpreters=(Interpreter(SHORT, SHORT),), mpi=SHORT,
-            run_as=SHORT, boot_id=SHORT, network_ports=(NetworkPort(SHORT, 1, SHORT, SHORT, SHORT),), driver=SHORT, cuda=SHORT,
+            agent_version=SHORT,
+            hostname=SHORT,
+            address=SHORT,
+            interface=SHORT,
+            cores=1,
+            slots=1,
+            memory_bytes=1,
+            memory_used_bytes=1,
+            cpu_pct=1,
+            disk_free_bytes=1,
+            gpus=(gpu,),
+            interpreters=(Interpreter(SHORT, SHORT),),
+            mpi=SHORT,
+            run_as=SHORT,
+            boot_id=SHORT,
+            network_ports=(NetworkPort(SHORT, 1, SHORT, SHORT, SHORT),),
+            driver=SHORT,
+            cuda=SHORT,
             nvml=MARKUP,
         )
         event = GpuEvent(sequence, time.time(), "xid", gpu.uuid, 79, MARKUP)
@@ -103,12 +137,23 @@ class Hostile:
             "logged run": [f"/runs/{logged}/{tab}" for tab in ("metrics/", "params/", "notes/", "outputs/")],
             "files": files,
             "lists": [
-                "/", "/runs/", "/runs/?q=svg", "/search/?q=svg", "/experiments/", "/environments/", "/usage/", both,
+                "/",
+                "/runs/",
+                "/runs/?q=svg",
+                "/search/?q=svg",
+                "/experiments/",
+                "/environments/",
+                "/usage/",
+                both,
                 f"{both}&sections=params,metrics,attributes,relations",
             ],
             "models": ["/models/", "/models/hostile/", "/models/hostile/versions/1/"],
             "machines": [
-                "/clusters/", "/clusters/hostile/", f"/nodes/{self.node}/", f"/gpus/{quote('GPU-' + SHORT)}/", "/alerts/",
+                "/clusters/",
+                "/clusters/hostile/",
+                f"/nodes/{self.node}/",
+                f"/gpus/{quote('GPU-' + SHORT)}/",
+                "/alerts/",
             ],
         }
 
@@ -116,6 +161,9 @@ class Hostile:
         """What stands on a page as text."""
         pages = self.addresses()
         return {
-            pages["job"][0]: [MARKUP[:40]], pages["logged run"][1]: [MARKUP[:40]], pages["files"][0]: [MARKUP[:40]],
-            "/models/hostile/": ["<img src=x"], f"/nodes/{self.node}/": [SHORT],
+            pages["job"][0]: [MARKUP[:40]],
+            pages["logged run"][1]: [MARKUP[:40]],
+            pages["files"][0]: [MARKUP[:40]],
+            "/models/hostile/": ["<img src=x"],
+            f"/nodes/{self.node}/": [SHORT],
         }

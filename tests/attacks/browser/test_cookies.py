@@ -1,4 +1,5 @@
-"""S15: cookies know no ports, so the session is kept for a host name that no other program of the machine is visited at."""
+"""S15: cookies know no ports, so the session is kept for a host name that no other program of the machine is
+visited at."""
 
 from __future__ import annotations
 
@@ -56,7 +57,9 @@ class TestOtherPorts:
         assert cookies, "the browser visited it"
 
     @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-    def test_whoever_comes_by_an_address_signs_in_at_the_host_name(self, browser: Any, hub: Hub, host: str) -> None:
+    def test_whoever_comes_by_an_address_signs_in_at_the_host_name(
+        self, browser: Any, hub: Hub, host: str
+    ) -> None:
         context = browser.new_context()
         tab = context.new_page()
         tab.goto(f"http://{host}:{hub.port}/runs/?q=a%20b")
@@ -65,7 +68,9 @@ class TestOtherPorts:
         tab.fill("input[name=password]", hub.password)
         tab.press("input[name=password]", "Enter")
         tab.wait_for_url(f"{hub.browser_url}/runs/?q=a%20b")
-        kept = {(cookie["domain"], cookie["name"]) for cookie in context.cookies() if "session" in cookie["name"]}
+        kept = {
+            (cookie["domain"], cookie["name"]) for cookie in context.cookies() if "session" in cookie["name"]
+        }
         assert kept == {("trainhub.localhost", hub.cookie("sessionid"))}
         context.close()
 
@@ -94,7 +99,9 @@ class TestRedirect:
     def test_is_not_for_the_host_name_itself(self, hub: Hub) -> None:
         assert self.ask(hub, f"trainhub.localhost:{hub.port}").status_code == httpx.codes.OK
 
-    @pytest.mark.parametrize(("agent", "mode"), [("python-httpx/0.28", ""), (SAFARI, "navigate"), (FIREFOX, "cors")])
+    @pytest.mark.parametrize(
+        ("agent", "mode"), [("python-httpx/0.28", ""), (SAFARI, "navigate"), (FIREFOX, "cors")]
+    )
     def test_is_not_for_who_may_not_find_the_name(self, hub: Hub, agent: str, mode: str) -> None:
         assert self.ask(hub, f"127.0.0.1:{hub.port}", agent, mode).status_code == httpx.codes.OK
 
@@ -119,7 +126,9 @@ class TestNames:
             headers = {"Cookie": f"__Host-csrftoken={token}", "Origin": "https://hub.example.org"}
             answer = proxy.post("/sign-in/", data=form, headers=headers)
             assert answer.status_code == httpx.codes.FOUND, answer.text
-        told = [value.lower() for answer in (first, answer) for value in answer.headers.get_list("set-cookie")]
+        told = [
+            value.lower() for answer in (first, answer) for value in answer.headers.get_list("set-cookie")
+        ]
         assert {value.partition("=")[0] for value in told} == {"__host-csrftoken", "__host-sessionid"}
         for value in told:
             parts = {part.strip() for part in value.split(";")}

@@ -1,7 +1,7 @@
 """S6: nothing tells a template that data is markup already, and no script writes data as markup.
 
-Each exception stands here with its reason; a new one has to be added by hand, and so is seen by whoever reviews it.
-"""
+Each exception stands here with its reason; a new one has to be added by hand, and so is seen by whoever
+reviews it."""
 
 from __future__ import annotations
 
@@ -14,24 +14,39 @@ import pytest
 from tests.hub import PROJECT
 
 PACKAGES = ("clusters", "jobs", "live", "registry", "tracking", "trainhub", "workspaces")
-UNSAFE_IN_TEMPLATES = re.compile(r"\|\s*safe(seq)?\b|autoescape\s+off|<[^<>]*\s[\w:-]+=(\{\{|'[^'<>]*\{\{(?! csrf_token))")
+UNSAFE_IN_TEMPLATES = re.compile(
+    r"\|\s*safe(seq)?\b|autoescape\s+off|<[^<>]*\s[\w:-]+=(\{\{|'[^'<>]*\{\{(?! csrf_token))"
+)
 """Filters and tags that end escaping, and values that stand in an attribute without double quotes."""
 UNSAFE_IN_PYTHON = re.compile(
     r"\bmark_safe\b|\bSafe(String|Text|Data)\s*\(|\bformat_html(_join)?\b|__html__|is_safe\s*=\s*True|\bHTMLResponse\b|\bhtml_safe\b"
 )
 UNSAFE_IN_SCRIPTS = re.compile(
-    r"\b(innerHTML|outerHTML|srcdoc)\b\s*\+?=|insertAdjacentHTML|document\.write|\beval\(|new Function|setAttribute\(\"(style|on)"
+    r"\b(innerHTML|outerHTML|srcdoc)\b\s*\+?=|insertAdjacentHTML|document\.write|\beval\(|new "
+    r"Function|setAttribute\(\"(style|on)"
 )
 REVIEWED_PYTHON = {
-    ("tracking/notes.py", "mark_safe"): "Markdown, cleaned by nh3 on the line before it is marked; tests/tracking/test_notes.py.",
-    ("tracking/artifacts/file_views.py", "HTMLResponse"): "The frame of a figure: its own sandbox, and JSON with < > & escaped.",
+    (
+        "tracking/notes.py",
+        "mark_safe",
+    ): "Markdown, cleaned by nh3 on the line before it is marked; tests/tracking/test_notes.py.",
+    (
+        "tracking/artifacts/file_views.py",
+        "HTMLResponse",
+    ): "The frame of a figure: its own sandbox, and JSON with < > & escaped.",
 }
 REVIEWED_SCRIPTS = {
     ("static/js/log/rows.js", "innerHTML ="): "A constant, to measure one line of a log.",
     ("static/js/curves/group.js", "innerHTML ="): "A constant; texts are set by textContent.",
     ("static/js/charts/grid.js", "innerHTML ="): "A constant; texts are set by textContent.",
-    ("static/js/charts/panel.js", "innerHTML ="): "A constant but for a number that the module counts itself.",
-    ("static/js/history/table.js", "innerHTML ="): "Rows that the hub's own template has escaped, as htmx takes them.",
+    (
+        "static/js/charts/panel.js",
+        "innerHTML =",
+    ): "A constant but for a number that the module counts itself.",
+    (
+        "static/js/history/table.js",
+        "innerHTML =",
+    ): "Rows that the hub's own template has escaped, as htmx takes them.",
 }
 Found = tuple[str, str]
 
@@ -67,13 +82,24 @@ def test_no_script_writes_data_as_markup() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["{{ a|safe }}", "{{ a | safe }}", "{{ a|safeseq }}", "{% autoescape off %}", "<a href={{ a }}>", "<a b='{{ a }}'>"],
+    "text",
+    [
+        "{{ a|safe }}",
+        "{{ a | safe }}",
+        "{{ a|safeseq }}",
+        "{% autoescape off %}",
+        "<a href={{ a }}>",
+        "<a b='{{ a }}'>",
+    ],
 )
 def test_the_search_finds_each_way_to_end_escaping(text: str) -> None:
     assert UNSAFE_IN_TEMPLATES.search(text)
 
 
 def test_no_fragment_keeps_its_data_in_a_script() -> None:
-    """htmx takes script elements out of whatever it swaps in, so a chart in such a fragment would find no data."""
-    wrong = [path.name for path in (PROJECT / "templates").rglob("*.html") if "json_script" in path.read_text()]
+    """htmx takes script elements out of whatever it swaps in, so a chart in such a fragment would find no
+    data."""
+    wrong = [
+        path.name for path in (PROJECT / "templates").rglob("*.html") if "json_script" in path.read_text()
+    ]
     assert not wrong

@@ -52,32 +52,76 @@ def as_person(hub: Hub) -> httpx.Client:
 
 
 PAGES = [
-    "/", "/runs/", "/runs/new/", "/runs/{number}/", "/runs/{number}/outputs/", "/runs/{number}/outputs/?file=a.md",
-    "/experiments/", "/clusters/", "/clusters/add/", "/models/", "/environments/", "/settings/", "/settings/notifications/",
-    "/settings/password/", "/alerts/", "/usage/", "/compare/", "/api/", "/search/?q=a", "/none/", "/runs/999999/",
+    "/",
+    "/runs/",
+    "/runs/new/",
+    "/runs/{number}/",
+    "/runs/{number}/outputs/",
+    "/runs/{number}/outputs/?file=a.md",
+    "/experiments/",
+    "/clusters/",
+    "/clusters/add/",
+    "/models/",
+    "/environments/",
+    "/settings/",
+    "/settings/notifications/",
+    "/settings/password/",
+    "/alerts/",
+    "/usage/",
+    "/compare/",
+    "/api/",
+    "/search/?q=a",
+    "/none/",
+    "/runs/999999/",
 ]
 FILE_ANSWERS = [
-    "/api/v1/runs/{job}/logs/70_driver_log.txt", "/api/v1/runs/{job}/logs/70_driver_log.txt?download=1",
+    "/api/v1/runs/{job}/logs/70_driver_log.txt",
+    "/api/v1/runs/{job}/logs/70_driver_log.txt?download=1",
     "/api/v1/artifacts/files/{experiment}/{run}/artifacts/page.html",
     "/api/v1/artifacts/images/{experiment}/{run}/artifacts/box.svg",
     "/api/v1/artifacts/zip/{experiment}/{run}/artifacts",
     "/api/2.0/mlflow-artifacts/artifacts/{experiment}/{run}/artifacts/page.html",
 ]
 DATA = [
-    *FILE_ANSWERS, "/api/v1/runs/", "/api/v1/schema/", "/api/v1/none/", "/api/v1/runs/none/", "/api/v1/node/config/",
-    "/healthz", "/health", "/version", "/metrics", "/api/2.0/mlflow/experiments/get?experiment_id={experiment}",
-    "/api/2.0/mlflow/runs/get?run_id=none", "/ajax-api/2.0/mlflow/experiments/get?experiment_id={experiment}",
-    "/api/2.0/mlflow-artifacts/artifacts?path=none", "/api/v1/node/ca/", "/api/v1/node/wheel/none.whl",
-    "/api/v1/usage/", "/api/v1/runs/{job}/logs/none.txt", "/api/v1/artifacts/files/none/none",
+    *FILE_ANSWERS,
+    "/api/v1/runs/",
+    "/api/v1/schema/",
+    "/api/v1/none/",
+    "/api/v1/runs/none/",
+    "/api/v1/node/config/",
+    "/healthz",
+    "/health",
+    "/version",
+    "/metrics",
+    "/api/2.0/mlflow/experiments/get?experiment_id={experiment}",
+    "/api/2.0/mlflow/runs/get?run_id=none",
+    "/ajax-api/2.0/mlflow/experiments/get?experiment_id={experiment}",
+    "/api/2.0/mlflow-artifacts/artifacts?path=none",
+    "/api/v1/node/ca/",
+    "/api/v1/node/wheel/none.whl",
+    "/api/v1/usage/",
+    "/api/v1/runs/{job}/logs/none.txt",
+    "/api/v1/artifacts/files/none/none",
     "/api/v1/snapshots/none",
 ]
 STATIC = [
-    "/static/css/base.css", "/static/js/frame.js", "/static/icon.svg", "/static/none.css",
+    "/static/css/base.css",
+    "/static/js/frame.js",
+    "/static/icon.svg",
+    "/static/none.css",
     "/static/vendor/plotly-strict-4.1.1.min.js",
 ]
 WRITES = [
-    "/api/v1/runs/", "/api/2.0/mlflow/runs/log-batch", "/api/2.0/mlflow/runs/create", "/api/v1/node/report/",
-    "/api/v1/node/enrol/", "/sign-in/", "/healthz", "/static/css/base.css", "/none/", "/api/v1/uploads/none",
+    "/api/v1/runs/",
+    "/api/2.0/mlflow/runs/log-batch",
+    "/api/2.0/mlflow/runs/create",
+    "/api/v1/node/report/",
+    "/api/v1/node/enrol/",
+    "/sign-in/",
+    "/healthz",
+    "/static/css/base.css",
+    "/none/",
+    "/api/v1/uploads/none",
 ]
 
 
@@ -87,13 +131,21 @@ def policy_of(answer: httpx.Response) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("address", PAGES)
-def test_a_page_runs_only_scripts_and_styles_of_the_hub(address: str, as_person: httpx.Client, known: Known) -> None:
+def test_a_page_runs_only_scripts_and_styles_of_the_hub(
+    address: str, as_person: httpx.Client, known: Known
+) -> None:
     answer = as_person.get(address.format(**vars(known)))
     assert answer.headers["content-type"].startswith("text/html"), f"{address}: {answer.status_code}"
     policy = policy_of(answer)
     assert policy == {
-        "default-src": "'self'", "script-src": "'self'", "style-src": "'self'", "img-src": "'self' data: blob:",
-        "connect-src": "'self'", "form-action": "'self'", "frame-ancestors": "'none'", "base-uri": "'none'",
+        "default-src": "'self'",
+        "script-src": "'self'",
+        "style-src": "'self'",
+        "img-src": "'self' data: blob:",
+        "connect-src": "'self'",
+        "form-action": "'self'",
+        "frame-ancestors": "'none'",
+        "base-uri": "'none'",
         "object-src": "'none'",
     }
     assert answer.headers["x-content-type-options"] == "nosniff"
@@ -110,7 +162,8 @@ def test_an_answer_to_programs_is_never_taken_for_a_page(address: str, hub: Hub,
     with hub.client() as client:
         answer = client.get(address.format(**vars(known)))
     is_page = answer.headers.get("content-type", "").startswith("text/html")
-    # MLflow's clients are told the type that its own server gives; a browser is told to store the file, not to show it.
+    # MLflow's clients are told the type that its own server gives; a browser is told to store the file, not
+    # to show it.
     is_stored = answer.headers.get("content-disposition", "").startswith("attachment")
     assert not is_page or is_stored, f"{address}: {answer.status_code}"
     assert answer.headers["x-content-type-options"] == "nosniff"
@@ -129,7 +182,9 @@ def test_a_file_of_a_run_keeps_its_stricter_policy(address: str, hub: Hub, known
     assert "sandbox" in policy_of(answer)
 
 
-def test_a_figure_stands_in_a_frame_of_this_hub_and_reaches_nothing(as_person: httpx.Client, known: Known) -> None:
+def test_a_figure_stands_in_a_frame_of_this_hub_and_reaches_nothing(
+    as_person: httpx.Client, known: Known
+) -> None:
     answer = as_person.get(f"/api/v1/artifacts/figures/{known.experiment}/{known.run}/artifacts/{FIGURE}")
     policy = policy_of(answer)
     assert policy["sandbox"] == "allow-scripts"

@@ -27,7 +27,13 @@ def mail_hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
 
 def test_markup_in_a_mail_address_is_shown_as_text(browser: Any, mail_hub: Hub) -> None:
     with mail_hub.client() as owner:
-        channel = {"kind": "mail", "name": "ops", "target": MARKUP, "scope": "workspace", "events": ["run.failed"]}
+        channel = {
+            "kind": "mail",
+            "name": "ops",
+            "target": MARKUP,
+            "scope": "workspace",
+            "events": ["run.failed"],
+        }
         answer = owner.post("/api/v1/notification-channels/", json=channel)
         assert answer.status_code == 201, answer.text
     context = browser.new_context(base_url=mail_hub.browser_url, storage_state=sign_in(browser, mail_hub))

@@ -1,7 +1,8 @@
-"""Row "XSS" of what the review tried and found held: whatever a run, a person or a node says is shown as text, on every page.
+"""Row "XSS" of what the review tried and found held: whatever a run, a person or a node says is shown as
+text, on every page.
 
-The watched browser adds its own check: an event handler or a script that got into a page would be a violation of its policy.
-"""
+The watched browser adds its own check: an event handler or a script that got into a page would be a violation
+of its policy."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ from tests.hub import Hub, eventually
 from tests.signing_in import note_dialogs, sign_in
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-FOREIGN = "[onerror], [onload], a[href^='javascript'], a[href^='data'], img[src='x'], script:not([src]):not([type])"
+FOREIGN = (
+    "[onerror], [onload], a[href^='javascript'], a[href^='data'], img[src='x'], script:not([src]):not([type])"
+)
 """Elements that no page of the hub has by itself."""
 AREAS = ("job", "logged run", "files", "lists", "models", "machines")
 
@@ -62,7 +65,9 @@ def test_what_others_say_is_shown_as_text(area: str, tab: Any, hostile: Hostile)
         assert answer.status == 200, address
         tab.wait_for_load_state("load")
         for frame in tab.frames:
-            found = frame.evaluate("wanted => [...document.querySelectorAll(wanted)].map((one) => one.outerHTML)", FOREIGN)
+            found = frame.evaluate(
+                "wanted => [...document.querySelectorAll(wanted)].map((one) => one.outerHTML)", FOREIGN
+            )
             assert found == [], f"{address}: {found}"
 
 
@@ -70,7 +75,9 @@ def test_it_is_there_to_be_seen(tab: Any, hostile: Hostile) -> None:
     """The test above would pass on empty pages."""
     for address, words in hostile.words().items():
         tab.goto(address)
-        eventually(lambda: all(word in tab.inner_text("body") for word in words), what=f"{address} shows {words}")  # noqa: B023
+        eventually(
+            lambda: all(word in tab.inner_text("body") for word in words), what=f"{address} shows {words}"
+        )  # noqa: B023
 
 
 def test_escape_sequences_of_a_terminal_become_no_link(tab: Any, hostile: Hostile) -> None:

@@ -1,4 +1,5 @@
-"""Row "CSRF, origins" of what the review tried and found held: a foreign page changes nothing with a person's session."""
+"""Row "CSRF, origins" of what the review tried and found held: a foreign page changes nothing with a person's
+session."""
 
 from __future__ import annotations
 
@@ -61,10 +62,18 @@ def test_plain_http_is_foreign_to_a_hub_that_people_reach_by_tls(settings: Setti
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "address"), WRITES)
-def test_a_session_writes_for_no_foreign_page(method: str, address: str, person: httpx.Client, hub: Hub) -> None:
+def test_a_session_writes_for_no_foreign_page(
+    method: str, address: str, person: httpx.Client, hub: Hub
+) -> None:
     own = f"127.0.0.1:{hub.port}"
-    for origin in (origin.replace("hub.example:8000", own).replace("hub.example", "127.0.0.1") for origin in FOREIGN):
-        headers = {"Origin": origin, "Content-Type": "application/json"} if origin else {"Content-Type": "application/json"}
+    for origin in (
+        origin.replace("hub.example:8000", own).replace("hub.example", "127.0.0.1") for origin in FOREIGN
+    ):
+        headers = (
+            {"Origin": origin, "Content-Type": "application/json"}
+            if origin
+            else {"Content-Type": "application/json"}
+        )
         answer = person.request(method, address, content=b"{}", headers=headers)
         assert answer.status_code in REFUSED, f"{origin}: {answer.status_code} {answer.text[:100]}"
         assert not [name for name in answer.headers if name.startswith("access-control-")]
@@ -76,16 +85,23 @@ def test_a_session_writes_for_no_foreign_page(method: str, address: str, person:
 def test_a_session_opens_no_socket_for_a_foreign_page(address: str, person: httpx.Client, hub: Hub) -> None:
     session = f"{hub.cookie('sessionid')}={person.cookies[hub.cookie('sessionid')]}"
     own = f"127.0.0.1:{hub.port}"
-    for origin in (origin.replace("hub.example:8000", own).replace("hub.example", "127.0.0.1") for origin in FOREIGN):
+    for origin in (
+        origin.replace("hub.example:8000", own).replace("hub.example", "127.0.0.1") for origin in FOREIGN
+    ):
         headers = {"Cookie": session, **({"Origin": origin} if origin else {})}
         with pytest.raises(InvalidStatus), connect(f"ws://{own}{address}", additional_headers=headers):
             pass
 
 
 @pytest.mark.slow
-def test_a_broken_token_does_not_get_a_foreign_page_past_the_check_of_origins(person: httpx.Client, hub: Hub) -> None:
+def test_a_broken_token_does_not_get_a_foreign_page_past_the_check_of_origins(
+    person: httpx.Client, hub: Hub
+) -> None:
     session = f"{hub.cookie('sessionid')}={person.cookies[hub.cookie('sessionid')]}"
     for junk in ("Bearer", "Bearer ", "Basic YTpi", "x", "bearer x"):
         headers = {"Cookie": session, "Origin": "http://evil.example", "Authorization": junk}
-        with pytest.raises(InvalidStatus), connect(f"ws://127.0.0.1:{hub.port}/ws/runs/", additional_headers=headers):
+        with (
+            pytest.raises(InvalidStatus),
+            connect(f"ws://127.0.0.1:{hub.port}/ws/runs/", additional_headers=headers),
+        ):
             pass

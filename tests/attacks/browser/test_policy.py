@@ -1,4 +1,5 @@
-"""S18: what the content security policy refuses in Chromium, and that everything which pages need works under it."""
+"""S18: what the content security policy refuses in Chromium, and that everything which pages need works under
+it."""
 
 from __future__ import annotations
 
@@ -13,13 +14,25 @@ from tests.violations import WatchedBrowser
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 INJECTED = {
-    "script-src-elem": "const s = document.createElement('script'); s.textContent = 'window.owned = 1'; document.body.append(s)",
-    "script-src-attr": "document.body.insertAdjacentHTML('beforeend', '<img src=/none onerror=\"window.owned = 1\">')",
-    "style-src-elem": "document.body.insertAdjacentHTML('beforeend', '<style>body { display: none }</style>')",
-    "style-src-attr": "document.body.insertAdjacentHTML('beforeend', '<b style=\"position: fixed; inset: 0\">x</b>')",
+    "script-src-elem": (
+        "const s = document.createElement('script'); s.textContent = 'window.owned = 1'; "
+        "document.body.append(s)"
+    ),
+    "script-src-attr": (
+        "document.body.insertAdjacentHTML('beforeend', '<img src=/none onerror=\"window.owned = 1\">')"
+    ),
+    "style-src-elem": (
+        "document.body.insertAdjacentHTML('beforeend', '<style>body { display: none }</style>')"
+    ),
+    "style-src-attr": (
+        "document.body.insertAdjacentHTML('beforeend', '<b style=\"position: fixed; inset: 0\">x</b>')"
+    ),
     "connect-src": "fetch('http://127.0.0.1:9/').catch(() => 0)",
     "img-src": "document.body.insertAdjacentHTML('beforeend', '<img src=http://127.0.0.1:9/i.png>')",
-    "form-action": "const f = document.createElement('form'); f.action = '//127.0.0.1:9'; document.body.append(f); f.submit()",
+    "form-action": (
+        "const f = document.createElement('form'); f.action = '//127.0.0.1:9'; "
+        "document.body.append(f); f.submit()"
+    ),
     "base-uri": "document.head.insertAdjacentHTML('beforeend', '<base href=http://127.0.0.1:9/>')",
     "frame-src": "document.body.insertAdjacentHTML('beforeend', '<iframe src=http://127.0.0.1:9/></iframe>')",
     "object-src": "document.body.insertAdjacentHTML('beforeend', '<object data=/static/icon.svg></object>')",
@@ -33,7 +46,12 @@ def kinds() -> dict[str, dict[str, Any]]:
     dimensions = [{"label": "a", "values": [1, 2, 3]}, {"label": "b", "values": [3, 1, 2]}]
     one, three = {"y": [1, 3, 2]}, {"x": [1, 2, 3], "y": [3, 1, 2], "z": [1, 2, 3]}
     vectors = {**three, "u": [1, 1, 0], "v": [0, 1, 1], "w": [1, 0, 1]}
-    corners = {"x": [0, 0, 0, 0, 1, 1, 1, 1], "y": [0, 0, 1, 1] * 2, "z": [0, 1] * 4, "value": [1, 2, 3, 4, 5, 6, 7, 8]}
+    corners = {
+        "x": [0, 0, 0, 0, 1, 1, 1, 1],
+        "y": [0, 0, 1, 1] * 2,
+        "z": [0, 1] * 4,
+        "value": [1, 2, 3, 4, 5, 6, 7, 8],
+    }
     tree = {"labels": ["all", "a", "b"], "parents": ["", "all", "all"], "values": [3, 1, 2]}
     market = {"open": [1, 2], "high": [3, 4], "low": [0, 1], "close": [2, 3]}
     return {
@@ -97,7 +115,8 @@ def test_a_figure_of_each_kind_is_drawn_in_its_frame(page: Any, figures: Logged)
 
 
 def test_a_chart_of_ours_has_a_modebar_and_is_kept_as_an_image(page: Any) -> None:
-    """What people may do with any chart, on a page of ours: no violation, and the layout that Plotly's own rules give."""
+    """What people may do with any chart, on a page of ours: no violation, and the layout that Plotly's own
+    rules give."""
     page.goto("/")
     drawn = """async () => {
         const { wholePlotly } = await import("/static/js/charts/plotly.js");

@@ -16,6 +16,8 @@ MIGRATION = "trainhub.migrations.0001_end_sessions_of_old_cookies"
 
 
 def test_the_upgrade_ends_every_session() -> None:
-    Session.objects.create(session_key="old", session_data="", expire_date=timezone.now() + timedelta(days=14))
+    Session.objects.create(
+        session_key="old", session_data="", expire_date=timezone.now() + timedelta(days=14)
+    )
     import_module(MIGRATION).end_sessions(apps, connection.schema_editor())
     assert not Session.objects.exists()

@@ -1,4 +1,5 @@
-"""Parts for attacks on a node's agent that runs as root: an account of the runs, and a hostile process of that account."""
+"""Parts for attacks on a node's agent that runs as root: an account of the runs, and a hostile process of
+that account."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ import pytest
 
 from trainhub_node.settings import Account
 
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only a root agent gives runs an account of their own")
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0, reason="only a root agent gives runs an account of their own"
+)
 
 
 def nobody() -> Account:

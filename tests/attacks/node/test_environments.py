@@ -1,4 +1,5 @@
-"""S4: an environment that many runs share, changed by one run, by the packages that it was built from, or before an upgrade."""
+"""S4: an environment that many runs share, changed by one run, by the packages that it was built from, or
+before an upgrade."""
 
 from __future__ import annotations
 
@@ -92,8 +93,11 @@ def node(hub: FakeHub, open_folder: Path) -> Iterator[NodeSettings]:
 
 
 @pytest.fixture
-def run(hub: FakeHub, start_agent: Callable[..., Agent], node: NodeSettings) -> Callable[..., tuple[bytes, AttemptFact]]:
-    """Runs a script in an environment, as the account nobody; returns what it said, and how the attempt stands."""
+def run(
+    hub: FakeHub, start_agent: Callable[..., Agent], node: NodeSettings
+) -> Callable[..., tuple[bytes, AttemptFact]]:
+    """Runs a script in an environment, as the account nobody; returns what it said, and how the attempt
+    stands."""
     agents: list[Agent] = []
 
     def run_once(code: str, spec: EnvironmentSpec) -> tuple[bytes, AttemptFact]:
@@ -122,7 +126,8 @@ def is_closed(folder: Path) -> bool:
 def test_no_run_changes_what_later_runs_use(
     run: Callable[..., tuple[bytes, AttemptFact]], node: NodeSettings, open_folder: Path
 ) -> None:
-    """S4. Environments belonged to the account of the runs: one run's .pth file was imported by all later ones."""
+    """S4. Environments belonged to the account of the runs: one run's .pth file was imported by all later
+    ones."""
     spec = venv(wheel_for_all(open_folder))
 
     said, fact = run(POISON, spec)
@@ -135,13 +140,18 @@ def test_no_run_changes_what_later_runs_use(
     before = compiled[0].stat().st_mtime_ns
     assert run(USE, spec)[0] == f"1.0 {folder}\n".encode()
     assert compiled[0].stat().st_mtime_ns == before
-    assert sorted(path.name for path in node.environments.iterdir()) == [builder_account.LOCKS, spec.digest, f"{spec.digest}.lock"]
+    assert sorted(path.name for path in node.environments.iterdir()) == [
+        builder_account.LOCKS,
+        spec.digest,
+        f"{spec.digest}.lock",
+    ]
 
 
 def test_code_of_a_package_has_no_hold_on_the_environment_after_the_build(
     run: Callable[..., tuple[bytes, AttemptFact]], node: NodeSettings, open_folder: Path
 ) -> None:
-    """S4. What runs while building is neither root nor the runs' account, is gone afterwards, and keeps no file open."""
+    """S4. What runs while building is neither root nor the runs' account, is gone afterwards, and keeps no
+    file open."""
     source = open_folder / "hostile"
     source.mkdir()
     source.chmod(0o755)
@@ -154,7 +164,9 @@ def test_code_of_a_package_has_no_hold_on_the_environment_after_the_build(
     )
     secret = open_folder / "secret"
     secret.write_text("not for everybody")
-    (source / "backend.py").write_text(BACKEND.format(folder=str(folder), outside=str(secret), channel=str(channel)))
+    (source / "backend.py").write_text(
+        BACKEND.format(folder=str(folder), outside=str(secret), channel=str(channel))
+    )
     for path in (source / "pyproject.toml", source / "backend.py"):
         path.chmod(0o644)
     held: list[tuple[int, int]] = []
@@ -193,7 +205,8 @@ def collect(server: socket.socket, held: list[tuple[int, int]]) -> None:
 
 
 def test_what_a_build_left_running_is_ended_though_its_supervisor_was_killed(node: NodeSettings) -> None:
-    """Processes of a builder carry no mark of the run and leave its session: only their account tells whose they are."""
+    """Processes of a builder carry no mark of the run and leave its session: only their account tells whose
+    they are."""
     prepare_folders(node)
     locks = node.environments / builder_account.LOCKS
     locks.mkdir()
@@ -250,7 +263,8 @@ class TestUpgrade:
         os.close(lock)
         assert not old.exists()
         assert not (node.environments / "half.fresh").exists()
-        # Removing gigabytes takes longer than a node may be silent, so it is left to the agent's housekeeping.
+        # Removing gigabytes takes longer than a node may be silent, so it is left to the agent's
+        # housekeeping.
         assert len(list(node.environments.glob(f"*{cache.SET_ASIDE}"))) == 2
         cache.remove_set_aside(node)
         assert not list(node.environments.glob(f"*{cache.SET_ASIDE}"))

@@ -1,4 +1,5 @@
-"""A full disk while a source is unpacked or an environment is built: nothing half-made stays, and the run says why."""
+"""A full disk while a source is unpacked or an environment is built: nothing half-made stays, and the run
+says why."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ def small_disk(open_folder: Path) -> Iterator[Path]:
     disk = open_folder / "disk"
     disk.mkdir()
     options = f"size={SMALL},mode=711"
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", disk], capture_output=True, check=False)
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", options, "tmpfs", disk], capture_output=True, check=False
+    )
     if done.returncode:
         pytest.skip("file systems cannot be mounted here")
     try:
@@ -70,7 +73,9 @@ def test_an_environment_that_does_not_fit_is_refused_and_leaves_nothing(
     hub: FakeHub, start_agent: Callable[..., Agent], open_folder: Path, small_disk: Path
 ) -> None:
     spec = EnvironmentSpec(name="tiny", version="1", kind="venv", requirements=(wheels.make(open_folder),))
-    node = settings(hub, open_folder / "node", cache=small_disk / "cache", run_as=nobody(), python="/usr/bin/python3")
+    node = settings(
+        hub, open_folder / "node", cache=small_disk / "cache", run_as=nobody(), python="/usr/bin/python3"
+    )
     start_agent(node)
     key = hub.give(script(hub, "print('x')", environment=spec))
 
@@ -85,9 +90,13 @@ def test_an_environment_that_does_not_fit_is_refused_and_leaves_nothing(
 def test_a_run_whose_source_does_not_fit_says_so(
     hub: FakeHub, start_agent: Callable[..., Agent], open_folder: Path, small_disk: Path
 ) -> None:
-    node = settings(hub, small_disk / "node", cache=open_folder / "cache", run_as=nobody(), python="/usr/bin/python3")
+    node = settings(
+        hub, small_disk / "node", cache=open_folder / "cache", run_as=nobody(), python="/usr/bin/python3"
+    )
     start_agent(node)
-    key = hub.give(order(hub, {"large": os.urandom(2 * SMALL), "train.py": ""}, process(0, ("python", "train.py"))))
+    key = hub.give(
+        order(hub, {"large": os.urandom(2 * SMALL), "train.py": ""}, process(0, ("python", "train.py")))
+    )
 
     fact = hub.wait_done(key, 60)
 

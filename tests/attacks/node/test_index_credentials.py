@@ -1,4 +1,5 @@
-"""S25: the password of a package index, which the agent has in its variables, seen by packages, other accounts and logs."""
+"""S25: the password of a package index, which the agent has in its variables, seen by packages, other
+accounts and logs."""
 
 from __future__ import annotations
 
@@ -80,11 +81,18 @@ class _Onlooker(threading.Thread):
 @needs_root
 @pytest.mark.slow
 def test_only_the_download_has_the_password_and_no_log_or_command_line_shows_it(
-    hub: FakeHub, start_agent: Callable[..., Agent], open_folder: Path, index: str, monkeypatch: pytest.MonkeyPatch
+    hub: FakeHub,
+    start_agent: Callable[..., Agent],
+    open_folder: Path,
+    index: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """S25. The agent's PIP_* variables were given to all that pip started, and an index of an environment to its arguments."""
+    """S25. The agent's PIP_* variables were given to all that pip started, and an index of an environment to
+    its arguments."""
     monkeypatch.setenv("PIP_INDEX_URL", index)
-    spec = EnvironmentSpec(name="tiny", version="1", kind="venv", requirements=("tinylib",), index_urls=(index,))
+    spec = EnvironmentSpec(
+        name="tiny", version="1", kind="venv", requirements=("tinylib",), index_urls=(index,)
+    )
     start_agent(settings(hub, open_folder / "node", run_as=nobody(), python="/usr/bin/python3"))
     onlooker = _Onlooker()
     onlooker.start()
@@ -106,5 +114,7 @@ def test_the_indexes_of_an_environment_come_before_and_beside_the_agents_own() -
     ours = {"PIP_INDEX_URL": "http://a", "PIP_EXTRA_INDEX_URL": "http://b", "PIP_FIND_LINKS": "/wheels"}
     assert _index_variables(ours, []) == ours
     assert _index_variables(ours, ["http://x", "http://y"]) == {
-        "PIP_INDEX_URL": "http://x", "PIP_EXTRA_INDEX_URL": "http://b http://y", "PIP_FIND_LINKS": "/wheels",
+        "PIP_INDEX_URL": "http://x",
+        "PIP_EXTRA_INDEX_URL": "http://b http://y",
+        "PIP_FIND_LINKS": "/wheels",
     }

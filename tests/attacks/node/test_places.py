@@ -34,7 +34,8 @@ def open_to_the_group(folder: Path) -> None:
 def test_an_agent_whose_folder_the_runs_could_exchange_does_not_start(
     hub: FakeHub, open_folder: Path, change: Callable[[Path], None], depth: str
 ) -> None:
-    """The account of the runs could put a folder of its own, with orders for root, in the place of the agent's."""
+    """The account of the runs could put a folder of its own, with orders for root, in the place of the
+    agent's."""
     node = settings(hub, open_folder / "home" / "node", run_as=nobody(), python="/usr/bin/python3")
     (open_folder / depth).mkdir(parents=True)
     for folder in (open_folder / "home", open_folder / "home" / "node"):
@@ -42,7 +43,10 @@ def test_an_agent_whose_folder_the_runs_could_exchange_does_not_start(
             folder.chmod(0o755)
     change(open_folder / depth)
 
-    with pytest.raises(SettingsError, match=r"the account nobody \(TRAINHUB_NODE_RUN_AS\) can change what is in .*like /var/lib"):
+    with pytest.raises(
+        SettingsError,
+        match=r"the account nobody \(TRAINHUB_NODE_RUN_AS\) can change what is in .*like /var/lib",
+    ):
         prepare_folders(node)
 
 

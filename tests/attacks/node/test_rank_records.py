@@ -22,12 +22,17 @@ from trainhub_node.attempts.attempt_state import Folder
 from trainhub_node.rundir import RunDir
 
 pytestmark = [needs_root, pytest.mark.mpi]
-needs_mpirun = pytest.mark.skipif(not shutil.which("mpirun"), reason="mpirun is not installed (Debian: openmpi-bin)")
+needs_mpirun = pytest.mark.skipif(
+    not shutil.which("mpirun"), reason="mpirun is not installed (Debian: openmpi-bin)"
+)
 
 
 @pytest.fixture
-def run_ranks(hub: FakeHub, start_agent: Callable[..., Agent], open_folder: Path) -> Iterator[Callable[[str], AttemptFact]]:
-    """Runs a script under mpirun, as two ranks of the account nobody, and returns how the attempt stands at its end."""
+def run_ranks(
+    hub: FakeHub, start_agent: Callable[..., Agent], open_folder: Path
+) -> Iterator[Callable[[str], AttemptFact]]:
+    """Runs a script under mpirun, as two ranks of the account nobody, and returns how the attempt stands at
+    its end."""
 
     def run(code: str) -> AttemptFact:
         start_agent(settings(hub, open_folder / "node", run_as=nobody(), python="/usr/bin/python3"))
@@ -44,8 +49,11 @@ def run_ranks(hub: FakeHub, start_agent: Callable[..., Agent], open_folder: Path
 
 @needs_mpirun
 class TestRecords:
-    def test_the_end_of_a_rank_is_recorded_though_its_place_is_taken(self, run_ranks: Callable[[str], AttemptFact]) -> None:
-        """S24. A folder, or a pipe, at the name that the supervising process of root's wrote ended or held that process."""
+    def test_the_end_of_a_rank_is_recorded_though_its_place_is_taken(
+        self, run_ranks: Callable[[str], AttemptFact]
+    ) -> None:
+        """S24. A folder, or a pipe, at the name that the supervising process of root's wrote ended or held
+        that process."""
         fact = run_ranks(
             "import os, signal, time\nos.makedirs(f'../ranks/{os.environ[\"RANK\"]}.ended.json/x')\n"
             "os.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(1)\n"
@@ -54,11 +62,16 @@ class TestRecords:
         assert "supervised" not in fact.error
         assert [member.state for member in fact.members] == ["ended", "ended"]
 
-    @pytest.mark.parametrize("trap", [
-        "os.mkfifo(path)", "os.symlink('/etc/passwd', path)", "open(path, 'w').write('[' * 60000)",
-        "open(path, 'w').write('{\"pid\": 1' + '0' * 30 + ', \"at\": NaN}')",
-        "open(path, 'w').write('{\"pid\": [], \"wrapper\": {}, \"wrapper_identity\": 7, \"at\": \"soon\"}')",
-    ])
+    @pytest.mark.parametrize(
+        "trap",
+        [
+            "os.mkfifo(path)",
+            "os.symlink('/etc/passwd', path)",
+            "open(path, 'w').write('[' * 60000)",
+            "open(path, 'w').write('{\"pid\": 1' + '0' * 30 + ', \"at\": NaN}')",
+            'open(path, \'w\').write(\'{"pid": [], "wrapper": {}, "wrapper_identity": 7, "at": "soon"}\')',
+        ],
+    )
     def test_no_record_of_the_runs_own_making_stops_supervisor_or_node(
         self, run_ranks: Callable[[str], AttemptFact], trap: str
     ) -> None:
@@ -69,7 +82,7 @@ class TestRecords:
             "        path = f'../ranks/{name}'\n"
             "        if os.path.lexists(path): os.unlink(path)\n"
             f"        {trap}\n"
-            "    open('../ranks/daemon-x.json', 'w').write('{\"host\": \"h\", \"argv\": [\"\\\\ud800\"]}')\n"
+            '    open(\'../ranks/daemon-x.json\', \'w\').write(\'{"host": "h", "argv": ["\\\\ud800"]}\')\n'
             "    time.sleep(1)\n"
         )
 
@@ -95,7 +108,9 @@ def test_a_pipe_without_an_end_is_not_read(open_folder: Path) -> None:
 
 
 class TestUpgrade:
-    def test_records_where_children_of_the_version_before_wrote_them_still_count(self, open_folder: Path) -> None:
+    def test_records_where_children_of_the_version_before_wrote_them_still_count(
+        self, open_folder: Path
+    ) -> None:
         folder = RunDir(str(open_folder), "a" * 32, 1)
         Path(folder.ranks).mkdir(parents=True)
         records.write(folder.ended(0), {"at": 1.0, "exit_code": 0, "signal": None, "by_us": True})

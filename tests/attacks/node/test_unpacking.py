@@ -1,4 +1,5 @@
-"""S1: while the root agent unpacks a run's source, a process of the runs' account exchanges folders for links."""
+"""S1: while the root agent unpacks a run's source, a process of the runs' account exchanges folders for
+links."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def victim(tmp_path: Path) -> Path:
 
 
 def test_no_file_outside_is_given_away_while_a_source_is_unpacked(victim: Path, open_folder: Path) -> None:
-    """S1. The unpacked folder was given away before its content, so that links in it led root's chown anywhere."""
+    """S1. The unpacked folder was given away before its content, so that links in it led root's chown
+    anywhere."""
     archive = source_with_names_of(victim, open_folder)
     part = open_folder / "work.part"
 

@@ -1,4 +1,5 @@
-"""S16: names in a run's folder that lead elsewhere, opened, listed or removed by an agent that has more rights than the run."""
+"""S16: names in a run's folder that lead elsewhere, opened, listed or removed by an agent that has more
+rights than the run."""
 
 from __future__ import annotations
 
@@ -29,8 +30,13 @@ def work(tmp_path: Path) -> Path:
     (made / "in" / "file").write_text("mine")
     (tmp_path / "secret").write_text("not mine")
     for name, target in {
-        "absolute": str(tmp_path / "secret"), "in/up": "../../secret", "loop": "loop", "root": "/proc/self/root",
-        "latest": "in/file", "again": "in/../latest", "folder": "in",
+        "absolute": str(tmp_path / "secret"),
+        "in/up": "../../secret",
+        "loop": "loop",
+        "root": "/proc/self/root",
+        "latest": "in/file",
+        "again": "in/../latest",
+        "folder": "in",
     }.items():
         (made / name).symlink_to(target)
     return made
@@ -47,7 +53,9 @@ def root(work: Path) -> Iterator[int]:
 class TestOpening:
     @pytest.mark.parametrize("path", OUTWARD)
     @pytest.mark.parametrize("follow_links", [True, False])
-    def test_no_name_leads_out(self, opener: Callable[..., int], root: int, path: str, follow_links: bool) -> None:
+    def test_no_name_leads_out(
+        self, opener: Callable[..., int], root: int, path: str, follow_links: bool
+    ) -> None:
         try:
             entry = opener(root, path, follow_links=follow_links)
         except Outside:
@@ -58,7 +66,9 @@ class TestOpening:
         os.close(entry)
 
     @pytest.mark.parametrize("path", ["in/file", "latest", "again", "folder/file", "in/./file"])
-    def test_links_that_stay_inside_are_followed(self, opener: Callable[..., int], root: int, path: str) -> None:
+    def test_links_that_stay_inside_are_followed(
+        self, opener: Callable[..., int], root: int, path: str
+    ) -> None:
         entry = opener(root, path, follow_links=True)
         assert Path(f"/proc/self/fd/{entry}").read_text() == "mine"
         os.close(entry)
@@ -102,7 +112,9 @@ def test_an_absolute_link_into_the_folder_is_followed(work: Path) -> None:
 
 @needs_root
 class TestRaces:
-    def test_names_of_a_foreign_folder_never_get_among_the_outputs(self, tmp_path: Path, open_folder: Path) -> None:
+    def test_names_of_a_foreign_folder_never_get_among_the_outputs(
+        self, tmp_path: Path, open_folder: Path
+    ) -> None:
         """S16. By path, a folder that became a link between two looks was listed with root's rights."""
         victim = tmp_path / "victim"
         victim.mkdir(mode=0o700)
@@ -130,7 +142,9 @@ class TestRaces:
                 told += [path for shown in found(folder, told.append) for path in shown]
         assert [name for name in told if "secret" in name] == []
 
-    def test_removing_a_folder_never_removes_what_a_link_in_it_leads_to(self, tmp_path: Path, open_folder: Path) -> None:
+    def test_removing_a_folder_never_removes_what_a_link_in_it_leads_to(
+        self, tmp_path: Path, open_folder: Path
+    ) -> None:
         victim = tmp_path / "victim"
         (victim / "inner").mkdir(parents=True)
         for number in range(10):

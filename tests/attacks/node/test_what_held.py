@@ -1,4 +1,5 @@
-"""What a review tried on a root agent, and what held: hostile outputs, hostile sources, variables of the dynamic loader."""
+"""What a review tried on a root agent, and what held: hostile outputs, hostile sources, variables of the
+dynamic loader."""
 
 from __future__ import annotations
 
@@ -53,7 +54,9 @@ def test_nothing_that_a_run_links_to_gets_among_its_outputs(
     assert [file.path for file in fact.outputs] == ["fine"]
     assert [name for name in fact.logs if name.startswith(("logs/", "outputs/"))] == []
     refused = {warning.split()[0] for warning in fact.warnings}
-    assert any("deep/deep" in warning and warning.endswith("File name too long.") for warning in fact.warnings)
+    assert any(
+        "deep/deep" in warning and warning.endswith("File name too long.") for warning in fact.warnings
+    )
     assert {"shadow", "environ", "self", "zero", "up", "folder", "terms", "pipe", "logs/etc"} <= refused
 
 
@@ -63,7 +66,9 @@ def test_variables_of_the_dynamic_loader_reach_no_process_of_root(
     """The loader complains, in the log of each process that it loads, of a library that is not there."""
     start_agent(node)
     made = order(
-        hub, {"train.py": "print('ran')"}, process(0, ("python", "train.py"), LD_PRELOAD="/no/library.so", PYTHONPATH="/no")
+        hub,
+        {"train.py": "print('ran')"},
+        process(0, ("python", "train.py"), LD_PRELOAD="/no/library.so", PYTHONPATH="/no"),
     )
 
     key = hub.give(made)
@@ -81,11 +86,21 @@ def entry(name: str, mode: int) -> zipfile.ZipInfo:
     return made
 
 
-@pytest.mark.parametrize("made", [
-    entry("../out", 0o644), entry("/abs", 0o644), entry("a/../../b", 0o644), entry("a\\..\\b", 0o644),
-    entry("link", stat.S_IFLNK | 0o777), entry("device", stat.S_IFCHR | 0o666), entry("pipe", stat.S_IFIFO | 0o666),
-    entry("train.py", 0o644), entry("train.py/x", 0o644),
-], ids=lambda made: repr(made.filename))
+@pytest.mark.parametrize(
+    "made",
+    [
+        entry("../out", 0o644),
+        entry("/abs", 0o644),
+        entry("a/../../b", 0o644),
+        entry("a\\..\\b", 0o644),
+        entry("link", stat.S_IFLNK | 0o777),
+        entry("device", stat.S_IFCHR | 0o666),
+        entry("pipe", stat.S_IFIFO | 0o666),
+        entry("train.py", 0o644),
+        entry("train.py/x", 0o644),
+    ],
+    ids=lambda made: repr(made.filename),
+)
 def test_a_hostile_source_is_refused_and_leaves_nothing(open_folder: Path, made: zipfile.ZipInfo) -> None:
     archive = open_folder / "source.zip"
     with zipfile.ZipFile(archive, "w") as zipped:

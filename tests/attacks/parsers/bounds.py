@@ -1,4 +1,5 @@
-"""What one call may cost: the limits of the issue, measured in CPU time and in memory that Python allocates."""
+"""What one call may cost: the limits of the issue, measured in CPU time and in memory that Python
+allocates."""
 
 from __future__ import annotations
 
@@ -19,8 +20,11 @@ def cpu_s() -> float:
     return times.user + times.system + times.children_user + times.children_system
 
 
-def bounded(call: Callable[[], T], *, max_cpu_s: float = MAX_CPU_S, max_memory_bytes: int = MAX_MEMORY_BYTES) -> T:
-    """What `call` returns, after a second call has shown that neither costs more than it may. `call` must be repeatable."""
+def bounded(
+    call: Callable[[], T], *, max_cpu_s: float = MAX_CPU_S, max_memory_bytes: int = MAX_MEMORY_BYTES
+) -> T:
+    """What `call` returns, after a second call has shown that neither costs more than it may. `call` must be
+    repeatable."""
     gc.collect()
     begun = cpu_s()
     result = call()
@@ -32,5 +36,7 @@ def bounded(call: Callable[[], T], *, max_cpu_s: float = MAX_CPU_S, max_memory_b
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < max_memory_bytes, f"{peak / 2**20:.0f} MiB of memory, allowed are {max_memory_bytes / 2**20:.0f}"
+    assert peak < max_memory_bytes, (
+        f"{peak / 2**20:.0f} MiB of memory, allowed are {max_memory_bytes / 2**20:.0f}"
+    )
     return result

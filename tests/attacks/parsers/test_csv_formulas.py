@@ -49,13 +49,17 @@ def test_no_text_begins_like_a_formula_afterwards(text: str) -> None:
 
 @pytest.mark.parametrize("text", FORMULAS)
 def test_names_in_the_files_of_usage_metrics_and_telemetry_are_plain_text(text: str) -> None:
-    line = Line(name=text, title=text, gpu_hours=1.0, node_hours=1.0, energy_wh=None, measured_gpu_hours=0.0, runs=1)
+    line = Line(
+        name=text, title=text, gpu_hours=1.0, node_hours=1.0, energy_wh=None, measured_gpu_hours=0.0, runs=1
+    )
     points = Points(np.array([1]), np.array([1000]), np.array([-0.5]))
     on = Grid(start=1_800_000_000, step_s=10, points=1)
     device = Device(text, 0, "H100")
     told = Told(text, NodeSeries(on, {}, {text: {}}), [device])
     files = [
-        csv_text("run", [line]), csv_text("person", [line]), "metric,step,time,value\n" + _rows(text, points).decode(),
+        csv_text("run", [line]),
+        csv_text("person", [line]),
+        "metric,step,time,value\n" + _rows(text, points).decode(),
         csv_response("a", [told], ["power_w"], []).content.decode(),
         heat_csv_response("a", "power_w", on, [(text, device, None)]).content.decode(),
     ]

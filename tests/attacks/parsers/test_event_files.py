@@ -86,7 +86,11 @@ def test_a_length_that_no_record_has_is_damage(name: str) -> None:
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     ("name", "error"),
-    [("a length of 1 TiB", "damaged"), ("many hyperparameters", f"{MOST_OF_A_RUN} params"), ("a length of 2 GiB", "")],
+    [
+        ("a length of 1 TiB", "damaged"),
+        ("many hyperparameters", f"{MOST_OF_A_RUN} params"),
+        ("a length of 2 GiB", ""),
+    ],
 )
 def test_a_hostile_file_is_given_up_once_and_not_tried_for_ever(name: str, error: str) -> None:
     run = logged_run()

@@ -40,7 +40,8 @@ def test_a_body_is_read_or_refused_within_the_limits(name: str) -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    ("name", "status"), [("small objects", 413), ("nested", 400), ("a huge number", 400), ("not a number", 400)]
+    ("name", "status"),
+    [("small objects", 413), ("nested", 400), ("a huge number", 400), ("not a number", 400)],
 )
 def test_the_api_answers_with_a_problem(name: str, status: int) -> None:
     client: Client = client_of(make_contributor())

@@ -17,7 +17,13 @@ from trainhub_launch.errors import SpecError
 
 MAX_CPU_S = 2.0
 NAME = "70_driver_log_0.txt"
-SLOWEST_ALLOWED = ["a[ab]{950}[ab]{950}z", "(a?){350}a{350}z", "(a|b|c|ab|bc){250}z", "(a?[ab]?){300}z", "a.{200}z"]
+SLOWEST_ALLOWED = [
+    "a[ab]{950}[ab]{950}z",
+    "(a?){350}a{350}z",
+    "(a|b|c|ab|bc){250}z",
+    "(a?[ab]?){300}z",
+    "a.{200}z",
+]
 HOSTILE_TEXTS = {
     "one letter": b"a" * 400_000,
     "two letters": bytes(random.Random(1).choice(b"ab") for _ in range(400_000)),  # noqa: S311 - no secret
@@ -32,7 +38,9 @@ def _forget_arrivals() -> Iterator[None]:
     log_timestamps.restart()
 
 
-def stored_log(data: bytes, *, run: str = "", name: str = NAME, moment_ms: int = 1_800_000_000_000) -> Searched:
+def stored_log(
+    data: bytes, *, run: str = "", name: str = NAME, moment_ms: int = 1_800_000_000_000
+) -> Searched:
     run = run or uuid.uuid4().hex
     begin = log_store.size(run, 1, name)
     log_store.append(run, 1, name, begin, data)
@@ -42,7 +50,9 @@ def stored_log(data: bytes, *, run: str = "", name: str = NAME, moment_ms: int =
     return found
 
 
-def page_within_limit(logs: list[Searched], expression: str, *, order: str, cursor: log_search.Cursor | None = None) -> Page:
+def page_within_limit(
+    logs: list[Searched], expression: str, *, order: str, cursor: log_search.Cursor | None = None
+) -> Page:
     pattern = compiled(expression, regex=True, case=True)
     begun = time.process_time()
     search = Search(logs, pattern, 100)
@@ -51,7 +61,9 @@ def page_within_limit(logs: list[Searched], expression: str, *, order: str, curs
     return page
 
 
-@pytest.mark.parametrize("expression", ["a.{999}.{999}z", "a" + "[a-c]{999}" * 30 + "z", r"\pL{100}z", r"\p{Han}{300}"])
+@pytest.mark.parametrize(
+    "expression", ["a.{999}.{999}z", "a" + "[a-c]{999}" * 30 + "z", r"\pL{100}z", r"\p{Han}{300}"]
+)
 def test_an_expression_that_compiles_to_a_large_program_is_refused_with_a_remedy(expression: str) -> None:
     begun = time.process_time()
     with pytest.raises(SpecError, match="repeat parts less often") as refused:
@@ -60,20 +72,27 @@ def test_an_expression_that_compiles_to_a_large_program_is_refused_with_a_remedy
     assert time.process_time() - begun < MAX_CPU_S
 
 
-@pytest.mark.parametrize("expression", [r"loss=nan|inf", r"(?i)error.{0,200}cuda", r"\[rank\d+\]:.*NCCL.*timeout", r"a.{0,100}b"])
+@pytest.mark.parametrize(
+    "expression", [r"loss=nan|inf", r"(?i)error.{0,200}cuda", r"\[rank\d+\]:.*NCCL.*timeout", r"a.{0,100}b"]
+)
 def test_expressions_that_people_write_are_taken(expression: str) -> None:
     assert program_size(compiled(expression, regex=True, case=False)) <= MAX_EXPRESSION_INSTRUCTIONS
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("expression", SLOWEST_ALLOWED)
-@pytest.mark.parametrize(("text", "order"), [("two letters", "rank"), ("one letter", "time"), ("many lines", "time")])
-def test_the_slowest_expressions_that_are_allowed_keep_to_the_limit(expression: str, text: str, order: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "order"), [("two letters", "rank"), ("one letter", "time"), ("many lines", "time")]
+)
+def test_the_slowest_expressions_that_are_allowed_keep_to_the_limit(
+    expression: str, text: str, order: str
+) -> None:
     page_within_limit([stored_log(HOSTILE_TEXTS[text])], expression, order=order)
 
 
 def test_a_search_through_time_of_many_logs_keeps_to_the_limit_and_gets_on() -> None:
-    """Each log has one long line that a tiny slice of time begins, so that a slice costs a window for each of them."""
+    """Each log has one long line that a tiny slice of time begins, so that a slice costs a window for each of
+    them."""
     run, pattern = uuid.uuid4().hex, compiled("a[ab]{950}[ab]{950}z", regex=True, case=True)
     line = HOSTILE_TEXTS["two letters"][: window_bytes(pattern) - 1] + b"\n"
     logs = []

@@ -89,7 +89,9 @@ def test_a_text_a_table_and_a_note_are_shown_within_the_limits(name: str) -> Non
         assert all(len(cell) <= tables.LONGEST_CELL + 1 for row in shown.table.rows for cell in row)
 
 
-@pytest.mark.parametrize("name", ["a figure of small objects", "nested, 0.8 MB", "a huge number", "larger than is parsed"])
+@pytest.mark.parametrize(
+    "name", ["a figure of small objects", "nested, 0.8 MB", "a huge number", "larger than is parsed"]
+)
 def test_a_figure_is_made_within_the_limits_or_refused(tmp_path: Path, name: str) -> None:
     data = HOSTILE_JSON[name]
     file = tmp_path / "figure.json"
@@ -107,7 +109,11 @@ def test_a_figure_is_made_within_the_limits_or_refused(tmp_path: Path, name: str
 def test_a_large_honest_figure_is_still_drawn(tmp_path: Path) -> None:
     """6 MiB, as a scatter plot of 200,000 points has."""
     numbers = ",".join(f"{number / 7:.12f}" for number in range(200_000)).encode()
-    data = b'{"data":[{"type":"scatter","y":[' + numbers + b',NaN,"</script>"]}],"layout":{"images":[{"source":"http://a"}]}}'
+    data = (
+        b'{"data":[{"type":"scatter","y":['
+        + numbers
+        + b',NaN,"</script>"]}],"layout":{"images":[{"source":"http://a"}]}}'
+    )
     file = tmp_path / "figure.json"
     file.write_bytes(data)
     assert 3 * MIB < len(data) < isolation.MAX_JSON_BYTES
@@ -127,7 +133,9 @@ def test_files_wait_for_their_turn_to_be_parsed(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.django_db
-def test_a_file_that_cannot_be_parsed_within_the_limits_is_shown_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_cannot_be_parsed_within_the_limits_is_shown_as_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(isolation, "MAX_MEMORY_BYTES", 60 * MIB)
     data = repeated(b'{"":0},', 2_000_000)
     row = outputs.put(logged_run(), 0, "a.json", blob(data), len(data))

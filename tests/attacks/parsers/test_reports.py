@@ -30,12 +30,28 @@ def array(item: bytes, size: int) -> bytes:
 
 def outputs(count: int) -> bytes:
     files = [
-        {"path": f"checkpoints/epoch_{n:06d}/shard_{n:06d}.safetensors", "size": 10**9 + n, "sha256": f"{n:064x}"}
+        {
+            "path": f"checkpoints/epoch_{n:06d}/shard_{n:06d}.safetensors",
+            "size": 10**9 + n,
+            "sha256": f"{n:064x}",
+        }
         for n in range(count)
     ]
     fact = {
-        "run": "0" * 32, "attempt": 1, "phase": "done", "phase_at": {}, "members": [], "logs": {}, "outputs": files, "error": "",
-        "error_kind": "", "stopping": "", "warnings": [], "ports": [], "versions": {}, "daemons": [],
+        "run": "0" * 32,
+        "attempt": 1,
+        "phase": "done",
+        "phase_at": {},
+        "members": [],
+        "logs": {},
+        "outputs": files,
+        "error": "",
+        "error_kind": "",
+        "stopping": "",
+        "warnings": [],
+        "ports": [],
+        "versions": {},
+        "daemons": [],
     }
     return with_field(attempts=[fact])
 
@@ -51,17 +67,31 @@ HOSTILE = {
     "short texts": array(b"\xa2ab", MAX_REPORT_BYTES),
     "one long text of wide letters": b"\xdb" + (2**24).to_bytes(4, "big") + "𝐀".encode() * 2**22,
     "long texts of wide letters": array(b"\xda\xff\xfc" + "𝐀".encode() * 0x3FFF, MAX_REPORT_BYTES),
-    "lists that say more than is there": b"\xdd\x01\xff\xff\xff" * 1000 + b"\x00" * report_decoder.MEASURED_FROM_BYTES,
-    "a map that says more than is there": b"\xdf\xff\xff\xff\xff" + b"\x00" * report_decoder.MEASURED_FROM_BYTES,
+    "lists that say more than is there": b"\xdd\x01\xff\xff\xff" * 1000
+    + b"\x00" * report_decoder.MEASURED_FROM_BYTES,
+    "a map that says more than is there": b"\xdf\xff\xff\xff\xff"
+    + b"\x00" * report_decoder.MEASURED_FROM_BYTES,
     "nested without end": b"\x91" * 8 * 2**20,
-    "nested as deeply as the decoder goes": with_field(agent=[]).replace(b"agent\x90", b"agent" + b"\x91" * 500 + b"\x90"),
+    "nested as deeply as the decoder goes": with_field(agent=[]).replace(
+        b"agent\x90", b"agent" + b"\x91" * 500 + b"\x90"
+    ),
     "extension types": array(b"\xd4\x00\x00", 2**20),
     "a list for a text": with_field(agent=[[0] * 100_000]),
     "many attempts that live": with_field(living=[["0" * 32, 1]] * 20_000),
     "many events": with_field(events=[{}] * 100_000),
-    "moments without end": with_field(buckets=[
-        {"start": 0, "step_s": 10, "subjects": [""], "metrics": ["cpu_pct"], "values": b"\0" * 14400, "peaks": b"\0" * 14400}
-    ] * 1000),
+    "moments without end": with_field(
+        buckets=[
+            {
+                "start": 0,
+                "step_s": 10,
+                "subjects": [""],
+                "metrics": ["cpu_pct"],
+                "values": b"\0" * 14400,
+                "peaks": b"\0" * 14400,
+            }
+        ]
+        * 1000
+    ),
 }
 
 
@@ -88,7 +118,12 @@ def test_what_a_report_takes_in_memory_is_estimated_well() -> None:
     """The estimate must not lie far below what the decoder takes, or the limit on it is none."""
     import tracemalloc
 
-    for data in (array(b"\x90", 2**19), array(b"\x81\xa0\x90", 2**19), array(b"\xcb" + b"\x3f" * 8, 2**20), outputs(2000)):
+    for data in (
+        array(b"\x90", 2**19),
+        array(b"\x81\xa0\x90", 2**19),
+        array(b"\xcb" + b"\x3f" * 8, 2**20),
+        outputs(2000),
+    ):
         tracemalloc.start()
         held = msgpack.unpackb(data)
         taken = tracemalloc.get_traced_memory()[0]
@@ -105,7 +140,13 @@ def test_the_outputs_of_an_honest_run_are_taken(files: int) -> None:
 
 def test_the_logs_of_an_honest_node_are_taken_and_are_decoded_as_before() -> None:
     chunks = [
-        {"run": "0" * 32, "attempt": 1, "name": f"user_logs/std_log_{rank}.txt", "offset": 0, "data": bytes([rank % 256]) * 65536}
+        {
+            "run": "0" * 32,
+            "attempt": 1,
+            "name": f"user_logs/std_log_{rank}.txt",
+            "offset": 0,
+            "data": bytes([rank % 256]) * 65536,
+        }
         for rank in range(250)
     ]
     data = with_field(logs=chunks, living=[["0" * 32, 1]])
@@ -154,7 +195,9 @@ async def test_a_node_can_have_the_hub_hold_only_a_few_reports_at_once(client: h
     late = await client.post("/api/v1/node/report/", headers=headers, content=packed())
     assert (late.status_code, late.headers["retry-after"]) == (503, "1")
     release.set()
-    assert [answer.status_code for answer in await asyncio.gather(*held)] == [200] * node_routes.MAX_REPORTS_AT_ONCE
+    assert [answer.status_code for answer in await asyncio.gather(*held)] == [
+        200
+    ] * node_routes.MAX_REPORTS_AT_ONCE
     assert (await client.post("/api/v1/node/report/", headers=headers, content=packed())).status_code == 200
     assert not node_routes._under_way
 

@@ -51,7 +51,9 @@ def test_a_pattern_longer_than_is_needed_is_refused_with_a_remedy() -> None:
     assert parse("tags.a LIKE '" + "a" * LONGEST_PATTERN + "'") is not None
 
 
-@pytest.mark.parametrize("orders", [["metrics.a"] * (MOST_ORDERS + 1), ["metrics.a" + "." * 19_000], ["(" * 19_000]])
+@pytest.mark.parametrize(
+    "orders", [["metrics.a"] * (MOST_ORDERS + 1), ["metrics.a" + "." * 19_000], ["(" * 19_000]]
+)
 def test_an_order_is_read_or_refused_within_the_limits(orders: list[str]) -> None:
     def read() -> None:
         with pytest.raises(FilterError):
@@ -71,7 +73,9 @@ def test_a_search_that_takes_too_long_is_broken_off_with_a_remedy(monkeypatch: p
     run = logged_run()
     for number in range(199):
         made = logged_run(workspace=run.experiment.workspace) if number else run
-        RunTag.objects.create(run=made, experiment=made.experiment, key="a", value="a" * 5000, short="a" * 200)
+        RunTag.objects.create(
+            run=made, experiment=made.experiment, key="a", value="a" * 5000, short="a" * 200
+        )
     # Alternatives that differ, as equal ones might be asked once.
     text = " OR ".join(f"tags.a LIKE '%{'a' * (LONGEST_PATTERN - 2 - number)}b'" for number in range(30))
     wanted = asked(run.experiment.workspace, text=text)
@@ -90,5 +94,7 @@ def test_a_search_that_takes_too_long_is_broken_off_with_a_remedy(monkeypatch: p
 @pytest.mark.django_db
 def test_an_honest_search_is_not_broken_off() -> None:
     run = logged_run()
-    wanted = asked(run.experiment.workspace, text="attributes.run_name ILIKE '%a%' OR tags.a LIKE '%b' OR duration < 1d")
+    wanted = asked(
+        run.experiment.workspace, text="attributes.run_name ILIKE '%a%' OR tags.a LIKE '%b' OR duration < 1d"
+    )
     assert count(wanted, 100) in (0, 1)

@@ -19,7 +19,8 @@ def many_entries(count: int, declared: int) -> bytes:
     """A zip whose list has `count` entries of the smallest size, and says that it has `declared`."""
     names = [f"{number:x}".encode() for number in range(count)]
     directory = b"".join(
-        ENTRY.pack(b"PK\x01\x02", 20, 20, 0, 0, 0, 0, 0, 0, 0, len(name), 0, 0, 0, 0, 0, 0) + name for name in names
+        ENTRY.pack(b"PK\x01\x02", 20, 20, 0, 0, 0, 0, 0, 0, 0, len(name), 0, 0, 0, 0, 0, 0) + name
+        for name in names
     )
     return directory + struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, declared, declared, len(directory), 0, 0)
 

@@ -16,11 +16,14 @@ CSRF = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 
 
 class Attacker:
-    """One browser at `address` (127.0.0.0/8) that has opened the sign-in page and may send its form again and again."""
+    """One browser at `address` (127.0.0.0/8) that has opened the sign-in page and may send its form again and
+    again."""
 
     def __init__(self, hub: Hub, address: str = "127.0.0.1", **headers: str) -> None:
         transport = httpx.HTTPTransport(local_address=address, verify=hub.trusted())
-        self.client = httpx.Client(base_url=hub.url, transport=transport, timeout=120, headers={"Referer": hub.url, **headers})
+        self.client = httpx.Client(
+            base_url=hub.url, transport=transport, timeout=120, headers={"Referer": hub.url, **headers}
+        )
         found = CSRF.search(self.client.get("/sign-in/").text)
         assert found is not None
         self.csrf = found[1]

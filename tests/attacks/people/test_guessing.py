@@ -75,9 +75,16 @@ class TestBursts:
 
 @pytest.mark.slow
 class TestFlood:
-    def test_the_right_person_signs_in_from_another_address_while_one_address_tries_50_passwords_a_second(self, hub: Hub) -> None:
-        """The same names at the rate of a real attack; each sign-in of the right person takes less than 5 seconds."""
-        over, answers, names = threading.Event(), [], cycle([f"flood-{number}" for number in range(40)] + ["admin"])
+    def test_the_right_person_signs_in_from_another_address_while_one_address_tries_50_passwords_a_second(
+        self, hub: Hub
+    ) -> None:
+        """The same names at the rate of a real attack; each sign-in of the right person takes less than 5
+        seconds."""
+        over, answers, names = (
+            threading.Event(),
+            [],
+            cycle([f"flood-{number}" for number in range(40)] + ["admin"]),
+        )
         with attackers_at(hub, "127.0.9.4", 10) as attackers, attackers_at(hub, "127.0.9.5", 3) as persons:
 
             def flood(attacker: Attacker) -> None:

@@ -58,7 +58,9 @@ def workspace_of(client: Client) -> str:
 
 
 class TestWithoutConsent:
-    def test_a_person_who_is_added_stays_in_their_own_workspace(self, attacker: Client, mallory: User) -> None:
+    def test_a_person_who_is_added_stays_in_their_own_workspace(
+        self, attacker: Client, mallory: User
+    ) -> None:
         """Her session was a viewer of the other workspace from then on; her own was out of reach."""
         client = client_of(mallory)
         add(attacker, "mallory")
@@ -67,14 +69,18 @@ class TestWithoutConsent:
         assert workspace_of(client_of(mallory)) == "mine"
         assert not Membership.objects.filter(user=mallory, workspace__slug="aaa-other").exists()
 
-    def test_even_a_member_of_both_acts_in_the_one_joined_first(self, mallory: User, other: Workspace) -> None:
+    def test_even_a_member_of_both_acts_in_the_one_joined_first(
+        self, mallory: User, other: Workspace
+    ) -> None:
         before = client_of(mallory)
         assert workspace_of(before) == "mine"
         Membership.objects.create(user=mallory, workspace=other, role=Role.VIEWER)
         assert workspace_of(before) == "mine"
         assert workspace_of(client_of(mallory)) == "mine"
 
-    def test_who_declines_is_no_member_and_may_be_invited_again(self, attacker: Client, mallory: User) -> None:
+    def test_who_declines_is_no_member_and_may_be_invited_again(
+        self, attacker: Client, mallory: User
+    ) -> None:
         add(attacker, "mallory")
         client = client_of(mallory)
         assert client.post(f"/invitations/{Invitation.objects.get().pk}/decline/").status_code == 302
@@ -108,7 +114,9 @@ class TestWithoutConsent:
         assert client_of(mallory).post(f"/invitations/{pk}/accept/").status_code == 404
         assert not Membership.objects.filter(user=mallory, workspace=other).exists()
 
-    def test_an_owner_withdraws_no_invitation_of_another_workspace(self, attacker: Client, mallory: User) -> None:
+    def test_an_owner_withdraws_no_invitation_of_another_workspace(
+        self, attacker: Client, mallory: User
+    ) -> None:
         add(attacker, "mallory")
         pk = Invitation.objects.get().pk
         assert client_of(mallory).post(f"/settings/members/invitations/{pk}/withdraw/").status_code == 404
@@ -116,7 +124,10 @@ class TestWithoutConsent:
 
     def test_only_owners_invite(self, attacker: Client, mallory: User, other: Workspace) -> None:
         contributor = client_of(make_person("carl", Role.CONTRIBUTOR, other))
-        assert contributor.post("/settings/members/", {"username": "mallory", "role": "owner"}).status_code == 403
+        assert (
+            contributor.post("/settings/members/", {"username": "mallory", "role": "owner"}).status_code
+            == 403
+        )
 
 
 class TestConsent:
@@ -150,7 +161,9 @@ class TestConsent:
         client.post(f"/invitations/{Invitation.objects.get().pk}/accept/")
         assert workspace_of(client) == "aaa-other"
 
-    def test_a_form_of_a_workspace_that_one_has_left_does_nothing_elsewhere(self, mallory: User, other: Workspace) -> None:
+    def test_a_form_of_a_workspace_that_one_has_left_does_nothing_elsewhere(
+        self, mallory: User, other: Workspace
+    ) -> None:
         membership = Membership.objects.create(user=mallory, workspace=other, role=Role.CONTRIBUTOR)
         client = client_of(mallory)
         client.post(f"/workspaces/{other.pk}/choose/")
@@ -162,13 +175,17 @@ class TestConsent:
 
 
 class TestTokens:
-    def test_a_token_stays_in_the_workspace_in_which_it_was_made(self, attacker: Client, mallory: User, other: Workspace) -> None:
+    def test_a_token_stays_in_the_workspace_in_which_it_was_made(
+        self, attacker: Client, mallory: User, other: Workspace
+    ) -> None:
         text = token_of(mallory, Workspace.objects.get(slug="mine"))
         Membership.objects.create(user=mallory, workspace=other, role=Role.VIEWER)
         answer = Client(headers={"authorization": f"Bearer {text}"}).get("/api/v1/me/").json()
         assert answer["workspace"] == "mine"
 
-    def test_a_new_token_belongs_to_the_workspace_that_the_session_shows(self, mallory: User, other: Workspace) -> None:
+    def test_a_new_token_belongs_to_the_workspace_that_the_session_shows(
+        self, mallory: User, other: Workspace
+    ) -> None:
         Membership.objects.create(user=mallory, workspace=other, role=Role.VIEWER)
         client = client_of(mallory)
         client.post(f"/workspaces/{other.pk}/choose/")
@@ -186,7 +203,9 @@ class TestReservedNames:
         assert not Invitation.objects.exists()
         assert not Membership.objects.filter(user__username="alice", workspace__slug="mine").exists()
 
-    def test_one_that_was_removed_gets_a_new_first_password_elsewhere(self, attacker: Client, mallory: User) -> None:
+    def test_one_that_was_removed_gets_a_new_first_password_elsewhere(
+        self, attacker: Client, mallory: User
+    ) -> None:
         known = password_in(add(attacker, "alice"))
         alice = User.objects.get(username="alice")
         attacker.post(f"/settings/members/{Membership.objects.get(user=alice).pk}/remove/")
@@ -204,7 +223,9 @@ class TestReservedNames:
         assert not ApiToken.objects.exists()
 
 
-def test_a_removed_member_has_no_token_and_no_session_left(attacker: Client, mallory: User, other: Workspace) -> None:
+def test_a_removed_member_has_no_token_and_no_session_left(
+    attacker: Client, mallory: User, other: Workspace
+) -> None:
     membership = Membership.objects.create(user=mallory, workspace=other, role=Role.OWNER)
     text = token_of(mallory, other)
     attacker.post(f"/settings/members/{membership.pk}/remove/")

@@ -1,4 +1,5 @@
-"""S15: a session in other hands changes tokens, machines, people or secrets; the password is asked again on these pages."""
+"""S15: a session in other hands changes tokens, machines, people or secrets; the password is asked again on
+these pages."""
 
 from __future__ import annotations
 
@@ -19,8 +20,15 @@ from workspaces.states import Role
 
 pytestmark = pytest.mark.django_db
 HIDDEN = re.compile(r'<input type="hidden" name="([^"]+)" value="([^"]*)">')
-ACTION = re.compile(r'<form method="post" action="([^"]+)">\s*<input type="hidden" name="csrfmiddlewaretoken"')
-CHANNEL = {"kind": "webhook", "name": "o\"ps", "target": "https://x.example/<s3cret>", "events": ["run.failed", "run.completed"]}
+ACTION = re.compile(
+    r'<form method="post" action="([^"]+)">\s*<input type="hidden" name="csrfmiddlewaretoken"'
+)
+CHANNEL = {
+    "kind": "webhook",
+    "name": 'o"ps',
+    "target": "https://x.example/<s3cret>",
+    "events": ["run.failed", "run.completed"],
+}
 
 
 @pytest.fixture
@@ -55,24 +63,42 @@ class TestChanges:
     @pytest.mark.parametrize(
         ("path", "form"),
         [
-            ("/settings/tokens/", {"name": "laptop"}), ("/settings/tokens/1/revoke/", {}),
-            ("/settings/members/", {"username": "nora", "role": "owner"}), ("/settings/members/1/role/", {"role": "viewer"}),
-            ("/settings/members/1/remove/", {}), ("/settings/members/invitations/1/withdraw/", {}),
-            ("/settings/notifications/add/own/", CHANNEL), ("/settings/notifications/1/", CHANNEL),
-            ("/settings/notifications/1/delete/", {}), ("/clusters/add/", {"cluster": "lab"}),
-            ("/clusters/add-cluster/", {"name": "lab"}), ("/clusters/lab/edit/", {}), ("/nodes/alpha/revoke/", {}),
+            ("/settings/tokens/", {"name": "laptop"}),
+            ("/settings/tokens/1/revoke/", {}),
+            ("/settings/members/", {"username": "nora", "role": "owner"}),
+            ("/settings/members/1/role/", {"role": "viewer"}),
+            ("/settings/members/1/remove/", {}),
+            ("/settings/members/invitations/1/withdraw/", {}),
+            ("/settings/notifications/add/own/", CHANNEL),
+            ("/settings/notifications/1/", CHANNEL),
+            ("/settings/notifications/1/delete/", {}),
+            ("/clusters/add/", {"cluster": "lab"}),
+            ("/clusters/add-cluster/", {"name": "lab"}),
+            ("/clusters/lab/edit/", {}),
+            ("/nodes/alpha/revoke/", {}),
         ],
     )
     def test_ask_for_the_password_first(self, old: Client, path: str, form: dict[str, object]) -> None:
-        before = [list(model.objects.values()) for model in (ApiToken, Membership, Channel, JoinToken, Cluster, User)]
+        before = [
+            list(model.objects.values())
+            for model in (ApiToken, Membership, Channel, JoinToken, Cluster, User)
+        ]
         answer = old.post(path, form)
         assert answer.status_code == 403
         assert "Confirm your password" in answer.content.decode()
         assert answer.headers["Cache-Control"] == "no-store"
-        assert [list(model.objects.values()) for model in (ApiToken, Membership, Channel, JoinToken, Cluster, User)] == before
+        assert [
+            list(model.objects.values())
+            for model in (ApiToken, Membership, Channel, JoinToken, Cluster, User)
+        ] == before
 
     def test_looking_at_these_pages_asks_for_nothing(self, old: Client) -> None:
-        for path in ("/settings/", "/settings/notifications/add/own/", "/clusters/add/", "/clusters/add-cluster/"):
+        for path in (
+            "/settings/",
+            "/settings/notifications/add/own/",
+            "/clusters/add/",
+            "/clusters/add-cluster/",
+        ):
             assert old.get(path).status_code == 200
 
     def test_a_session_of_the_last_10_minutes_is_not_asked(self, person: User) -> None:
@@ -91,11 +117,19 @@ class TestChanges:
             assert "/settings/confirm/" in answer.json()["detail"]
         assert old.get("/api/v1/notification-channels/").status_code == 200
 
-    def test_by_the_api_are_made_once_it_was_confirmed_on_the_page_that_the_refusal_names(self, old: Client) -> None:
+    def test_by_the_api_are_made_once_it_was_confirmed_on_the_page_that_the_refusal_names(
+        self, old: Client
+    ) -> None:
         assert old.get("/settings/confirm/?next=/settings/").status_code == 200
-        assert old.post("/settings/confirm/?next=/settings/", {"confirm_password": PASSWORD}).headers["Location"] == "/settings/"
+        assert (
+            old.post("/settings/confirm/?next=/settings/", {"confirm_password": PASSWORD}).headers["Location"]
+            == "/settings/"
+        )
         sent = {"name": "mine", "target": "https://x.example/"}
-        assert old.post("/api/v1/notification-channels/", sent, content_type="application/json").status_code == 201
+        assert (
+            old.post("/api/v1/notification-channels/", sent, content_type="application/json").status_code
+            == 201
+        )
 
     def test_the_confirmation_leads_to_no_other_site(self, old: Client) -> None:
         answer = old.post("/settings/confirm/?next=//evil.example/", {"confirm_password": PASSWORD})

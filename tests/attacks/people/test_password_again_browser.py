@@ -1,4 +1,5 @@
-"""S15 in Chromium: what was typed is still there after the password was asked for, on a wide window and on a phone."""
+"""S15 in Chromium: what was typed is still there after the password was asked for, on a wide window and on a
+phone."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ for session in Session.objects.all():
 
 
 @pytest.mark.parametrize("width", [1440, 390])
-def test_a_token_is_made_after_the_password_was_typed_and_nothing_is_lost(hub: Hub, browser: Any, width: int) -> None:
+def test_a_token_is_made_after_the_password_was_typed_and_nothing_is_lost(
+    hub: Hub, browser: Any, width: int
+) -> None:
     context = browser.new_context(base_url=hub.browser_url, viewport={"width": width, "height": 900})
     page = context.new_page()
     page.goto("/sign-in/")

@@ -1,4 +1,5 @@
-"""S22 and the row "Routes": a token that only reads is refused by every raw route and every API view that changes something."""
+"""S22 and the row "Routes": a token that only reads is refused by every raw route and every API view that
+changes something."""
 
 from __future__ import annotations
 
@@ -20,8 +21,13 @@ from workspaces.models import ApiToken
 from workspaces.states import TokenScope
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
-WITHOUT_TOKENS = ("/api/v1/node/", "/api/2.0/mlflow-artifacts/mpu/parts/", "/ajax-api/2.0/mlflow-artifacts/mpu/parts/")
-"""Take no token of a person's at all, but a node's, or the secret of an upload that somebody who may write has begun."""
+WITHOUT_TOKENS = (
+    "/api/v1/node/",
+    "/api/2.0/mlflow-artifacts/mpu/parts/",
+    "/ajax-api/2.0/mlflow-artifacts/mpu/parts/",
+)
+"""Take no token of a person's at all, but a node's, or the secret of an upload that somebody who may write
+has begun."""
 UNSAFE = {"POST", "PUT", "PATCH", "DELETE"}
 
 
@@ -55,7 +61,9 @@ def filled(path: str) -> str:
 
 def client(text: str) -> httpx.AsyncClient:
     transport = httpx.ASGITransport(application)
-    return httpx.AsyncClient(transport=transport, base_url="http://testserver", headers={"Authorization": f"Bearer {text}"})
+    return httpx.AsyncClient(
+        transport=transport, base_url="http://testserver", headers={"Authorization": f"Bearer {text}"}
+    )
 
 
 def issue(scope: TokenScope) -> str:
@@ -73,7 +81,9 @@ async def test_a_token_that_only_reads_changes_nothing_by_any_route() -> None:
             tried += 1
             answer = await reader.request(method, path, json={})
             # Calls that nobody answers to are refused as such.
-            if answer.status_code not in (403, 405) or (answer.status_code == 403 and "only read" not in answer.text):
+            if answer.status_code not in (403, 405) or (
+                answer.status_code == 403 and "only read" not in answer.text
+            ):
                 wrong.append((method, path, answer.status_code, answer.text[:120]))
     assert wrong == []
     assert tried > 60
@@ -82,15 +92,21 @@ async def test_a_token_that_only_reads_changes_nothing_by_any_route() -> None:
 async def test_every_question_by_post_is_answered_to_it() -> None:
     async with client(await sync_to_async(issue)(TokenScope.READ)) as reader:
         for root in ("/api/2.0/mlflow", "/ajax-api/2.0/mlflow"):
-            assert (await reader.post(f"{root}/runs/search", json={"experiment_ids": ["0"]})).status_code == 200
-            assert (await reader.post(f"{root}/logged-models/search", json={"experiment_ids": ["0"]})).status_code == 200
+            assert (
+                await reader.post(f"{root}/runs/search", json={"experiment_ids": ["0"]})
+            ).status_code == 200
+            assert (
+                await reader.post(f"{root}/logged-models/search", json={"experiment_ids": ["0"]})
+            ).status_code == 200
 
 
 async def test_what_was_known_of_a_token_a_moment_ago_makes_it_write_nothing() -> None:
     """The MLflow routes remember a token for some seconds; its scope is looked at each time all the same."""
     async with client(await sync_to_async(issue)(TokenScope.READ)) as reader:
         for _ in range(2):
-            assert (await reader.post("/api/2.0/mlflow/runs/search", json={"experiment_ids": ["0"]})).status_code == 200
+            assert (
+                await reader.post("/api/2.0/mlflow/runs/search", json={"experiment_ids": ["0"]})
+            ).status_code == 200
             answer = await reader.post("/api/2.0/mlflow/experiments/create", json={"name": "evil"})
             assert (answer.status_code, answer.json()["error_code"]) == (403, "PERMISSION_DENIED")
 
@@ -99,7 +115,11 @@ async def test_an_expired_token_is_told_so_by_every_kind_of_route() -> None:
     text = await sync_to_async(issue)(TokenScope.WRITE)
     await sync_to_async(ApiToken.objects.update)(expires_at=timezone.now() - timedelta(minutes=1))
     async with client(text) as expired:
-        for path in ("/api/v1/me/", f"/api/v1/snapshots/{'a' * 64}", "/api/2.0/mlflow/experiments/get?experiment_id=0"):
+        for path in (
+            "/api/v1/me/",
+            f"/api/v1/snapshots/{'a' * 64}",
+            "/api/2.0/mlflow/experiments/get?experiment_id=0",
+        ):
             answer = await expired.get(path)
             assert answer.status_code == 401
             assert "This token expired on" in answer.text

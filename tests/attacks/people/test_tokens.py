@@ -1,4 +1,5 @@
-"""S22: API tokens that can do more, or live longer, than their person wants; and the row "Secrets at rest" for tokens."""
+"""S22: API tokens that can do more, or live longer, than their person wants; and the row "Secrets at rest"
+for tokens."""
 
 from __future__ import annotations
 
@@ -29,28 +30,44 @@ class TestReadOnly:
         return with_token(make_owner(), scope=TokenScope.READ)
 
     def test_reads_as_its_person(self, reader: Client) -> None:
-        assert reader.get("/api/v1/me/").json() == {"user": "olivia", "workspace": "default", "role": "owner", "scope": "read"}
+        assert reader.get("/api/v1/me/").json() == {
+            "user": "olivia",
+            "workspace": "default",
+            "role": "owner",
+            "scope": "read",
+        }
         assert reader.get("/api/v1/runs/").status_code == 200
 
     @pytest.mark.parametrize(
         ("method", "path"),
         [
-            ("post", "/api/v1/runs/"), ("post", "/api/v1/runs/bulk/"), ("post", "/api/v1/notification-channels/"),
-            ("delete", "/api/v1/notification-channels/1/"), ("patch", "/api/v1/notification-channels/1/"),
-            ("post", "/api/v1/snapshots/"), ("post", "/api/v1/nodes/invitations/"), ("post", "/api/v1/models/"),
-            ("put", "/api/v1/runs/preview/"), ("post", "/api/v1/invitations/1/accept/"),
+            ("post", "/api/v1/runs/"),
+            ("post", "/api/v1/runs/bulk/"),
+            ("post", "/api/v1/notification-channels/"),
+            ("delete", "/api/v1/notification-channels/1/"),
+            ("patch", "/api/v1/notification-channels/1/"),
+            ("post", "/api/v1/snapshots/"),
+            ("post", "/api/v1/nodes/invitations/"),
+            ("post", "/api/v1/models/"),
+            ("put", "/api/v1/runs/preview/"),
+            ("post", "/api/v1/invitations/1/accept/"),
         ],
     )
     def test_changes_nothing(self, reader: Client, method: str, path: str) -> None:
         answer = getattr(reader, method)(path, CHANNEL, content_type="application/json")
         assert answer.status_code == 403, answer.content
-        assert answer.json()["detail"] == "This token may only read; make one with the scope write under Settings."
+        assert (
+            answer.json()["detail"]
+            == "This token may only read; make one with the scope write under Settings."
+        )
         assert not Channel.objects.exists()
 
     def test_asks_by_post_what_changes_nothing(self, reader: Client) -> None:
         assert reader.post("/api/v1/runs/preview/", {}, content_type="application/json").status_code == 400
 
-    @pytest.mark.parametrize("path", ["/api/v1/runs/preview/../", "/x/api/v1/runs/preview/", "/api/2.0/mlflow/runs/search/x"])
+    @pytest.mark.parametrize(
+        "path", ["/api/v1/runs/preview/../", "/x/api/v1/runs/preview/", "/api/2.0/mlflow/runs/search/x"]
+    )
     def test_no_address_that_only_resembles_a_question_is_one(self, path: str) -> None:
         with pytest.raises(tokens.TokenOnlyReads):
             tokens.require_scope(TokenScope.READ, "POST", path)
@@ -81,19 +98,34 @@ class TestEnd:
         ApiToken.objects.create(user=make_owner(), workspace=make_workspace(), **before)
         client = Client(headers={"authorization": "Bearer th_old"})
         assert client.get("/api/v1/me/").json()["scope"] == "write"
-        assert client.post("/api/v1/notification-channels/", CHANNEL, content_type="application/json").status_code == 201
+        assert (
+            client.post(
+                "/api/v1/notification-channels/", CHANNEL, content_type="application/json"
+            ).status_code
+            == 201
+        )
 
-    @pytest.mark.parametrize(("chosen", "days"), [("30", 30), ("90", 90), ("365", 365), ("", 90), ("none", None)])
+    @pytest.mark.parametrize(
+        ("chosen", "days"), [("30", 30), ("90", 90), ("365", 365), ("", 90), ("none", None)]
+    )
     def test_the_page_lets_choose_it_and_takes_90_days_by_itself(self, chosen: str, days: int | None) -> None:
-        client_of(make_owner()).post("/settings/tokens/", {"name": "laptop", "scope": "read", "expires": chosen})
+        client_of(make_owner()).post(
+            "/settings/tokens/", {"name": "laptop", "scope": "read", "expires": chosen}
+        )
         token = ApiToken.objects.get()
         assert token.scope == TokenScope.READ
-        lifetime = None if token.expires_at is None else round((token.expires_at - timezone.now()) / timedelta(days=1))
+        lifetime = (
+            None
+            if token.expires_at is None
+            else round((token.expires_at - timezone.now()) / timedelta(days=1))
+        )
         assert lifetime == days
 
     @pytest.mark.parametrize("form", [{"expires": "36500"}, {"expires": "-1"}, {"scope": "admin"}])
     def test_no_other_choice_is_taken(self, form: dict[str, str]) -> None:
-        assert client_of(make_owner()).post("/settings/tokens/", {"name": "laptop", **form}).status_code == 400
+        assert (
+            client_of(make_owner()).post("/settings/tokens/", {"name": "laptop", **form}).status_code == 400
+        )
         assert not ApiToken.objects.exists()
 
 
@@ -154,19 +186,29 @@ class TestOtherPeoples:
         other = make_workspace("other")
         victim = make_person("otto", Role.OWNER, other)
         token = tokens.issue(victim, other, "x")[0]
-        channel = Channel.objects.create(workspace=other, user=victim, kind="webhook", name="x", target="https://x.example/s3cret")
+        channel = Channel.objects.create(
+            workspace=other, user=victim, kind="webhook", name="x", target="https://x.example/s3cret"
+        )
         invitation = Invitation.objects.create(workspace=other, user=make_person("stan"), role=Role.OWNER)
         page, program = client_of(make_owner()), api_client(make_owner())
         member = victim.memberships.get()
         for path in (
-            f"/settings/tokens/{token.pk}/revoke/", f"/settings/members/{member.pk}/role/",
-            f"/settings/members/{member.pk}/remove/", f"/settings/notifications/{channel.pk}/",
-            f"/settings/notifications/{channel.pk}/test/", f"/settings/notifications/{channel.pk}/delete/",
-            f"/invitations/{invitation.pk}/accept/", f"/invitations/{invitation.pk}/decline/",
-            f"/settings/members/invitations/{invitation.pk}/withdraw/", f"/workspaces/{other.pk}/choose/",
+            f"/settings/tokens/{token.pk}/revoke/",
+            f"/settings/members/{member.pk}/role/",
+            f"/settings/members/{member.pk}/remove/",
+            f"/settings/notifications/{channel.pk}/",
+            f"/settings/notifications/{channel.pk}/test/",
+            f"/settings/notifications/{channel.pk}/delete/",
+            f"/invitations/{invitation.pk}/accept/",
+            f"/invitations/{invitation.pk}/decline/",
+            f"/settings/members/invitations/{invitation.pk}/withdraw/",
+            f"/workspaces/{other.pk}/choose/",
         ):
             assert page.post(path, {"role": "owner"}).status_code == 404, path
-        for path in (f"/api/v1/notification-channels/{channel.pk}/", f"/api/v1/invitations/{invitation.pk}/accept/"):
+        for path in (
+            f"/api/v1/notification-channels/{channel.pk}/",
+            f"/api/v1/invitations/{invitation.pk}/accept/",
+        ):
             for method in ("get", "post", "patch", "delete"):
                 assert getattr(program, method)(path).status_code in (404, 405), (method, path)
         assert "s3cret" not in page.get("/settings/notifications/").content.decode()
@@ -178,7 +220,10 @@ class TestOtherPeoples:
         sent |= {"target": "https://x.example/s3cret", "secret": "t0psecret"}
         assert client.post("/settings/notifications/add/own/", sent).status_code == 302
         pk = Channel.objects.get().pk
-        shown = [client.get(path).content.decode() for path in ("/settings/notifications/", f"/settings/notifications/{pk}/")]
+        shown = [
+            client.get(path).content.decode()
+            for path in ("/settings/notifications/", f"/settings/notifications/{pk}/")
+        ]
         shown.append(api_client(owner).get(f"/api/v1/notification-channels/{pk}/").content.decode())
         assert not [page for page in shown if "s3cret" in page or "t0psecret" in page]
 
@@ -190,7 +235,11 @@ class TestAtRest:
         client = client_of(owner)
         page = client.post("/settings/members/", {"username": "nora", "role": "viewer"}).content.decode()
         password = page.split("data-new-password")[1].split('data-text="')[1].split('"')[0]
-        stored = [*ApiToken.objects.values_list(), *User.objects.values_list(), *AuditEvent.objects.values_list()]
+        stored = [
+            *ApiToken.objects.values_list(),
+            *User.objects.values_list(),
+            *AuditEvent.objects.values_list(),
+        ]
         assert text not in str(stored)
         assert password not in str(stored)
         assert text not in client.get("/settings/").content.decode()

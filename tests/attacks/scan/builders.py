@@ -1,4 +1,5 @@
-"""Small makers of model files. A payload calls `subprocess.call(["true"])`, or touches a file in a temporary folder."""
+"""Small makers of model files. A payload calls `subprocess.call(["true"])`, or touches a file in a temporary
+folder."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def plain(protocol: int = 4) -> bytes:
 
 
 def confusing() -> bytes:
-    """Two pickles; a reader that keeps the memo of the first takes the second's os.system for collections.OrderedDict."""
+    """Two pickles; a reader that keeps the memo of the first takes the second's os.system for
+    collections.OrderedDict."""
     first = b"\x80\x04\x8c\x0bcollections\x94\x8c\x0bOrderedDict\x94\x93)R."
     return first + b"\x80\x04\x8c\x02os\x940\x8c\x06system\x940h\x00h\x01\x93\x8c\x04true\x85R."
 
@@ -50,7 +52,9 @@ def zipped(files: Mapping[str, bytes], *, compressed: bool = False) -> bytes:
     return buffer.getvalue()
 
 
-def tarred(files: Mapping[str, bytes], *, links: Mapping[str, str] | None = None, style: int = tarfile.PAX_FORMAT) -> bytes:
+def tarred(
+    files: Mapping[str, bytes], *, links: Mapping[str, str] | None = None, style: int = tarfile.PAX_FORMAT
+) -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=style) as archive:
         for name, data in files.items():
@@ -68,7 +72,9 @@ def legacy_tar(payload: bytes) -> bytes:
     """A checkpoint as PyTorch 0.1 wrote it, which torch.load still reads."""
     empty = pickle.dumps(0, 2)
     storages = empty + pickle.dumps([], 2)
-    return tarred({"sys_info": pickle.dumps({}, 2), "pickle": payload, "tensors": empty, "storages": storages})
+    return tarred(
+        {"sys_info": pickle.dumps({}, 2), "pickle": payload, "tensors": empty, "storages": storages}
+    )
 
 
 def legacy_torch(payload: bytes, weights: bytes = b"\x07" * 100) -> bytes:
@@ -78,7 +84,15 @@ def legacy_torch(payload: bytes, weights: bytes = b"\x07" * 100) -> bytes:
 
 
 def torch_zip(payload: bytes, **more: bytes) -> bytes:
-    return zipped({"net/data.pkl": payload, "net/byteorder": b"little", "net/version": b"3\n", "net/data/0": b"\0" * 64, **more})
+    return zipped(
+        {
+            "net/data.pkl": payload,
+            "net/byteorder": b"little",
+            "net/version": b"3\n",
+            "net/data/0": b"\0" * 64,
+            **more,
+        }
+    )
 
 
 def npy(array: Any) -> bytes:
@@ -96,11 +110,19 @@ def as_json(data: Any) -> bytes:
 
 
 def keras(*layers: Any) -> bytes:
-    config = {"module": "keras", "class_name": "Sequential", "config": {"layers": list(layers)}, "registered_name": None}
-    return zipped({
-        "config.json": as_json(config), "metadata.json": as_json({"keras_version": "3.11.3"}),
-        "model.weights.h5": b"\x89HDF\r\n\x1a\n" + b"\0" * 64,
-    })
+    config = {
+        "module": "keras",
+        "class_name": "Sequential",
+        "config": {"layers": list(layers)},
+        "registered_name": None,
+    }
+    return zipped(
+        {
+            "config.json": as_json(config),
+            "metadata.json": as_json({"keras_version": "3.11.3"}),
+            "model.weights.h5": b"\x89HDF\r\n\x1a\n" + b"\0" * 64,
+        }
+    )
 
 
 def layer(module: str, name: str, **config: Any) -> dict[str, Any]:
@@ -108,10 +130,13 @@ def layer(module: str, name: str, **config: Any) -> dict[str, Any]:
 
 
 def safetensors(*, short_by: int = 0, gap: int = 0) -> bytes:
-    header = as_json({
-        "__metadata__": {"format": "pt"}, "a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]},
-        "b": {"dtype": "BF16", "shape": [2, 2], "data_offsets": [8 + gap, 16 + gap]},
-    })
+    header = as_json(
+        {
+            "__metadata__": {"format": "pt"},
+            "a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]},
+            "b": {"dtype": "BF16", "shape": [2, 2], "data_offsets": [8 + gap, 16 + gap]},
+        }
+    )
     return len(header).to_bytes(8, "little") + header + b"\x01" * (16 + gap - short_by)
 
 
@@ -159,10 +184,16 @@ def onnx(domain: str = "", weights: str = "", *, defined: bool = False) -> bytes
     elsewhere = {"f13": message(f1="location", f2=weights), "f14": 1}
     tensor = message(f1=2, f8="w", **(elsewhere if weights else {"f9": b"\0" * 8}))
     functions = {"f25": message(f1="Relu", f10=domain, f7=message(f4="Add"))} if defined else {}
-    return message(f1=10, f8=message(f1="", f2=18), f7=message(f1=[node, inner], f2="graph", f5=tensor), **functions)
+    return message(
+        f1=10, f8=message(f1="", f2=18), f7=message(f1=[node, inner], f2="graph", f5=tensor), **functions
+    )
 
 
 def saved_model(*operators: str, inside_function: bool = False) -> bytes:
     nodes = [message(f1=f"n{number}", f2=name) for number, name in enumerate(operators)]
-    graph = message(f2=message(f1=message(f1=message(f1="f"), f3=nodes))) if inside_function else message(f1=nodes)
+    graph = (
+        message(f2=message(f1=message(f1=message(f1="f"), f3=nodes)))
+        if inside_function
+        else message(f1=nodes)
+    )
     return message(f1=1, f2=message(f2=graph))

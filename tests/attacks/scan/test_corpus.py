@@ -1,4 +1,5 @@
-"""S13: the scan said "clean" of what it did not look at. Every file of the corpus gets exactly its verdict."""
+"""S13: the scan said "clean" of what it did not look at. Every file of the corpus gets exactly its
+verdict."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def test_an_archive_around_a_dangerous_file_hides_nothing(case: Case, tmp_path: 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.verdict != CLEAN], ids=case_id)
 def test_a_file_that_is_cut_off_anywhere_is_never_clean_for_being_short(case: Case, tmp_path: Path) -> None:
-    """Half of a bad file may be harmless, but must then be complete in some other format, or be told as not looked at."""
+    """Half of a bad file may be harmless, but must then be complete in some other format, or be told as not
+    looked at."""
     file = tmp_path / "file"
     for share in (0.5, 0.9):
         file.write_bytes(case.data[: max(int(len(case.data) * share), 1)])

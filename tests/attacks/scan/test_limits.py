@@ -1,4 +1,5 @@
-"""The scan is bounded in time, memory, number of files and unpacked size; what breaks a limit is never called clean."""
+"""The scan is bounded in time, memory, number of files and unpacked size; what breaks a limit is never called
+clean."""
 
 from __future__ import annotations
 
@@ -31,8 +32,14 @@ def scan(tmp_path: Path, name: str, data: bytes, seconds: int = 10) -> dict[str,
     file.write_bytes(data)
     order = json.dumps({"files": [[str(file), name]], "seconds": seconds, "memory_bytes": MEMORY_BYTES})
     done = subprocess.run(
-        [sys.executable, "-m", "registry.scanning.child"], input=order + "\n", capture_output=True, text=True, check=True,
-        cwd=PROJECT, env=BARE, timeout=120,
+        [sys.executable, "-m", "registry.scanning.child"],
+        input=order + "\n",
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=PROJECT,
+        env=BARE,
+        timeout=120,
     )
     return dict(json.loads(done.stdout)[1])
 
@@ -55,10 +62,16 @@ def nested_yaml() -> bytes:
 HOSTILE = {
     "JSON of a million levels": ("a.json", b"[" * 1_000_000),
     "a pickle of marks": ("a.pkl", b"\x80\x04" + b"(" * 30_000_000),
-    "a pickle with a memo out of order": ("a.pkl", b"\x80\x04N" + b"".join(put(2 * number) for number in range(300_000))),
+    "a pickle with a memo out of order": (
+        "a.pkl",
+        b"\x80\x04N" + b"".join(put(2 * number) for number in range(300_000)),
+    ),
     "a gzip bomb in a zip": ("a.zip", bomb()),
     "an array of 2**62 numbers": ("a.npy", npy(numpy.zeros(4)).replace(b"(4,)", b"(4611686018427387904,)")),
-    "safetensors with a huge header": ("a.safetensors", (99_999_999).to_bytes(8, "little") + b"{" + b" " * 100),
+    "safetensors with a huge header": (
+        "a.safetensors",
+        (99_999_999).to_bytes(8, "little") + b"{" + b" " * 100,
+    ),
     "GGUF of 2**60 keys": ("a.gguf", b"GGUF\x03\0\0\0" + b"\0" * 8 + b"\0" * 7 + b"\x10" + b"\0" * 99),
     "a line without an end": ("a.pkl", b"c" + b"a" * 5_000_000),
 }
@@ -79,7 +92,9 @@ def test_aliases_of_yaml_are_not_expanded(tmp_path: Path) -> None:
 
 def test_no_more_is_unpacked_than_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "MAX_UNPACKED_BYTES", 2**20)
-    monkeypatch.setattr(source.Limits, "__init__", lambda self: self.__dict__.update(bytes_left=2**20, members_left=10))
+    monkeypatch.setattr(
+        source.Limits, "__init__", lambda self: self.__dict__.update(bytes_left=2**20, members_left=10)
+    )
     file = tmp_path / "file"
     file.write_bytes(zipped({f"{number}.txt": b" " * 2**19 for number in range(4)}, compressed=True))
     found = verdict_of(file, "a.zip")

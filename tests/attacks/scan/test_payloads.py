@@ -1,4 +1,5 @@
-"""S13: that a file is called dangerous matters, because loading it runs its payload. Shown with the real libraries.
+"""S13: that a file is called dangerous matters, because loading it runs its payload. Shown with the real
+libraries.
 
 Each payload only touches a file in the test's own folder.
 """
@@ -37,7 +38,13 @@ def two_pickles(mark: Path) -> bytes:
     """As `make.confusing`, with a payload that makes a folder."""
     text = str(mark).encode()
     first = b"\x80\x04\x8c\x0bcollections\x94\x8c\x0bOrderedDict\x94\x93)R."
-    return first + b"\x80\x04\x8c\x02os\x940\x8c\x05mkdir\x940h\x00h\x01\x93\x8c" + bytes([len(text)]) + text + b"\x85R."
+    return (
+        first
+        + b"\x80\x04\x8c\x02os\x940\x8c\x05mkdir\x940h\x00h\x01\x93\x8c"
+        + bytes([len(text)])
+        + text
+        + b"\x85R."
+    )
 
 
 FILES: list[tuple[str, str, Callable[[Path], bytes]]] = [
@@ -54,7 +61,9 @@ FILES: list[tuple[str, str, Callable[[Path], bytes]]] = [
 ]
 
 
-@pytest.mark.parametrize(("loader", "name", "build"), FILES, ids=[f"{loader}-{name}" for loader, name, _ in FILES])
+@pytest.mark.parametrize(
+    ("loader", "name", "build"), FILES, ids=[f"{loader}-{name}" for loader, name, _ in FILES]
+)
 def test_loading_a_dangerous_file_runs_its_payload(
     loader: str, name: str, build: Callable[[Path], bytes], tmp_path: Path, frameworks_python: str
 ) -> None:
@@ -89,7 +98,12 @@ model.save("model.keras")
 def test_what_the_libraries_write_of_themselves_is_clean(tmp_path: Path, frameworks_python: str) -> None:
     """A scan that calls everything suspicious teaches people to ignore it."""
     done = subprocess.run(
-        [frameworks_python, "-c", MAKE_REAL_FILES], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+        [frameworks_python, "-c", MAKE_REAL_FILES],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     found = {file.name: verdict_of(file, file.name) for file in sorted(tmp_path.iterdir())}

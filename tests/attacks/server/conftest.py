@@ -30,8 +30,16 @@ class SmallServer:
             certificates.ensure(tls, ["127.0.0.1"])
             facts["tls"] = [str(tls / "server.pem"), str(tls / "server-key.pem")]
         self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self.port}"
-        command = [sys.executable, "-m", "tests.attacks.server.small_server", str(self.port), json.dumps(facts)]
-        self.process = subprocess.Popen(command, cwd=PROJECT, env={**os.environ, "DJANGO_SETTINGS_MODULE": ""})
+        command = [
+            sys.executable,
+            "-m",
+            "tests.attacks.server.small_server",
+            str(self.port),
+            json.dumps(facts),
+        ]
+        self.process = subprocess.Popen(
+            command, cwd=PROJECT, env={**os.environ, "DJANGO_SETTINGS_MODULE": ""}
+        )
         eventually(self._listens, 30, "the small server listens")
 
     def connect(self, *parts: bytes) -> socket.socket:

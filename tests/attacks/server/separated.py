@@ -26,7 +26,11 @@ class SeparatedHub(Hub):
     """`folder` must be one that other accounts can pass through, as pytest's own folders are not."""
 
     def __init__(self, folder: Path, **settings: str) -> None:
-        own = {"RUN_AS": RUNS_ACCOUNT, "HUB_AS": HUB_ACCOUNT, "TRAINHUB_NODE_CACHE": str(folder / "data" / "node" / "cache")}
+        own = {
+            "RUN_AS": RUNS_ACCOUNT,
+            "HUB_AS": HUB_ACCOUNT,
+            "TRAINHUB_NODE_CACHE": str(folder / "data" / "node" / "cache"),
+        }
         super().__init__(folder / "data", **{**own, **settings})
         self.python = passable_python(folder)
         self.settings["LD_LIBRARY_PATH"] = str(Path(self.python).parent.parent / "lib")
@@ -72,7 +76,10 @@ def uid_of(account: str) -> int:
 def reads(account: str, path: Path) -> bool:
     """Whether the account can read the file, or list the folder."""
     words = ["ls" if path.is_dir() else "cat", str(path)]
-    return subprocess.run([*as_account(account), *words], cwd="/", capture_output=True, check=False).returncode == 0
+    return (
+        subprocess.run([*as_account(account), *words], cwd="/", capture_output=True, check=False).returncode
+        == 0
+    )
 
 
 def as_account(account: str) -> list[str]:

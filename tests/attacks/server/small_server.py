@@ -1,8 +1,8 @@
-"""The hub's web server with a small application instead of the hub, in a process of its own with its own limit on open files.
+"""The hub's web server with a small application instead of the hub, in a process of its own with its own
+limit on open files.
 
-`python -m tests.attacks.server.small_server PORT JSON`: `files` is the limit on open files, `timeouts` those of the server, `tls`
-a certificate and key, `proxies` the words of TRUSTED_PROXIES.
-"""
+`python -m tests.attacks.server.small_server PORT JSON`: `files` is the limit on open files, `timeouts` those
+of the server, `tls` a certificate and key, `proxies` the words of TRUSTED_PROXIES."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ async def refuse(_: Request) -> Response:
 
 
 async def who(request: Request) -> Response:
-    return JSONResponse({"client": request.client.host if request.client else "", "scheme": request.url.scheme})
+    return JSONResponse(
+        {"client": request.client.host if request.client else "", "scheme": request.url.scheme}
+    )
 
 
 async def echo(socket: WebSocket) -> None:
@@ -52,8 +54,12 @@ async def echo(socket: WebSocket) -> None:
 
 
 routes = [
-    Route("/", hello), Route("/large", large), Route("/length", length, methods=["POST"]), Route("/who", who),
-    Route("/refuse", refuse, methods=["POST"]), WebSocketRoute("/echo", echo),
+    Route("/", hello),
+    Route("/large", large),
+    Route("/length", length, methods=["POST"]),
+    Route("/who", who),
+    Route("/refuse", refuse, methods=["POST"]),
+    WebSocketRoute("/echo", echo),
 ]
 
 

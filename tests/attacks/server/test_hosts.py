@@ -1,4 +1,5 @@
-"""Finding S23: the raw routes did not look at `Host`, so an answer could name whatever host a request had named."""
+"""Finding S23: the raw routes did not look at `Host`, so an answer could name whatever host a request had
+named."""
 
 from __future__ import annotations
 
@@ -13,19 +14,33 @@ from starlette.routing import Mount, Route
 from trainhub.asgi import application, raw_routes
 
 REFUSED = [
-    "evil.example", "127.0.0.1.evil.example", "127.0.0.1@evil.example", "testserver evil.example", "", "[::1", "testserver:a",
+    "evil.example",
+    "127.0.0.1.evil.example",
+    "127.0.0.1@evil.example",
+    "testserver evil.example",
+    "",
+    "[::1",
+    "testserver:a",
 ]
 
 
 @pytest.fixture
 async def client() -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://testserver") as found:
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(application), base_url="http://testserver"
+    ) as found:
         yield found
 
 
 def paths() -> list[str]:
     """One address below each raw route of the hub."""
-    return sorted({route.path.replace("{", "").replace("}", "") for route in raw_routes if isinstance(route, Route | Mount)})
+    return sorted(
+        {
+            route.path.replace("{", "").replace("}", "")
+            for route in raw_routes
+            if isinstance(route, Route | Mount)
+        }
+    )
 
 
 @pytest.mark.parametrize("path", paths())
@@ -55,6 +70,8 @@ async def test_two_hosts_are_refused(client: httpx.AsyncClient) -> None:
 async def test_a_socket_of_a_foreign_host_is_refused() -> None:
     headers = [(b"origin", b"http://evil.example"), (b"host", b"evil.example")]
     communicator: Any = ApplicationCommunicator
-    socket = communicator(application, {"type": "websocket", "path": "/ws/runs/", "query_string": b"", "headers": headers})
+    socket = communicator(
+        application, {"type": "websocket", "path": "/ws/runs/", "query_string": b"", "headers": headers}
+    )
     await socket.send_input({"type": "websocket.connect"})
     assert (await socket.receive_output(5))["type"] == "websocket.close"

@@ -84,10 +84,13 @@ def test_two_thousand_slow_connections_leave_everybody_else_served(attacked: Hub
 
 
 def test_another_address_in_each_request_does_not_pass_the_limit_on_sign_ins(attacked: Hub) -> None:
-    """Finding S9 (b): 12 of 12 wrong passwords for one name were evaluated after the limit had been reached."""
+    """Finding S9 (b): 12 of 12 wrong passwords for one name were evaluated after the limit had been
+    reached."""
     answers = []
     for number in range(12):
-        with httpx.Client(base_url=attacked.url, headers={"X-Forwarded-For": f"203.0.113.{number}"}, timeout=30) as client:
+        with httpx.Client(
+            base_url=attacked.url, headers={"X-Forwarded-For": f"203.0.113.{number}"}, timeout=30
+        ) as client:
             client.get("/sign-in/")
             token = client.cookies[attacked.cookie("csrftoken")]
             form = {"username": "somebody", "password": f"wrong-{number}", "csrfmiddlewaretoken": token}
@@ -106,19 +109,32 @@ def test_a_request_for_a_long_path_writes_little_into_the_log(attacked: Hub) -> 
 
 def test_programs_are_started_with_nothing_but_names_in_their_command_lines(attacked: Hub) -> None:
     """Of the review's table "What was tried and held": no secret stands in a command line."""
-    secrets = [attacked.owner_token(), (attacked.own_folder / "secret-key").read_text().strip(), attacked.password]
-    lines = [Path(f"/proc/{attacked.pid(name)}/cmdline").read_bytes() for name in ("valkey", "web", "worker", "agent")]
+    secrets = [
+        attacked.owner_token(),
+        (attacked.own_folder / "secret-key").read_text().strip(),
+        attacked.password,
+    ]
+    lines = [
+        Path(f"/proc/{attacked.pid(name)}/cmdline").read_bytes()
+        for name in ("valkey", "web", "worker", "agent")
+    ]
     assert not [secret for secret in secrets for line in lines if secret and secret.encode() in line]
 
 
 def test_no_log_holds_a_secret(attacked: Hub) -> None:
     """Of the review's table "What was tried and held"."""
-    secrets = [attacked.owner_token(), (attacked.own_folder / "secret-key").read_text().strip(), attacked.password]
+    secrets = [
+        attacked.owner_token(),
+        (attacked.own_folder / "secret-key").read_text().strip(),
+        attacked.password,
+    ]
     logs = [path.read_text(errors="replace") for path in (attacked.own_folder / "logs").iterdir()]
     assert not [secret for secret in secrets for log in logs if secret and secret in log]
 
 
 def test_a_web_server_that_is_started_by_hand_names_a_wrong_proxy() -> None:
     command = [sys.executable, "-m", "trainhub.serving"]
-    done = subprocess.run(command, env={"TRUSTED_PROXIES": "*"}, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, env={"TRUSTED_PROXIES": "*"}, capture_output=True, text=True, timeout=60, check=False
+    )
     assert "TRUSTED_PROXIES=* must list the proxies' addresses" in done.stderr

@@ -50,7 +50,14 @@ class TestRotation:
             rotation.open_log(tmp_path / "web.log")
 
     def test_the_arguments_reach_the_module_that_is_run(self, tmp_path: Path) -> None:
-        command = [sys.executable, "-m", "trainhub.logs.rotation", str(tmp_path / "a.log"), "json.tool", "--help"]
+        command = [
+            sys.executable,
+            "-m",
+            "trainhub.logs.rotation",
+            str(tmp_path / "a.log"),
+            "json.tool",
+            "--help",
+        ]
         done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True, timeout=60)
         assert "usage" in done.stdout
 
@@ -73,7 +80,9 @@ class TestLines:
         try:
             raise ValueError("\x1b[2J" + "a" * 100_000)
         except ValueError as error:
-            made = logging.LogRecord("x", logging.ERROR, "", 0, "failed", (), (ValueError, error, error.__traceback__))
+            made = logging.LogRecord(
+                "x", logging.ERROR, "", 0, "failed", (), (ValueError, error, error.__traceback__)
+            )
         line = LineFormatter("{message}", style="{").format(made)
         assert "\x1b" not in line
         assert len(line) < 30_000

@@ -1,4 +1,5 @@
-"""Hostile programs of a node provider, and machines that came by one: each costs its own cluster and nothing else."""
+"""Hostile programs of a node provider, and machines that came by one: each costs its own cluster and nothing
+else."""
 
 from __future__ import annotations
 
@@ -23,13 +24,13 @@ ANSWERS = {
     "nesting": "print('[' * 60000)",
     "nesting in the id": "print('{\"id\": ' + '[' * 30000 + ']' * 30000 + '}')",
     "a number of 60,000 digits": "print('{\"id\": ' + '9' * 60000 + '}')",
-    "half a character": "print('{\"id\": \"\\\\ud800\"}')",
+    "half a character": 'print(\'{"id": "\\\\ud800"}\')',
     "NUL": "print(json.dumps({'id': 'a\\0b'}))",
     "an escape sequence": "print(json.dumps({'id': '\\x1b[2J'}))",
     "too long": "print(json.dumps({'id': 'x' * 201}))",
     "no text": "print(json.dumps({'id': {'$ne': ''}}))",
     "NaN": "print('{\"id\": NaN}')",
-    "not UTF-8": "sys.stdout.buffer.write(b'{\"id\": \"\\xff\"}')",
+    "not UTF-8": 'sys.stdout.buffer.write(b\'{"id": "\\xff"}\')',
     "without an end": "while True: print('x' * 100000)",
     "complaints without an end": "while True: print('x' * 100000, file=sys.stderr)",
     "killed": "os.kill(os.getpid(), 9)",
@@ -44,7 +45,9 @@ def provider(tmp_path: Path, settings: Settings) -> Provider:
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_a_hostile_answer_is_a_failure_that_is_told_in_a_bounded_sentence(provider: Provider, name: str) -> None:
+def test_a_hostile_answer_is_a_failure_that_is_told_in_a_bounded_sentence(
+    provider: Provider, name: str
+) -> None:
     provider.script("provision", ANSWERS[name])
     machine = wanted()
     state = bounded(lambda: tend(machine), max_cpu_s=1.0, max_memory_bytes=16 * 2**20)
@@ -53,13 +56,18 @@ def test_a_hostile_answer_is_a_failure_that_is_told_in_a_bounded_sentence(provid
     assert machine.error.isprintable()
 
 
-def test_one_hostile_provider_does_not_keep_another_from_making_machines(provider: Provider, tmp_path: Path) -> None:
+def test_one_hostile_provider_does_not_keep_another_from_making_machines(
+    provider: Provider, tmp_path: Path
+) -> None:
     honest = Provider(tmp_path / "other", "honest")
     honest.folder.rename(provider.folder.parent / "honest")
     provider.script("provision", "os.kill(os.getpid(), 9)")
     bad, good = wanted(), wanted(growing("steady", provider="honest"))
     reconciler.tend(timezone.now(), at_once)
-    assert {row.name: row.state for row in ProvidedMachine.objects.all()} == {bad.name: "wanted", good.name: "joining"}
+    assert {row.name: row.state for row in ProvidedMachine.objects.all()} == {
+        bad.name: "wanted",
+        good.name: "joining",
+    }
 
 
 def test_a_machine_joins_once_under_its_own_name_and_cluster_alone(provider: Provider) -> None:
@@ -73,7 +81,9 @@ def test_a_machine_joins_once_under_its_own_name_and_cluster_alone(provider: Pro
         join(tokens[second.name], first.name, "cloud-host")
 
 
-def test_complaints_are_shown_without_markup_secrets_or_escape_sequences(provider: Provider, settings: Settings) -> None:
+def test_complaints_are_shown_without_markup_secrets_or_escape_sequences(
+    provider: Provider, settings: Settings
+) -> None:
     settings.PROVIDER_TRIES = 1
     complaint = "'<script>alert(1)</script>\\x1b[2J ' + asked['join_token']"
     provider.script("provision", f"print({complaint}, file=sys.stderr); sys.exit(1)")

@@ -1,4 +1,5 @@
-"""What `up` as root with RUN_AS refuses to start on, or to give away: finding S26, and what would undo its remedy."""
+"""What `up` as root with RUN_AS refuses to start on, or to give away: finding S26, and what would undo its
+remedy."""
 
 from __future__ import annotations
 
@@ -51,10 +52,14 @@ class TestAccounts:
             ({"RUN_AS": "no-such-account"}, "RUN_AS=no-such-account is no account"),
         ],
     )
-    def test_accounts_that_separate_nothing_are_refused(self, folder: Path, settings: dict[str, str], sentence: str) -> None:
+    def test_accounts_that_separate_nothing_are_refused(
+        self, folder: Path, settings: dict[str, str], sentence: str
+    ) -> None:
         assert sentence in refusal(SeparatedHub(folder, **settings))
 
-    @pytest.mark.skipif("trainhub" in {entry.pw_name for entry in pwd.getpwall()}, reason="this machine has the account")
+    @pytest.mark.skipif(
+        "trainhub" in {entry.pw_name for entry in pwd.getpwall()}, reason="this machine has the account"
+    )
     def test_without_an_account_it_says_how_to_make_one(self, folder: Path) -> None:
         assert "useradd --system" in refusal(SeparatedHub(folder, HUB_AS=""))
 
@@ -67,7 +72,8 @@ class TestAccounts:
 
 @pytest.fixture
 def give_away(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Path]:
-    """Prepare a DATA_DIR that an earlier hub of root's has left; returns its new part for the hub's account."""
+    """Prepare a DATA_DIR that an earlier hub of root's has left; returns its new part for the hub's
+    account."""
     data = folder / "data"
     (data / "blobs" / "ab").mkdir(parents=True)
     (data / "blobs" / "ab" / "file").write_text("content")
@@ -88,9 +94,13 @@ class TestGivingAway:
         hub = give_away()
         assert (hub / "blobs" / "ab" / "file").read_text() == "content"
         assert {path.lstat().st_uid for path in (hub, *hub.rglob("*"))} == {uid_of(HUB_ACCOUNT)}
-        assert {(hub.parent / name).lstat().st_uid for name in ("", "node", "node/attempts", "run", "logs")} == {0}
+        assert {
+            (hub.parent / name).lstat().st_uid for name in ("", "node", "node/attempts", "run", "logs")
+        } == {0}
 
-    def test_a_move_that_was_interrupted_is_finished(self, give_away: Callable[[], Path], folder: Path) -> None:
+    def test_a_move_that_was_interrupted_is_finished(
+        self, give_away: Callable[[], Path], folder: Path
+    ) -> None:
         (folder / "data" / ownership.STAGING).mkdir(mode=0o700)
         shutil.move(folder / "data" / "secret-key", folder / "data" / ownership.STAGING)
         hub = give_away()
@@ -133,8 +143,13 @@ class TestGivingAway:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "[]", "{}", '{"node": "../../etc", "token": "a", "authority": ""}', '{"node": "a", "token": "a b", "authority": ""}',
-        '{"node": 1, "token": "a", "authority": ""}', '{"node": "a", "token": "a\\n", "authority": ""}',
+        "",
+        "[]",
+        "{}",
+        '{"node": "../../etc", "token": "a", "authority": ""}',
+        '{"node": "a", "token": "a b", "authority": ""}',
+        '{"node": 1, "token": "a", "authority": ""}',
+        '{"node": "a", "token": "a\\n", "authority": ""}',
     ],
 )
 def test_root_checks_what_the_hub_says_about_its_agent(text: str) -> None:

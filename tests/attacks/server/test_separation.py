@@ -1,4 +1,5 @@
-"""Finding S26: with RUN_AS the hub's own processes stayed root. They have an account of their own, and only the agent is root."""
+"""Finding S26: with RUN_AS the hub's own processes stayed root. They have an account of their own, and only
+the agent is root."""
 
 from __future__ import annotations
 
@@ -59,7 +60,9 @@ class TestProcesses:
 
 
 class TestFiles:
-    def test_what_an_earlier_hub_left_to_root_belongs_to_the_account_and_the_console_says_so(self, hub: SeparatedHub) -> None:
+    def test_what_an_earlier_hub_left_to_root_belongs_to_the_account_and_the_console_says_so(
+        self, hub: SeparatedHub
+    ) -> None:
         assert f"belong to {HUB_ACCOUNT}" in hub.said()
         assert not (hub.data_dir / "trainhub.sqlite3").exists()
         for path in (hub.own_folder, *hub.own_folder.rglob("*")):
@@ -71,7 +74,9 @@ class TestFiles:
             assert path.stat().st_uid == 0, path
             assert path.stat().st_mode & 0o022 == 0, path
 
-    @pytest.mark.parametrize("name", ["secret-key", "trainhub.sqlite3", "run/services.json", "run/valkey.conf", "node-token", ""])
+    @pytest.mark.parametrize(
+        "name", ["secret-key", "trainhub.sqlite3", "run/services.json", "run/valkey.conf", "node-token", ""]
+    )
     def test_the_account_of_runs_reads_nothing_of_the_hub(self, hub: SeparatedHub, name: str) -> None:
         assert reads(HUB_ACCOUNT, hub.own_folder / name)
         assert not reads(RUNS_ACCOUNT, hub.own_folder / name)
@@ -117,6 +122,8 @@ class TestStops:
     def test_nothing_outlives_a_killed_root(self, hub: SeparatedHub) -> None:
         pids = [hub.pid(name) for name in (*HUB_PARTS, "agent")]
         hub.stop(signal.SIGKILL)
-        eventually(lambda: not [pid for pid in pids if Path(f"/proc/{pid}").exists()], 30, "all parts are gone")
+        eventually(
+            lambda: not [pid for pid in pids if Path(f"/proc/{pid}").exists()], 30, "all parts are gone"
+        )
         hub.start()
         assert hub.answers()

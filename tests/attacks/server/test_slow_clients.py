@@ -1,7 +1,7 @@
 """Finding S8: about 1,000 half-open connections silenced the hub, and a request's head could take for ever.
 
-These tests attack the hub's own protocols with a small application behind them; `test_hub_under_attack` attacks a whole hub.
-"""
+These tests attack the hub's own protocols with a small application behind them; `test_hub_under_attack`
+attacks a whole hub."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ SHORT = {"handshake": 1, "head": 1, "body": 1, "stalled": 1}
 
 
 class TestHeads:
-    def test_more_half_open_heads_than_open_files_do_not_silence_the_server(self, start_server: Start) -> None:
+    def test_more_half_open_heads_than_open_files_do_not_silence_the_server(
+        self, start_server: Start
+    ) -> None:
         server = start_server(files=1024)
         with contextlib.ExitStack() as stack:
             for _ in range(1100):
@@ -35,7 +37,9 @@ class TestHeads:
                 assert server.get().text == "hello"
             assert server.open_files() < 900
 
-    @pytest.mark.parametrize("sent", [b"", HALF_A_HEAD, b"\r\n"], ids=["nothing", "half a head", "an empty line"])
+    @pytest.mark.parametrize(
+        "sent", [b"", HALF_A_HEAD, b"\r\n"], ids=["nothing", "half a head", "an empty line"]
+    )
     def test_a_connection_without_a_complete_head_is_closed(self, start_server: Start, sent: bytes) -> None:
         server = start_server(timeouts=SHORT)
         with server.connect(sent) as line:
@@ -65,7 +69,9 @@ class TestHeads:
                 assert line.recv(65536).startswith(b"HTTP/1.1 431 ")
             assert is_closed(line, 5)
 
-    @pytest.mark.parametrize("head", [b"X-A: " + b"a" * 70_000 + b"\r\n", b"X-A: a\r\n" * 300], ids=["long", "many fields"])
+    @pytest.mark.parametrize(
+        "head", [b"X-A: " + b"a" * 70_000 + b"\r\n", b"X-A: a\r\n" * 300], ids=["long", "many fields"]
+    )
     def test_a_head_that_is_too_large_is_told_so(self, start_server: Start, head: bytes) -> None:
         server = start_server()
         with server.connect(b"GET / HTTP/1.1\r\nHost: a\r\n" + head + b"\r\n") as line:
@@ -89,7 +95,9 @@ class TestHeads:
 
 
 class TestBodies:
-    @pytest.mark.parametrize("credentials", [b"", b"Authorization: Bearer thr_wrong\r\n"], ids=["nobody", "a wrong token"])
+    @pytest.mark.parametrize(
+        "credentials", [b"", b"Authorization: Bearer thr_wrong\r\n"], ids=["nobody", "a wrong token"]
+    )
     def test_a_body_that_stops_is_closed(self, start_server: Start, credentials: bytes) -> None:
         server = start_server(timeouts=SHORT)
         with server.connect(POST, credentials, b"\r\n", b"some") as line:
@@ -142,7 +150,9 @@ class TestTls:
             assert is_closed(begun, 5)
         assert server.get().text == "hello"
 
-    def test_unfinished_handshakes_do_not_silence_the_server(self, start_server: Start, tmp_path: Path) -> None:
+    def test_unfinished_handshakes_do_not_silence_the_server(
+        self, start_server: Start, tmp_path: Path
+    ) -> None:
         server = start_server(tls=tmp_path, files=1024)
         with contextlib.ExitStack() as stack:
             for _ in range(1100):

@@ -9,8 +9,15 @@ from clusters.alerts.facts import GpuFacts, Held, NodeFacts
 
 GIB = 2**30
 HELD = Held("a" * 32, 1, "run 41", 1)
-BUSY = {"utilization_pct": 92.0, "power_w": 610.0, "power_limit_w": 700.0, "memory_used_bytes": 70.0 * GIB, "temperature_c": 61.0,
-        "throttled_thermal_pct": 0.0, "throttled_hardware_pct": 0.0}
+BUSY = {
+    "utilization_pct": 92.0,
+    "power_w": 610.0,
+    "power_limit_w": 700.0,
+    "memory_used_bytes": 70.0 * GIB,
+    "temperature_c": 61.0,
+    "throttled_thermal_pct": 0.0,
+    "throttled_hardware_pct": 0.0,
+}
 
 
 def gpu(uuid: str = "GPU-a", index: int = 0, **changed: Any) -> GpuFacts:
@@ -19,14 +26,32 @@ def gpu(uuid: str = "GPU-a", index: int = 0, **changed: Any) -> GpuFacts:
     mean = {name: value for name, value in numbers.items() if value is not None}
     peak = {**mean, **changed.pop("peak", {})}
     whole = GpuFacts(
-        uuid, index, "NVIDIA H200", 140 * GIB, mean=mean, peak=peak, held=HELD,
-        processes=({"pid": 7, "name": "python", "user": "ann", "run": HELD.holder, "rank": index, "memory_bytes": 70 * GIB},),
+        uuid,
+        index,
+        "NVIDIA H200",
+        140 * GIB,
+        mean=mean,
+        peak=peak,
+        held=HELD,
+        processes=(
+            {
+                "pid": 7,
+                "name": "python",
+                "user": "ann",
+                "run": HELD.holder,
+                "rank": index,
+                "memory_bytes": 70 * GIB,
+            },
+        ),
     )
     return replace(whole, **changed)
 
 
 def node(*gpus: GpuFacts, pk: int = 1, **changed: Any) -> NodeFacts:
     facts: dict[str, Any] = {
-        "memory_bytes": 64 * GIB, "memory_used_bytes": 20.0 * GIB, "disk_free_bytes": 900 * GIB, "ports": {"mlx5_0/1": True},
+        "memory_bytes": 64 * GIB,
+        "memory_used_bytes": 20.0 * GIB,
+        "disk_free_bytes": 900 * GIB,
+        "ports": {"mlx5_0/1": True},
     }
     return NodeFacts(pk, "alpha", gpus=gpus, **{**facts, **changed})

@@ -1,4 +1,5 @@
-"""Alerts over time, out of rows as the worker finds them: each fires once and clears once, and is remembered."""
+"""Alerts over time, out of rows as the worker finds them: each fires once and clears once, and is
+remembered."""
 
 from __future__ import annotations
 
@@ -63,7 +64,11 @@ SCENARIOS: dict[str, tuple[Callable[[World], None], Callable[[World], None], flo
     "gpu_hot": (numbers(temperature_c=95.0), numbers(temperature_c=60.0), 1.2),
     "gpu_memory": (numbers(memory_used_bytes=139.5 * GIB), numbers(memory_used_bytes=70.0 * GIB), 1.2),
     "gpu_ecc": (counters(ecc_uncorrected=5), counters(ecc_uncorrected=5), 0.2),
-    "gpu_xid": (lambda world: world.happen("xid", "GPU-a", 79), lambda world: world.happen("gpu_back", "GPU-a"), 0.2),
+    "gpu_xid": (
+        lambda world: world.happen("xid", "GPU-a", 79),
+        lambda world: world.happen("gpu_back", "GPU-a"),
+        0.2,
+    ),
     "gpu_rows": (counters(remapped_rows_pending=1), counters(remapped_rows_pending=0), 0.2),
     "gpu_pages": (counters(retired_pages_pending=1), counters(retired_pages_pending=0), 0.2),
     "gpu_pcie": (counters(pcie_width=4, pcie_width_max=16), counters(pcie_width=16, pcie_width_max=16), 6),
@@ -238,7 +243,9 @@ class TestWorkers:
             alert_store.settle(judged, world.now)
         assert states() == ["firing"]
 
-    def test_a_rule_that_is_switched_off_clears_what_it_had_told(self, world: World, settings: Settings) -> None:
+    def test_a_rule_that_is_switched_off_clears_what_it_had_told(
+        self, world: World, settings: Settings
+    ) -> None:
         world.lose("GPU-a")
         world.tick()
         settings.ALERT_GPU_LOST = False

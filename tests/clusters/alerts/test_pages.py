@@ -39,14 +39,21 @@ def world() -> World:
     found.minutes(1.5)
     found.lose("GPU-a")
     found.tick()
-    assert list(Alert.objects.order_by("pk").values_list("kind", "state")) == [("node_disk", "cleared"), ("gpu_lost", "firing")]
+    assert list(Alert.objects.order_by("pk").values_list("kind", "state")) == [
+        ("node_disk", "cleared"),
+        ("gpu_lost", "firing"),
+    ]
     return found
 
 
 class TestPage:
     def test_what_fires_stands_above_what_has_cleared(self, world: World) -> None:
         page = text(client_of(make_viewer()))
-        assert page.index("Critical: GPU lost") < page.index("What has cleared") < page.index("GiB are free where it keeps runs")
+        assert (
+            page.index("Critical: GPU lost")
+            < page.index("What has cleared")
+            < page.index("GiB are free where it keeps runs")
+        )
         assert "it is held by run 41" in page
         for address in ("/nodes/alpha/", "/gpus/GPU-a/", f"/runs/id/{'a' * 32}/"):
             assert f'href="{address}"' in page
@@ -102,17 +109,39 @@ class TestApi:
 
     def test_tells_each_with_where_and_whose_it_is(self, world: World) -> None:
         lost, disk = self.told(make_viewer())
-        assert lost.items() >= {
-            "kind": "gpu_lost", "state": "firing", "severity": "critical", "node": "alpha", "cluster": "local", "gpu": "GPU-a",
-            "gpu_index": 0, "run": "a" * 32, "run_title": "run 41",
-        }.items()
-        assert [disk[name] for name in ("kind", "state", "gpu", "gpu_index", "run")] == ["node_disk", "cleared", "", None, ""]
+        assert (
+            lost.items()
+            >= {
+                "kind": "gpu_lost",
+                "state": "firing",
+                "severity": "critical",
+                "node": "alpha",
+                "cluster": "local",
+                "gpu": "GPU-a",
+                "gpu_index": 0,
+                "run": "a" * 32,
+                "run_title": "run 41",
+            }.items()
+        )
+        assert [disk[name] for name in ("kind", "state", "gpu", "gpu_index", "run")] == [
+            "node_disk",
+            "cleared",
+            "",
+            None,
+            "",
+        ]
         assert disk["cleared_at"] > disk["fired_at"]
 
     def test_can_be_narrowed(self, world: World) -> None:
         found = {
             query: [item["kind"] for item in self.told(make_viewer(), query)]
-            for query in ("?state=firing", "?kind=node_disk", "?node=beta", f"?run={'a' * 32}", f"?run={'b' * 32}")
+            for query in (
+                "?state=firing",
+                "?kind=node_disk",
+                "?node=beta",
+                f"?run={'a' * 32}",
+                f"?run={'b' * 32}",
+            )
         }
         assert list(found.values()) == [["gpu_lost"], ["node_disk"], [], ["gpu_lost"], []]
 
@@ -125,4 +154,7 @@ class TestApi:
     @pytest.mark.parametrize("query", ["?state=pending", "?kind=nothing", "?severity=high", "?colour=red"])
     def test_a_wrong_parameter_is_named(self, query: str) -> None:
         answer = api_client(make_viewer()).get(f"{API}{query}")
-        assert (answer.status_code, answer.json()["errors"][0]["field"]) == (400, query[1:].split("=", maxsplit=1)[0])
+        assert (answer.status_code, answer.json()["errors"][0]["field"]) == (
+            400,
+            query[1:].split("=", maxsplit=1)[0],
+        )

@@ -1,4 +1,5 @@
-"""Each rule by itself: what it finds in one moment's facts, what it does not, and where it says that it does not know."""
+"""Each rule by itself: what it finds in one moment's facts, what it does not, and where it says that it does
+not know."""
 
 from __future__ import annotations
 
@@ -17,25 +18,47 @@ STRAY = {"pid": 9, "name": "jupyter", "user": "bob", "run": "", "memory_bytes": 
 
 FIRING: dict[str, tuple[Make, str]] = {
     "gpu_idle": (lambda: node(gpu(mean={"utilization_pct": 0.0}, processes=())), "no process is on it"),
-    "gpu_hang": (lambda: node(gpu(mean={"utilization_pct": 100.0, "power_w": 110.0})), "100 % utilisation and draws only 110 W"),
+    "gpu_hang": (
+        lambda: node(gpu(mean={"utilization_pct": 100.0, "power_w": 110.0})),
+        "100 % utilisation and draws only 110 W",
+    ),
     "gpu_throttled": (lambda: node(gpu(mean={"throttled_thermal_pct": 60.0})), "is slowed by heat at 61 °C"),
     "gpu_hot": (lambda: node(gpu(mean={"temperature_c": 93.0})), "is 93 °C hot"),
     "gpu_memory": (lambda: node(gpu(mean={"memory_used_bytes": 139.0 * GIB})), "139.0 of 140.0 GiB"),
     "gpu_ecc": (lambda: node(gpu(grown=Growth(2, 30.0))), "could not be corrected (2 more)"),
-    "gpu_xid": (lambda: node(gpu(happenings=[Happening("xid", 30.0, 79)])), "XID 79: the GPU has fallen off the bus"),
+    "gpu_xid": (
+        lambda: node(gpu(happenings=[Happening("xid", 30.0, 79)])),
+        "XID 79: the GPU has fallen off the bus",
+    ),
     "gpu_rows": (lambda: node(gpu(counters={"remapped_rows_pending": 1})), "memory rows at its next reset"),
     "gpu_pages": (lambda: node(gpu(counters={"retired_pages_pending": 1})), "memory pages at its next reset"),
-    "gpu_pcie": (lambda: node(gpu(counters={"pcie_width": 8, "pcie_width_max": 16})), "8 PCIe lanes instead of 16"),
-    "gpu_lost": (lambda: node(gpu(state="lost", error="GPU is lost")), "does not answer any more (GPU is lost)"),
-    "gpu_stray": (lambda: node(gpu(held=None, processes=(STRAY,))), "process 9 (jupyter of bob) takes 40.0 GiB"),
-    "node_silent": (lambda: node(gpu(), is_heard=False, silence_s=45.0, holders=(HELD,)), "1 run cannot go on without it"),
-    "node_nvml": (lambda: node(nvml="The driver and its library do not match."), "cannot be read: The driver"),
+    "gpu_pcie": (
+        lambda: node(gpu(counters={"pcie_width": 8, "pcie_width_max": 16})),
+        "8 PCIe lanes instead of 16",
+    ),
+    "gpu_lost": (
+        lambda: node(gpu(state="lost", error="GPU is lost")),
+        "does not answer any more (GPU is lost)",
+    ),
+    "gpu_stray": (
+        lambda: node(gpu(held=None, processes=(STRAY,))),
+        "process 9 (jupyter of bob) takes 40.0 GiB",
+    ),
+    "node_silent": (
+        lambda: node(gpu(), is_heard=False, silence_s=45.0, holders=(HELD,)),
+        "1 run cannot go on without it",
+    ),
+    "node_nvml": (
+        lambda: node(nvml="The driver and its library do not match."),
+        "cannot be read: The driver",
+    ),
     "node_disk": (lambda: node(disk_free_bytes=GIB), "Only 1.0 GiB are free"),
     "node_memory": (lambda: node(memory_used_bytes=63.0 * GIB), "63 of 64 GiB"),
     "node_port": (lambda: node(ports={"mlx5_0/1": False}), "Port mlx5_0/1 of alpha was active and is down"),
     "node_clock": (lambda: node(clock_offset_s=3600.0), "3600 s behind"),
     "run_unbalanced": (
-        lambda: node(gpu("GPU-a"), gpu("GPU-b", 1, mean={"utilization_pct": 20.0})), "GPU 1 of alpha (rank 1) works at 20 % while"
+        lambda: node(gpu("GPU-a"), gpu("GPU-b", 1, mean={"utilization_pct": 20.0})),
+        "GPU 1 of alpha (rank 1) works at 20 % while",
     ),
 }
 UNKNOWN: dict[str, GpuFacts] = {
@@ -49,12 +72,24 @@ UNKNOWN: dict[str, GpuFacts] = {
     "gpu_pcie": gpu(counters={"pcie_width": 8}),
 }
 OFF = {
-    "gpu_idle": Limits(idle_minutes=0), "gpu_hang": Limits(hang_minutes=0), "gpu_throttled": Limits(throttle_s=0),
-    "gpu_hot": Limits(gpu_c=0, gpu_memory_c=0), "gpu_memory": Limits(gpu_memory_pct=0), "gpu_ecc": Limits(ecc=False),
-    "gpu_xid": Limits(xid_quiet_minutes=0), "gpu_rows": Limits(remapped_rows=False), "gpu_pages": Limits(retired_pages=False),
-    "gpu_pcie": Limits(pcie_minutes=0), "gpu_lost": Limits(gpu_lost=False), "gpu_stray": Limits(stray_minutes=0),
-    "node_silent": Limits(silent_s=0), "node_nvml": Limits(nvml_s=0), "node_disk": Limits(disk_free_bytes=0),
-    "node_memory": Limits(host_memory_pct=0), "node_port": Limits(port_s=0), "node_clock": Limits(clock_s=0),
+    "gpu_idle": Limits(idle_minutes=0),
+    "gpu_hang": Limits(hang_minutes=0),
+    "gpu_throttled": Limits(throttle_s=0),
+    "gpu_hot": Limits(gpu_c=0, gpu_memory_c=0),
+    "gpu_memory": Limits(gpu_memory_pct=0),
+    "gpu_ecc": Limits(ecc=False),
+    "gpu_xid": Limits(xid_quiet_minutes=0),
+    "gpu_rows": Limits(remapped_rows=False),
+    "gpu_pages": Limits(retired_pages=False),
+    "gpu_pcie": Limits(pcie_minutes=0),
+    "gpu_lost": Limits(gpu_lost=False),
+    "gpu_stray": Limits(stray_minutes=0),
+    "node_silent": Limits(silent_s=0),
+    "node_nvml": Limits(nvml_s=0),
+    "node_disk": Limits(disk_free_bytes=0),
+    "node_memory": Limits(host_memory_pct=0),
+    "node_port": Limits(port_s=0),
+    "node_clock": Limits(clock_s=0),
     "run_unbalanced": Limits(unbalanced_minutes=0),
 }
 
@@ -105,10 +140,22 @@ class TestNotFound:
             node(gpu(held=None, processes=({**STRAY, "run": "b" * 32},))),
             node(gpu(held=None, processes=(STRAY,)), is_monitor_only=True),
             node(gpu(), is_heard=False, silence_s=45.0, is_drained=True),
-            node(gpu("GPU-a", mean={"utilization_pct": 20.0}), gpu("GPU-b", 1, mean={"utilization_pct": 5.0})),
+            node(
+                gpu("GPU-a", mean={"utilization_pct": 20.0}), gpu("GPU-b", 1, mean={"utilization_pct": 5.0})
+            ),
         ],
         ids=[
-            "free", "a burst", "power cap", "ECC long ago", "back", "restarted", "small", "a run's", "watched", "drained", "lazy",
+            "free",
+            "a burst",
+            "power cap",
+            "ECC long ago",
+            "back",
+            "restarted",
+            "small",
+            "a run's",
+            "watched",
+            "drained",
+            "lazy",
         ],
     )
     def test_is_what_only_looks_like_it(self, healthy: NodeFacts) -> None:
@@ -124,14 +171,21 @@ class TestGravity:
         assert "XID 79, 2 times" in cases["gpu_xid:GPU-a:79"].finding.sentence
 
     def test_rows_that_could_not_be_remapped_are_critical_and_a_case_of_their_own(self) -> None:
-        pending, failed = (found(node(gpu(counters={name: 1}))) for name in ("remapped_rows_pending", "remapped_rows_failed"))
-        assert [case.severity for case in (*pending.cases.values(), *failed.cases.values())] == ["warning", "critical"]
+        pending, failed = (
+            found(node(gpu(counters={name: 1}))) for name in ("remapped_rows_pending", "remapped_rows_failed")
+        )
+        assert [case.severity for case in (*pending.cases.values(), *failed.cases.values())] == [
+            "warning",
+            "critical",
+        ]
         assert set(pending.cases) != set(failed.cases)
 
 
 class TestUnheard:
     def test_of_a_silent_node_only_its_silence_is_known(self) -> None:
-        judged = found(node(gpu(state="lost"), is_heard=False, silence_s=45.0, disk_free_bytes=GIB, nvml="gone"))
+        judged = found(
+            node(gpu(state="lost"), is_heard=False, silence_s=45.0, disk_free_bytes=GIB, nvml="gone")
+        )
         assert kinds(judged) == ["node_silent"]
         assert judged.unheard == {1}
 
@@ -150,4 +204,6 @@ class TestUnheard:
         process = {"pid": 7, "name": "python", "run": HELD.holder, "memory_bytes": GIB}
         assert kinds(found(node(gpu(**device, processes=({**process, "sm_pct": 0.0},))))) == ["gpu_idle"]
         assert kinds(found(node(gpu(**device, processes=({**process, "sm_pct": 70.0},))))) == []
-        assert "gpu_idle:GPU-a" in found(node(gpu(**device, processes=({**process, "sm_pct": None},)))).unknown
+        assert (
+            "gpu_idle:GPU-a" in found(node(gpu(**device, processes=({**process, "sm_pct": None},)))).unknown
+        )

@@ -51,7 +51,9 @@ def lose_and_find(world: World) -> None:
 
 
 class TestToAReceiver:
-    def test_an_alert_arrives_once_when_it_fires_and_once_when_it_clears(self, world: World, receiver: Receiver) -> None:
+    def test_an_alert_arrives_once_when_it_fires_and_once_when_it_clears(
+        self, world: World, receiver: Receiver
+    ) -> None:
         channel(target=receiver.url)
         lose_and_find(world)
         for _ in range(3):
@@ -59,7 +61,11 @@ class TestToAReceiver:
         fired, cleared = (got.body for got in receiver.got)
         assert [fired["event"], cleared["event"]] == ["alert.fired", "alert.cleared"]
         assert fired.keys() == cleared.keys() == {"event", "at", "text", "url", "alert", "node", "gpu", "run"}
-        assert [fired["alert"][name] for name in ("kind", "severity", "state")] == ["gpu_lost", "critical", "firing"]
+        assert [fired["alert"][name] for name in ("kind", "severity", "state")] == [
+            "gpu_lost",
+            "critical",
+            "firing",
+        ]
         assert fired["alert"]["cleared_at"] is None
         assert fired["node"] == {"name": "alpha", "cluster": "local"}
         assert fired["gpu"] == {"uuid": "GPU-a", "index": 0, "name": "NVIDIA H200"}
@@ -76,7 +82,11 @@ class TestWhoIsTold:
         both, warnings = channel(), channel("default", "alert.warning", "alert.cleared")
         cleared = channel("default", "alert.cleared")
         lose_and_find(world)
-        assert [told(item) for item in (both, warnings, cleared)] == [["alert.fired", "alert.cleared"], [], []]
+        assert [told(item) for item in (both, warnings, cleared)] == [
+            ["alert.fired", "alert.cleared"],
+            [],
+            [],
+        ]
 
     def test_another_workspace_is_not_told_whose_run_it_is(self, world: World) -> None:
         theirs = channel("speech")

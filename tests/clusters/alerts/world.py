@@ -20,15 +20,21 @@ BUSY = {"utilization_pct": 92.0, "power_w": 610.0, "power_limit_w": 700.0, "memo
 class World:
     """Time stands still until `tick` moves it; the node reports at each tick unless it is `silent`."""
 
-    def __init__(self, *gpus: str, name: str = "alpha", cluster: str = "local", at: datetime | None = None) -> None:
+    def __init__(
+        self, *gpus: str, name: str = "alpha", cluster: str = "local", at: datetime | None = None
+    ) -> None:
         self.now = at or timezone.now()
         self.node: Node = ready_node(name, *gpus, cluster=cluster, at=self.now)
         self.numbers: dict[str, dict[str, float]] = {uuid: dict(BUSY) for uuid in gpus}
         self.vitals: dict[str, Any] = {}
         self.silent = False
 
-    def hold(self, *gpus: str, workspace: Workspace | None = None, label: str = "run 41", holder: str = "a" * 32) -> Lease:
-        return Lease.objects.create(node=self.node, holder=holder, attempt=1, workspace=workspace, label=label, gpus=list(gpus))
+    def hold(
+        self, *gpus: str, workspace: Workspace | None = None, label: str = "run 41", holder: str = "a" * 32
+    ) -> Lease:
+        return Lease.objects.create(
+            node=self.node, holder=holder, attempt=1, workspace=workspace, label=label, gpus=list(gpus)
+        )
 
     def set(self, uuid: str, **numbers: float | None) -> None:
         """None = the device does not tell it any more."""
@@ -48,15 +54,23 @@ class World:
             alert_store.evaluate(self.now)
 
     def minutes(self, count: float) -> None:
-        """At least as many; in larger steps where they are many, because each is a whole look at everything."""
+        """At least as many; in larger steps where they are many, because each is a whole look at
+        everything."""
         step = 10 if count <= 2 else 30
         self.tick(step, math.ceil(count * 60 / step))
 
     def report(self) -> None:
-        Hearing.objects.update_or_create(pk=1, defaults={"since": self.now - timedelta(days=1), "until": self.now})
+        Hearing.objects.update_or_create(
+            pk=1, defaults={"since": self.now - timedelta(days=1), "until": self.now}
+        )
         if self.silent:
             return
-        vitals = {**Node.objects.get(pk=self.node.pk).vitals, "at": self.now.isoformat(), "gpus": self.numbers, **self.vitals}
+        vitals = {
+            **Node.objects.get(pk=self.node.pk).vitals,
+            "at": self.now.isoformat(),
+            "gpus": self.numbers,
+            **self.vitals,
+        }
         Node.objects.filter(pk=self.node.pk).update(last_report_at=self.now, vitals=vitals)
 
 

@@ -31,7 +31,8 @@ LATER = timedelta(hours=1)
 
 
 class Provider:
-    """A provider in a folder of its own, and what it was asked. `script`: Python, behind what notes the question."""
+    """A provider in a folder of its own, and what it was asked. `script`: Python, behind what notes the
+    question."""
 
     def __init__(self, root: Path, name: str = "cloud") -> None:
         root.mkdir(mode=0o755, exist_ok=True)

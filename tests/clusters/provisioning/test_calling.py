@@ -19,7 +19,9 @@ QUESTION = {"name": "n-1", "join_token": "thj_secret"}
 
 def answer(provider: Provider, text: str, seconds: float = 20) -> object:
     provider.script("provision", text)
-    return ask(providers.find("cloud").program("provision"), QUESTION, seconds=seconds, secrets=("thj_secret",))
+    return ask(
+        providers.find("cloud").program("provision"), QUESTION, seconds=seconds, secrets=("thj_secret",)
+    )
 
 
 def gone(pid: int) -> bool:
@@ -126,7 +128,7 @@ class TestAsk:
 
     def test_one_that_reads_nothing_may_answer(self, provider: Provider) -> None:
         path = provider.folder / "provision"
-        path.write_text("#!/bin/sh\nexec 0<&-\necho '{\"id\": \"1\"}'\n")
+        path.write_text('#!/bin/sh\nexec 0<&-\necho \'{"id": "1"}\'\n')
         path.chmod(0o755)
         assert ask(path, QUESTION, seconds=20) == {"id": "1"}
 

@@ -1,4 +1,5 @@
-"""Calls to providers run beside the worker: at most so many, one for each machine, and one that hangs delays nobody else."""
+"""Calls to providers run beside the worker: at most so many, one for each machine, and one that hangs delays
+nobody else."""
 
 from __future__ import annotations
 
@@ -33,7 +34,9 @@ class TestStart:
         assert done.acquire(timeout=WAIT_S)
         eventually(lambda: provider_pool.start("c", done.release), WAIT_S, "there is room again")
 
-    def test_one_that_breaks_gives_its_place_back(self, settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    def test_one_that_breaks_gives_its_place_back(
+        self, settings: Settings, caplog: pytest.LogCaptureFixture
+    ) -> None:
         settings.PROVIDER_CALLS = 1
 
         def breaks() -> None:

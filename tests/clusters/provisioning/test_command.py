@@ -29,7 +29,10 @@ def refused(*arguments: str) -> tuple[int, str]:
 class TestCreate:
     def test_makes_a_cluster_and_finds_it_the_next_time(self) -> None:
         make_operator()
-        assert said("create", "gpu-cluster", "--description", "for all", "--idle-s", "60") == "Made cluster gpu-cluster."
+        assert (
+            said("create", "gpu-cluster", "--description", "for all", "--idle-s", "60")
+            == "Made cluster gpu-cluster."
+        )
         again = said("create", "gpu-cluster", "--description", "other")
         assert again == "Found existing cluster gpu-cluster; nothing is changed."
         made = Cluster.objects.get()

@@ -33,7 +33,11 @@ class TestCreate:
         assert answer.status_code == 201, answer.content
         told = answer.json()
         assert told["settings"] == {
-            **GROWS, "description": "H200 boxes", "workspaces": ["speech"], "node_gpu_model": "", "node_slots": 8,
+            **GROWS,
+            "description": "H200 boxes",
+            "workspaces": ["speech"],
+            "node_gpu_model": "",
+            "node_slots": 8,
             "low_priority": False,
         }
         assert (told["nodes"], told["machines"], told["drained_at"]) == ([], [], None)
@@ -41,7 +45,9 @@ class TestCreate:
 
     def test_of_one_that_is_there_answers_409_and_changes_nothing(self) -> None:
         assert post(name="gpu-cluster", description="first").status_code == 201
-        again = api_client(make_operator()).post("/api/v1/clusters/", {"name": "gpu-cluster", "description": "second"}, JSON)
+        again = api_client(make_operator()).post(
+            "/api/v1/clusters/", {"name": "gpu-cluster", "description": "second"}, JSON
+        )
         assert again.status_code == 409
         assert "There is a cluster 'gpu-cluster' already" in again.json()["detail"]
         assert Cluster.objects.get(name="gpu-cluster").description == "first"
@@ -49,15 +55,22 @@ class TestCreate:
     @pytest.mark.parametrize(
         ("body", "field"),
         [
-            ({"name": "a/b"}, "name"), ({"name": "add-cluster"}, "name"), ({"name": ""}, "name"),
-            ({"min_nodes": 3, "max_nodes": 2}, "min_nodes"), ({"min_nodes": -1}, "min_nodes"),
+            ({"name": "a/b"}, "name"),
+            ({"name": "add-cluster"}, "name"),
+            ({"name": ""}, "name"),
+            ({"min_nodes": 3, "max_nodes": 2}, "min_nodes"),
+            ({"min_nodes": -1}, "min_nodes"),
             ({"max_nodes": 10**6}, "max_nodes"),
-            ({"max_nodes": 1, "provider": ""}, "provider"), ({"provider": "nowhere"}, "provider"),
-            ({"node_gpus": 0, "node_slots": 0}, "node_slots"), ({"workspaces": ["nobody"]}, "workspaces"),
+            ({"max_nodes": 1, "provider": ""}, "provider"),
+            ({"provider": "nowhere"}, "provider"),
+            ({"node_gpus": 0, "node_slots": 0}, "node_slots"),
+            ({"workspaces": ["nobody"]}, "workspaces"),
             ({"colour": "red"}, "colour"),
         ],
     )
-    def test_names_the_field_that_is_wrong(self, provider: Provider, body: dict[str, Any], field: str) -> None:
+    def test_names_the_field_that_is_wrong(
+        self, provider: Provider, body: dict[str, Any], field: str
+    ) -> None:
         assert error(post(**{"name": "gpu-cluster", **GROWS, **body})) == (400, field)
         assert not Cluster.objects.filter(name="gpu-cluster").exists()
 
@@ -77,13 +90,20 @@ class TestChange:
 
     def test_the_provider_not_while_it_has_machines(self, provider: Provider) -> None:
         wanted(growing())
-        answer = api_client(make_operator()).patch("/api/v1/clusters/grown/", {"provider": "", "max_nodes": 0}, JSON)
+        answer = api_client(make_operator()).patch(
+            "/api/v1/clusters/grown/", {"provider": "", "max_nodes": 0}, JSON
+        )
         assert error(answer) == (400, "provider")
 
-    def test_a_provider_that_is_broken_now_does_not_keep_one_from_changing_the_rest(self, provider: Provider) -> None:
+    def test_a_provider_that_is_broken_now_does_not_keep_one_from_changing_the_rest(
+        self, provider: Provider
+    ) -> None:
         growing()
         (provider.folder / "release").unlink()
-        assert api_client(make_operator()).patch("/api/v1/clusters/grown/", {"max_nodes": 0}, JSON).status_code == 200
+        assert (
+            api_client(make_operator()).patch("/api/v1/clusters/grown/", {"max_nodes": 0}, JSON).status_code
+            == 200
+        )
 
 
 class TestDrain:
@@ -155,7 +175,9 @@ class TestPages:
         values = {**GROWS, "name": "gpu-cluster", "node_slots": 8}
         made = client.post("/clusters/add-cluster/", values, follow=True)
         assert "Made the cluster gpu-cluster." in made.content.decode()
-        changed = client.post("/clusters/gpu-cluster/edit/", {**values, "max_nodes": 7, "low_priority": "on"}, follow=True)
+        changed = client.post(
+            "/clusters/gpu-cluster/edit/", {**values, "max_nodes": 7, "low_priority": "on"}, follow=True
+        )
         assert "Low priority: its nodes may vanish" in changed.content.decode()
         assert Cluster.objects.get(name="gpu-cluster").max_nodes == 7
 
@@ -177,9 +199,18 @@ class TestPages:
     def test_drain_resume_and_delete_are_buttons(self) -> None:
         growing(provider="")
         client = client_of(make_operator())
-        assert "takes no new runs" in client.post(reverse("cluster-drain", args=["grown"]), follow=True).content.decode()
-        assert "takes runs again" in client.post(reverse("cluster-resume", args=["grown"]), follow=True).content.decode()
-        assert "is deleted" in client.post(reverse("cluster-delete", args=["grown"]), follow=True).content.decode()
+        assert (
+            "takes no new runs"
+            in client.post(reverse("cluster-drain", args=["grown"]), follow=True).content.decode()
+        )
+        assert (
+            "takes runs again"
+            in client.post(reverse("cluster-resume", args=["grown"]), follow=True).content.decode()
+        )
+        assert (
+            "is deleted"
+            in client.post(reverse("cluster-delete", args=["grown"]), follow=True).content.decode()
+        )
 
     def test_a_refusal_is_shown(self, provider: Provider) -> None:
         wanted(growing())

@@ -19,8 +19,12 @@ SOON = timedelta(seconds=15)
 
 
 class TestTable:
-    @pytest.mark.parametrize(("start", "to"), [pair for pair in product(MachineState, MachineState) if pair[0] is not pair[1]])
-    def test_every_move_is_allowed_or_refused_by_the_table(self, start: MachineState, to: MachineState) -> None:
+    @pytest.mark.parametrize(
+        ("start", "to"), [pair for pair in product(MachineState, MachineState) if pair[0] is not pair[1]]
+    )
+    def test_every_move_is_allowed_or_refused_by_the_table(
+        self, start: MachineState, to: MachineState
+    ) -> None:
         machine = wanted()
         ProvidedMachine.objects.update(state=start)
         machine.refresh_from_db()
@@ -54,7 +58,6 @@ class TestRestart:
         machine.refresh_from_db()
         assert machine.provider_id == f"i-{machine.name}"
 
-
     def test_one_whose_call_was_cut_off_is_released_when_it_is_let_go(self, provider: Provider) -> None:
         """The call may have worked, and nobody heard the answer."""
         provider.script("provision", "sys.exit(1)")
@@ -78,7 +81,9 @@ class TestRestart:
 class TestBusy:
     def test_a_machine_that_is_asked_for_cannot_be_let_go_meanwhile(self, provider: Provider) -> None:
         machine = wanted()
-        machines.advance(machine, MachineState.PROVISIONING, timezone.now(), calling_until=timezone.now() + LATER)
+        machines.advance(
+            machine, MachineState.PROVISIONING, timezone.now(), calling_until=timezone.now() + LATER
+        )
         assert not machines.let_go(machine, "idle", timezone.now())
 
     def test_leases_are_not_touched_by_releasing(self, provider: Provider) -> None:

@@ -38,7 +38,8 @@ class TestDrain:
         node_admin.resume(node, who)
         assert nodes_of(cluster(), workspace())[0].closed == ""
         assert journal(node) == [
-            ("drained", f"Drained by {who}: it takes no new runs."), ("resumed", f"Resumed by {who}: it takes runs again.")
+            ("drained", f"Drained by {who}: it takes no new runs."),
+            ("resumed", f"Resumed by {who}: it takes runs again."),
         ]
 
     def test_twice_is_once(self) -> None:
@@ -105,16 +106,28 @@ class TestApi:
     @pytest.mark.parametrize("verb", ["drain", "resume", "remove", "monitor-only", "low-priority"])
     def test_is_for_operators(self, verb: str) -> None:
         ready_node("alpha")
-        assert api_client(make_owner()).post(f"/api/v1/nodes/alpha/{verb}/", {"on": True}, JSON).status_code == 403
-        assert api_client(make_operator()).post(f"/api/v1/nodes/nobody/{verb}/", {"on": True}, JSON).status_code == 404
+        assert (
+            api_client(make_owner()).post(f"/api/v1/nodes/alpha/{verb}/", {"on": True}, JSON).status_code
+            == 403
+        )
+        assert (
+            api_client(make_operator()).post(f"/api/v1/nodes/nobody/{verb}/", {"on": True}, JSON).status_code
+            == 404
+        )
 
     def test_answers_how_the_node_stands_now(self) -> None:
         ready_node("alpha")
         client = api_client(make_operator())
         assert client.post("/api/v1/nodes/alpha/drain/").json()["drained_at"]
         assert client.post("/api/v1/nodes/alpha/resume/").json()["drained_at"] is None
-        assert client.post("/api/v1/nodes/alpha/monitor-only/", {"on": True}, JSON).json()["monitor_only"] is True
-        assert client.post("/api/v1/nodes/alpha/low-priority/", {"on": True}, JSON).json()["low_priority"] is True
+        assert (
+            client.post("/api/v1/nodes/alpha/monitor-only/", {"on": True}, JSON).json()["monitor_only"]
+            is True
+        )
+        assert (
+            client.post("/api/v1/nodes/alpha/low-priority/", {"on": True}, JSON).json()["low_priority"]
+            is True
+        )
         assert client.post("/api/v1/nodes/alpha/remove/").json()["removed_at"]
         again = client.post("/api/v1/nodes/alpha/drain/")
         assert (again.status_code, "is removed" in again.json()["detail"]) == (409, True)
@@ -127,7 +140,8 @@ class TestApi:
 
 class TestButtons:
     @pytest.mark.parametrize(
-        "verb", ["drain", "resume", "monitor-only", "open", "low-priority", "lasting", "remove", "remove-by-force"]
+        "verb",
+        ["drain", "resume", "monitor-only", "open", "low-priority", "lasting", "remove", "remove-by-force"],
     )
     def test_are_for_operators_and_lead_back(self, verb: str) -> None:
         ready_node("alpha")

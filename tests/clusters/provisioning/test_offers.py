@@ -1,4 +1,5 @@
-"""What is offered to runs of nodes that are drained or only watched, and of GPUs that fell off or are in MIG mode."""
+"""What is offered to runs of nodes that are drained or only watched, and of GPUs that fell off or are in MIG
+mode."""
 
 from __future__ import annotations
 
@@ -49,14 +50,19 @@ class TestDrained:
         Node.objects.filter(pk=node.pk).update(drained_at=timezone.now())
         assert ask(gpus_wanted(1)) == before
 
-
     def test_one_that_was_drained_since_it_was_chosen_is_not_taken(self) -> None:
         """Draining and placing lock the same row, so one of them is first."""
         node = ready_node("alpha", "GPU-a")
         seen = nodes_of(cluster(), workspace())
         node_admin.drain(node, make_operator())
         answer = acquire(
-            cluster(), gpus_wanted(1), holder="one", attempt=1, label="run 1", workspace=workspace(), seen=seen
+            cluster(),
+            gpus_wanted(1),
+            holder="one",
+            attempt=1,
+            label="run 1",
+            workspace=workspace(),
+            seen=seen,
         )
         assert isinstance(answer, Refusal)
         assert not Lease.objects.exists()

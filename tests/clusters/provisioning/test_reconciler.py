@@ -1,4 +1,5 @@
-"""Machines of a provider: made, joined, used, released; and every way in which a provider can let one down."""
+"""Machines of a provider: made, joined, used, released; and every way in which a provider can let one
+down."""
 
 from __future__ import annotations
 
@@ -177,7 +178,9 @@ class TestLies:
         assert machine.state == "failed"
         assert len(provider.asked("provision")) == len(released(provider)) == 2
 
-    def test_a_machine_that_comes_too_late_is_not_let_in(self, provider: Provider, settings: Settings) -> None:
+    def test_a_machine_that_comes_too_late_is_not_let_in(
+        self, provider: Provider, settings: Settings
+    ) -> None:
         machine = wanted()
         tend(machine)
         ProvidedMachine.objects.update(changed_at=timezone.now() - LATER)

@@ -15,18 +15,23 @@ Bucket = Mapping[str, Mapping[str, tuple[float, float]]]
 def block(start: int, buckets: Sequence[Bucket]) -> Block:
     """One block of subjects that are alike, bucket after bucket from `start` on."""
     subjects = tuple(dict.fromkeys(subject for bucket in buckets for subject in bucket))
-    metrics = tuple(dict.fromkeys(name for bucket in buckets for numbers in bucket.values() for name in numbers))
+    metrics = tuple(
+        dict.fromkeys(name for bucket in buckets for numbers in bucket.values() for name in numbers)
+    )
 
     def matrix(which: int) -> bytes:
         rows = [
-            [{name: pair[which] for name, pair in bucket.get(subject, {}).items()} for subject in subjects] for bucket in buckets
+            [{name: pair[which] for name, pair in bucket.get(subject, {}).items()} for subject in subjects]
+            for bucket in buckets
         ]
         return pack(rows, metrics)
 
     return Block(start, BUCKET_S, subjects, metrics, matrix(0), matrix(1))
 
 
-def gpu_block(start: int, uuid: str, means: Sequence[float], metric: str = "utilization_pct", above: float = 1.0) -> Block:
+def gpu_block(
+    start: int, uuid: str, means: Sequence[float], metric: str = "utilization_pct", above: float = 1.0
+) -> Block:
     """One metric of one GPU over time; its maxima are that far above the means."""
     return block(start, [{uuid: {metric: (mean, mean + above)}} for mean in means])
 

@@ -75,7 +75,9 @@ class TestChunks:
     def test_longer_steps_hold_whole_shorter_spans(self) -> None:
         assert [span_s(step) for step in (10, 60, 600)] == [3600, 10800, 172800]
 
-    @pytest.mark.parametrize("data", [b"", b"\x09", b"\x01\x00", b"\x01" + bytes(30), chunk_bytes(noisy())[:-40]])
+    @pytest.mark.parametrize(
+        "data", [b"", b"\x09", b"\x01\x00", b"\x01" + bytes(30), chunk_bytes(noisy())[:-40]]
+    )
     def test_bytes_that_are_no_chunk_are_refused(self, data: bytes) -> None:
         with pytest.raises(PackingError, match="chunk"):
             read_chunk(data, START)

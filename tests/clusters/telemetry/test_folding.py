@@ -23,7 +23,12 @@ def node() -> Node:
 
 
 def means(node: Node, start: int, end: int, points: int, now: float = LATER) -> list[float]:
-    asked: dict[str, Any] = {"gpu_metrics": ["utilization_pct"], "host_metrics": [], "start": start, "end": end}
+    asked: dict[str, Any] = {
+        "gpu_metrics": ["utilization_pct"],
+        "host_metrics": [],
+        "start": start,
+        "end": end,
+    }
     found = series.read(node, [GPU], points=points, now=now, **asked)
     return found.gpus[GPU]["utilization_pct"].mean.tolist() if GPU in found.gpus else []
 
@@ -123,7 +128,9 @@ class TestExpiry:
             left.append(sorted(TelemetryChunk.objects.values_list("step_s", flat=True)))
         assert left == [[60, 600], [600], [600], [600], [600], []]
 
-    def test_what_is_older_than_the_shortest_step_is_kept_changes_no_longer_one(self, node: Node, settings: Any) -> None:
+    def test_what_is_older_than_the_shortest_step_is_kept_changes_no_longer_one(
+        self, node: Node, settings: Any
+    ) -> None:
         stored(node, gpu_block(HOUR, GPU, [50] * 60))
         compaction.fold(node.pk, LATER)
         now = HOUR + settings.TELEMETRY_KEEP_10S * 86400 + 10000
@@ -146,4 +153,3 @@ def test_a_node_that_goes_takes_its_numbers_along(node: Node) -> None:
     node.delete()
     assert not TelemetrySlice.objects.exists()
     assert not TelemetryChunk.objects.exists()
-

@@ -45,7 +45,9 @@ def stored() -> dict[int, dict[str, list[float]]]:
     found: dict[int, dict[str, list[float]]] = {}
     for row in TelemetrySlice.objects.order_by("start"):
         parts = slice_parts(bytes(row.data))
-        found[row.start] = {name: mean.tolist() for part in parts for name, mean in zip(part.subjects, part.mean, strict=True)}
+        found[row.start] = {
+            name: mean.tolist() for part in parts for name, mean in zip(part.subjects, part.mean, strict=True)
+        }
     return found
 
 
@@ -55,7 +57,10 @@ class TestBuckets:
         assert stored() == {START: {"": [1.0], "GPU-a": [10.0]}, START + 10: {"": [2.0], "GPU-a": [20.0]}}
 
     def test_the_same_report_again_changes_nothing_and_is_confirmed_again(self, node: Node) -> None:
-        assert [take(node, host_block(START, [1])), take(node, host_block(START, [99]))] == [START + 10, START + 10]
+        assert [take(node, host_block(START, [1])), take(node, host_block(START, [99]))] == [
+            START + 10,
+            START + 10,
+        ]
         assert stored() == {START: {"": [1.0]}}
 
     def test_reports_that_overtake_one_another_are_both_taken(self, node: Node) -> None:
@@ -125,7 +130,9 @@ class TestWaiting:
         slice_writer.write()
         assert TelemetrySlice.objects.count() == 6
 
-    def test_while_too_much_waits_nothing_more_is_taken(self, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_while_too_much_waits_nothing_more_is_taken(
+        self, node: Node, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(slice_writer, "MOST_WAITING_BYTES", 200)
         for second in range(0, 100, 10):
             take(node, host_block(START + second - 40, [1]))
@@ -174,7 +181,10 @@ class TestEvents:
         intake.take(node, told(events=(lost, GpuEvent(2, START + 5, "back", "GPU-a"))), NOW)
         events = NodeEvent.objects.filter(gpu="GPU-a").values_list("kind", "message")
         assert dict(events) == {
-            "gpu_lost": "GPU 0 does not answer any more: GPU is lost. Runs on it will fail; reset it, or restart the machine.",
+            "gpu_lost": (
+                "GPU 0 does not answer any more: GPU is lost. Runs on it will fail; reset it, or "
+                "restart the machine."
+            ),
             "gpu_back": "GPU 0 answers again.",
         }
 

@@ -23,11 +23,21 @@ class TestStep:
     @pytest.mark.parametrize(
         ("span_s", "points", "age_days", "step"),
         [
-            (3600, 300, 0, 10), (3600, 60, 0, 60), (DAY, 300, 0, 60), (DAY, 2000, 0, 10), (30 * DAY, 300, 0, 600),
-            (600, 2000, 0, 10), (3600, 300, 5, 60), (3600, 300, 100, 600), (3600, 300, 4000, 600), (30 * DAY, 2000, 100, 600),
+            (3600, 300, 0, 10),
+            (3600, 60, 0, 60),
+            (DAY, 300, 0, 60),
+            (DAY, 2000, 0, 10),
+            (30 * DAY, 300, 0, 600),
+            (600, 2000, 0, 10),
+            (3600, 300, 5, 60),
+            (3600, 300, 100, 600),
+            (3600, 300, 4000, 600),
+            (30 * DAY, 2000, 100, 600),
         ],
     )
-    def test_follows_from_span_points_and_age(self, span_s: int, points: int, age_days: int, step: int) -> None:
+    def test_follows_from_span_points_and_age(
+        self, span_s: int, points: int, age_days: int, step: int
+    ) -> None:
         end = START - age_days * DAY
         assert series.step_for(end - span_s, end, points, START) == step
 
@@ -48,7 +58,9 @@ class TestRead:
         node = ready_node("alpha", GPU)
         stored(node, gpu_block(START, GPU, [10.0] * 54), gpu_block(START + 600, GPU, [40.0] * 6))
         compaction.fold(node.pk, START + 3600)
-        found = series.read(node, None, start=START, end=START + 1200, points=1, now=START + 20 * DAY, **ASKED)
+        found = series.read(
+            node, None, start=START, end=START + 1200, points=1, now=START + 20 * DAY, **ASKED
+        )
         assert found.gpus[GPU]["utilization_pct"].mean.tolist() == [13]
         assert found.gpus[GPU]["utilization_pct"].max.tolist() == [41]
 
@@ -61,11 +73,15 @@ class TestRead:
         assert TelemetryChunk.objects.exists()
         for points in (360, 60, 30):
             each = 360 // points
-            found = series.read(node, None, start=START, end=START + 3600, points=points, now=START + 3600, **ASKED)
+            found = series.read(
+                node, None, start=START, end=START + 3600, points=points, now=START + 3600, **ASKED
+            )
             means = [sum(numbers[first : first + each]) / each for first in range(0, 360, each)]
             assert found.gpus[GPU]["utilization_pct"].mean.tolist() == means
             assert found.host["cpu_pct"].mean.tolist() == means
-            assert found.host["cpu_pct"].max.tolist() == [numbers[first + each - 1] + 1 for first in range(0, 360, each)]
+            assert found.host["cpu_pct"].max.tolist() == [
+                numbers[first + each - 1] + 1 for first in range(0, 360, each)
+            ]
 
     def test_another_nodes_numbers_are_not_its_own(self) -> None:
         node, other = ready_node("alpha", GPU), ready_node("beta", "GPU-b")
@@ -79,7 +95,13 @@ class TestHeat:
     def fleet(self) -> list[Node]:
         nodes = [ready_node(f"box-{number}", f"GPU-{number}") for number in range(3)]
         for number, node in enumerate(nodes):
-            told = {f"GPU-{number}": {"utilization_pct": (10.0 * number, 50), "fan_pct": (3, 3), "power_w": (200, 300)}}
+            told = {
+                f"GPU-{number}": {
+                    "utilization_pct": (10.0 * number, 50),
+                    "fan_pct": (3, 3),
+                    "power_w": (200, 300),
+                }
+            }
             stored(node, block(START, [told] * 360))
         compaction.fold(nodes[0].pk, START + 7200)
         return nodes
@@ -90,18 +112,26 @@ class TestHeat:
 
     def test_one_metric_of_every_gpu_folded_or_not(self) -> None:
         nodes = self.fleet()
-        assert self.heat_of(nodes, "utilization_pct") == {f"GPU-{number}": [10.0 * number] * 6 for number in range(3)}
+        assert self.heat_of(nodes, "utilization_pct") == {
+            f"GPU-{number}": [10.0 * number] * 6 for number in range(3)
+        }
         assert self.heat_of(nodes[:2], "fan_pct") == {"GPU-0": [3] * 6, "GPU-1": [3] * 6}
         assert self.heat_of(nodes, "sm_active_pct") == {}
 
     def test_of_a_large_fleet_some_buckets_stand_for_all(self, monkeypatch: pytest.MonkeyPatch) -> None:
         nodes = self.fleet()
         monkeypatch.setattr(heat, "MOST_SLICES", 100)
-        assert self.heat_of(nodes, "utilization_pct") == {f"GPU-{number}": [10.0 * number] * 6 for number in range(3)}
+        assert self.heat_of(nodes, "utilization_pct") == {
+            f"GPU-{number}": [10.0 * number] * 6 for number in range(3)
+        }
         # And no gap between them looks like one in the numbers.
-        assert self.heat_of(nodes, "utilization_pct", 360) == {f"GPU-{number}": [10.0 * number] * 30 for number in range(3)}
+        assert self.heat_of(nodes, "utilization_pct", 360) == {
+            f"GPU-{number}": [10.0 * number] * 30 for number in range(3)
+        }
 
-    def test_a_metric_that_lies_far_into_its_chunk_is_found_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_metric_that_lies_far_into_its_chunk_is_found_too(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         nodes = self.fleet()
         monkeypatch.setattr(heat, "likely_needed", lambda _metric: 90)
         assert self.heat_of(nodes[:1], "fan_pct") == {"GPU-0": [3] * 6}
@@ -111,11 +141,17 @@ class TestHeat:
 class TestLatest:
     def test_is_the_newest_bucket_of_each_node_by_subject(self) -> None:
         one, two = ready_node("alpha", GPU), ready_node("beta")
-        stored(one, block(START, [{GPU: {"power_w": (100, 120)}}, {GPU: {"power_w": (200, 220)}}]), host_block(START + 10, [7]))
+        stored(
+            one,
+            block(START, [{GPU: {"power_w": (100, 120)}}, {GPU: {"power_w": (200, 220)}}]),
+            host_block(START + 10, [7]),
+        )
         found = latest.of([one, two], START + 25)
         assert list(found) == [one.pk]
         assert (found[one.pk].start, found[one.pk].gpus, found[one.pk].host) == (
-            START + 10, {GPU: {"power_w": (200, 220)}}, {"cpu_pct": (7, 8)},
+            START + 10,
+            {GPU: {"power_w": (200, 220)}},
+            {"cpu_pct": (7, 8)},
         )
 
     def test_what_is_old_is_not_the_latest(self) -> None:
@@ -127,7 +163,10 @@ class TestLatest:
     def test_unknown_numbers_are_absent(self) -> None:
         node = ready_node("alpha", GPU, "GPU-b")
         stored(node, block(START, [{GPU: {"power_w": (1, 1)}, "GPU-b": {"fan_pct": (2, 2)}}]))
-        assert latest.of([node], START + 10)[node.pk].gpus == {GPU: {"power_w": (1, 1)}, "GPU-b": {"fan_pct": (2, 2)}}
+        assert latest.of([node], START + 10)[node.pk].gpus == {
+            GPU: {"power_w": (1, 1)},
+            "GPU-b": {"fan_pct": (2, 2)},
+        }
 
 
 @pytest.mark.django_db(transaction=True)

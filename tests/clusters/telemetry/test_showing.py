@@ -11,7 +11,9 @@ START = 1_800_000_000
 ALPHA = Node(pk=1, name="alpha", clock_offset_s=0.0)
 
 
-def block(start: int, subjects: tuple[str, ...], metrics: tuple[str, ...], *steps: list[dict[str, float]]) -> Block:
+def block(
+    start: int, subjects: tuple[str, ...], metrics: tuple[str, ...], *steps: list[dict[str, float]]
+) -> Block:
     return Block(start, 1, subjects, metrics, pack(steps, metrics))
 
 
@@ -22,13 +24,23 @@ def said(*blocks: Block, node: Node = ALPHA) -> list[Any]:
 class TestMessages:
     def test_host_and_gpus_of_the_same_seconds_come_together(self) -> None:
         host = block(START, (HOST,), ("cpu_pct",), [{"cpu_pct": 12.5}], [{"cpu_pct": 99.0}])
-        gpus = block(START, ("GPU-a", "GPU-b"), ("power_w", "fan_pct"), [{"power_w": 700}, {"fan_pct": 1}], [{}, {"power_w": 70}])
+        gpus = block(
+            START,
+            ("GPU-a", "GPU-b"),
+            ("power_w", "fan_pct"),
+            [{"power_w": 700}, {"fan_pct": 1}],
+            [{}, {"power_w": 70}],
+        )
         assert said(host, gpus) == [
             {
-                "type": "telemetry.sampled", "node": "alpha", "start": START, "step_s": 1,
+                "type": "telemetry.sampled",
+                "node": "alpha",
+                "start": START,
+                "step_s": 1,
                 "host": {"metrics": ["cpu_pct"], "values": [[12.5], [99.0]]},
                 "gpus": {
-                    "subjects": ["GPU-a", "GPU-b"], "metrics": ["power_w", "fan_pct"],
+                    "subjects": ["GPU-a", "GPU-b"],
+                    "metrics": ["power_w", "fan_pct"],
                     "values": [[[700.0, None], [None, 1.0]], [[None, None], [70.0, None]]],
                 },
             }
@@ -44,7 +56,10 @@ class TestMessages:
         assert message["start"] == START + 3600
 
     def test_gpus_of_different_metrics_come_one_after_the_other(self) -> None:
-        whole, part = block(START, ("GPU-a",), ("power_w",), [{}]), block(START, ("MIG-a",), ("memory_used_bytes",), [{}])
+        whole, part = (
+            block(START, ("GPU-a",), ("power_w",), [{}]),
+            block(START, ("MIG-a",), ("memory_used_bytes",), [{}]),
+        )
         assert [message["gpus"]["subjects"] for message in said(whole, part)] == [["GPU-a"], ["MIG-a"]]
 
     def test_numbers_are_short(self) -> None:
@@ -52,5 +67,9 @@ class TestMessages:
         assert '"values":[[0.33]]' in message
 
     def test_only_the_latest_of_very_many_are_shown(self) -> None:
-        (message,) = said(block(START, (HOST,), ("load_1",), *[[{"load_1": float(step)}] for step in range(MOST_STEPS + 50)]))
+        (message,) = said(
+            block(
+                START, (HOST,), ("load_1",), *[[{"load_1": float(step)}] for step in range(MOST_STEPS + 50)]
+            )
+        )
         assert (message["start"], message["host"]["values"][0]) == (START + 50, [50.0])

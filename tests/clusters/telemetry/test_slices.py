@@ -16,7 +16,10 @@ class TestSlices:
         assert list(found) == [START, START + 10]
         gpu, host = slice_parts(found[START + 10])
         assert (gpu.subjects, gpu.metrics, gpu.mean.tolist(), gpu.max.tolist()) == (
-            ("GPU-a",), ("utilization_pct",), [[20.0]], [[21.0]],
+            ("GPU-a",),
+            ("utilization_pct",),
+            [[20.0]],
+            [[21.0]],
         )
         assert (host.subjects, host.mean.tolist()) == (("",), [[2.0]])
 
@@ -28,7 +31,10 @@ class TestSlices:
         assert math.isnan(part.max[1, 0])
 
     def test_times_are_by_the_hubs_clock_at_the_nearest_bucket(self) -> None:
-        assert list(slice_bytes([gpu_block(START, "GPU-a", [1, 2])], offset_s=3604.2)) == [START + 3600, START + 3610]
+        assert list(slice_bytes([gpu_block(START, "GPU-a", [1, 2])], offset_s=3604.2)) == [
+            START + 3600,
+            START + 3610,
+        ]
         assert list(slice_bytes([gpu_block(START, "GPU-a", [1])], offset_s=-6)) == [START - 10]
 
     @pytest.mark.parametrize("offset_s", [-5, 5, 4.999, 0.1])
@@ -38,7 +44,9 @@ class TestSlices:
 
 
 class TestBroken:
-    @pytest.mark.parametrize("data", [b"", b"\x09abc", b"\x01\x00\x00", b"\x01" + b"\x05\x00\x00\x00" * 2 + b"abcdefghij"])
+    @pytest.mark.parametrize(
+        "data", [b"", b"\x09abc", b"\x01\x00\x00", b"\x01" + b"\x05\x00\x00\x00" * 2 + b"abcdefghij"]
+    )
     def test_bytes_that_are_no_slice_are_refused(self, data: bytes) -> None:
         with pytest.raises(PackingError, match="slice"):
             slice_parts(data)

@@ -1,4 +1,5 @@
-"""An MPI daemon for another node is taken from the head, once, while the attempt starts; everything else is not heeded."""
+"""An MPI daemon for another node is taken from the head, once, while the attempt starts; everything else is
+not heeded."""
 
 from __future__ import annotations
 
@@ -56,7 +57,9 @@ def test_it_is_not_repeated_to_a_node_whose_ranks_run(who: Principal) -> None:
     assert beta.tell(run, "running", alive(1)).daemons == ()
 
 
-def test_the_first_call_holds(who: Principal, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks) -> None:
+def test_the_first_call_holds(
+    who: Principal, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+) -> None:
     alpha, _, run = started(who)
     call(alpha, run, DaemonCall(BETA, ARGV), DaemonCall(BETA, ("orted", "second")))
     with django_capture_on_commit_callbacks() as callbacks:
@@ -69,9 +72,15 @@ def test_the_first_call_holds(who: Principal, django_capture_on_commit_callbacks
 @pytest.mark.parametrize(
     "forged",
     [
-        DaemonCall("10.0.0.3", ARGV), DaemonCall("10.0.0.1", ARGV), DaemonCall("beta", ARGV), DaemonCall("", ARGV),
-        DaemonCall(BETA, ()), DaemonCall(BETA, ("/bin/sh", "-c", "id")), DaemonCall(BETA, ("orted", "a\0b")),
-        DaemonCall(BETA, ("orted",) * 300), DaemonCall(BETA, ("orted", "x" * 70_000)),
+        DaemonCall("10.0.0.3", ARGV),
+        DaemonCall("10.0.0.1", ARGV),
+        DaemonCall("beta", ARGV),
+        DaemonCall("", ARGV),
+        DaemonCall(BETA, ()),
+        DaemonCall(BETA, ("/bin/sh", "-c", "id")),
+        DaemonCall(BETA, ("orted", "a\0b")),
+        DaemonCall(BETA, ("orted",) * 300),
+        DaemonCall(BETA, ("orted", "x" * 70_000)),
     ],
 )
 def test_a_host_of_no_other_node_of_the_run_or_words_of_no_daemon_change_nothing(

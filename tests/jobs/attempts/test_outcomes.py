@@ -10,7 +10,12 @@ from trainhub_launch.report import AttemptFact, MemberFact
 
 
 def part(
-    phase: str, *members: MemberFact, node: str = "alpha", rank: int = 0, serving: tuple[int, ...] = (), **more: Any
+    phase: str,
+    *members: MemberFact,
+    node: str = "alpha",
+    rank: int = 0,
+    serving: tuple[int, ...] = (),
+    **more: Any,
 ) -> Part:
     fact = AttemptFact("r", 1, phase, members=members, **more)
     decides = {member.rank: member.rank not in serving for member in members}
@@ -60,11 +65,15 @@ class TestOutcome:
         assert (verdict.state, why(verdict)) == (RunState.COMPLETED, "All ranks finished.")
 
     def test_the_first_rank_to_fail_is_named_not_those_we_ended(self) -> None:
-        verdict = derive([part("done", stopped(0, at=90.0), ended(1, 3, at=100.0), ended(2, 1, at=99.0), stopped(3))])
+        verdict = derive(
+            [part("done", stopped(0, at=90.0), ended(1, 3, at=100.0), ended(2, 1, at=99.0), stopped(3))]
+        )
         assert why(verdict) == "Rank 2 exited with code 1 on alpha."
 
     def test_the_first_to_fail_is_found_across_nodes(self) -> None:
-        verdict = derive([part("done", ended(0, 1, at=50.2)), part("done", ended(1, 7, at=50.1), node="beta", rank=1)])
+        verdict = derive(
+            [part("done", ended(0, 1, at=50.2)), part("done", ended(1, 7, at=50.1), node="beta", rank=1)]
+        )
         assert why(verdict) == "Rank 1 exited with code 7 on beta."
 
     def test_a_signal_is_named(self) -> None:

@@ -35,7 +35,10 @@ class TestPreempted:
         run.refresh_from_db()
         assert (run.state, run.reason) == (RunState.QUEUED, Reason.PREEMPTED)
         assert run.sentence == "The low-priority node alpha has vanished."
-        assert "Attempt 1 ended: The low-priority node alpha has vanished. Queued again; this takes no retry." in told(run)
+        assert (
+            "Attempt 1 ended: The low-priority node alpha has vanished. Queued again; this takes no retry."
+            in told(run)
+        )
 
     def test_so_does_one_of_a_low_priority_cluster(self, who: Principal) -> None:
         _, run = running(who)
@@ -62,7 +65,8 @@ class TestPreempted:
         _, run = running(who)
         Node.objects.update(low_priority=True)
         RunEvent.objects.bulk_create(
-            RunEvent(run=run, attempt=0, reason=Reason.PREEMPTED, to_state=RunState.QUEUED) for _ in range(MOST_PREEMPTIONS)
+            RunEvent(run=run, attempt=0, reason=Reason.PREEMPTED, to_state=RunState.QUEUED)
+            for _ in range(MOST_PREEMPTIONS)
         )
         vanish()
         run.refresh_from_db()
@@ -80,10 +84,14 @@ class TestPreview:
     def test_says_what_low_priority_means(self, who: Principal) -> None:
         node()
         Cluster.objects.update(low_priority=True)
-        (found,) = [item for item in run_actions.preview(spec(who), who).findings if "low-priority" in item.message]
+        (found,) = [
+            item for item in run_actions.preview(spec(who), who).findings if "low-priority" in item.message
+        ]
         assert (found.level, found.field) == ("hint", "resources.cluster")
         assert "without using up a retry" in found.message
 
     def test_says_nothing_of_others(self, who: Principal) -> None:
         queued(who)
-        assert not [item for item in run_actions.preview(spec(who), who).findings if "low-priority" in item.message]
+        assert not [
+            item for item in run_actions.preview(spec(who), who).findings if "low-priority" in item.message
+        ]

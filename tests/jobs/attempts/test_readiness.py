@@ -64,7 +64,10 @@ class TestStart:
         assert Attempt.objects.get().plan == before
         assert before is not None
         assert before["ports"] == {"MASTER_PORT": 6106}
-        assert "All 2 nodes are ready; their ranks start. MASTER_PORT is 6106: 6105 is in use on alpha." in told(run)
+        assert (
+            "All 2 nodes are ready; their ranks start. MASTER_PORT is 6106: 6105 is in use on alpha."
+            in told(run)
+        )
 
     def test_a_head_without_a_free_port_ends_the_attempt(self, who: Principal) -> None:
         alpha, beta, run = two_nodes(who)
@@ -99,10 +102,15 @@ class TestStart:
         ack = alpha.report()
         assert ([order.why for order in ack.stop], ack.start) == (["gang"], ())
         alpha.tell(run, "done", stopping="gang")
-        assert state_of(run) == (RunState.FAILED, "The environment could not be built on beta: pip found no torch==9.")
+        assert state_of(run) == (
+            RunState.FAILED,
+            "The environment could not be built on beta: pip found no torch==9.",
+        )
         assert held() == []
 
-    def test_a_part_that_ended_before_the_start_without_a_word_ends_the_attempt_too(self, who: Principal) -> None:
+    def test_a_part_that_ended_before_the_start_without_a_word_ends_the_attempt_too(
+        self, who: Principal
+    ) -> None:
         alpha, beta, run = two_nodes(who)
         alpha.ready(run)
         beta.claim(run)
@@ -139,7 +147,8 @@ class TestMismatch:
         alpha.ready(run, versions={"torch": "2.13.0"})
         ack = beta.ready(run, versions={"torch": "2.12.1"})
         assert state_of(run) == (
-            RunState.FAILED, "The nodes of the run have different software: torch is 2.13.0 on alpha and 2.12.1 on beta."
+            RunState.FAILED,
+            "The nodes of the run have different software: torch is 2.13.0 on alpha and 2.12.1 on beta.",
         )
         assert [order.why for order in ack.stop] == ["orphan"]
         assert members(run) == [MemberState.STOPPED] * 2
@@ -195,7 +204,11 @@ class TestNeverReady:
 
     def test_a_single_node_may_prepare_as_long_as_it_takes(self, who: Principal) -> None:
         alpha, _, run = two_nodes(who, distribution=None)
-        played = alpha if AttemptNode.objects.get().node.name == "alpha" else Played(AttemptNode.objects.get().node)
+        played = (
+            alpha
+            if AttemptNode.objects.get().node.name == "alpha"
+            else Played(AttemptNode.objects.get().node)
+        )
         played.claim(run)
         played.tell(run, "preparing")
         then = later(5000)

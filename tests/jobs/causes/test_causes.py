@@ -21,8 +21,13 @@ from trainhub_launch.report import MemberFact
 from workspaces.access import Principal
 
 pytestmark = pytest.mark.django_db
-RAISED = b'Traceback (most recent call last):\n  File "train.py", line 3\n    boom()\nValueError: shard 1 is empty\n'
-LOST = RAISED.replace(b"ValueError: shard 1 is empty", b"RuntimeError: Connection closed by peer [10.0.0.2]:41")
+RAISED = (
+    b'Traceback (most recent call last):\n  File "train.py", line 3\n    boom()\nValueError: shard 1 '
+    b"is empty\n"
+)
+LOST = RAISED.replace(
+    b"ValueError: shard 1 is empty", b"RuntimeError: Connection closed by peer [10.0.0.2]:41"
+)
 
 
 def log_name(rank: int) -> str:
@@ -37,7 +42,9 @@ def started(who: Principal, count: int = 2, **spec: object) -> tuple[Played, Run
     return alpha, run
 
 
-def failed(who: Principal, logs: dict[int, bytes], *members: MemberFact, count: int = 2, **spec: object) -> Run:
+def failed(
+    who: Principal, logs: dict[int, bytes], *members: MemberFact, count: int = 2, **spec: object
+) -> Run:
     alpha, run = started(who, count, **spec)
     for rank, text in logs.items():
         alpha.log(run, log_name(rank), 0, text)
@@ -65,7 +72,9 @@ class TestChoice:
         assert (found.rank, found.sentence) == (1, "Rank 1 exited with code 3 on alpha.")
 
     def test_who_crashed_stands_before_who_lost_its_connection(self, who: Principal) -> None:
-        found = cause(failed(who, {0: LOST}, ended(0, 1, at=1000.0), ended(1, None, signal=SIGSEGV, at=1003.0)))
+        found = cause(
+            failed(who, {0: LOST}, ended(0, 1, at=1000.0), ended(1, None, signal=SIGSEGV, at=1003.0))
+        )
         assert (found.rank, found.kind) == (1, "segmentation_fault")
 
     def test_of_two_errors_the_first_by_time(self, who: Principal) -> None:
@@ -77,9 +86,14 @@ class TestChoice:
         stopped = ended(1, None, signal=15, at=1009.0, ended_by_us=True)
         found = cause(failed(who, {0: LOST, 1: RAISED}, ended(0, 1, at=1000.0), stopped))
         assert (found.rank, found.is_certain) == (1, True)
-        assert found.sentence == "Rank 1 raised an error on alpha; TrainHub ended it with the others before it had left."
+        assert (
+            found.sentence
+            == "Rank 1 raised an error on alpha; TrainHub ended it with the others before it had left."
+        )
 
-    def test_where_all_only_lost_each_other_the_first_is_named_and_the_doubt_is_said(self, who: Principal) -> None:
+    def test_where_all_only_lost_each_other_the_first_is_named_and_the_doubt_is_said(
+        self, who: Principal
+    ) -> None:
         found = cause(failed(who, {0: LOST, 1: LOST}, ended(0, 1, at=1002.0), ended(1, 1, at=1001.0)))
         assert (found.rank, found.is_certain, found.kind) == (1, False, "peer_lost")
         assert "No rank tells an error of its own" in found.sentence
@@ -93,7 +107,9 @@ class TestChoice:
         run.refresh_from_db()
         assert cause(run).is_certain
 
-    def test_a_kill_with_the_kernel_s_word_is_lack_of_memory_and_one_without_probably_so(self, who: Principal) -> None:
+    def test_a_kill_with_the_kernel_s_word_is_lack_of_memory_and_one_without_probably_so(
+        self, who: Principal
+    ) -> None:
         starved = ended(1, None, signal=SIGKILL, out_of_memory=True)
         assert cause(failed(who, {}, ended(0, 0), starved)).kind == "out_of_memory"
 
@@ -140,7 +156,11 @@ class TestWithoutARank:
         alpha.tell(run, "done", error="pip failed", error_kind="environment")
         run.refresh_from_db()
         found = cause(run)
-        assert (found.rank, found.kind, found.log) == (None, "package_not_found", "20_environment_build_log.txt")
+        assert (found.rank, found.kind, found.log) == (
+            None,
+            "package_not_found",
+            "20_environment_build_log.txt",
+        )
 
     def test_runs_that_did_not_fail_have_none(self, who: Principal) -> None:
         assert causes.find(failed(who, {}, ended(0), ended(1)).pk, 1) is None
@@ -163,7 +183,10 @@ class TestKeeping:
         causes.store(run.pk, 1)
         run.refresh_from_db()
         assert (run.reason, run.sentence) == (Reason.EXITED, "Rank 1 exited with code 7 on alpha.")
-        assert "The cause: Rank 1 on alpha: ValueError" in run.events.order_by("id").values_list("message", flat=True)[::-1][0]
+        assert (
+            "The cause: Rank 1 on alpha: ValueError"
+            in run.events.order_by("id").values_list("message", flat=True)[::-1][0]
+        )
 
     def test_it_is_stored_where_a_fact_tells_of_the_failure(
         self, who: Principal, django_capture_on_commit_callbacks: pytest.FixtureRequest
@@ -201,4 +224,7 @@ class TestKeeping:
 
 
 def test_ranks_are_grouped_by_why_they_ended() -> None:
-    assert grouped([(0, "a"), (1, "b"), (2, "a"), (3, "a"), (4, "a"), (6, "a")]) == [("a", "0, 2–4, 6"), ("b", "1")]
+    assert grouped([(0, "a"), (1, "b"), (2, "a"), (3, "a"), (4, "a"), (6, "a")]) == [
+        ("a", "0, 2–4, 6"),
+        ("b", "1"),
+    ]

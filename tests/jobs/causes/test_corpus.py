@@ -17,12 +17,23 @@ from tests.jobs.causes.corpus.capture import CASES, LOGS
 
 INVENTED = sorted((LOGS.parent / "invented").glob("*.txt"))
 UNCERTAIN = {
-    "gloo_peer_stands_still", "gloo_barrier", "rendezvous_without_rank_0", "rendezvous_without_rank_1", "connect_failed",
-    "exit_race", "torchrun_child_ended_before_it_told",
+    "gloo_peer_stands_still",
+    "gloo_barrier",
+    "rendezvous_without_rank_0",
+    "rendezvous_without_rank_1",
+    "connect_failed",
+    "exit_race",
+    "torchrun_child_ended_before_it_told",
 }
 """Where no rank tells an error of its own."""
 NOT_IN_A_LOG = {
-    "out_of_memory", "hung", "package_not_found", "program_not_found", "bus_error", "arithmetic_fault", "export_refused",
+    "out_of_memory",
+    "hung",
+    "package_not_found",
+    "program_not_found",
+    "bus_error",
+    "arithmetic_fault",
+    "export_refused",
 }
 """Known by other facts than a rank's log, or tested by themselves."""
 
@@ -86,7 +97,15 @@ def test_each_of_the_others_ended_for_a_reason(case: str, words: list[str]) -> N
 @pytest.mark.parametrize("log", INVENTED, ids=lambda path: path.stem)
 def test_failures_that_need_a_gpu_are_known(log: Path) -> None:
     is_signal = log.stem == "peer_silent"
-    rank = Rank(0, 0, "alpha", "0", MemberState.FAILED, exit_code=None if is_signal else 1, signal=6 if is_signal else None)
+    rank = Rank(
+        0,
+        0,
+        "alpha",
+        "0",
+        MemberState.FAILED,
+        exit_code=None if is_signal else 1,
+        signal=6 if is_signal else None,
+    )
     match = weigh(rank, said(log.read_bytes(), 0)).match
     assert match is not None
     assert match.known.kind == log.stem
@@ -111,6 +130,14 @@ def test_what_is_missing_is_called_by_its_name(case: str, words: str) -> None:
 
 def test_every_known_failure_is_met_by_a_log() -> None:
     met = {case.kind for case in CASES.values()} | {log.stem for log in INVENTED}
-    by_line = {"changed_module", "unmatched_builds", "interrupted", "aborted_with_others", "ended_from_outside"}
-    framework = {"framework_shut_down"}  # horovod_peer_raises and tensorflow_peer_raises: never the cause there
+    by_line = {
+        "changed_module",
+        "unmatched_builds",
+        "interrupted",
+        "aborted_with_others",
+        "ended_from_outside",
+    }
+    framework = {
+        "framework_shut_down"
+    }  # horovod_peer_raises and tensorflow_peer_raises: never the cause there
     assert {row.kind for row in KNOWN} - met - by_line - framework == NOT_IN_A_LOG

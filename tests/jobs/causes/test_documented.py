@@ -19,7 +19,11 @@ MARK = "<!-- below: from jobs/causes/known -->\n"
 def table() -> str:
     parts = []
     for title, rows in GROUPS.items():
-        lines = [f"\n## {title}\n", "| kind | what is seen | what it means | what to do |", "|---|---|---|---|"]
+        lines = [
+            f"\n## {title}\n",
+            "| kind | what is seen | what it means | what to do |",
+            "|---|---|---|---|",
+        ]
         for row in rows:
             meaning, remedy = (text.format(name=row.unnamed or "…") for text in (row.meaning, row.remedy))
             lines.append(f"| `{row.kind}` **{row.title}** | {row.seen} | {meaning} | {remedy} |")

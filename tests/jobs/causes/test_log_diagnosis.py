@@ -1,4 +1,5 @@
-"""What the end of one log says: tracebacks, chains, launchers, and everything that a terminal makes of them."""
+"""What the end of one log says: tracebacks, chains, launchers, and everything that a terminal makes of
+them."""
 
 from __future__ import annotations
 
@@ -52,13 +53,18 @@ class TestTraceback:
     def test_a_known_failure_at_the_root_is_shown_with_it(self) -> None:
         root = PLAIN.replace(b"ValueError: bad batch", b"OSError: [Errno 28] No space left on device")
         found = said(root + HANDLING + PLAIN, 0)
-        assert (found.exception, found.began) == ("ValueError: bad batch", "OSError: [Errno 28] No space left on device")
+        assert (found.exception, found.began) == (
+            "ValueError: bad batch",
+            "OSError: [Errno 28] No space left on device",
+        )
         assert found.match is not None
         assert found.match.known.kind == "disk_full"
         assert offset_of(root + HANDLING + PLAIN) == 0, "the quote begins with the root"
 
     def test_a_connection_lost_while_handling_an_error_does_not_hide_the_error(self) -> None:
-        lost = PLAIN.replace(b"ValueError: bad batch", b"RuntimeError: Connection closed by peer [127.0.0.1]:1")
+        lost = PLAIN.replace(
+            b"ValueError: bad batch", b"RuntimeError: Connection closed by peer [127.0.0.1]:1"
+        )
         assert said(PLAIN + HANDLING + lost, 0).exception == "ValueError: bad batch"
 
     def test_one_that_was_survived_is_not_the_cause(self) -> None:
@@ -97,7 +103,10 @@ class TestLauncher:
         assert said(PLAIN + TORCHRUN, 0).exception == "ValueError: bad batch"
 
     def test_a_script_that_could_not_even_start_is_quoted_itself(self) -> None:
-        unread = b'starting\n  File "train.py", line 3\n    def f(\n         ^\nSyntaxError: \'(\' was never closed\n'
+        unread = (
+            b"starting\n  File \"train.py\", line 3\n    def f(\n         ^\nSyntaxError: '(' was "
+            b"never closed\n"
+        )
         assert said(unread + TORCHRUN, 0).exception == "SyntaxError: '(' was never closed"
         assert text_of(unread + TORCHRUN).splitlines()[0] == '  File "train.py", line 3'
 
@@ -105,9 +114,13 @@ class TestLauncher:
         one = b"".join(b"[rank1]: " + line for line in PLAIN.splitlines(keepends=True))
         lost = PLAIN.replace(b"ValueError: bad batch", b"RuntimeError: Connection closed by peer")
         other = b"".join(b"[rank0]: " + line for line in lost.splitlines(keepends=True))
-        mixed = b"".join(b + a for a, b in zip(one.splitlines(keepends=True), other.splitlines(keepends=True), strict=True))
+        mixed = b"".join(
+            b + a for a, b in zip(one.splitlines(keepends=True), other.splitlines(keepends=True), strict=True)
+        )
         assert said(mixed + TORCHRUN, 0, launcher=True).exception == "ValueError: bad batch"
-        assert text_of(mixed + TORCHRUN) == PLAIN.decode().rstrip(), "the lines of the other child are left out"
+        assert text_of(mixed + TORCHRUN) == PLAIN.decode().rstrip(), (
+            "the lines of the other child are left out"
+        )
 
 
 class TestTerminal:

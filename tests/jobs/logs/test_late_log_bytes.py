@@ -32,7 +32,9 @@ def start() -> datetime:
 
 
 class TestAfterAnOutage:
-    def test_all_that_was_written_meanwhile_is_late_and_what_comes_next_is_not(self, who: Principal, start: datetime) -> None:
+    def test_all_that_was_written_meanwhile_is_late_and_what_comes_next_is_not(
+        self, who: Principal, start: datetime
+    ) -> None:
         alpha, run = running(who)
         sends(alpha, run, b"live\n", 0, held=5, at=start)
         back = start + timedelta(seconds=40)
@@ -47,13 +49,17 @@ class TestAfterAnOutage:
         sends(alpha, run, b"two\n", 4, held=8, at=start + timedelta(seconds=2))
         assert not late(run, 4)
 
-    def test_the_first_bytes_of_a_run_are_not_late_because_its_node_was_idle(self, who: Principal, start: datetime) -> None:
+    def test_the_first_bytes_of_a_run_are_not_late_because_its_node_was_idle(
+        self, who: Principal, start: datetime
+    ) -> None:
         alpha, run = running(who)
         alpha.node.last_report_at = start - timedelta(seconds=6)
         sends(alpha, run, b"one\n", 0, held=4, at=start)
         assert not late(run, 0)
 
-    def test_a_hub_that_was_down_knows_it_from_the_node_s_last_report(self, who: Principal, start: datetime) -> None:
+    def test_a_hub_that_was_down_knows_it_from_the_node_s_last_report(
+        self, who: Principal, start: datetime
+    ) -> None:
         alpha, run = running(who)
         sends(alpha, run, b"one\n", 0, held=4, at=start)
         log_timestamps.restart()

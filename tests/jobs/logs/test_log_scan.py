@@ -11,7 +11,9 @@ from jobs.logs.log_scan import WINDOW_BYTES, Found, Place, Scan
 from trainhub_launch.errors import SpecError
 
 
-def scan(folder: Path, data: bytes, q: str, *, regex: bool = False, case: bool = False, most: int = 10**6) -> list[Found]:
+def scan(
+    folder: Path, data: bytes, q: str, *, regex: bool = False, case: bool = False, most: int = 10**6
+) -> list[Found]:
     file = folder / "log"
     file.write_bytes(data)
     descriptor = os.open(file, os.O_RDONLY)
@@ -21,7 +23,9 @@ def scan(folder: Path, data: bytes, q: str, *, regex: bool = False, case: bool =
         place = Place(0)
         while True:
             # A new scan from the place of the last one, as the next page of a search makes it.
-            work = Scan(descriptor, len(data), place, len(data), pattern=pattern, buffer=bytearray(WINDOW_BYTES))
+            work = Scan(
+                descriptor, len(data), place, len(data), pattern=pattern, buffer=bytearray(WINDOW_BYTES)
+            )
             window = work.window(most)
             if window is None:
                 return found
@@ -46,8 +50,14 @@ class TestWhatMatches:
     @pytest.mark.parametrize(
         ("q", "found"),
         [
-            ("^step", ["step 1", "step 2"]), ("2$", ["step 2"]), (r"step\s+\d", ["step 1", "step 2"]), ("1\\nstep", []),
-            ("(?s)1.step", []), ("x*", ["step 1", "step 2", "", "end"]), ("^$", [""]), (r"\bend\b", ["end"]),
+            ("^step", ["step 1", "step 2"]),
+            ("2$", ["step 2"]),
+            (r"step\s+\d", ["step 1", "step 2"]),
+            ("1\\nstep", []),
+            ("(?s)1.step", []),
+            ("x*", ["step 1", "step 2", "", "end"]),
+            ("^$", [""]),
+            (r"\bend\b", ["end"]),
             ("STEP 1|END", ["step 1", "end"]),
         ],
     )
@@ -86,7 +96,9 @@ class TestWhatIsShown:
         assert len(found) == 11
 
     def test_of_a_progress_bar_the_drawing_that_matches(self, tmp_path: Path) -> None:
-        bar = b"".join(b"\r%3d%%|##| loss=%s" % (step, b"nan" if step == 40 else b"0.5") for step in range(100))
+        bar = b"".join(
+            b"\r%3d%%|##| loss=%s" % (step, b"nan" if step == 40 else b"0.5") for step in range(100)
+        )
         assert scan(tmp_path, bar + b"\nend\n", "nan") == [Found(0, " 40%|##| loss=nan", [(14, 17)])]
         assert len(scan(tmp_path, bar + b"\nend\n", "loss")) == 1, "one line, however often it is drawn"
 
@@ -95,7 +107,7 @@ class TestWhatIsShown:
 
     def test_a_long_line_is_trimmed_around_the_match(self, tmp_path: Path) -> None:
         (found,) = scan(tmp_path, "ä".encode() * 5000 + b"needle" + b"x" * 5000 + b"\n", "needle")
-        (left, right), = found.spans
+        ((left, right),) = found.spans
         assert found.text[left:right] == "needle"
         assert found.text.startswith("…ä")
         assert found.text.endswith("x…")
@@ -130,7 +142,12 @@ class TestWindows:
         offsets = []
         for begin, end in ((0, 2), (2, 5), (5, 6), (6, 15)):
             work = Scan(
-                descriptor, len(data), Place(begin), end, pattern=compiled("x", regex=False, case=True), buffer=bytearray(100)
+                descriptor,
+                len(data),
+                Place(begin),
+                end,
+                pattern=compiled("x", regex=False, case=True),
+                buffer=bytearray(100),
             )
             while (found := work.window(9)) is not None:
                 offsets.append([item.offset for item in found])
@@ -152,7 +169,10 @@ def test_lines_are_numbered_as_they_stand(tmp_path: Path, monkeypatch: pytest.Mo
 class TestWithoutEscapes:
     def test_many_different_ones_and_torn_ones(self) -> None:
         colors = b"".join(b"\x1b[38;5;%dm%d " % (number, number) for number in range(40))
-        assert log_scan.without_escapes(colors + b"\x1b[") == b"".join(b"%d " % number for number in range(40)) + b"\x1b["
+        assert (
+            log_scan.without_escapes(colors + b"\x1b[")
+            == b"".join(b"%d " % number for number in range(40)) + b"\x1b["
+        )
         assert log_scan.without_escapes(b"a\x1b[\x1b[0mb\x1b(Bc\x1bMd") == b"a\x1b[bcd"
 
     def test_in_linear_time(self) -> None:

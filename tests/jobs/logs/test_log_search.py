@@ -46,7 +46,9 @@ class Attempt:
                 return found
 
     def told(self, q: str, *, limit: int = 1000, order: str = "time") -> list[str]:
-        return [f"{hit.log.rank}:{hit.line} {hit.found.text}" for hit in self.hits(q, limit=limit, order=order)]
+        return [
+            f"{hit.log.rank}:{hit.line} {hit.found.text}" for hit in self.hits(q, limit=limit, order=order)
+        ]
 
 
 @pytest.fixture
@@ -54,7 +56,12 @@ def attempt() -> Attempt:
     log_timestamps.restart()
     made = Attempt()
     for at, rank, text in (
-        (0, 0, "start\nx a\n"), (1, 1, "x b\n"), (1, 0, "x c\n"), (5, 2, "x d\nno\nx e\n"), (6, 0, "x f\n"), (6.1, 1, "x g\n"),
+        (0, 0, "start\nx a\n"),
+        (1, 1, "x b\n"),
+        (1, 0, "x c\n"),
+        (5, 2, "x d\nno\nx e\n"),
+        (6, 0, "x f\n"),
+        (6.1, 1, "x g\n"),
     ):
         made.say(rank, at, text)
     return made
@@ -63,7 +70,15 @@ def attempt() -> Attempt:
 @pytest.mark.parametrize("limit", [1, 2, 3, 1000])
 class TestOrder:
     def test_by_time_then_rank_however_long_the_pages(self, attempt: Attempt, limit: int) -> None:
-        assert attempt.told("x ", limit=limit) == ["0:2 x a", "0:3 x c", "1:1 x b", "2:1 x d", "2:3 x e", "0:4 x f", "1:2 x g"]
+        assert attempt.told("x ", limit=limit) == [
+            "0:2 x a",
+            "0:3 x c",
+            "1:1 x b",
+            "2:1 x d",
+            "2:3 x e",
+            "0:4 x f",
+            "1:2 x g",
+        ]
 
     def test_by_rank(self, attempt: Attempt, limit: int) -> None:
         order = ["0:2 x a", "0:3 x c", "0:4 x f", "1:1 x b", "1:2 x g", "2:1 x d", "2:3 x e"]
@@ -80,7 +95,9 @@ class TestTimes:
         page = Search(attempt.logs(), compiled("Traceback", regex=False, case=True), 1).by_time(None)
         assert [hit.log.rank for hit in page.hits] == [2]
 
-    def test_a_line_that_arrives_in_pieces_is_found_once_at_the_time_of_its_first(self, attempt: Attempt) -> None:
+    def test_a_line_that_arrives_in_pieces_is_found_once_at_the_time_of_its_first(
+        self, attempt: Attempt
+    ) -> None:
         attempt.say(2, 10, "a long nee")
         attempt.say(2, 20, "dle\n")
         (hit,) = attempt.hits("needle")
@@ -95,11 +112,15 @@ class TestPages:
         rest = Search(attempt.logs(), compiled("x ", regex=False, case=False), 10).by_time(page.next)
         assert len(rest.hits) == 7
 
-    def test_while_others_search_one_waits_for_a_turn_and_is_told_to_come_again(self, attempt: Attempt) -> None:
+    def test_while_others_search_one_waits_for_a_turn_and_is_told_to_come_again(
+        self, attempt: Attempt
+    ) -> None:
         for _ in range(log_search.AT_ONCE):
             assert log_search._turns.acquire(timeout=1)
         try:
-            page = Search(attempt.logs(), compiled("x ", regex=False, case=False), 10, seconds=0.01).by_time(None)
+            page = Search(attempt.logs(), compiled("x ", regex=False, case=False), 10, seconds=0.01).by_time(
+                None
+            )
         finally:
             log_search._turns.release(log_search.AT_ONCE)
         assert (page.hits, page.next) == ([], Cursor(0))

@@ -46,13 +46,28 @@ class TestAppend:
 
     @pytest.mark.parametrize(
         "name",
-        ["", "/etc/passwd", "../x", "logs/../../x", "a//b", "a/./b", "logs/", "a\\b", "a\x00b", "a\nb", "else/x.txt", "x" * 600],
+        [
+            "",
+            "/etc/passwd",
+            "../x",
+            "logs/../../x",
+            "a//b",
+            "a/./b",
+            "logs/",
+            "a\\b",
+            "a\x00b",
+            "a\nb",
+            "else/x.txt",
+            "x" * 600,
+        ],
     )
     def test_a_name_that_leads_elsewhere_is_refused(self, run: str, name: str) -> None:
         with pytest.raises(log_store.BadName):
             log_store.append(run, 1, name, 0, b"x")
 
-    @pytest.mark.parametrize("name", [NAME, "20_environment_build_log.txt", "logs/a b/ü.txt", "node_1/55_preparation_log.txt"])
+    @pytest.mark.parametrize(
+        "name", [NAME, "20_environment_build_log.txt", "logs/a b/ü.txt", "node_1/55_preparation_log.txt"]
+    )
     def test_names_of_the_contract_are_taken(self, run: str, name: str) -> None:
         assert log_store.append(run, 1, name, 0, b"x") == 1
 

@@ -52,7 +52,10 @@ class TestNoting:
         log.grow(60_000)
         log.grow(180_000)
         assert [log.came(offset) for offset in (0, 9, 10, 29)] == [
-            (0, 0, False), (0, 0, False), (60_000, 60_000, False), (180_000, 180_000, False)
+            (0, 0, False),
+            (0, 0, False),
+            (60_000, 60_000, False),
+            (180_000, 180_000, False),
         ]
 
     def test_a_flood_is_noted_four_times_a_second_and_never_coarser(self, log: Log) -> None:
@@ -142,14 +145,18 @@ class TestBound:
         assert gaps == [Gap(T0 + 1000 * 1000, T0 + 1000 * 1000 + 400_000, unheard=False)]
 
     def test_thinning_loses_no_byte_and_stays_in_order(self) -> None:
-        many = [Arrival(index + 1, index * 700, index * 700 + 100, late=index % 2 == 0) for index in range(5000)]
+        many = [
+            Arrival(index + 1, index * 700, index * 700 + 100, late=index % 2 == 0) for index in range(5000)
+        ]
         few = thinned(many, 100)
         assert len(few) <= 100
         assert few[-1].end == 5000
         assert (few[0].first_ms, few[-1].last_ms) == (0, 4999 * 700 + 100)
         assert all(left.end < right.end and left.last_ms <= right.last_ms for left, right in pairwise(few))
 
-    def test_a_process_keeps_only_so_many_logs_in_mind(self, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_process_keeps_only_so_many_logs_in_mind(
+        self, log: Log, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(log_timestamps, "MOST_REMEMBERED", 4)
         log.grow(0)
         log.grow(100)
@@ -165,7 +172,8 @@ class TestGaps:
         log.grow(21_000)
         log.grow(60_000)
         assert log.times.gaps(10_000, since_ms=T0) == [
-            Gap(T0, T0 + 20_000, unheard=False), Gap(T0 + 21_000, T0 + 60_000, unheard=False)
+            Gap(T0, T0 + 20_000, unheard=False),
+            Gap(T0 + 21_000, T0 + 60_000, unheard=False),
         ]
 
     def test_a_gap_that_ends_with_late_bytes_says_nothing_about_the_rank(self, log: Log) -> None:

@@ -1,4 +1,5 @@
-"""Whatever order the words of two nodes come in, and however often: the attempt comes to the same end, once."""
+"""Whatever order the words of two nodes come in, and however often: the attempt comes to the same end,
+once."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ ACTS = ("claim", "step", "step", "repeat", "late", "forget", "tick")
 
 @dataclass
 class Simulated(Played):
-    """A node that lives through one attempt: it does nothing that it has no order for, and ends when told to."""
+    """A node that lives through one attempt: it does nothing that it has no order for, and ends when told
+    to."""
 
     rank: int = 0
     code: int = 0
@@ -115,7 +117,9 @@ def played_out(who: Principal, acts: list[tuple[int, str]], codes: tuple[int, in
 
 orders = st.lists(st.tuples(st.integers(0, 1), st.sampled_from(ACTS)), max_size=40)
 quietly = settings(
-    max_examples=20, deadline=None, phases=(Phase.explicit, Phase.generate),
+    max_examples=20,
+    deadline=None,
+    phases=(Phase.explicit, Phase.generate),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
@@ -128,7 +132,12 @@ def test_two_nodes_that_do_well_complete_the_run(who: Principal, acts: list[tupl
         assert state_of(run) == (RunState.COMPLETED, "All ranks finished.")
         assert set(Member.objects.values_list("state", flat=True)) == {MemberState.SUCCEEDED}
         assert list(run.events.exclude(to_state="").values_list("to_state", flat=True)) == [
-            "Queued", "Provisioning", "Preparing", "Running", "Finalizing", "Completed",
+            "Queued",
+            "Provisioning",
+            "Preparing",
+            "Running",
+            "Finalizing",
+            "Completed",
         ]
         assert told(run).count("All 2 nodes are ready; their ranks start.") == 1
         assert held() == []
@@ -138,7 +147,9 @@ def test_two_nodes_that_do_well_complete_the_run(who: Principal, acts: list[tupl
 
 @quietly
 @given(acts=orders, failing=st.integers(0, 1))
-def test_a_rank_that_fails_is_the_reason_whatever_came_first(who: Principal, acts: list[tuple[int, str]], failing: int) -> None:
+def test_a_rank_that_fails_is_the_reason_whatever_came_first(
+    who: Principal, acts: list[tuple[int, str]], failing: int
+) -> None:
     with transaction.atomic():
         codes = (3, 0) if failing == 0 else (0, 3)
         run = played_out(who, acts, codes)

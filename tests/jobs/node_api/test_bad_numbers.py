@@ -32,7 +32,9 @@ async def send(client: httpx.AsyncClient, headers: Headers, data: dict[str, Any]
     return await client.post("/api/v1/node/report/", headers=headers, content=msgpack.packb(data))
 
 
-def bucket(metrics: tuple[str, ...] = ("power_w",), value: float = 1.0, subjects: tuple[str, ...] = ("GPU-alpha-0",)) -> Block:
+def bucket(
+    metrics: tuple[str, ...] = ("power_w",), value: float = 1.0, subjects: tuple[str, ...] = ("GPU-alpha-0",)
+) -> Block:
     values = pack([[dict.fromkeys(metrics, value) for _ in subjects]], metrics)
     return Block(int(time.time()) // 10 * 10 - 10, 10, subjects, metrics, values, values)
 
@@ -50,7 +52,9 @@ class TestRefused:
     async def test_ten_thousand_gpus_in_one_report(self, client: httpx.AsyncClient) -> None:
         _, headers = await enrolled()
         numbers = dict.fromkeys(GPU_KEYS, 1.0)
-        gpus = tuple(GpuFact(f"GPU-{number}", number % 1024, "H200", numbers=numbers) for number in range(10_000))
+        gpus = tuple(
+            GpuFact(f"GPU-{number}", number % 1024, "H200", numbers=numbers) for number in range(10_000)
+        )
         told = await refusal(client, headers, wire(replace(beat(), gpus=gpus)))
         assert told == "a node cannot have 10000 GPUs; 64 is the most"
         assert await Gpu.objects.acount() == 1
@@ -89,14 +93,22 @@ class TestRefused:
 
 class TestUnknown:
     @pytest.mark.parametrize("nothing", [NAN, INFINITE, -INFINITE])
-    async def test_no_number_anywhere_is_not_known_anywhere(self, client: httpx.AsyncClient, nothing: float) -> None:
+    async def test_no_number_anywhere_is_not_known_anywhere(
+        self, client: httpx.AsyncClient, nothing: float
+    ) -> None:
         _, headers = await enrolled()
         gpu = GpuFact(
-            "GPU-alpha-0", 0, "H200", numbers=dict.fromkeys(GPU_KEYS, nothing),
-            counters=dict.fromkeys(COUNTERS, nothing), processes=(GpuProcess(1, "python", sm_pct=nothing),),  # type: ignore[arg-type]
+            "GPU-alpha-0",
+            0,
+            "H200",
+            numbers=dict.fromkeys(GPU_KEYS, nothing),
+            counters=dict.fromkeys(COUNTERS, nothing),
+            processes=(GpuProcess(1, "python", sm_pct=nothing),),  # type: ignore[arg-type]
         )
         told = replace(beat(), gpus=(gpu,), numbers=dict.fromkeys(HOST_KEYS, nothing), cpu_pct=nothing)
-        answer = await send(client, headers, wire(told, bucket(value=NAN), bucket(("cpu_pct",), NAN, (HOST,))))
+        answer = await send(
+            client, headers, wire(told, bucket(value=NAN), bucket(("cpu_pct",), NAN, (HOST,)))
+        )
         assert answer.status_code == 200, answer.text
         assert Ack.from_wire(msgpack.unpackb(answer.content)).buckets_until > time.time() - 60
         vitals = (await Node.objects.aget()).vitals
@@ -104,16 +116,29 @@ class TestUnknown:
         for part in slice_parts(bytes((await TelemetrySlice.objects.aget()).data)):
             assert math.isnan(part.mean.max())
 
-    async def test_metrics_of_a_newer_node_are_left_out_of_how_it_does(self, client: httpx.AsyncClient) -> None:
+    async def test_metrics_of_a_newer_node_are_left_out_of_how_it_does(
+        self, client: httpx.AsyncClient
+    ) -> None:
         _, headers = await enrolled()
-        gpu = GpuFact("GPU-alpha-0", 0, "H200", numbers={"power_w": 7.0, "mood": 1.0}, counters={"smiles": 3, "xid_count": 1})
+        gpu = GpuFact(
+            "GPU-alpha-0",
+            0,
+            "H200",
+            numbers={"power_w": 7.0, "mood": 1.0},
+            counters={"smiles": 3, "xid_count": 1},
+        )
         assert (await send(client, headers, wire(replace(beat(), gpus=(gpu,))))).status_code == 200
         vitals = (await Node.objects.aget()).vitals
-        assert (vitals["gpus"], vitals["counters"]) == ({"GPU-alpha-0": {"power_w": 7.0}}, {"GPU-alpha-0": {"xid_count": 1}})
+        assert (vitals["gpus"], vitals["counters"]) == (
+            {"GPU-alpha-0": {"power_w": 7.0}},
+            {"GPU-alpha-0": {"xid_count": 1}},
+        )
 
 
 class TestTimes:
-    async def test_a_node_whose_clock_is_an_hour_ahead_is_stored_by_the_hubs(self, client: httpx.AsyncClient) -> None:
+    async def test_a_node_whose_clock_is_an_hour_ahead_is_stored_by_the_hubs(
+        self, client: httpx.AsyncClient
+    ) -> None:
         _, headers = await enrolled()
         told = replace(bucket(), start=bucket().start + 3600)
         data = wire(None, told) | {"sent_at": time.time() + 3600}

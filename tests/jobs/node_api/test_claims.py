@@ -83,7 +83,9 @@ class TestRefused:
     def test_an_attempt_that_a_later_one_has_replaced(self, who: Principal) -> None:
         alpha = Played(node())
         run = launched(who)
-        lifecycle.advance(run.pk, RunState.QUEUED, Reason.NEVER_STARTED, facts={"node": "alpha", "seconds": 1})
+        lifecycle.advance(
+            run.pk, RunState.QUEUED, Reason.NEVER_STARTED, facts={"node": "alpha", "seconds": 1}
+        )
         run_actions.launch(run.pk)
         with pytest.raises(claims.Refused, match="over"):
             alpha.claim(run)
@@ -95,7 +97,6 @@ class TestRefused:
         run = launched(who)
         with pytest.raises(claims.Refused, match="nonce"):
             claims.claim(alpha, run.pk, 1, nonce, [])
-
 
     def test_an_interpreter_that_is_gone_fails_the_run_in_words(self, who: Principal) -> None:
         alpha = node()
@@ -137,7 +138,9 @@ class TestSeveralNodes:
         with pytest.raises(claims.Later, match="not ready yet"):
             alpha.claim(run)
 
-    def test_once_all_are_ready_each_gets_the_same_final_order_as_often_as_it_asks(self, who: Principal) -> None:
+    def test_once_all_are_ready_each_gets_the_same_final_order_as_often_as_it_asks(
+        self, who: Principal
+    ) -> None:
         alpha, beta, run = two_nodes(who)
         alpha.ready(run, ports=(6107, 6108))
         beta.ready(run)

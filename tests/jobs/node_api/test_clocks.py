@@ -19,7 +19,9 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [(0, -40), (40, 0)])
-def test_the_rank_that_failed_first_leads_though_its_clock_is_ahead(ours: int, theirs: int, who: Principal) -> None:
+def test_the_rank_that_failed_first_leads_though_its_clock_is_ahead(
+    ours: int, theirs: int, who: Principal
+) -> None:
     alpha = Played(node("alpha"), ahead_s=ours)
     beta = Played(node("beta"), nonce="b" * 32, ahead_s=theirs)
     run = launched(who, distribution={**processes(2), "node_count": 2})

@@ -116,7 +116,10 @@ class TestMoreThanNumbers:
     @pytest.mark.parametrize(
         "changed",
         [
-            {"hostname": "renamed"}, {"slots": 3}, {"driver": "550.1"}, {"nvml": "The driver does not answer."},
+            {"hostname": "renamed"},
+            {"slots": 3},
+            {"driver": "550.1"},
+            {"nvml": "The driver does not answer."},
             {"disk_free_bytes": 2**20},
         ],
     )
@@ -147,9 +150,14 @@ class TestMoreThanNumbers:
         played, run = running(who)
         look()
         news = AttemptFact(run.pk, 1, "uploading", members=(ended(0),))
-        assert answer(played.node, numbers(beat(), living=((run.pk, 1),), attempts=(news,), agent="test")) is None
+        assert (
+            answer(played.node, numbers(beat(), living=((run.pk, 1),), attempts=(news,), agent="test"))
+            is None
+        )
 
-    def test_a_node_that_reports_before_its_time_was_woken_and_is_told_what_is_so_now(self, alpha: Node) -> None:
+    def test_a_node_that_reports_before_its_time_was_woken_and_is_told_what_is_so_now(
+        self, alpha: Node
+    ) -> None:
         first = numbers()
         ack = answer(alpha, first)
         assert ack is not None
@@ -186,11 +194,17 @@ class TestReturns:
 
 
 class TestFamiliar:
-    def test_all_nodes_are_known_from_the_first_round_on(self, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    def test_all_nodes_are_known_from_the_first_round_on(
+        self, django_assert_num_queries: DjangoAssertNumQueries
+    ) -> None:
         tokens = [enrol("local", name)[1] for name in ("one", "two", "three")]
         node_auth_cache.look()
         with django_assert_num_queries(0):
-            assert [found.name for token in tokens if (found := node_auth_cache.recall(token))] == ["one", "two", "three"]
+            assert [found.name for token in tokens if (found := node_auth_cache.recall(token))] == [
+                "one",
+                "two",
+                "three",
+            ]
 
     def test_a_revoked_or_replaced_token_is_forgotten_with_the_next(self) -> None:
         made, first = enrol("local", "one")

@@ -33,8 +33,12 @@ def invited(name: str = "") -> str:
 
 
 class TestEnrol:
-    async def test_trades_a_join_token_for_one_that_the_other_doors_take(self, client: httpx.AsyncClient) -> None:
-        answer = await client.post(ENROL, json={"token": await invited("alpha"), "name": "", "hostname": "box", "replace": False})
+    async def test_trades_a_join_token_for_one_that_the_other_doors_take(
+        self, client: httpx.AsyncClient
+    ) -> None:
+        answer = await client.post(
+            ENROL, json={"token": await invited("alpha"), "name": "", "hostname": "box", "replace": False}
+        )
         told = answer.json()
         assert (answer.status_code, told["name"], told["cluster"], told["ca"]) == (200, "alpha", "gang", "")
         config = await client.get("/api/v1/node/config/", headers=bearing(told["token"]))
@@ -48,7 +52,9 @@ class TestEnrol:
         assert again.headers["content-type"] == "application/problem+json"
         assert again.json()["errors"][0]["field"] == "token"
 
-    async def test_a_name_that_reports_is_a_conflict_that_names_the_remedy(self, client: httpx.AsyncClient) -> None:
+    async def test_a_name_that_reports_is_a_conflict_that_names_the_remedy(
+        self, client: httpx.AsyncClient
+    ) -> None:
         await enrolled("alpha")
         answer = await client.post(ENROL, json={"token": await invited("alpha")})
         assert (answer.status_code, answer.json()["errors"][0]["field"]) == (409, "name")
@@ -57,12 +63,19 @@ class TestEnrol:
     @pytest.mark.parametrize(
         ("body", "field"),
         [
-            (b"", ""), (b"[]", ""), (b"{\x00", ""), (b'{"token": 5}', "token"), (b'{"token": "t", "name": null}', "name"),
-            (b'{"token": "t", "hostname": "' + b"x" * 300 + b'"}', "hostname"), (b'{"token": "t", "replace": "yes"}', "replace"),
+            (b"", ""),
+            (b"[]", ""),
+            (b"{\x00", ""),
+            (b'{"token": 5}', "token"),
+            (b'{"token": "t", "name": null}', "name"),
+            (b'{"token": "t", "hostname": "' + b"x" * 300 + b'"}', "hostname"),
+            (b'{"token": "t", "replace": "yes"}', "replace"),
             (b'{"token": "t", "name": "a\\u0000b"}', "name"),
         ],
     )
-    async def test_what_is_no_request_is_refused_by_name(self, client: httpx.AsyncClient, body: bytes, field: str) -> None:
+    async def test_what_is_no_request_is_refused_by_name(
+        self, client: httpx.AsyncClient, body: bytes, field: str
+    ) -> None:
         answer = await client.post(ENROL, content=body)
         assert answer.status_code == 400
         assert [error["field"] for error in answer.json().get("errors", [])] == ([field] if field else [])
@@ -77,7 +90,9 @@ class TestEnrol:
         assert answer.status_code == 429
         assert int(answer.headers["retry-after"]) > 0
 
-    async def test_a_good_token_is_never_slowed_down_by_others_guesses(self, client: httpx.AsyncClient) -> None:
+    async def test_a_good_token_is_never_slowed_down_by_others_guesses(
+        self, client: httpx.AsyncClient
+    ) -> None:
         for _ in range(login_throttle.FREE_ATTEMPTS + 1):
             await client.post(ENROL, json={"token": "thj_guess"})
         assert (await client.post(ENROL, json={"token": await invited("alpha")})).status_code == 200
@@ -90,7 +105,9 @@ class TestEnrol:
 
 
 class TestAuthority:
-    async def test_is_given_to_anybody(self, client: httpx.AsyncClient, settings: Settings, tmp_path: Path) -> None:
+    async def test_is_given_to_anybody(
+        self, client: httpx.AsyncClient, settings: Settings, tmp_path: Path
+    ) -> None:
         await sync_to_async(certificates.ensure)(tmp_path, ["localhost"])
         settings.HUB_CA = tmp_path / "ca.pem"
         answer = await client.get("/api/v1/node/ca/")
@@ -110,15 +127,22 @@ class TestPackage:
         settings.NODE_WHEELS = tmp_path
         _write_package(tmp_path / digest_of_sources())
         answer = await client.get(f"/api/v1/node/wheel/{last}")
-        assert (answer.content, 'trainhub_node-9.9-py3-none-any.whl"' in answer.headers["content-disposition"]) == (b"PK", True)
+        assert (
+            answer.content,
+            'trainhub_node-9.9-py3-none-any.whl"' in answer.headers["content-disposition"],
+        ) == (b"PK", True)
 
-    async def test_of_another_version_is_not_there(self, client: httpx.AsyncClient, settings: Settings, tmp_path: Path) -> None:
+    async def test_of_another_version_is_not_there(
+        self, client: httpx.AsyncClient, settings: Settings, tmp_path: Path
+    ) -> None:
         settings.NODE_WHEELS = tmp_path
         _write_package(tmp_path / digest_of_sources())
         answer = await client.get("/api/v1/node/wheel/trainhub_node-1.0-py3-none-any.whl")
         assert (answer.status_code, "9.9" in answer.json()["detail"]) == (404, True)
 
-    async def test_of_other_sources_is_not_given(self, client: httpx.AsyncClient, settings: Settings, tmp_path: Path) -> None:
+    async def test_of_other_sources_is_not_given(
+        self, client: httpx.AsyncClient, settings: Settings, tmp_path: Path
+    ) -> None:
         settings.NODE_WHEELS = tmp_path
         _write_package(tmp_path / "of-an-older-hub")
         answer = await client.get("/api/v1/node/wheel/trainhub_node-9.9-py3-none-any.whl")

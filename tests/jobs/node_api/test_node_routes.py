@@ -20,7 +20,8 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 class TestUnhurried:
     @pytest.mark.parametrize(
-        ("interval_s", "waiting", "expected"), [(1.0, 0, 1.0), (1.0, 8, 2.0), (1.0, 200, 5.0), (5.0, 200, 5.0), (8.0, 0, 8.0)]
+        ("interval_s", "waiting", "expected"),
+        [(1.0, 0, 1.0), (1.0, 8, 2.0), (1.0, 200, 5.0), (5.0, 200, 5.0), (8.0, 0, 8.0)],
     )
     def test_a_busy_hub_asks_for_fewer_signs_of_life_within_its_patience(
         self, settings: Settings, interval_s: float, waiting: int, expected: float
@@ -33,9 +34,13 @@ class TestDoors:
     @pytest.mark.parametrize(
         ("method", "path"),
         [
-            ("POST", "/api/v1/node/claim/"), ("POST", "/api/v1/node/report/"), ("GET", "/api/v1/node/config/"),
-            ("GET", f"/api/v1/snapshots/{'0' * 64}"), ("HEAD", f"/api/v1/uploads/{'0' * 64}"),
-            ("PUT", f"/api/v1/uploads/{'0' * 64}"), ("GET", f"/api/v1/runs/{'0' * 32}/logs/{LOG}"),
+            ("POST", "/api/v1/node/claim/"),
+            ("POST", "/api/v1/node/report/"),
+            ("GET", "/api/v1/node/config/"),
+            ("GET", f"/api/v1/snapshots/{'0' * 64}"),
+            ("HEAD", f"/api/v1/uploads/{'0' * 64}"),
+            ("PUT", f"/api/v1/uploads/{'0' * 64}"),
+            ("GET", f"/api/v1/runs/{'0' * 32}/logs/{LOG}"),
             ("GET", f"/api/v1/runs/{'0' * 32}/outputs/model.pt"),
         ],
     )
@@ -60,7 +65,9 @@ class TestDoors:
 
     async def test_a_person_is_no_node(self, client: httpx.AsyncClient) -> None:
         _, headers = await contributor()
-        assert (await client.post("/api/v1/node/report/", headers=headers, content=packed())).status_code == 401
+        assert (
+            await client.post("/api/v1/node/report/", headers=headers, content=packed())
+        ).status_code == 401
 
 
 class TestNode:
@@ -80,7 +87,9 @@ class TestNode:
         again = await client.post("/api/v1/node/claim/", headers=headers, json={**claim, "nonce": "b" * 32})
         assert (again.status_code, again.json()["detail"]) == (409, "This part has been claimed before.")
 
-    async def test_behind_a_proxy_the_address_is_the_public_one(self, client: httpx.AsyncClient, settings: Settings) -> None:
+    async def test_behind_a_proxy_the_address_is_the_public_one(
+        self, client: httpx.AsyncClient, settings: Settings
+    ) -> None:
         settings.PUBLIC_URL = "https://hub:8000"
         _, headers = await enrolled()
         who, _ = await contributor()
@@ -88,7 +97,9 @@ class TestNode:
         answer = await client.post("/api/v1/node/claim/", headers=headers, json=claim)
         assert answer.json()["values"]["launch:url"] == "https://hub:8000"
 
-    @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"run": 1}', b'{"run":"x","attempt":"y","nonce":"z"}'])
+    @pytest.mark.parametrize(
+        "body", [b"", b"[]", b"{}", b'{"run": 1}', b'{"run":"x","attempt":"y","nonce":"z"}']
+    )
     async def test_a_claim_that_is_none_is_refused(self, client: httpx.AsyncClient, body: bytes) -> None:
         _, headers = await enrolled()
         assert (await client.post("/api/v1/node/claim/", headers=headers, content=body)).status_code == 400
@@ -99,7 +110,9 @@ class TestNode:
         run = await claimed(who, alpha)
         fact = AttemptFact(run.pk, 1, "running", phase_at={"running": 1.0}, members=(alive(0),))
         answer = await client.post(
-            "/api/v1/node/report/", headers=headers, content=packed(fact, logs=(LogChunk(run.pk, 1, LOG, 0, b"one\n"),))
+            "/api/v1/node/report/",
+            headers=headers,
+            content=packed(fact, logs=(LogChunk(run.pk, 1, LOG, 0, b"one\n"),)),
         )
         ack = Ack.from_wire(msgpack.unpackb(answer.content))
         assert ack.offsets == ((run.pk, 1, LOG, 4),)
@@ -110,7 +123,11 @@ class TestNode:
         _, headers = await enrolled()
         assert (await client.post("/api/v1/node/report/", headers=headers, content=body)).status_code == 400
 
-    async def test_a_report_that_is_too_large_is_refused(self, client: httpx.AsyncClient, settings: Settings) -> None:
+    async def test_a_report_that_is_too_large_is_refused(
+        self, client: httpx.AsyncClient, settings: Settings
+    ) -> None:
         _, headers = await enrolled()
         settings.MAX_REPORT_BYTES = 10
-        assert (await client.post("/api/v1/node/report/", headers=headers, content=packed())).status_code == 413
+        assert (
+            await client.post("/api/v1/node/report/", headers=headers, content=packed())
+        ).status_code == 413

@@ -82,7 +82,10 @@ class TestOrders:
         assert run.state == RunState.RUNNING
         alpha.report(living=(), now=timezone.now() + timedelta(seconds=30))
         run.refresh_from_db()
-        assert (run.state, run.sentence) == (RunState.FAILED, "Node alpha no longer holds the run's processes.")
+        assert (run.state, run.sentence) == (
+            RunState.FAILED,
+            "Node alpha no longer holds the run's processes.",
+        )
         assert not Lease.objects.filter(released_at=None).exists()
 
     def test_reports_come_quickly_while_something_lives(self, who: Principal) -> None:

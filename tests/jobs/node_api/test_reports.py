@@ -85,7 +85,9 @@ class TestLogs:
         alpha.log(run, LOG, 0, b"early")
         assert log_store.names(run.pk, 1) == {}
 
-    def test_beyond_the_limit_bytes_are_acknowledged_and_dropped(self, who: Principal, settings: Settings) -> None:
+    def test_beyond_the_limit_bytes_are_acknowledged_and_dropped(
+        self, who: Principal, settings: Settings
+    ) -> None:
         alpha, run = running(who)
         settings.MAX_LOG_BYTES = 10
         alpha.log(run, LOG, 0, b"0123456789")
@@ -104,8 +106,14 @@ class TestLogs:
     ) -> None:
         alpha, run = running(who)
         alpha.report()
-        report = Report("test", 99, time.time(), living=((run.pk, 1),), attempts=tuple(alpha.facts.values()),
-                        logs=(LogChunk(run.pk, 1, LOG, 0, b"line\n"),))
+        report = Report(
+            "test",
+            99,
+            time.time(),
+            living=((run.pk, 1),),
+            attempts=tuple(alpha.facts.values()),
+            logs=(LogChunk(run.pk, 1, LOG, 0, b"line\n"),),
+        )
         reports.ingest(alpha.node, report)
         with django_assert_num_queries(0):
             reports.ingest(alpha.node, report)
@@ -145,12 +153,16 @@ class TestFacts:
         assert run.state == RunState.FINALIZING
         assert Member.objects.get().state == MemberState.SUCCEEDED
 
-    def test_times_are_the_nodes_but_never_before_the_last_step_nor_in_the_future(self, who: Principal) -> None:
+    def test_times_are_the_nodes_but_never_before_the_last_step_nor_in_the_future(
+        self, who: Principal
+    ) -> None:
         alpha, run = running(who)
         claimed = AttemptNode.objects.get().claimed_at
         assert claimed is not None
         fact = alpha.facts[(run.pk, 1)]
-        alpha.facts[(run.pk, 1)] = type(fact)(**{**vars(fact), "phase_at": {**fact.phase_at, "uploading": 1.0}})
+        alpha.facts[(run.pk, 1)] = type(fact)(
+            **{**vars(fact), "phase_at": {**fact.phase_at, "uploading": 1.0}}
+        )
         alpha.tell(run, "uploading", ended(0))
         alpha.facts[(run.pk, 1)].phase_at["done"] = time.time() + 9999  # type: ignore[index]
         alpha.tell(run, "done")
@@ -161,7 +173,13 @@ class TestFacts:
 
     def test_a_rank_that_dies_first_leads_the_story(self, who: Principal) -> None:
         alpha, run = running(who, distribution=processes(2))
-        alpha.tell(run, "done", ended(0, None, at=200.0, signal=15, ended_by_us=True), ended(1, 3, at=100.0), stopping="gang")
+        alpha.tell(
+            run,
+            "done",
+            ended(0, None, at=200.0, signal=15, ended_by_us=True),
+            ended(1, 3, at=100.0),
+            stopping="gang",
+        )
         run.refresh_from_db()
         assert run.sentence == "Rank 1 exited with code 3 on alpha."
         assert [member.state for member in Member.objects.all()] == [MemberState.STOPPED, MemberState.FAILED]
@@ -175,14 +193,19 @@ class TestFacts:
         alpha.tell(run, "done", error=f"pip could not find torch==9 ({token}).", error_kind="environment")
         run.refresh_from_db()
         assert run.state == RunState.FAILED
-        assert run.sentence == "The environment could not be built on alpha: pip could not find torch==9 (••••••)."
+        assert (
+            run.sentence
+            == "The environment could not be built on alpha: pip could not find torch==9 (••••••)."
+        )
 
     def test_bytes_that_no_database_keeps_are_replaced_and_the_rest_is_told(self, who: Principal) -> None:
         alpha, run = running(who)
         error = "mpirun said \0\0 and ended."
         alpha.tell(run, "done", error=error, error_kind="launch", warnings=("a\0b",), versions={"x": "\0"})
         run.refresh_from_db()
-        assert run.sentence == "The processes could not be started on alpha: mpirun said \ufffd\ufffd and ended."
+        assert (
+            run.sentence == "The processes could not be started on alpha: mpirun said \ufffd\ufffd and ended."
+        )
         assert AttemptNode.objects.get().fact["versions"] == {"x": "\ufffd"}
 
     def test_warnings_are_journaled_once(self, who: Principal) -> None:
@@ -219,7 +242,9 @@ class TestOutputs:
         artifact = Artifact.objects.get()
         assert (artifact.path, artifact.size_bytes, artifact.sha256) == ("model.pt", 7, output.sha256)
         kept_at = blobs.path(output.sha256).stat().st_mtime
-        assert artifact.created_at.timestamp() >= kept_at, "or a purge would take the bytes for kept by somebody else"
+        assert artifact.created_at.timestamp() >= kept_at, (
+            "or a purge would take the bytes for kept by somebody else"
+        )
 
     def test_that_are_not_here_yet_keep_the_part_open(self, who: Principal, tmp_path: Path) -> None:
         alpha, run = running(who)
@@ -250,16 +275,23 @@ class TestOutputs:
             else:
                 beta.tell(run, "done", ended(1), outputs=(other, log))
         assert dict(Artifact.objects.values_list("path", "sha256")) == {
-            "model.pt": same.sha256, "log.txt": same.sha256, "node_1/model.pt": other.sha256,
+            "model.pt": same.sha256,
+            "log.txt": same.sha256,
+            "node_1/model.pt": other.sha256,
         }
 
-    def test_replace_what_the_script_logged_under_their_path_and_leave_the_rest(self, who: Principal, tmp_path: Path) -> None:
+    def test_replace_what_the_script_logged_under_their_path_and_leave_the_rest(
+        self, who: Principal, tmp_path: Path
+    ) -> None:
         alpha, run = running(who)
         logged = blob(b"logged", tmp_path / "l").sha256
         for path in ("model.pt", "curve.png"):
             outputs.put(run, 1, path, logged, 6)
         alpha.finish(run, outputs=(output := blob(b"weights", tmp_path / "m"),))
-        assert dict(Artifact.objects.values_list("path", "sha256")) == {"model.pt": output.sha256, "curve.png": logged}
+        assert dict(Artifact.objects.values_list("path", "sha256")) == {
+            "model.pt": output.sha256,
+            "curve.png": logged,
+        }
 
     def test_told_again_do_not_replace_what_was_logged_since(self, who: Principal, tmp_path: Path) -> None:
         alpha, run = running(who)
@@ -269,4 +301,7 @@ class TestOutputs:
         outputs.put(run, 1, "model.pt", logged, 6)
         blob(b"late", tmp_path / "n")
         assert alpha.report().settled
-        assert dict(Artifact.objects.values_list("path", "sha256")) == {"model.pt": logged, "late.pt": missing.sha256}
+        assert dict(Artifact.objects.values_list("path", "sha256")) == {
+            "model.pt": logged,
+            "late.pt": missing.sha256,
+        }

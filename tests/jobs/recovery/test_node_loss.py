@@ -60,7 +60,9 @@ class TestLoss:
             cut_off(61)
         state, sentence = state_of(run)
         assert (state, run.reason) == (RunState.FAILED, Reason.NODE_LOST)
-        assert sentence.startswith("Node beta has not reported for 61 s; what the run holds there stays out of use until")
+        assert sentence.startswith(
+            "Node beta has not reported for 61 s; what the run holds there stays out of use until"
+        )
         assert "alpha" in woken(callbacks)
         assert [order.why for order in alpha.report().stop] == ["orphan"]
 
@@ -94,7 +96,9 @@ class TestLoss:
         names = (RANK_0, RANK_1, "node_1/55_preparation_log.txt")
         assert [log_store.complete(run.pk, 1, name) for name in names] == [False, True, True]
         assert alpha.log(run, RANK_0, 4, b"last\n") == 9
-        alpha.tell(run, "done", ended(0, None, signal=15, ended_by_us=True), stopping="orphan", logs={RANK_0: 9})
+        alpha.tell(
+            run, "done", ended(0, None, signal=15, ended_by_us=True), stopping="orphan", logs={RANK_0: 9}
+        )
         assert log_store.complete(run.pk, 1, RANK_0)
 
     def test_of_one_that_still_prepares_ends_the_attempt_too(self, who: Principal) -> None:

@@ -1,4 +1,5 @@
-"""A cluster that grows for its queue and shrinks behind it, with a provider of real executables and nodes played by hand."""
+"""A cluster that grows for its queue and shrinks behind it, with a provider of real executables and nodes
+played by hand."""
 
 from __future__ import annotations
 
@@ -81,7 +82,9 @@ def all_up(provider: Provider, who: Principal) -> tuple[Run, list[Node]]:
 
 
 class TestGrowing:
-    def test_a_run_that_waits_has_its_nodes_made_and_says_so(self, provider: Provider, cluster: Cluster, who: Principal) -> None:
+    def test_a_run_that_waits_has_its_nodes_made_and_says_so(
+        self, provider: Provider, cluster: Cluster, who: Principal
+    ) -> None:
         run = queued(who, **three_nodes())
         assert waits(run) == "Scaling up: 0 of 3 nodes are there, 3 are coming (asked 10 s ago)."
         assert states() == ["wanted"] * 3
@@ -91,7 +94,9 @@ class TestGrowing:
         boot(provider, machines()[0])
         assert waits(run) == "Scaling up: 1 of 3 nodes is there, 2 are coming (asked 10 s ago)."
 
-    def test_once_they_are_there_it_starts(self, provider: Provider, cluster: Cluster, who: Principal) -> None:
+    def test_once_they_are_there_it_starts(
+        self, provider: Provider, cluster: Cluster, who: Principal
+    ) -> None:
         run, up = all_up(provider, who)
         assert {lease.node_id for lease in Lease.objects.filter(holder=run.pk)} == {node.pk for node in up}
         assert len(machines()) == 3
@@ -101,9 +106,13 @@ class TestGrowing:
         assert found.errors == ()
         assert found.plan is not None
         assert len(found.plan.commands) == 3
-        assert any("up to 3 nodes can be added to it for runs that wait" in item.message for item in found.findings)
+        assert any(
+            "up to 3 nodes can be added to it for runs that wait" in item.message for item in found.findings
+        )
 
-    def test_more_nodes_than_it_grows_to_are_refused_when_submitted(self, cluster: Cluster, who: Principal) -> None:
+    def test_more_nodes_than_it_grows_to_are_refused_when_submitted(
+        self, cluster: Cluster, who: Principal
+    ) -> None:
         with pytest.raises(SubmitRefused, match="grows to 3 nodes; ask for at most 3 nodes"):
             run_actions.submit(spec(who, **three_nodes(count=4)), who)
 
@@ -129,13 +138,17 @@ class TestGrowing:
         cluster_scaling.tick()
         assert states() == ["wanted"] * 2
 
-    def test_a_provider_that_fails_is_named_to_the_run(self, provider: Provider, cluster: Cluster, who: Principal) -> None:
+    def test_a_provider_that_fails_is_named_to_the_run(
+        self, provider: Provider, cluster: Cluster, who: Principal
+    ) -> None:
         provider.script("provision", FAILS)
         run = queued(who, **three_nodes(count=1))
         waits(run)
         (machine,) = machines()
         tend(machine)
-        assert "has failed before and is tried again: provision exited with code 3: no quota left" in waits(run)
+        assert "has failed before and is tried again: provision exited with code 3: no quota left" in waits(
+            run
+        )
         for step in range(4):
             tend(machine, later=LATER * (step + 1))
         assert machine.state == "failed"
@@ -171,7 +184,9 @@ class TestShrinking:
         cluster_scaling.tick(timezone.now() + LATER)
         assert states() == ["up"] * 3
 
-    def test_a_node_that_leaves_takes_no_run_any_more(self, provider: Provider, cluster: Cluster, who: Principal) -> None:
+    def test_a_node_that_leaves_takes_no_run_any_more(
+        self, provider: Provider, cluster: Cluster, who: Principal
+    ) -> None:
         run, _ = all_up(provider, who)
         run_actions.cancel(run, who.user)
         cluster_scaling.tick(timezone.now() + timedelta(seconds=61))
@@ -189,7 +204,9 @@ class TestShrinking:
         cluster_scaling.tick(timezone.now() + LATER)
         assert sorted(states()) == ["releasing", "releasing", "up"]
 
-    def test_both_are_in_the_journal_of_the_cluster(self, provider: Provider, cluster: Cluster, who: Principal) -> None:
+    def test_both_are_in_the_journal_of_the_cluster(
+        self, provider: Provider, cluster: Cluster, who: Principal
+    ) -> None:
         run, _ = all_up(provider, who)
         run_actions.cancel(run, who.user)
         cluster_scaling.tick(timezone.now() + LATER)
@@ -198,7 +215,9 @@ class TestShrinking:
 
 
 class TestRemoved:
-    def test_what_a_removed_node_held_is_free_again(self, provider: Provider, cluster: Cluster, who: Principal) -> None:
+    def test_what_a_removed_node_held_is_free_again(
+        self, provider: Provider, cluster: Cluster, who: Principal
+    ) -> None:
         """Whoever removes a machine by force vouches that nothing runs there any more."""
         run, up = all_up(provider, who)
         run.attempts.get().parts.update(claimed_at=timezone.now())
@@ -216,4 +235,3 @@ class TestRemoved:
         node_admin.remove(up[0], make_operator())
         tend(machines()[0])
         assert len(provider.asked("release")) == 1
-

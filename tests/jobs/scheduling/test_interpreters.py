@@ -27,7 +27,10 @@ def test_the_same_everywhere_gives_nothing_to_say() -> None:
 def test_one_that_a_node_lacks_names_the_node_and_what_it_has() -> None:
     (answer,) = said(EnvironmentRef("system", "3.12"), having("a", "3.12.1"), having("b", "3.11.7", "3.10.1"))
     assert (answer.level, answer.field) == ("error", "environment.version")
-    assert answer.message == "no Python '3.12' is on b; it has 3.11.7 (/opt/3.11.7/bin/python), 3.10.1 (/opt/3.10.1/bin/python)"
+    assert (
+        answer.message
+        == "no Python '3.12' is on b; it has 3.11.7 (/opt/3.11.7/bin/python), 3.10.1 (/opt/3.10.1/bin/python)"
+    )
 
 
 def test_different_minor_versions_are_told_with_their_nodes() -> None:
@@ -35,7 +38,9 @@ def test_different_minor_versions_are_told_with_their_nodes() -> None:
         (answer,) = said(reference, having("a", "3.12.1", "3.11.7"), having("b", "3.11.7"))
         assert (answer.level, answer.field) == ("warning", "environment.version")
         assert "a has 3.12, b has 3.11" in answer.message
-    assert said(EnvironmentRef("system", "3.11"), having("a", "3.12.1", "3.11.7"), having("b", "3.11.7")) == []
+    assert (
+        said(EnvironmentRef("system", "3.11"), having("a", "3.12.1", "3.11.7"), having("b", "3.11.7")) == []
+    )
 
 
 def test_a_version_of_an_environment_is_judged_even_without_a_node() -> None:

@@ -1,4 +1,5 @@
-"""The queue with its database: priority, overtaking, gangs, two workers at once, and what each waiting run is told."""
+"""The queue with its database: priority, overtaking, gangs, two workers at once, and what each waiting run is
+told."""
 
 from __future__ import annotations
 
@@ -42,12 +43,23 @@ def told(run: Run) -> str:
 
 
 class TestPriority:
-    def test_the_higher_one_goes_first_and_the_older_among_equals(self, who: Principal, owner: Principal) -> None:
+    def test_the_higher_one_goes_first_and_the_older_among_equals(
+        self, who: Principal, owner: Principal
+    ) -> None:
         node(gpus=1)
         launched(who, **gpus(1))
-        low, first, second = queued(who, priority=-5, **gpus(1)), queued(who, **gpus(1)), queued(who, **gpus(1))
+        low, first, second = (
+            queued(who, priority=-5, **gpus(1)),
+            queued(who, **gpus(1)),
+            queued(who, **gpus(1)),
+        )
         urgent = queued(owner, priority=5, **gpus(1))
-        assert [run.number for run in Run.objects.queued()] == [urgent.number, first.number, second.number, low.number]
+        assert [run.number for run in Run.objects.queued()] == [
+            urgent.number,
+            first.number,
+            second.number,
+            low.number,
+        ]
         run_actions.launch_queued()
         assert told(urgent).startswith("Waiting for 1 node with 1 GPU: alpha has 0 of 1 GPU free")
         assert told(first) == f"Waiting behind run {urgent.number} (priority 5)."
@@ -81,7 +93,10 @@ class TestOvertaking:
         node("beta", gpus=2)
         Node.objects.filter(name="beta").update(last_report_at=now - timedelta(minutes=5))
         large = launched(who, **gpus(2, nodes=2))
-        assert told(large) == "Waiting for 2 nodes with 2 GPUs each: alpha is free. beta has not reported for 5 min."
+        assert (
+            told(large)
+            == "Waiting for 2 nodes with 2 GPUs each: alpha is free. beta has not reported for 5 min."
+        )
         assert told(launched(who, **gpus(2))) == RunState.PROVISIONING
 
 
@@ -92,7 +107,8 @@ class TestGangs:
         small = launched(who, **gpus(1))
         gang = launched(who, **gpus(2, nodes=2))
         assert told(gang) == (
-            f"Waiting for 2 nodes with 2 GPUs each: beta is free. alpha has 1 of 2 GPUs free; the others are held by run "
+            "Waiting for 2 nodes with 2 GPUs each: beta is free. alpha has 1 of 2 GPUs free; the others "
+            "are held by run "
             f"{small.number}."
         )
         assert Lease.objects.count() == 1
@@ -100,13 +116,16 @@ class TestGangs:
         run_actions.launch_queued()
         assert told(gang) == RunState.PROVISIONING
         assert {lease.node.name: lease.gpus for lease in Lease.objects.filter(holder=gang.pk)} == {
-            "alpha": ["GPU-alpha-0", "GPU-alpha-1"], "beta": ["GPU-beta-0", "GPU-beta-1"],
+            "alpha": ["GPU-alpha-0", "GPU-alpha-1"],
+            "beta": ["GPU-beta-0", "GPU-beta-1"],
         }
 
     def test_ten_nodes_of_two_are_refused_with_what_would_fit(self, who: Principal) -> None:
         node("alpha", gpus=4)
         node("beta", gpus=4)
-        with pytest.raises(SubmitRefused, match="the cluster has 2 nodes; ask for at most 2 nodes") as refused:
+        with pytest.raises(
+            SubmitRefused, match="the cluster has 2 nodes; ask for at most 2 nodes"
+        ) as refused:
             run_actions.submit(spec(who, **gpus(4, nodes=10)), who)
         assert refused.value.field == "distribution.node_count"
         with pytest.raises(SubmitRefused, match="ask for at most 4 GPUs per node") as refused:
@@ -125,7 +144,9 @@ class TestGangs:
 
 
 class TestSentences:
-    def test_are_not_written_again_while_they_hold(self, who: Principal, django_assert_max_num_queries: Any) -> None:
+    def test_are_not_written_again_while_they_hold(
+        self, who: Principal, django_assert_max_num_queries: Any
+    ) -> None:
         node(gpus=1)
         for _ in range(12):
             queued(who, **gpus(1))
@@ -150,7 +171,10 @@ class TestAtTheSameTime:
         for name in ("alpha", "beta", "gamma"):
             node(name, gpus=4)
         Node.objects.update(address=F("name"))
-        runs = [queued(who, **gpus(*size)) for size in [(2, 2), (1, 1), (4, 1), (2, 3), (1, 1), (1, 2), (3, 1), (2, 2)]]
+        runs = [
+            queued(who, **gpus(*size))
+            for size in [(2, 2), (1, 1), (4, 1), (2, 3), (1, 1), (1, 2), (3, 1), (2, 2)]
+        ]
         barrier, failures = threading.Barrier(4), []
 
         def work() -> None:

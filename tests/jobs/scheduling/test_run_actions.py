@@ -30,7 +30,11 @@ class TestLaunch:
         assert run.state == RunState.PROVISIONING
         assert Lease.objects.get().slots == 3
         assert Attempt.objects.get().placement[0]["name"] == "alpha"
-        assert [(member.rank, member.local_rank) for member in Member.objects.all()] == [(0, 0), (1, 1), (2, 2)]
+        assert [(member.rank, member.local_rank) for member in Member.objects.all()] == [
+            (0, 0),
+            (1, 1),
+            (2, 2),
+        ]
 
     def test_twice_is_once(self, who: Principal) -> None:
         node()
@@ -52,7 +56,8 @@ class TestLaunch:
         state, sentence = state_of(second)
         assert state == RunState.QUEUED
         assert sentence == (
-            f"Waiting for 1 node with 2 process slots: alpha has 0 of 4 process slots free; they are held by run {first.number}."
+            "Waiting for 1 node with 2 process slots: alpha has 0 of 4 process slots free; they are held "
+            f"by run {first.number}."
         )
 
     def test_it_starts_when_the_place_is_free(self, who: Principal) -> None:
@@ -100,8 +105,9 @@ class TestLaunch:
         run_actions.launch(run.pk)
         assert state_of(run) == (RunState.FAILED, "There is no cluster 'local' any more.")
 
-
-    def test_a_run_that_we_cannot_read_fails_as_our_mistake_and_does_not_block_the_queue(self, who: Principal) -> None:
+    def test_a_run_that_we_cannot_read_fails_as_our_mistake_and_does_not_block_the_queue(
+        self, who: Principal
+    ) -> None:
         node()
         broken, fine = queued(who), queued(who)
         Run.objects.filter(pk=broken.pk).update(spec={**broken.spec, "distribution": {"type": "unheard of"}})
@@ -161,7 +167,9 @@ class TestRetry:
         assert run.state == RunState.QUEUED
         event = run.events.last()
         assert event is not None
-        assert event.message == "Attempt 1 failed: Rank 0 exited with code 3 on alpha. Trying again, with no further after that."
+        assert event.message == (
+            "Attempt 1 failed: Rank 0 exited with code 3 on alpha. Trying again, with no further after that."
+        )
         run_actions.launch(run.pk)
         alpha.claim(run, attempt=2)
         alpha.finish(run, attempt=2)

@@ -28,7 +28,12 @@ def refused(who: Principal, **changes: object) -> SubmitRefused:
 class TestSubmit:
     def test_numbers_runs_per_workspace_without_gaps(self, who: Principal) -> None:
         other = principal_of(make_person("otto", Role.CONTRIBUTOR, make_workspace("other")))
-        assert [queued(who).number, queued(who).number, queued(other).number, queued(who).number] == [1, 2, 1, 3]
+        assert [queued(who).number, queued(who).number, queued(other).number, queued(who).number] == [
+            1,
+            2,
+            1,
+            3,
+        ]
 
     def test_names_a_run_after_its_script(self, who: Principal) -> None:
         assert queued(who).display_name == "train 1"
@@ -112,7 +117,9 @@ class TestIdempotency:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(("key", "runs"), [(None, 4), ("k", 1)])
-def test_many_at_once_get_numbers_of_their_own_or_with_one_key_one_run(valkey: str, key: str | None, runs: int) -> None:
+def test_many_at_once_get_numbers_of_their_own_or_with_one_key_one_run(
+    valkey: str, key: str | None, runs: int
+) -> None:
     who = principal_of(make_contributor())
     node()
     wanted = spec(who)
@@ -143,7 +150,10 @@ class TestPreview:
         node(gpus=2)
         shown = run_actions.preview(spec(who, distribution=processes(2), resources={"gpus_per_node": 2}), who)
         assert shown.plan is not None
-        assert [process.gpus for process in shown.plan.processes] == [("<GPU 0 of alpha>",), ("<GPU 1 of alpha>",)]
+        assert [process.gpus for process in shown.plan.processes] == [
+            ("<GPU 0 of alpha>",),
+            ("<GPU 1 of alpha>",),
+        ]
         assert not shown.errors
 
     def test_changes_nothing(self, who: Principal) -> None:
@@ -160,4 +170,7 @@ class TestPreview:
 
     def test_never_raises_for_what_a_person_wrote(self, who: Principal) -> None:
         wanted = RunSpec(source=SnapshotSource(id="../../etc"), script="x.py")
-        assert {finding.field for finding in run_actions.preview(wanted, who).errors} == {"source.id", "resources.cluster"}
+        assert {finding.field for finding in run_actions.preview(wanted, who).errors} == {
+            "source.id",
+            "resources.cluster",
+        }

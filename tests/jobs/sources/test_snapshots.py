@@ -53,25 +53,36 @@ class TestFreeze:
         assert made.manifest == [{"path": "a.py", "size": 3}, {"path": "deep/b.bin", "size": 2}]
 
     def test_one_folder_around_everything_is_opened(self, who: Principal) -> None:
-        assert snapshot(who, {"project/train.py": "1", "project/lib/x.py": "2"}).paths == ("lib/x.py", "train.py")
+        assert snapshot(who, {"project/train.py": "1", "project/lib/x.py": "2"}).paths == (
+            "lib/x.py",
+            "train.py",
+        )
 
     def test_what_a_mac_packs_beside_it_does_not_hide_it(self, who: Principal) -> None:
-        assert snapshot(who, {"project/train.py": "1", "__MACOSX/project/._train.py": "x"}).paths == ("train.py",)
+        assert snapshot(who, {"project/train.py": "1", "__MACOSX/project/._train.py": "x"}).paths == (
+            "train.py",
+        )
 
     def test_but_not_a_python_package_whose_name_is_needed(self, who: Principal) -> None:
-        assert snapshot(who, {"pkg/__init__.py": "", "pkg/train.py": "1"}).paths == ("pkg/__init__.py", "pkg/train.py")
+        assert snapshot(who, {"pkg/__init__.py": "", "pkg/train.py": "1"}).paths == (
+            "pkg/__init__.py",
+            "pkg/train.py",
+        )
 
     def test_who_may_execute_is_kept(self, who: Principal) -> None:
         made = snapshots.from_zip(with_entry("run.sh", mode=stat.S_IFREG | 0o755), who)
         with zipfile.ZipFile(blobs.path(made.sha256)) as archive:
             assert {info.filename: (info.external_attr >> 16) & 0o777 for info in archive.infolist()} == {
-                "run.sh": 0o755, "train.py": 0o644
+                "run.sh": 0o755,
+                "train.py": 0o644,
             }
 
 
 class TestIgnore:
     def test_our_own_ignore_file_comes_before_the_others(self, who: Principal) -> None:
-        made = snapshot(who, {".trainhubignore": "data/\n", ".gitignore": "*.py\n", "train.py": "1", "data/big.bin": "2"})
+        made = snapshot(
+            who, {".trainhubignore": "data/\n", ".gitignore": "*.py\n", "train.py": "1", "data/big.bin": "2"}
+        )
         assert made.paths == (".gitignore", ".trainhubignore", "train.py")
         assert made.warnings == ["1 file or folder was left out by .trainhubignore."]
 
@@ -79,7 +90,11 @@ class TestIgnore:
         files = {"train.py": "1", "x.bin": "2", "y.bin": "3"}
         azures = snapshot(who, {**files, ".amlignore": "x.*", ".gitignore": "y.*"})
         assert azures.paths == (".amlignore", ".gitignore", "train.py", "y.bin")
-        assert snapshot(who, {**files, ".gitignore": "*.bin\n!y.bin"}).paths == (".gitignore", "train.py", "y.bin")
+        assert snapshot(who, {**files, ".gitignore": "*.bin\n!y.bin"}).paths == (
+            ".gitignore",
+            "train.py",
+            "y.bin",
+        )
 
     def test_version_control_and_caches_never_travel(self, who: Principal) -> None:
         made = snapshot(who, {"train.py": "1", ".git/config": "secret", "__pycache__/train.pyc": "x"})
@@ -105,7 +120,9 @@ class TestHostileZips:
             ("x" * 300, "too long"),
         ],
     )
-    def test_a_path_that_could_lead_elsewhere_is_refused_by_name(self, name: str, word: str, who: Principal) -> None:
+    def test_a_path_that_could_lead_elsewhere_is_refused_by_name(
+        self, name: str, word: str, who: Principal
+    ) -> None:
         message = refused(with_entry(name), who)
         assert word in message
 
@@ -113,7 +130,9 @@ class TestHostileZips:
         packed = with_entry("evil.pyZ../x").getvalue().replace(b"evil.pyZ", b"evil.py\x00")
         assert "cannot be shown" in refused(io.BytesIO(packed), who)
 
-    @pytest.mark.parametrize(("mode", "word"), [(stat.S_IFLNK, "a link"), (stat.S_IFIFO, "special"), (stat.S_IFCHR, "special")])
+    @pytest.mark.parametrize(
+        ("mode", "word"), [(stat.S_IFLNK, "a link"), (stat.S_IFIFO, "special"), (stat.S_IFCHR, "special")]
+    )
     def test_links_and_devices_are_refused(self, mode: int, word: str, who: Principal) -> None:
         assert word in refused(with_entry("passwd", mode=mode | 0o777, content=b"/etc/passwd"), who)
 
@@ -168,14 +187,18 @@ class TestHostileZips:
         packed = zipped({".trainhubignore": "*.bin", "train.py": "1"}).getvalue()
         with zipfile.ZipFile(io.BytesIO(packed)) as archive:
             assert archive.infolist()[0].compress_type == zipfile.ZIP_STORED
-        assert "'.trainhubignore' cannot be read" in refused(io.BytesIO(packed.replace(place, b"????" + place[4:], 1)), who)
+        assert "'.trainhubignore' cannot be read" in refused(
+            io.BytesIO(packed.replace(place, b"????" + place[4:], 1)), who
+        )
 
     @pytest.mark.parametrize(
         ("at", "change"),
         [(8, 0x20), (8, 0x40), (42, 0xFF), (28, 0x00)],
         ids=["patched data", "strong encryption", "an offset outside", "no name"],
     )
-    def test_a_hostile_directory_is_refused_and_not_an_error_of_ours(self, at: int, change: int, who: Principal) -> None:
+    def test_a_hostile_directory_is_refused_and_not_an_error_of_ours(
+        self, at: int, change: int, who: Principal
+    ) -> None:
         packed = bytearray(zipped({"train.py": "print()"}).getvalue())
         packed[packed.rfind(b"PK\x01\x02") + at] = change
         assert refused(io.BytesIO(bytes(packed)), who)
@@ -192,7 +215,9 @@ class TestHostileZips:
     def test_a_pattern_that_cannot_be_used_is_named(self, pattern: str, said: str, who: Principal) -> None:
         assert said in refused(zipped({".gitignore": f"# ***** \n{pattern}\n", "train.py": "1"}), who)
 
-    def test_a_pattern_with_many_stars_in_a_comment_or_as_node_writes_it_is_fine(self, who: Principal) -> None:
+    def test_a_pattern_with_many_stars_in_a_comment_or_as_node_writes_it_is_fine(
+        self, who: Principal
+    ) -> None:
         ignore = "# * * * * * *\nreport.[0-9]*.[0-9]*.[0-9]*.[0-9]*.json\n"
         files = {".gitignore": ignore, "train.py": "1", "report.1.2.3.4.json": ""}
         assert snapshot(who, files).paths == (".gitignore", "train.py")

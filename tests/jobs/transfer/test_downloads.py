@@ -99,7 +99,12 @@ class TestOutputs:
         sha256 = hashlib.sha256(data).hexdigest()
         await Upload(client, f"/api/v1/uploads/{sha256}", node_headers, data).put(0, 5000)
         fact = AttemptFact(
-            run.pk, 1, "done", phase_at={"done": 1.0}, members=(ended(0),), outputs=(OutputFile("a b/model.pt", 5000, sha256),)
+            run.pk,
+            1,
+            "done",
+            phase_at={"done": 1.0},
+            members=(ended(0),),
+            outputs=(OutputFile("a b/model.pt", 5000, sha256),),
         )
         await client.post("/api/v1/node/report/", headers=node_headers, content=packed(fact))
         url = f"/api/v1/runs/{run.pk}/outputs/a%20b/model.pt"

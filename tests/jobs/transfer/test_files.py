@@ -33,7 +33,9 @@ class TestSnapshots:
         who, headers = await contributor()
         made = await sync_to_async(snapshot)(who)
         whole = (await client.get(f"/api/v1/snapshots/{made.sha256}", headers=headers)).content
-        answer = await client.get(f"/api/v1/snapshots/{made.sha256}", headers={**headers, "Range": "bytes=10-"})
+        answer = await client.get(
+            f"/api/v1/snapshots/{made.sha256}", headers={**headers, "Range": "bytes=10-"}
+        )
         assert (answer.status_code, answer.content) == (206, whole[10:])
 
     async def test_not_those_of_another_workspace(self, client: httpx.AsyncClient) -> None:
@@ -86,7 +88,9 @@ class TestUploads:
         await Upload(client, url, headers, data).put(0, 50)
         assert (await client.head(url, headers=person)).headers["upload-offset"] == "0"
 
-    async def test_a_person_does_not_learn_that_a_file_exists_elsewhere(self, client: httpx.AsyncClient) -> None:
+    async def test_a_person_does_not_learn_that_a_file_exists_elsewhere(
+        self, client: httpx.AsyncClient
+    ) -> None:
         _, headers = await enrolled()
         _, person = await contributor()
         data = os.urandom(100)
@@ -103,11 +107,18 @@ class TestUploads:
     @pytest.mark.parametrize(
         ("span", "status"),
         [
-            ("", 400), ("bytes 5-1/10", 400), ("bytes 0-10/10", 400), ("bytes */5", 400), ("bytes 0-8388608/9000000", 413),
-            ("bytes 0-0/999999999999999", 413), ("bytes 0-4/10", 400),
+            ("", 400),
+            ("bytes 5-1/10", 400),
+            ("bytes 0-10/10", 400),
+            ("bytes */5", 400),
+            ("bytes 0-8388608/9000000", 413),
+            ("bytes 0-0/999999999999999", 413),
+            ("bytes 0-4/10", 400),
         ],
     )
-    async def test_a_range_that_makes_no_sense_is_refused(self, client: httpx.AsyncClient, span: str, status: int) -> None:
+    async def test_a_range_that_makes_no_sense_is_refused(
+        self, client: httpx.AsyncClient, span: str, status: int
+    ) -> None:
         _, headers = await enrolled()
         url = f"/api/v1/uploads/{secrets.token_hex(32)}"
         answer = await client.put(url, headers={**headers, "Content-Range": span}, content=b"x")

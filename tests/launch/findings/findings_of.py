@@ -30,4 +30,6 @@ def command(line: str, distribution: Any = None, gpus: int = 0) -> RunSpec:
 
 
 def script(line: str, distribution: Any = None, gpus: int = 0, name: str = "train.py") -> RunSpec:
-    return make_spec(distribution, script=name, arguments=tuple(line.split()), resources=Resources(gpus_per_node=gpus))
+    return make_spec(
+        distribution, script=name, arguments=tuple(line.split()), resources=Resources(gpus_per_node=gpus)
+    )

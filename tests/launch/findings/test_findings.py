@@ -19,9 +19,13 @@ class TestAll:
             script("--epochs 50 --local_rank $LOCAL_RANK", pytorch(8, 2), gpus=4),
             command(
                 "python -m torch.distributed.launch --nproc_per_node 4 --nnodes 2 --node_rank $NODE_RANK "
-                "--master_addr $MASTER_ADDR --master_port $MASTER_PORT --use_env train.py --epochs 50", pytorch(None, 2), gpus=4,
+                "--master_addr $MASTER_ADDR --master_port $MASTER_PORT --use_env train.py --epochs 50",
+                pytorch(None, 2),
+                gpus=4,
             ),
-            command("python -m torch.distributed.launch --nproc_per_node 4 --use_env train.py --epochs 50", gpus=4),
+            command(
+                "python -m torch.distributed.launch --nproc_per_node 4 --use_env train.py --epochs 50", gpus=4
+            ),
             script("--max_epochs 50 --devices 2 --strategy ddp --num_nodes 2", pytorch(None, 2), gpus=2),
             script("", mpi(4, 2), gpus=4),
             script("--rank $OMPI_COMM_WORLD_RANK --home $HOME --price $$5", mpi(2)),
@@ -39,21 +43,36 @@ class TestAll:
 
     def test_several_mistakes_are_all_named_at_once(self) -> None:
         spec = make_spec(
-            pytorch(4, 2), script="trian.py", arguments=("$RNAK",), environment=EnvironmentRef("nothing"),
-            environment_variables={"RANK": Variable(value="0")}, resources=Resources(gpus_per_node=16),
+            pytorch(4, 2),
+            script="trian.py",
+            arguments=("$RNAK",),
+            environment=EnvironmentRef("nothing"),
+            environment_variables={"RANK": Variable(value="0")},
+            resources=Resources(gpus_per_node=16),
         )
         errors = {finding.field for finding in found(spec, environments=()) if finding.level == "error"}
-        assert errors == {"script", "arguments[0]", "environment.name", "environment_variables.RANK", "resources.gpus_per_node"}
+        assert errors == {
+            "script",
+            "arguments[0]",
+            "environment.name",
+            "environment_variables.RANK",
+            "resources.gpus_per_node",
+        }
 
     def test_is_plain_json(self) -> None:
-        assert Finding("hint", "script", "text").to_json() == {"level": "hint", "field": "script", "message": "text"}
+        assert Finding("hint", "script", "text").to_json() == {
+            "level": "hint",
+            "field": "script",
+            "message": "text",
+        }
 
 
 class TestCounts:
     def test_a_count_that_does_not_divide(self) -> None:
         answer = one(script("", pytorch(5, 2)), "distribution.process_count")
         assert answer == Finding(
-            "error", "distribution.process_count",
+            "error",
+            "distribution.process_count",
             "5 processes cannot be shared evenly by 2 nodes; use 4 or 6, or change node_count",
         )
 
@@ -64,7 +83,10 @@ class TestCounts:
         assert "ask for 4 GPUs on each node, or give at most process_count 4" in answer.message
 
     def test_more_processes_than_gpus_is_only_doubtful_where_nccl_is_not_used(self) -> None:
-        assert one(script("", pytorch(4, backend="gloo"), gpus=2), "distribution.process_count").level == "warning"
+        assert (
+            one(script("", pytorch(4, backend="gloo"), gpus=2), "distribution.process_count").level
+            == "warning"
+        )
         assert one(script("", mpi(4), gpus=2), "distribution.process_count_per_node").level == "warning"
 
     def test_fewer_processes_than_gpus(self) -> None:
@@ -86,8 +108,14 @@ class TestCounts:
         assert (answer.level, "choose gloo" in answer.message) == ("hint", True)
 
     def test_gloo_with_gpus_and_a_backend_that_is_not_built_in(self) -> None:
-        assert one(script("", pytorch(2, backend="gloo"), gpus=2), "distribution.communication_backend").level == "hint"
-        assert one(script("", pytorch(2, backend="mpi")), "distribution.communication_backend").level == "warning"
+        assert (
+            one(script("", pytorch(2, backend="gloo"), gpus=2), "distribution.communication_backend").level
+            == "hint"
+        )
+        assert (
+            one(script("", pytorch(2, backend="mpi")), "distribution.communication_backend").level
+            == "warning"
+        )
 
     def test_tensorflow_workers_that_would_share_a_gpu(self) -> None:
         spec = make_spec(tensorflow(4), resources=Resources(node_count=1, gpus_per_node=2))
@@ -99,13 +127,18 @@ class TestCounts:
         assert found(told) == []
 
     def test_more_nodes_than_tensorflow_workers(self) -> None:
-        assert one(make_spec(tensorflow(2), resources=Resources(node_count=3)), "resources.node_count").level == "error"
+        assert (
+            one(make_spec(tensorflow(2), resources=Resources(node_count=3)), "resources.node_count").level
+            == "error"
+        )
 
 
 class TestSource:
     def test_a_script_that_is_not_there_offers_the_near_ones(self) -> None:
         answer = one(make_spec(script="trian.py"), "script")
-        assert answer == Finding("error", "script", "trian.py is not in the source folder; did you mean train.py?")
+        assert answer == Finding(
+            "error", "script", "trian.py is not in the source folder; did you mean train.py?"
+        )
 
     def test_a_script_in_another_folder_is_found_by_its_name(self) -> None:
         assert "did you mean src/model.py?" in one(make_spec(script="model.py"), "script").message
@@ -127,7 +160,16 @@ class TestSource:
 
     @pytest.mark.parametrize(
         "name",
-        ["/etc/passwd.py", "../train.py", "src/../train.py", "~/train.py", "python train.py", "-c", "a.ipynb", "run.sh"],
+        [
+            "/etc/passwd.py",
+            "../train.py",
+            "src/../train.py",
+            "~/train.py",
+            "python train.py",
+            "-c",
+            "a.ipynb",
+            "run.sh",
+        ],
     )
     def test_what_is_no_script_in_the_folder(self, name: str) -> None:
         assert one(make_spec(script=name), "script").level == "error"
@@ -139,12 +181,19 @@ class TestSource:
 
 class TestEnvironment:
     def test_one_that_does_not_exist_lists_those_that_do(self) -> None:
-        answer = one(make_spec(environment=EnvironmentRef("torch")), "environment.name", environments=("TrainHub-PyTorch-2.13",))
+        answer = one(
+            make_spec(environment=EnvironmentRef("torch")),
+            "environment.name",
+            environments=("TrainHub-PyTorch-2.13",),
+        )
         assert (answer.level, "there are: TrainHub-PyTorch-2.13, system" in answer.message) == ("error", True)
 
     def test_a_name_copied_from_azure_is_answered_with_ours(self) -> None:
         spec = make_spec(environment=EnvironmentRef("AzureML-PyTorch-1.6-GPU"))
-        assert "TrainHub-PyTorch-2.13" in one(spec, "environment.name", environments=("TrainHub-PyTorch-2.13",)).message
+        assert (
+            "TrainHub-PyTorch-2.13"
+            in one(spec, "environment.name", environments=("TrainHub-PyTorch-2.13",)).message
+        )
 
     def test_those_that_exist_are_fine(self) -> None:
         assert found(make_spec(), environments=()) == []

@@ -31,7 +31,9 @@ class TestNetwork:
     def test_a_node_at_its_own_loopback_is_an_error_that_names_the_setting(self, address: str) -> None:
         answer = only(GLOO, pair(address=address))
         assert (answer.level, answer.field) == ("error", "resources.cluster")
-        assert answer.message.startswith(f"b reports {address}, where no other node reaches it: set TRAINHUB_NODE_ADDRESS")
+        assert answer.message.startswith(
+            f"b reports {address}, where no other node reaches it: set TRAINHUB_NODE_ADDRESS"
+        )
 
     def test_two_agents_of_one_machine_do_reach_each_other_there(self) -> None:
         nodes = tuple(make_node(name, address="127.0.0.1", hostname="box") for name in "ab")
@@ -50,7 +52,10 @@ class TestNetwork:
 
     def test_the_same_address_twice(self) -> None:
         answer = only(GLOO, pair(address="10.0.0.1"))
-        assert (answer.level, "a and b report the same address 10.0.0.1" in answer.message) == ("warning", True)
+        assert (answer.level, "a and b report the same address 10.0.0.1" in answer.message) == (
+            "warning",
+            True,
+        )
 
     def test_the_same_host_name_twice_where_names_are_counted(self) -> None:
         answer = only(mpi(1, 2), pair(hostname="a"))
@@ -62,7 +67,9 @@ class TestMpi:
     def test_a_node_without_it_is_named(self) -> None:
         answer = only(mpi(1, 2), pair(mpi=False))
         assert (answer.level, answer.field) == ("warning", "distribution")
-        assert answer.message.startswith("b reports no Open MPI: install it there (Debian: openmpi-bin), or choose an env")
+        assert answer.message.startswith(
+            "b reports no Open MPI: install it there (Debian: openmpi-bin), or choose an env"
+        )
 
     def test_one_that_has_it_is_preferred(self) -> None:
         assert found(script("", mpi(1, 2)), nodes=(*pair(), make_node("0", mpi=False))) == []
@@ -71,4 +78,9 @@ class TestMpi:
         old, new = "mpirun (Open MPI) 4.1.6", "mpirun (Open MPI) 5.0.3"
         nodes = (make_node("a", mpi_version=old), make_node("b", address="10.0.0.2", mpi_version=new))
         assert f"a has {old}, b has {new}" in only(mpi(1, 2), nodes).message
-        assert found(script("", mpi(1, 2)), nodes=(nodes[1], make_node("c", mpi_version="mpirun (Open MPI) 5.1"))) == []
+        assert (
+            found(
+                script("", mpi(1, 2)), nodes=(nodes[1], make_node("c", mpi_version="mpirun (Open MPI) 5.1"))
+            )
+            == []
+        )

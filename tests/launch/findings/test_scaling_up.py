@@ -28,7 +28,9 @@ class TestHint:
     def test_fewer_faster_gpus_of_another_cluster_are_better_than_many_slow_ones(self) -> None:
         (hint,) = told(script("", pytorch(8, 2), gpus=4), {"local": OLD, "fast": NEW})
         assert (hint.level, hint.field) == ("hint", "resources.cluster")
-        assert hint.message.startswith("1 V100 of cluster fast can do at their peak what 8 K80s can, on one node")
+        assert hint.message.startswith(
+            "1 V100 of cluster fast can do at their peak what 8 K80s can, on one node"
+        )
 
     @pytest.mark.parametrize(
         ("spec", "clusters"),
@@ -51,10 +53,18 @@ class TestCatalogue:
     @pytest.mark.parametrize(
         ("name", "model"),
         [
-            ("NVIDIA H100 80GB HBM3", "H100"), ("NVIDIA H100 PCIe", "H100 PCIe"), ("Tesla K80", "K80"),
-            ("NVIDIA A100-SXM4-40GB", "A100"), ("NVIDIA L40S", "L40S"), ("NVIDIA L4", "L4"), ("NVIDIA A10G", "A10"),
-            ("NVIDIA GH200 480GB", "H200"), ("NVIDIA GB200", "B200"), ("NVIDIA T400", None),
-            ("NVIDIA A100-SXM4-80GB MIG 1g.10gb", None), ("", None),
+            ("NVIDIA H100 80GB HBM3", "H100"),
+            ("NVIDIA H100 PCIe", "H100 PCIe"),
+            ("Tesla K80", "K80"),
+            ("NVIDIA A100-SXM4-40GB", "A100"),
+            ("NVIDIA L40S", "L40S"),
+            ("NVIDIA L4", "L4"),
+            ("NVIDIA A10G", "A10"),
+            ("NVIDIA GH200 480GB", "H200"),
+            ("NVIDIA GB200", "B200"),
+            ("NVIDIA T400", None),
+            ("NVIDIA A100-SXM4-80GB MIG 1g.10gb", None),
+            ("", None),
         ],
     )
     def test_knows_a_device_by_the_name_that_it_tells(self, name: str, model: str | None) -> None:
@@ -67,7 +77,11 @@ class TestCatalogue:
 
     def test_is_the_one_that_the_documents_list(self) -> None:
         rows = [
-            f"| {item.name} | {item.memory_gib} | {item.peak_tflops:g} | {'yes' if item.nvlink else ''} | {item.azure} |"
+            (
+                f"| {item.name} | {item.memory_gib} | {item.peak_tflops:g} | "
+                f"{'yes' if item.nvlink else ''} | "
+                f"{item.azure} |"
+            )
             for item in CATALOGUE
         ]
         assert (PROJECT / "docs" / "gpu-models.md").read_text().endswith("\n".join(rows) + "\n")

@@ -1,7 +1,8 @@
-"""What each framework must be told or spared so that it trains at all: one class for each trap that was found.
+"""What each framework must be told or spared so that it trains at all: one class for each trap that was
+found.
 
-Here stands what a plan and its review say; what needs living processes is in tests/node/supervisor/test_frameworks.py.
-"""
+Here stands what a plan and its review say; what needs living processes is in
+tests/node/supervisor/test_frameworks.py."""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ class TestRule2OneThatDecidesEndsAll:
 
     @pytest.mark.parametrize("distribution", SEVERAL)
     def test_where_all_train_alike_each_decides(self, distribution: Distribution) -> None:
-        assert all(process.decides for process in make_plan(make_spec(distribution), make_placement(2)).processes)
+        assert all(
+            process.decides for process in make_plan(make_spec(distribution), make_placement(2)).processes
+        )
 
 
 class TestRule5LocalRankOnlyPerProcess:
@@ -64,7 +67,10 @@ class TestRule6AcceleratorsAreNotMissedOnCpus:
             assert process.env["ACCELERATE_USE_CPU"] == "true"
 
     def test_but_not_beside_gpus(self) -> None:
-        assert "ACCELERATE_USE_CPU" not in make_plan(make_spec(pytorch(2)), make_placement(gpus=2)).processes[0].env
+        assert (
+            "ACCELERATE_USE_CPU"
+            not in make_plan(make_spec(pytorch(2)), make_placement(gpus=2)).processes[0].env
+        )
 
     def test_its_own_launcher_starts_one_process_there(self) -> None:
         answer = one(command("accelerate launch --num_processes 2 train.py"), "command")
@@ -107,7 +113,8 @@ class TestRule8WhatCountsHostNamesIsToldItsLocalRank:
 
 class TestRule9ProcessesShareTheCores:
     @pytest.mark.parametrize(
-        ("distribution", "threads"), [(None, "8"), (pytorch(4), "2"), (mpi(2), "4"), (tensorflow(1), "8"), (pytorch(16), "1")]
+        ("distribution", "threads"),
+        [(None, "8"), (pytorch(4), "2"), (mpi(2), "4"), (tensorflow(1), "8"), (pytorch(16), "1")],
     )
     def test_each_gets_its_share_and_at_least_one(self, distribution: Distribution, threads: str) -> None:
         plan = make_plan(make_spec(distribution), make_placement(cores=8))
@@ -118,7 +125,9 @@ class TestRule10ElasticRestarts:
     def test_each_node_knows_whether_it_hosts_and_where_it_is(self) -> None:
         spec = command(C10D, pytorch(None, 2, "gloo"))
         first, second = (environment(process) for process in make_plan(spec, make_placement(2)).processes)
-        assert first["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] == second["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] == "1"
+        assert (
+            first["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] == second["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] == "1"
+        )
         assert (first["PET_RDZV_CONF"], second["PET_RDZV_CONF"]) == ("is_host=1", "is_host=0")
         assert (first["PET_LOCAL_ADDR"], second["PET_LOCAL_ADDR"]) == ("10.0.0.1", "10.0.0.2")
         assert found(spec) == []
@@ -131,12 +140,20 @@ class TestRule10ElasticRestarts:
             assert not {"PET_RDZV_CONF", "PET_LOCAL_ADDR"} & env.keys()
 
     def test_the_static_way_is_advised_against_with_the_one_that_works(self) -> None:
-        line = f"{ELASTIC} --node_rank $NODE_RANK --master_addr $MASTER_ADDR --master_port $MASTER_PORT train.py"
+        line = (
+            f"{ELASTIC} --node_rank $NODE_RANK --master_addr $MASTER_ADDR --master_port $MASTER_PORT train.py"
+        )
         answer = one(command(line, pytorch(None, 2, "gloo")), "command")
         assert answer.level == "warning"
-        assert "--rdzv-backend c10d --rdzv-endpoint $MASTER_ADDR:$MASTER_PORT instead of --node-rank" in answer.message
+        assert (
+            "--rdzv-backend c10d --rdzv-endpoint $MASTER_ADDR:$MASTER_PORT instead of --node-rank"
+            in answer.message
+        )
         assert "limits.retries 3" in answer.message
-        assert "use --standalone" in one(command("torchrun --nproc_per_node 2 --max-restarts 1 train.py"), "command").message
+        assert (
+            "use --standalone"
+            in one(command("torchrun --nproc_per_node 2 --max-restarts 1 train.py"), "command").message
+        )
 
     def test_the_users_own_rendezvous_settings_replace_ours_and_say_so(self) -> None:
         own = C10D.replace("train.py", "--rdzv-conf read_timeout=90 train.py")
@@ -148,7 +165,9 @@ class TestRule10ElasticRestarts:
 
     def test_the_user_may_tune_them(self) -> None:
         spec = make_spec(
-            pytorch(None, 2), command=tuple(C10D.split()), environment_variables={"PET_RDZV_CONF": Variable(value="is_host=1")}
+            pytorch(None, 2),
+            command=tuple(C10D.split()),
+            environment_variables={"PET_RDZV_CONF": Variable(value="is_host=1")},
         )
         assert environment(make_plan(spec, make_placement(2)).processes[1])["PET_RDZV_CONF"] == "is_host=1"
 
@@ -164,7 +183,11 @@ class TestHorovod:
 
 
 def test_head_launchers_that_users_must_not_give_are_named_with_what_to_do() -> None:
-    for line in ("deepspeed train.py", "horovodrun -np 2 python train.py", "mpirun.openmpi -np 2 python train.py"):
+    for line in (
+        "deepspeed train.py",
+        "horovodrun -np 2 python train.py",
+        "mpirun.openmpi -np 2 python train.py",
+    ):
         answer = one(command(line), "command")
         assert (answer.level, "choose the MPI distribution" in answer.message) == ("error", True)
     assert found(script("", mpi(2))) == []

@@ -13,8 +13,12 @@ class TestLaunchers:
     @pytest.mark.parametrize(
         "line",
         [
-            "mpirun -np 4 python train.py", "/usr/bin/mpiexec -n 4 python train.py", "horovodrun -np 4 python train.py",
-            "deepspeed train.py --deepspeed", "srun python train.py", "python -m deepspeed.launcher.runner train.py",
+            "mpirun -np 4 python train.py",
+            "/usr/bin/mpiexec -n 4 python train.py",
+            "horovodrun -np 4 python train.py",
+            "deepspeed train.py --deepspeed",
+            "srun python train.py",
+            "python -m deepspeed.launcher.runner train.py",
         ],
     )
     def test_of_the_head_node_are_ours(self, line: str) -> None:
@@ -23,13 +27,18 @@ class TestLaunchers:
         assert "MPI distribution" in answer.message
 
     def test_of_the_head_node_inside_a_shell_are_doubtful(self) -> None:
-        assert one(make_spec(command=("bash", "-c", "mpirun -np 4 python train.py")), "command").level == "warning"
+        assert (
+            one(make_spec(command=("bash", "-c", "mpirun -np 4 python train.py")), "command").level
+            == "warning"
+        )
 
     @pytest.mark.parametrize(
         "line",
         [
-            "torchrun --nproc_per_node 2 train.py", "python -m torch.distributed.launch --nproc_per_node=2 train.py",
-            "python3 -u -m torch.distributed.run --nproc-per-node 2 train.py", "accelerate launch --num_processes 2 train.py",
+            "torchrun --nproc_per_node 2 train.py",
+            "python -m torch.distributed.launch --nproc_per_node=2 train.py",
+            "python3 -u -m torch.distributed.run --nproc-per-node 2 train.py",
+            "accelerate launch --num_processes 2 train.py",
         ],
     )
     def test_of_one_node_are_not_started_per_process(self, line: str) -> None:
@@ -47,15 +56,23 @@ class TestLaunchers:
         assert "more than the 4 GPU(s)" in answer.message
 
     def test_may_leave_gpus_idle(self) -> None:
-        assert one(command("torchrun --nproc_per_node=2 train.py", pytorch(), gpus=4), "command").level == "hint"
+        assert (
+            one(command("torchrun --nproc_per_node=2 train.py", pytorch(), gpus=4), "command").level == "hint"
+        )
 
     def test_wait_for_as_many_nodes_as_there_are(self) -> None:
-        answer = one(command("torchrun --nnodes 2 --nproc_per_node 2 train.py", pytorch(backend="gloo")), "command")
+        answer = one(
+            command("torchrun --nnodes 2 --nproc_per_node 2 train.py", pytorch(backend="gloo")), "command"
+        )
         assert (answer.level, "waits for 2 node(s), and the run has 1" in answer.message) == ("error", True)
 
     def test_on_several_nodes_must_know_their_rank_and_where_to_meet(self) -> None:
-        answer = one(command("torchrun --nnodes 2 --nproc_per_node 2 train.py", pytorch(None, 2, "gloo")), "command")
-        assert answer.message.endswith("--node-rank $NODE_RANK --master-addr $MASTER_ADDR --master-port $MASTER_PORT")
+        answer = one(
+            command("torchrun --nnodes 2 --nproc_per_node 2 train.py", pytorch(None, 2, "gloo")), "command"
+        )
+        assert answer.message.endswith(
+            "--node-rank $NODE_RANK --master-addr $MASTER_ADDR --master-port $MASTER_PORT"
+        )
 
     def test_under_mpi_take_their_rank_from_open_mpi(self) -> None:
         line = "torchrun --nnodes 2 --master-addr $MASTER_ADDR --master-port $MASTER_PORT train.py"
@@ -63,11 +80,16 @@ class TestLaunchers:
         assert answer.message.endswith("--node-rank $OMPI_COMM_WORLD_RANK")
 
     def test_with_the_same_number_on_every_node_would_all_be_the_same(self) -> None:
-        line = "torchrun --nnodes 2 --node_rank 0 --master_addr $MASTER_ADDR --master_port $MASTER_PORT train.py"
+        line = (
+            "torchrun --nnodes 2 --node_rank 0 --master_addr $MASTER_ADDR --master_port $MASTER_PORT train.py"
+        )
         assert "use $NODE_RANK instead" in one(command(line, pytorch(None, 2, "gloo")), "command").message
 
     def test_with_a_rendezvous_of_their_own_need_nothing_more(self) -> None:
-        line = "torchrun --nnodes 2 --rdzv-backend c10d --rdzv-endpoint $MASTER_ADDR:$MASTER_PORT --nproc_per_node 2 train.py"
+        line = (
+            "torchrun --nnodes 2 --rdzv-backend c10d --rdzv-endpoint $MASTER_ADDR:$MASTER_PORT "
+            "--nproc_per_node 2 train.py"
+        )
         assert found(command(line, pytorch(None, 2, "gloo"))) == []
 
     def test_options_given_to_a_script(self) -> None:
@@ -77,11 +99,16 @@ class TestLaunchers:
 
 class TestLightning:
     def test_wants_one_process_a_node(self) -> None:
-        answer = one(script("--max_epochs 50 --devices 2 --num_nodes 2", pytorch(4, 2), gpus=2), "distribution.process_count")
+        answer = one(
+            script("--max_epochs 50 --devices 2 --num_nodes 2", pytorch(4, 2), gpus=2),
+            "distribution.process_count",
+        )
         assert (answer.level, "leave process_count out" in answer.message) == ("warning", True)
 
     def test_waits_for_as_many_nodes_as_there_are(self) -> None:
-        answer = one(script("--max_epochs 50 --devices 2 --num_nodes 4", pytorch(None, 2), gpus=2), "arguments[4]")
+        answer = one(
+            script("--max_epochs 50 --devices 2 --num_nodes 4", pytorch(None, 2), gpus=2), "arguments[4]"
+        )
         assert (answer.level, "wait for 4 node(s)" in answer.message) == ("error", True)
 
     def test_flags_of_version_1(self) -> None:
@@ -93,12 +120,21 @@ class TestTransformers:
     GLUE = "--model_name_or_path bert --task_name mnli --do_train --output_dir outputs/mnli"
 
     def test_per_process_need_the_local_rank_as_an_argument(self) -> None:
-        answer = one(script(self.GLUE, pytorch(8), gpus=8, name="run_glue.py"), "arguments", paths=("run_glue.py",))
+        answer = one(
+            script(self.GLUE, pytorch(8), gpus=8, name="run_glue.py"), "arguments", paths=("run_glue.py",)
+        )
         assert (answer.level, "--local_rank and $LOCAL_RANK" in answer.message) == ("warning", True)
 
-    @pytest.mark.parametrize("given", ["--local_rank $LOCAL_RANK", "--local_rank=$LOCAL_RANK", "--local-rank=$LOCAL_RANK"])
+    @pytest.mark.parametrize(
+        "given", ["--local_rank $LOCAL_RANK", "--local_rank=$LOCAL_RANK", "--local-rank=$LOCAL_RANK"]
+    )
     def test_that_have_it_are_fine(self, given: str) -> None:
-        assert found(script(f"{self.GLUE} {given}", pytorch(8), gpus=8, name="run_glue.py"), paths=("run_glue.py",)) == []
+        assert (
+            found(
+                script(f"{self.GLUE} {given}", pytorch(8), gpus=8, name="run_glue.py"), paths=("run_glue.py",)
+            )
+            == []
+        )
 
     def test_as_a_command_need_it_too(self) -> None:
         spec = command(f"python train.py {self.GLUE}", pytorch(2, backend="gloo"))
@@ -128,13 +164,17 @@ class TestReferences:
             (None, "OMPI_COMM_WORLD_RANK", "choose the MPI distribution"),
         ],
     )
-    def test_to_a_name_of_another_way_to_start_say_which(self, distribution: Any, name: str, remedy: str) -> None:
+    def test_to_a_name_of_another_way_to_start_say_which(
+        self, distribution: Any, name: str, remedy: str
+    ) -> None:
         answer = one(script(f"--x=${name}", distribution), "arguments[0]")
         assert (answer.level, remedy in answer.message) == ("error", True)
 
     def test_to_the_users_own_variables_and_to_home_are_fine(self) -> None:
-        spec = make_spec(arguments=("$DATA/x", "$KEY", "$HOME"), environment_variables={
-            "DATA": Variable(value="/d"), "KEY": Variable(secret="key")})
+        spec = make_spec(
+            arguments=("$DATA/x", "$KEY", "$HOME"),
+            environment_variables={"DATA": Variable(value="/d"), "KEY": Variable(secret="key")},
+        )
         assert found(spec) == []
 
     def test_to_open_mpis_node_rank_are_not_what_they_seem(self) -> None:
@@ -165,18 +205,26 @@ class TestVariables:
         spec = make_spec(pytorch(backend="gloo"), environment_variables={"LOCAL_RANK": Variable(value="0")})
         assert "Lightning" in one(spec, "environment_variables.LOCAL_RANK").message
 
-    @pytest.mark.parametrize("name", ["HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "WANDB_API_KEY", "password", "AZURE_STORAGE_SAS"])
+    @pytest.mark.parametrize(
+        "name", ["HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "WANDB_API_KEY", "password", "AZURE_STORAGE_SAS"]
+    )
     def test_named_like_secrets_are_hinted_at_without_showing_them(self, name: str) -> None:
-        answer = one(make_spec(environment_variables={name: Variable(value="hunter2")}), f"environment_variables.{name}")
+        answer = one(
+            make_spec(environment_variables={name: Variable(value="hunter2")}),
+            f"environment_variables.{name}",
+        )
         assert answer.level == "hint"
         assert "hunter2" not in answer.message
 
-    @pytest.mark.parametrize("name", ["TOKENIZERS_PARALLELISM", "MAX_TOKENS", "TOKEN_COUNT", "SECRET_PATH", "KEYS"])
+    @pytest.mark.parametrize(
+        "name", ["TOKENIZERS_PARALLELISM", "MAX_TOKENS", "TOKEN_COUNT", "SECRET_PATH", "KEYS"]
+    )
     def test_that_only_sound_so_are_left_alone(self, name: str) -> None:
         assert found(make_spec(environment_variables={name: Variable(value="3")})) == []
 
     @pytest.mark.parametrize(
-        "value", ["hf_" + "a" * 30, "ghp_" + "b" * 36, "postgres://me:pass@db/x", "https://x/y?sig=" + "c" * 20]
+        "value",
+        ["hf_" + "a" * 30, "ghp_" + "b" * 36, "postgres://me:pass@db/x", "https://x/y?sig=" + "c" * 20],
     )
     def test_that_look_like_secrets_are_hinted_at_whatever_they_are_called(self, value: str) -> None:
         answer = one(make_spec(environment_variables={"X": Variable(value=value)}), "environment_variables.X")
@@ -191,7 +239,9 @@ class TestVariables:
 
 
 class TestArguments:
-    @pytest.mark.parametrize("line", ["--master_port 29500", "--master-port=6105", "--dist-url tcp://$MASTER_ADDR:29500"])
+    @pytest.mark.parametrize(
+        "line", ["--master_port 29500", "--master-port=6105", "--dist-url tcp://$MASTER_ADDR:29500"]
+    )
     def test_a_fixed_port(self, line: str) -> None:
         answer = one(script(line, pytorch(2, backend="gloo")), "arguments[0]")
         assert (answer.level, "$MASTER_PORT" in answer.message) == ("hint", True)

@@ -37,7 +37,9 @@ class TestFlood:
 
 class TestLine:
     def test_alone_leaves_at_once(self, hub: FakeHub, agent: Agent) -> None:
-        code = "import time\nfor n in range(40):\n    print(n, time.time(), flush=True)\n    time.sleep(0.02)\n"
+        code = (
+            "import time\nfor n in range(40):\n    print(n, time.time(), flush=True)\n    time.sleep(0.02)\n"
+        )
         arrivals: list[float] = []
         key = hub.give(script(hub, code))
         for n in range(40):
@@ -54,7 +56,10 @@ class TestLine:
 
 class TestHeartbeat:
     def test_is_told_while_lines_stream(self, hub: FakeHub, agent: Agent) -> None:
-        code = "import os, time\nwhile not os.path.exists('go'):\n    print('x', flush=True)\n    time.sleep(0.001)\n"
+        code = (
+            "import os, time\nwhile not os.path.exists('go'):\n    print('x', flush=True)\n    "
+            "time.sleep(0.001)\n"
+        )
         made = script(hub, code)
         key = hub.give(made)
         hub.wait_log(key, b"x\n" * 100)

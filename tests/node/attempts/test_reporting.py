@@ -86,7 +86,9 @@ class TestWhileSomebodyLooks:
         hub.wait(lambda: math.isnan(column(of_gpus(hub.samples)[-1], "power_w")[-1][2]))
 
         block = of_gpus(hub.samples)[-1]
-        assert [math.isnan(value) for value in column(block, "power_w")[-1]] == [index == 2 for index in range(8)]
+        assert [math.isnan(value) for value in column(block, "power_w")[-1]] == [
+            index == 2 for index in range(8)
+        ]
         hub.wait(lambda: hub.heartbeat and hub.heartbeat.gpus[2].state == "lost")
 
 
@@ -108,10 +110,14 @@ def test_an_xid_hastens_a_report(hub: FakeHub, world: World) -> None:
 
     hub.wait(lambda: hub.events)
 
-    assert [(event.kind, event.gpu, event.code) for event in hub.events if event.kind == "xid"] == [("xid", world.uuids[3], 79)]
+    assert [(event.kind, event.gpu, event.code) for event in hub.events if event.kind == "xid"] == [
+        ("xid", world.uuids[3], 79)
+    ]
 
 
-def test_a_driver_that_goes_while_the_agent_runs_is_told_and_its_return_too(hub: FakeHub, world: World) -> None:
+def test_a_driver_that_goes_while_the_agent_runs_is_told_and_its_return_too(
+    hub: FakeHub, world: World
+) -> None:
     world.scenario.call_error = world.scenario.init_error = 9
     world.change()
     hub.wait(lambda: hub.heartbeat and hub.heartbeat.nvml)
@@ -120,7 +126,10 @@ def test_a_driver_that_goes_while_the_agent_runs_is_told_and_its_return_too(hub:
     world.scenario.epoch += 1
     world.change()
 
-    hub.wait(lambda: hub.heartbeat and not hub.heartbeat.nvml and all(gpu.numbers for gpu in hub.heartbeat.gpus), 60)
+    hub.wait(
+        lambda: hub.heartbeat and not hub.heartbeat.nvml and all(gpu.numbers for gpu in hub.heartbeat.gpus),
+        60,
+    )
 
 
 def test_logs_arrive_though_the_hub_refuses_everything_measured(hub: FakeHub, agent: Agent) -> None:
@@ -134,7 +143,9 @@ def test_logs_arrive_though_the_hub_refuses_everything_measured(hub: FakeHub, ag
     assert hub.log(key) == b"hello\n"
 
 
-def test_reports_go_on_at_their_pace_where_nothing_is_confirmed(hub: FakeHub, start_agent: Callable[[], Agent]) -> None:
+def test_reports_go_on_at_their_pace_where_nothing_is_confirmed(
+    hub: FakeHub, start_agent: Callable[[], Agent]
+) -> None:
     hub.confirms = False
     start_agent()
 

@@ -1,4 +1,5 @@
-"""An agent's GPUs in a process of their own: the real pynvml beside a simulated driver, and a clock that the test moves."""
+"""An agent's GPUs in a process of their own: the real pynvml beside a simulated driver, and a clock that the
+test moves."""
 
 from __future__ import annotations
 
@@ -69,7 +70,10 @@ class World:
         self._path = folder / "scenario"
         found: Mapping[str, str] = environment(self.scenario.write(self._path)) if scenario else {}
         self.process = subprocess.Popen(
-            [sys.executable, "-c", CODE, str(self.log)], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [sys.executable, "-c", CODE, str(self.log)],
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             env={**os.environ, **found, **env},
         )
 
@@ -89,7 +93,8 @@ class World:
         told: dict[str, Any] = json.loads(line)
         return Seen(
             gpus={fact["uuid"]: _fact(fact) for fact in told.pop("facts")},
-            events=tuple(GpuEvent(**event) for event in told.pop("events")), **told,
+            events=tuple(GpuEvent(**event) for event in told.pop("events")),
+            **told,
         )
 
     def until(self, is_so: Callable[[Seen], object], after_s: float = 0.0) -> Seen:

@@ -18,9 +18,19 @@ from trainhub_node.gpu.nvml_errors import ARGUMENT_VERSION, FUNCTION_NOT_FOUND, 
 class TestNumbers:
     def test_are_those_of_the_device_in_our_units(self, tmp_path: Path) -> None:
         values = {
-            "utilization_pct": 37, "memory_bandwidth_pct": 21, "memory_used_bytes": 7 * 2**30, "memory_reserved_bytes": 2**29,
-            "power_w": 310.5, "power_limit_w": 650, "temperature_c": 61, "memory_temperature_c": 72, "sm_clock_mhz": 1755,
-            "memory_clock_mhz": 2619, "encoder_pct": 12, "decoder_pct": 34, "fan_pct": 44,
+            "utilization_pct": 37,
+            "memory_bandwidth_pct": 21,
+            "memory_used_bytes": 7 * 2**30,
+            "memory_reserved_bytes": 2**29,
+            "power_w": 310.5,
+            "power_limit_w": 650,
+            "temperature_c": 61,
+            "memory_temperature_c": 72,
+            "sm_clock_mhz": 1755,
+            "memory_clock_mhz": 2619,
+            "encoder_pct": 12,
+            "decoder_pct": 34,
+            "fan_pct": 44,
         }
         with World(one_gpu(values=values), tmp_path) as world:
             numbers = world.read().only.numbers
@@ -41,7 +51,9 @@ class TestNumbers:
         with World(scenario, tmp_path, CUDA_VISIBLE_DEVICES=scenario.gpus[3].uuid) as world:
             seen = world.read()
 
-        assert [(gpu.uuid, gpu.index) for gpu in seen.gpus.values()] == [(gpu.uuid, i) for i, gpu in enumerate(scenario.gpus)]
+        assert [(gpu.uuid, gpu.index) for gpu in seen.gpus.values()] == [
+            (gpu.uuid, i) for i, gpu in enumerate(scenario.gpus)
+        ]
         assert (seen.driver, seen.cuda, seen.trouble) == ("570.124.06", "12.8", "")
 
     def test_count_the_drivers_reserve_apart_as_nvidia_smi_does(self, tmp_path: Path) -> None:
@@ -54,7 +66,9 @@ class TestNumbers:
         assert fact.memory_bytes == 81559 * 2**20
 
     @pytest.mark.parametrize("code", [NOT_SUPPORTED, FUNCTION_NOT_FOUND, ARGUMENT_VERSION])
-    def test_of_memory_come_by_the_older_call_where_there_is_no_newer(self, tmp_path: Path, code: int) -> None:
+    def test_of_memory_come_by_the_older_call_where_there_is_no_newer(
+        self, tmp_path: Path, code: int
+    ) -> None:
         values = {"memory_used_bytes": 4 * 2**30, "memory_reserved_bytes": 2**29}
         with World(one_gpu(values=values, errors={"nvmlDeviceGetMemoryInfo_v2": code}), tmp_path) as world:
             fact = world.read().only
@@ -73,7 +87,9 @@ class TestNumbers:
 
         assert fact.counters["throttle_reasons"] == 0x44
         assert {key: value for key, value in fact.numbers.items() if key.startswith("throttled")} == {
-            "throttled_thermal_pct": 100, "throttled_power_pct": 100, "throttled_hardware_pct": 0,
+            "throttled_thermal_pct": 100,
+            "throttled_power_pct": 100,
+            "throttled_hardware_pct": 0,
         }
 
     def test_tell_what_slows_it_by_the_older_call_too(self, tmp_path: Path) -> None:
@@ -85,10 +101,22 @@ class TestNumbers:
 class TestCounters:
     def test_are_those_of_the_device(self, tmp_path: Path) -> None:
         values = {
-            "ecc_corrected": 5, "ecc_uncorrected": 2, "retired_pages_sbe": 3, "retired_pages_dbe": 1, "retired_pages_pending": 1,
-            "remapped_rows_corrected": 11, "remapped_rows_uncorrected": 12, "remapped_rows_pending": 1, "remapped_rows_failed": 0,
-            "pcie_replays": 6, "pcie_generation": 4, "pcie_generation_max": 5, "pcie_width": 8, "pcie_width_max": 16,
-            "nvlink_crc_errors": 9, "nvlink_replays": 7,
+            "ecc_corrected": 5,
+            "ecc_uncorrected": 2,
+            "retired_pages_sbe": 3,
+            "retired_pages_dbe": 1,
+            "retired_pages_pending": 1,
+            "remapped_rows_corrected": 11,
+            "remapped_rows_uncorrected": 12,
+            "remapped_rows_pending": 1,
+            "remapped_rows_failed": 0,
+            "pcie_replays": 6,
+            "pcie_generation": 4,
+            "pcie_generation_max": 5,
+            "pcie_width": 8,
+            "pcie_width_max": 16,
+            "nvlink_crc_errors": 9,
+            "nvlink_replays": 7,
         }
         with World(one_gpu(values=values), tmp_path) as world:
             told = world.read().only.counters
@@ -119,7 +147,13 @@ class TestProcesses:
         with World(one_gpu(processes=[Process(os.getpid(), 3 * 2**30, sm_pct=42)]), tmp_path) as world:
             (one,) = world.read().only.processes
 
-        assert (one.pid, one.memory_bytes, one.sm_pct, one.run, one.rank) == (os.getpid(), 3 * 2**30, 42, "", None)
+        assert (one.pid, one.memory_bytes, one.sm_pct, one.run, one.rank) == (
+            os.getpid(),
+            3 * 2**30,
+            42,
+            "",
+            None,
+        )
         assert one.name.startswith("python")
         assert one.user
 
@@ -128,21 +162,30 @@ class TestProcesses:
             assert world.read().only.processes[0].memory_bytes is None
 
     def test_that_compute_and_draw_are_told_once(self, tmp_path: Path) -> None:
-        both = [Process(os.getpid(), 2**30), Process(os.getpid(), 2**30, kind="graphics"), Process(1, 2**20, kind="graphics")]
+        both = [
+            Process(os.getpid(), 2**30),
+            Process(os.getpid(), 2**30, kind="graphics"),
+            Process(1, 2**20, kind="graphics"),
+        ]
         with World(one_gpu(processes=both), tmp_path) as world:
             told = world.read().only.processes
 
         assert [(one.pid, one.memory_bytes) for one in told] == [(1, 2**20), (os.getpid(), 2**30)]
 
     def test_are_listed_where_their_use_cannot_be_told(self, tmp_path: Path) -> None:
-        blind = one_gpu(processes=[Process(os.getpid(), 2**30)], unsupported={"nvmlDeviceGetProcessUtilization"})
+        blind = one_gpu(
+            processes=[Process(os.getpid(), 2**30)], unsupported={"nvmlDeviceGetProcessUtilization"}
+        )
         with World(blind, tmp_path) as world:
             (one,) = world.read().only.processes
 
         assert (one.memory_bytes, one.sm_pct) == (2**30, None)
 
     def test_are_listed_by_the_older_call_where_there_is_no_newer(self, tmp_path: Path) -> None:
-        older = {"nvmlDeviceGetComputeRunningProcesses_v3": 13, "nvmlDeviceGetGraphicsRunningProcesses_v3": 13}
+        older = {
+            "nvmlDeviceGetComputeRunningProcesses_v3": 13,
+            "nvmlDeviceGetGraphicsRunningProcesses_v3": 13,
+        }
         with World(one_gpu(processes=[Process(os.getpid(), 2**30)], errors=older), tmp_path) as world:
             assert [one.pid for one in world.read().only.processes] == [os.getpid()]
 

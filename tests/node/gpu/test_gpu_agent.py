@@ -36,11 +36,15 @@ class TestStart:
     @pytest.mark.parametrize(
         ("code", "words"),
         [
-            (DRIVER_NOT_LOADED, "modprobe nvidia"), (VERSION_MISMATCH, "reboot, or reload its modules"),
-            (NO_PERMISSION, "/dev/nvidia*"), (UNKNOWN, "dmesg"),
+            (DRIVER_NOT_LOADED, "modprobe nvidia"),
+            (VERSION_MISMATCH, "reboot, or reload its modules"),
+            (NO_PERMISSION, "/dev/nvidia*"),
+            (UNKNOWN, "dmesg"),
         ],
     )
-    def test_with_a_driver_that_fails_says_the_remedy_and_goes_on_trying(self, tmp_path: Path, code: int, words: str) -> None:
+    def test_with_a_driver_that_fails_says_the_remedy_and_goes_on_trying(
+        self, tmp_path: Path, code: int, words: str
+    ) -> None:
         scenario = one_gpu()
         scenario.init_error = code
         with World(scenario, tmp_path) as world:
@@ -58,7 +62,10 @@ class TestStart:
         with World(one_gpu(removed=True), tmp_path) as world:
             seen = world.read()
 
-        assert (seen.gpus, seen.trouble) == ({}, "A GPU has fallen off the bus and no GPU can be read: reboot the machine.")
+        assert (seen.gpus, seen.trouble) == (
+            {},
+            "A GPU has fallen off the bus and no GPU can be read: reboot the machine.",
+        )
 
     def test_of_an_account_that_may_open_none_of_them_says_so(self, tmp_path: Path) -> None:
         with World(one_gpu(errors={"nvmlDeviceGetHandleByIndex": NO_PERMISSION}), tmp_path) as world:
@@ -89,7 +96,8 @@ class TestXids:
             world.change()
             seen = world.until(lambda seen: len(seen.events) == 2)
             assert [(event.serial, event.kind, event.gpu, event.code) for event in seen.events] == [
-                (1, "xid", gpu.uuid, 31), (2, "xid", gpu.uuid, 79),
+                (1, "xid", gpu.uuid, 31),
+                (2, "xid", gpu.uuid, 79),
             ]
             counters = seen.gpus[gpu.uuid].counters
             assert (counters["xid_last"], counters["xid_count"]) == (79, 2)
@@ -146,7 +154,8 @@ class TestXids:
 class TestQuiet:
     def test_nothing_is_logged_at_every_sample(self, tmp_path: Path) -> None:
         scenario = one_gpu(
-            unsupported={"nvmlDeviceGetEncoderUtilization"}, processes=[Process(os.getpid())],
+            unsupported={"nvmlDeviceGetEncoderUtilization"},
+            processes=[Process(os.getpid())],
             errors={"nvmlDeviceGetPowerUsage": UNKNOWN, "nvmlDeviceGetDecoderUtilization": NO_PERMISSION},
         )
         with World(scenario, tmp_path) as world:
@@ -156,7 +165,12 @@ class TestQuiet:
                 world.read()
 
             assert len(world.lines()) == before
-            assert len(world.lines("power_w")) == len(world.lines("encoder_pct")) == len(world.lines("decoder_pct")) == 1
+            assert (
+                len(world.lines("power_w"))
+                == len(world.lines("encoder_pct"))
+                == len(world.lines("decoder_pct"))
+                == 1
+            )
 
     def test_the_process_ends_at_once_when_told_to(self, tmp_path: Path) -> None:
         with World(eight_h100(), tmp_path) as world:

@@ -21,7 +21,8 @@ class TestBook:
         book.note(Occurrence("xid", "GPU-2", 79))
 
         assert [(event.serial, event.at, event.kind, event.gpu, event.code) for event in book.all()] == [
-            (1, 17.0, "lost", "GPU-1", 0), (2, 17.0, "xid", "GPU-2", 79),
+            (1, 17.0, "lost", "GPU-1", 0),
+            (2, 17.0, "xid", "GPU-2", 79),
         ]
 
     def test_an_event_stays_until_it_is_confirmed(self) -> None:
@@ -41,7 +42,9 @@ class TestBook:
 
         assert [event.serial for event in book.all()] == [2]
 
-    def test_the_oldest_goes_when_there_are_too_many_and_the_log_says_so(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_the_oldest_goes_when_there_are_too_many_and_the_log_says_so(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
         book = EventBook()
         for number in range(MOST_KEPT + 3):
             book.add("xid", "GPU-1", code=number)
@@ -64,7 +67,10 @@ class TestBook:
         book.note(Occurrence("xid", "GPU-1", 79))
         book.note(Occurrence("xid", "GPU-1", 9999, instance=3))
 
-        assert [(event.code, event.detail) for event in book.all()] == [(79, ""), (9999, "MIG GPU instance 3")]
+        assert [(event.code, event.detail) for event in book.all()] == [
+            (79, ""),
+            (9999, "MIG GPU instance 3"),
+        ]
 
 
 class TestListener:
@@ -92,14 +98,23 @@ class TestListener:
         return listener
 
     @pytest.mark.parametrize(
-        "trouble", [sorted_out(UNKNOWN, "Unknown Error"), sorted_out(GPU_IS_LOST, "GPU is lost"), ValueError("no such event")]
+        "trouble",
+        [
+            sorted_out(UNKNOWN, "Unknown Error"),
+            sorted_out(GPU_IS_LOST, "GPU is lost"),
+            ValueError("no such event"),
+        ],
     )
-    def test_lives_on_whatever_goes_wrong(self, book: EventBook, trouble: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    def test_lives_on_whatever_goes_wrong(
+        self, book: EventBook, trouble: Exception, caplog: pytest.LogCaptureFixture
+    ) -> None:
         listener = self.listening(book, trouble, trouble, Occurrence("xid", "GPU-1", 31))
         eventually(book.all)
 
         assert listener.close()
-        assert [record.levelno for record in caplog.records if "is tried again" in record.message] == [logging.WARNING]
+        assert [record.levelno for record in caplog.records if "is tried again" in record.message] == [
+            logging.WARNING
+        ]
 
     def test_an_event_of_an_unknown_gpu_is_told_without_it(self, book: EventBook) -> None:
         listener = self.listening(book, Occurrence("xid", "", 31), Occurrence("ecc", "GPU-1", 0))

@@ -1,4 +1,5 @@
-"""What a roster does when its library is slow, stuck or needs to be opened anew: a library in memory stands at the port."""
+"""What a roster does when its library is slow, stuck or needs to be opened anew: a library in memory stands
+at the port."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from trainhub_node.gpu.nvml_errors import DRIVER_NOT_LOADED, GPU_IS_LOST, NOT_SU
 
 
 class Driver:
-    """`gpus` are there, and a session knows those that were when it was opened and never left. `hold`: a reading waits for it."""
+    """`gpus` are there, and a session knows those that were when it was opened and never left. `hold`: a
+    reading waits for it."""
 
     def __init__(self, *gpus: str) -> None:
         self.gpus = gpus
@@ -47,7 +49,10 @@ class Driver:
 
     def listed(self) -> list[Found]:
         self.listings += 1
-        return [Found(uuid=gpu, index=at, name="GPU", handle=gpu, handle_id=at + 1) for at, gpu in enumerate(self.known)]
+        return [
+            Found(uuid=gpu, index=at, name="GPU", handle=gpu, handle_id=at + 1)
+            for at, gpu in enumerate(self.known)
+        ]
 
     def hear(self, _: Found) -> bool:
         return True
@@ -160,7 +165,9 @@ class TestClosing:
         driver.hold.set()
         reading.join(20)
 
-    def test_leaves_the_library_open_while_the_listener_is_inside(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_leaves_the_library_open_while_the_listener_is_inside(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(gpu_events, "LONGEST_CALL_S", 0.05)
         driver, go_on = Driver("GPU-1"), threading.Event()
         monkeypatch.setattr(driver, "wait", lambda: go_on.wait(30))

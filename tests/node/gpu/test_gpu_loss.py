@@ -1,4 +1,5 @@
-"""GPUs that fall off the bus, a driver that goes and comes, machines that have none: told rightly, and recovered from."""
+"""GPUs that fall off the bus, a driver that goes and comes, machines that have none: told rightly, and
+recovered from."""
 
 from __future__ import annotations
 
@@ -32,7 +33,10 @@ class TestLostDevice:
 
         lost = seen.gpus[scenario.gpus[2].uuid]
         assert (lost.state, lost.numbers, lost.counters, lost.processes) == ("lost", {}, {}, ())
-        assert lost.error == "It does not answer any more (GPU is lost): look into dmesg; a reboot usually brings it back."
+        assert (
+            lost.error
+            == "It does not answer any more (GPU is lost): look into dmesg; a reboot usually brings it back."
+        )
         assert (lost.index, lost.name, lost.memory_bytes) == (2, "NVIDIA H100 80GB HBM3", 81559 * 2**20)
         others = [gpu for uuid, gpu in seen.gpus.items() if uuid != lost.uuid]
         assert [(gpu.state, gpu.numbers["power_w"]) for gpu in others] == [("ok", 70)] * 7
@@ -82,11 +86,20 @@ class TestLostDevice:
         assert (lost.state, "nvidia-smi --gpu-reset" in lost.error) == ("lost", True)
 
     def test_that_answers_nothing_while_others_do_is_lost(self, tmp_path: Path) -> None:
-        calls = ("UtilizationRates", "MemoryInfo", "PowerUsage", "EnforcedPowerLimit", "Temperature", "ClockInfo")
+        calls = (
+            "UtilizationRates",
+            "MemoryInfo",
+            "PowerUsage",
+            "EnforcedPowerLimit",
+            "Temperature",
+            "ClockInfo",
+        )
         scenario = two_gpus()
         with World(scenario, tmp_path) as world:
             world.read()
-            scenario.gpus[0].errors = {f"nvmlDeviceGet{call}": UNKNOWN for call in (*calls, "CurrentClocksEventReasons")}
+            scenario.gpus[0].errors = {
+                f"nvmlDeviceGet{call}": UNKNOWN for call in (*calls, "CurrentClocksEventReasons")
+            }
             world.change()
             seen = world.read()
 
@@ -151,7 +164,9 @@ class TestLostLibrary:
         assert [gpu.numbers["power_w"] for gpu in seen.gpus.values()] == [70, 70]
         assert seen.trouble == ""
         kinds = [kind for kind, _ in seen.befallen]
-        assert kinds == (["lost", "lost", "back", "back"] if code == GPU_IS_LOST else ["nvml_lost", "nvml_back"])
+        assert kinds == (
+            ["lost", "lost", "back", "back"] if code == GPU_IS_LOST else ["nvml_lost", "nvml_back"]
+        )
 
     def test_by_a_driver_that_was_loaded_anew_is_hardly_missed(self, tmp_path: Path) -> None:
         scenario = two_gpus()
@@ -199,7 +214,10 @@ class TestLostLibrary:
             scenario.call_error = scenario.init_error = VERSION_MISMATCH
             world.change()
             world.read()
-            assert world.read(LONG).trouble == "The NVIDIA driver was updated while it ran: reboot, or reload its modules."
+            assert (
+                world.read(LONG).trouble
+                == "The NVIDIA driver was updated while it ran: reboot, or reload its modules."
+            )
             scenario.call_error = scenario.init_error = 0
             scenario.driver = "580.1"
             world.change()
@@ -222,7 +240,11 @@ class TestLostLibrary:
             scenario.call_error = scenario.init_error = 0
             world.change()
             assert [gpu.state for gpu in world.read(LONG).gpus.values()] == ["ok", "ok"]
-            mapped = [line for line in Path(f"/proc/{world.process.pid}/maps").read_text().splitlines() if NAME in line]
+            mapped = [
+                line
+                for line in Path(f"/proc/{world.process.pid}/maps").read_text().splitlines()
+                if NAME in line
+            ]
 
         assert mapped
         assert not [line for line in mapped if line.endswith("(deleted)")]

@@ -32,7 +32,10 @@ class Tree:
 
     def __init__(self, depth: int) -> None:
         self._root = subprocess.Popen(
-            [sys.executable, "-c", SPAWN, str(depth), SPAWN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            [sys.executable, "-c", SPAWN, str(depth), SPAWN],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
             process_group=0,
         )
         assert self._root.stdout is not None
@@ -69,7 +72,10 @@ def folder(tmp_path: Path) -> RunDir:
 
 def started(folder: RunDir, rank: int, pid: int, identity: str | None = None) -> None:
     known = proc.identity(pid) if identity is None else identity
-    records.write(folder.started(rank), {"pid": pid, "identity": known, "wrapper": 0, "wrapper_identity": None, "at": 1.0})
+    records.write(
+        folder.started(rank),
+        {"pid": pid, "identity": known, "wrapper": 0, "wrapper_identity": None, "at": 1.0},
+    )
 
 
 def child(folder: RunDir, pid: int) -> None:
@@ -77,7 +83,9 @@ def child(folder: RunDir, pid: int) -> None:
 
 
 class TestOwners:
-    def test_of_a_rank_are_its_run_attempt_and_number(self, folder: RunDir, tree: Callable[[int], Tree]) -> None:
+    def test_of_a_rank_are_its_run_attempt_and_number(
+        self, folder: RunDir, tree: Callable[[int], Tree]
+    ) -> None:
         (pid,) = tree(0).pids
         started(folder, 3, pid)
 
@@ -89,7 +97,9 @@ class TestOwners:
 
         assert Owners(lambda: [folder]).of(pids[-1]) == Owner(RUN, 2, 0)
 
-    def test_of_launchers_and_helpers_are_the_run_alone(self, folder: RunDir, tree: Callable[[int], Tree]) -> None:
+    def test_of_launchers_and_helpers_are_the_run_alone(
+        self, folder: RunDir, tree: Callable[[int], Tree]
+    ) -> None:
         pids = tree(2).pids
         child(folder, pids[0])
         started(folder, 1, pids[2])
@@ -98,7 +108,9 @@ class TestOwners:
         assert owners.of(pids[1]) == Owner(RUN, 2, None)
         assert owners.of(pids[2]) == Owner(RUN, 2, 1)
 
-    def test_of_a_process_whose_rank_is_gone_are_known_by_its_group(self, folder: RunDir, tree: Callable[[int], Tree]) -> None:
+    def test_of_a_process_whose_rank_is_gone_are_known_by_its_group(
+        self, folder: RunDir, tree: Callable[[int], Tree]
+    ) -> None:
         child(folder, os.getpid())
         (pid,) = tree(0).pids  # it leads a group of its own, as a rank does; taken in by the child
         started(folder, 5, pid, identity="the boot of before/1")
@@ -119,13 +131,17 @@ class TestOwners:
 
         assert Owners(lambda: [folder]).of(pid) is None
 
-    def test_of_a_process_that_has_ended_are_nobody(self, folder: RunDir, tree: Callable[[int], Tree]) -> None:
+    def test_of_a_process_that_has_ended_are_nobody(
+        self, folder: RunDir, tree: Callable[[int], Tree]
+    ) -> None:
         with Tree(0) as gone:
             started(folder, 0, gone.pids[0])
 
         assert Owners(lambda: [folder]).of(gone.pids[0]) is None
 
-    def test_that_are_written_down_later_are_found_later(self, folder: RunDir, tree: Callable[[int], Tree]) -> None:
+    def test_that_are_written_down_later_are_found_later(
+        self, folder: RunDir, tree: Callable[[int], Tree]
+    ) -> None:
         (pid,) = tree(0).pids
         owners = Owners(lambda: [folder])
         assert owners.of(pid) is None
@@ -143,7 +159,9 @@ class TestOwners:
         held.clear()
         assert eventually(lambda: owners.of(pid) is None)
 
-    @pytest.mark.parametrize("record", [{"pid": "1", "identity": 7}, [], {"pid": None}, {"identity": "x"}, 17])
+    @pytest.mark.parametrize(
+        "record", [{"pid": "1", "identity": 7}, [], {"pid": None}, {"identity": "x"}, 17]
+    )
     def test_are_not_found_in_nonsense_that_a_rank_wrote(self, folder: RunDir, record: object) -> None:
         records.write(folder.started(0), record)
         Path(folder.ranks, "x.started.json").write_text("{")
@@ -162,7 +180,8 @@ class TestProcesses:
         told = processes.told({second: None, first: 2**30}, {first: 40.0})
 
         assert [(one.pid, one.memory_bytes, one.sm_pct, one.run, one.rank) for one in told] == [
-            (first, 2**30, 40.0, "r1", 0), (second, None, None, "", None),
+            (first, 2**30, 40.0, "r1", 0),
+            (second, None, None, "", None),
         ]
 
     def test_have_the_account_that_they_run_as_unless_the_owner_is_known(self) -> None:
@@ -175,15 +194,21 @@ class TestProcesses:
     @pytest.mark.parametrize(
         ("arguments", "name"),
         [
-            (["{script}", "--token", "secret"], "python train.py"), (["-u", "-W", "ignore", "{script}"], "python train.py"),
-            (["-m", "http.server", "--help-me"], "python -m http.server"), (["-c", "import time; time.sleep(60)"], "python"),
+            (["{script}", "--token", "secret"], "python train.py"),
+            (["-u", "-W", "ignore", "{script}"], "python train.py"),
+            (["-m", "http.server", "--help-me"], "python -m http.server"),
+            (["-c", "import time; time.sleep(60)"], "python"),
         ],
     )
-    def test_are_named_by_program_and_script_and_tell_no_arguments(self, tmp_path: Path, arguments: list[str], name: str) -> None:
+    def test_are_named_by_program_and_script_and_tell_no_arguments(
+        self, tmp_path: Path, arguments: list[str], name: str
+    ) -> None:
         script, python = tmp_path / "train.py", tmp_path / "python"
         script.write_text("import time; time.sleep(60)")
         python.symlink_to(sys.executable)
-        made = subprocess.Popen([str(python), *(word.format(script=script) for word in arguments)], stderr=subprocess.DEVNULL)
+        made = subprocess.Popen(
+            [str(python), *(word.format(script=script) for word in arguments)], stderr=subprocess.DEVNULL
+        )
         processes = Processes(nobodys)
         try:
             assert eventually(lambda: [one.name for one in processes.told({made.pid: None}, {})] == [name])

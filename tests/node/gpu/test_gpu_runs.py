@@ -1,4 +1,5 @@
-"""An agent beside simulated GPUs: who holds which is told by run, attempt and rank, and what befalls them reaches the hub."""
+"""An agent beside simulated GPUs: who holds which is told by run, attempt and rank, and what befalls them
+reaches the hub."""
 
 from __future__ import annotations
 
@@ -24,30 +25,46 @@ def gpus_of(hub: FakeHub) -> Mapping[str, GpuFact]:
 class TestHolders:
     def test_are_told_by_run_attempt_and_rank_with_their_helpers(self, hub: FakeHub, tmp_path: Path) -> None:
         # Processes are found by the UUID that they were given, so it must be nobody else's on this machine.
-        first, second, free = (h100(f"{name} of {hub.url}", processes="visible") for name in ("first", "second", "free"))
-        env = environ(hub, tmp_path / "node") | environment(Scenario([first, second, free]).write(tmp_path / "scenario"))
+        first, second, free = (
+            h100(f"{name} of {hub.url}", processes="visible") for name in ("first", "second", "free")
+        )
+        env = environ(hub, tmp_path / "node") | environment(
+            Scenario([first, second, free]).write(tmp_path / "scenario")
+        )
         argv = ("python", "train.py")
-        key = hub.give(order(
-            hub, {"train.py": FOREVER, "helper.py": "import time\ntime.sleep(600)\n"},
-            process(0, argv, of=2, CUDA_VISIBLE_DEVICES=first.uuid), process(1, argv, of=2, CUDA_VISIBLE_DEVICES=second.uuid),
-        ))
+        key = hub.give(
+            order(
+                hub,
+                {"train.py": FOREVER, "helper.py": "import time\ntime.sleep(600)\n"},
+                process(0, argv, of=2, CUDA_VISIBLE_DEVICES=first.uuid),
+                process(1, argv, of=2, CUDA_VISIBLE_DEVICES=second.uuid),
+            )
+        )
 
         with ExitStack() as stack:
             stack.callback(end_children, tmp_path)
             stack.enter_context(agent_process(env))
-            hub.wait(lambda: all(
-                len(gpus_of(hub).get(gpu.uuid, GpuFact("", 0, "")).processes) == 2 for gpu in (first, second)
-            ))
+            hub.wait(
+                lambda: all(
+                    len(gpus_of(hub).get(gpu.uuid, GpuFact("", 0, "")).processes) == 2
+                    for gpu in (first, second)
+                )
+            )
             told = gpus_of(hub)
 
         for rank, gpu in enumerate((first, second)):
             assert {(one.run, one.attempt, one.rank) for one in told[gpu.uuid].processes} == {(*key, rank)}
-            assert {one.name.partition(" ")[2] for one in told[gpu.uuid].processes} == {"train.py", "helper.py"}
+            assert {one.name.partition(" ")[2] for one in told[gpu.uuid].processes} == {
+                "train.py",
+                "helper.py",
+            }
         assert told[free.uuid].processes == ()
 
 
 class TestEvents:
-    def test_reach_the_hub_once_each_and_a_lost_gpu_stays_in_the_picture(self, hub: FakeHub, tmp_path: Path) -> None:
+    def test_reach_the_hub_once_each_and_a_lost_gpu_stays_in_the_picture(
+        self, hub: FakeHub, tmp_path: Path
+    ) -> None:
         scenario = Scenario([h100("first"), h100("second")])
         path = scenario.write(tmp_path / "scenario")
         gpu = scenario.gpus[1]
@@ -62,7 +79,8 @@ class TestEvents:
             told = gpus_of(hub)
 
         assert [(event.serial, event.kind, event.gpu, event.code) for event in hub.events] == [
-            (1, "xid", gpu.uuid, 79), (2, "lost", gpu.uuid, 0),
+            (1, "xid", gpu.uuid, 79),
+            (2, "lost", gpu.uuid, 0),
         ]
         assert (told[gpu.uuid].numbers, told[gpu.uuid].counters) == ({}, {"xid_last": 79, "xid_count": 1})
         assert told[scenario.gpus[0].uuid].numbers["power_w"] == 70

@@ -1,4 +1,5 @@
-"""What takes a GPU more than one call to know: traffic as rates, the profile between two samples, the parts of a split GPU."""
+"""What takes a GPU more than one call to know: traffic as rates, the profile between two samples, the parts
+of a split GPU."""
 
 from __future__ import annotations
 
@@ -46,7 +47,10 @@ class TestTraffic:
             assert self.rates(world, "pcie") == pytest.approx((3e9, 1e9))
 
     def test_over_pcie_holds_up_no_other_reading_even_where_the_call_hangs(self, tmp_path: Path) -> None:
-        gpus = [a100("one", unsupported=PCIE_COUNTERS, delays_ms={"nvmlDeviceGetPcieThroughput": 60_000}), a100("two")]
+        gpus = [
+            a100("one", unsupported=PCIE_COUNTERS, delays_ms={"nvmlDeviceGetPcieThroughput": 60_000}),
+            a100("two"),
+        ]
         with World(Scenario(gpus), tmp_path) as world:
             for _ in range(3):
                 seen = world.read(5)
@@ -89,8 +93,14 @@ class TestTraffic:
 
 class TestProfile:
     VALUES = {
-        "engine_active_pct": 91, "sm_active_pct": 82, "sm_occupancy_pct": 43, "tensor_active_pct": 54, "dram_active_pct": 65,
-        "fp64_active_pct": 6, "fp32_active_pct": 17, "fp16_active_pct": 28,
+        "engine_active_pct": 91,
+        "sm_active_pct": 82,
+        "sm_occupancy_pct": 43,
+        "tensor_active_pct": 54,
+        "dram_active_pct": 65,
+        "fp64_active_pct": 6,
+        "fp32_active_pct": 17,
+        "fp16_active_pct": 28,
     }
 
     def test_comes_with_the_second_sample(self, tmp_path: Path) -> None:
@@ -124,7 +134,10 @@ class TestMig:
         assert list(seen.gpus) == [split.uuid, split.mig[0].uuid, split.mig[1].uuid, whole.uuid]
         part = (False, split.uuid, "1g.10gb", 9856 * 2**20)
         assert [(gpu.mig, gpu.parent, gpu.profile, gpu.memory_bytes) for gpu in seen.gpus.values()] == [
-            (True, "", "", 81559 * 2**20), part, part, (False, "", "", 81559 * 2**20),
+            (True, "", "", 81559 * 2**20),
+            part,
+            part,
+            (False, "", "", 81559 * 2**20),
         ]
         assert seen.gpus[split.mig[0].uuid].numbers["memory_used_bytes"] == 12 * 2**20
 
@@ -156,7 +169,9 @@ class TestMig:
         assert [one.pid for one in seen.gpus[scenario.gpus[0].mig[0].uuid].processes] == [os.getpid()]
         assert seen.gpus[scenario.gpus[0].mig[1].uuid].processes == ()
 
-    def test_a_gpu_that_is_split_while_it_is_watched_runs_nothing_itself_any_more(self, tmp_path: Path) -> None:
+    def test_a_gpu_that_is_split_while_it_is_watched_runs_nothing_itself_any_more(
+        self, tmp_path: Path
+    ) -> None:
         scenario = one_gpu(processes=[Process(os.getpid(), 2**30)])
         with World(scenario, tmp_path) as world:
             world.read()

@@ -134,14 +134,18 @@ class TestPcie:
 
         assert eventually(lambda: reader.pcie(5)) == {"pcie_tx_bytes_s": 1}
 
-    def test_goes_over_to_the_counters_without_a_gap_once_they_show_more(self, driver: Driver, reader: Reader) -> None:
+    def test_goes_over_to_the_counters_without_a_gap_once_they_show_more(
+        self, driver: Driver, reader: Reader
+    ) -> None:
         driver.told = {PCIE_SENT: WIDE - 1000, PCIE_RECEIVED: 0}
         reader.pcie(0)
         driver.told = {PCIE_SENT: WIDE + 4000, PCIE_RECEIVED: 500}
 
         assert reader.pcie(5) == {"pcie_tx_bytes_s": 1000, "pcie_rx_bytes_s": 100}
 
-    def test_waits_for_the_profile_before_it_takes_the_slow_call(self, driver: Driver, reader: Reader) -> None:
+    def test_waits_for_the_profile_before_it_takes_the_slow_call(
+        self, driver: Driver, reader: Reader
+    ) -> None:
         driver.profile, driver.slow = {20: 7, 21: 3}, {"pcie_tx_bytes_s": 1}
         reader.profile(0)
         assert reader.pcie(0) == {}

@@ -36,7 +36,9 @@ class Device:
         self.readings = self.again()
 
     def again(self) -> Readings:
-        return Readings("GPU-1", [Reading((key,), lambda _, key=key: self._answer(key)) for key in self.values], self.said)  # type: ignore[misc]
+        return Readings(
+            "GPU-1", [Reading((key,), lambda _, key=key: self._answer(key)) for key in self.values], self.said
+        )  # type: ignore[misc]
 
     def at(self, now: float) -> dict[str, float]:
         self.readings.take(now)
@@ -61,7 +63,13 @@ class TestRhythm:
         for second in range(120):
             device.readings.take(float(second))
 
-        assert device.asked == {"power_w": 120, "encoder_pct": 24, "ecc_corrected": 2, "energy_mj": 24, "throttle_reasons": 120}
+        assert device.asked == {
+            "power_w": 120,
+            "encoder_pct": 24,
+            "ecc_corrected": 2,
+            "energy_mj": 24,
+            "throttle_reasons": 120,
+        }
 
     def test_a_reading_stands_until_the_next(self) -> None:
         device = Device(encoder_pct=5)
@@ -132,7 +140,9 @@ class TestFailures:
 
     def test_are_said_once_for_each_device_and_metric(self, caplog: pytest.LogCaptureFixture) -> None:
         caplog.set_level(logging.DEBUG)
-        device = Device(power_w=error(UNKNOWN), fan_pct=error(NOT_SUPPORTED), encoder_pct=error(NO_PERMISSION))
+        device = Device(
+            power_w=error(UNKNOWN), fan_pct=error(NOT_SUPPORTED), encoder_pct=error(NO_PERMISSION)
+        )
         for second in range(100):
             device.readings.take(second)
         device.readings = device.again()
@@ -189,19 +199,27 @@ class TestThrottling:
     @pytest.mark.parametrize(
         ("mask", "slowed"),
         [
-            (0, set()), (pynvml.nvmlClocksEventReasonGpuIdle, set()), (pynvml.nvmlClocksEventReasonSyncBoost, set()),
+            (0, set()),
+            (pynvml.nvmlClocksEventReasonGpuIdle, set()),
+            (pynvml.nvmlClocksEventReasonSyncBoost, set()),
             (pynvml.nvmlClocksEventReasonSwThermalSlowdown, {"thermal"}),
             (pynvml.nvmlClocksEventReasonHwThermalSlowdown, {"thermal"}),
-            (pynvml.nvmlClocksEventReasonSwPowerCap, {"power"}), (pynvml.nvmlClocksEventReasonHwSlowdown, {"hardware"}),
+            (pynvml.nvmlClocksEventReasonSwPowerCap, {"power"}),
+            (pynvml.nvmlClocksEventReasonHwSlowdown, {"hardware"}),
             (pynvml.nvmlClocksEventReasonHwPowerBrakeSlowdown, {"hardware"}),
-            (pynvml.nvmlClocksEventReasonSwPowerCap | pynvml.nvmlClocksEventReasonHwThermalSlowdown, {"power", "thermal"}),
+            (
+                pynvml.nvmlClocksEventReasonSwPowerCap | pynvml.nvmlClocksEventReasonHwThermalSlowdown,
+                {"power", "thermal"},
+            ),
         ],
     )
     def test_reasons_are_a_hundred_or_nothing_each(self, mask: int, slowed: set[str]) -> None:
         told = throttled(mask)
 
         assert told.pop("throttle_reasons") == mask
-        assert told == {f"throttled_{kind}_pct": 100 if kind in slowed else 0 for kind in ("thermal", "power", "hardware")}
+        assert told == {
+            f"throttled_{kind}_pct": 100 if kind in slowed else 0 for kind in ("thermal", "power", "hardware")
+        }
 
 
 class TestTable:
@@ -219,13 +237,19 @@ class TestTable:
             assert {GPU_KEYS[key].every_s for key in reading.keys if key in GPU_KEYS} <= {reading.every_s}
 
     def test_of_a_mig_device_is_its_memory_and_its_profile(self) -> None:
-        assert [reading.name for reading in self.table(parent="GPU-0")] == ["memory_used_bytes", "engine_active_pct"]
+        assert [reading.name for reading in self.table(parent="GPU-0")] == [
+            "memory_used_bytes",
+            "engine_active_pct",
+        ]
 
     def test_numbers_of_nvml_are_those_of_its_header(self) -> None:
         sent, received, _ = reader.NVLINK_DATA
         newer = (pynvml.NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES, pynvml.NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES)
 
-        assert (sent, received) == (pynvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, pynvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX)
+        assert (sent, received) == (
+            pynvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX,
+            pynvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX,
+        )
         assert reader.NVLINK_COUNT[:2] == newer
         assert reader.LINK_COUNT[0] == pynvml.NVML_FI_DEV_NVLINK_LINK_COUNT
         assert reader.PCIE_SENT[0] == pynvml.NVML_FI_DEV_PCIE_COUNT_TX_BYTES
@@ -233,18 +257,31 @@ class TestTable:
         assert reader.GPM_PCIE_SENT == pynvml.NVML_GPM_METRIC_PCIE_TX_PER_SEC
         assert reader.GPM_PCIE_RECEIVED == pynvml.NVML_GPM_METRIC_PCIE_RX_PER_SEC
         assert reader.GPM == {
-            pynvml.NVML_GPM_METRIC_GRAPHICS_UTIL: "engine_active_pct", pynvml.NVML_GPM_METRIC_SM_UTIL: "sm_active_pct",
+            pynvml.NVML_GPM_METRIC_GRAPHICS_UTIL: "engine_active_pct",
+            pynvml.NVML_GPM_METRIC_SM_UTIL: "sm_active_pct",
             pynvml.NVML_GPM_METRIC_SM_OCCUPANCY: "sm_occupancy_pct",
-            pynvml.NVML_GPM_METRIC_ANY_TENSOR_UTIL: "tensor_active_pct", pynvml.NVML_GPM_METRIC_DRAM_BW_UTIL: "dram_active_pct",
-            pynvml.NVML_GPM_METRIC_FP64_UTIL: "fp64_active_pct", pynvml.NVML_GPM_METRIC_FP32_UTIL: "fp32_active_pct",
+            pynvml.NVML_GPM_METRIC_ANY_TENSOR_UTIL: "tensor_active_pct",
+            pynvml.NVML_GPM_METRIC_DRAM_BW_UTIL: "dram_active_pct",
+            pynvml.NVML_GPM_METRIC_FP64_UTIL: "fp64_active_pct",
+            pynvml.NVML_GPM_METRIC_FP32_UTIL: "fp32_active_pct",
             pynvml.NVML_GPM_METRIC_FP16_UTIL: "fp16_active_pct",
         }
 
     def test_codes_of_errors_are_those_of_its_header(self) -> None:
-        told = {pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.NVML_ERROR_NO_PERMISSION, pynvml.NVML_ERROR_FUNCTION_NOT_FOUND}
-        lost = {pynvml.NVML_ERROR_GPU_IS_LOST, pynvml.NVML_ERROR_RESET_REQUIRED, pynvml.NVML_ERROR_GPU_NOT_FOUND}
+        told = {
+            pynvml.NVML_ERROR_NOT_SUPPORTED,
+            pynvml.NVML_ERROR_NO_PERMISSION,
+            pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
+        }
+        lost = {
+            pynvml.NVML_ERROR_GPU_IS_LOST,
+            pynvml.NVML_ERROR_RESET_REQUIRED,
+            pynvml.NVML_ERROR_GPU_NOT_FOUND,
+        }
         gone = {
-            pynvml.NVML_ERROR_UNINITIALIZED, pynvml.NVML_ERROR_DRIVER_NOT_LOADED, pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH,
+            pynvml.NVML_ERROR_UNINITIALIZED,
+            pynvml.NVML_ERROR_DRIVER_NOT_LOADED,
+            pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH,
             pynvml.NVML_ERROR_LIBRARY_NOT_FOUND,
         }
         assert {type(error(code)).__name__ for code in told} == {"Unsupported"}

@@ -37,7 +37,9 @@ class TestSnapshots:
         assert hub.wait_done(hub.give(again)).members[0].exit_code == 0
 
     @pytest.mark.parametrize("left_over", [b"", b"first half"])
-    def test_go_on_where_an_earlier_try_left_off(self, hub: FakeHub, node: NodeSettings, left_over: bytes) -> None:
+    def test_go_on_where_an_earlier_try_left_off(
+        self, hub: FakeHub, node: NodeSettings, left_over: bytes
+    ) -> None:
         sha256 = hub.store(left_over + b" and the rest")
         (node.snapshots / f"{sha256}.part").write_bytes(left_over)
 

@@ -49,7 +49,9 @@ class TestBuild:
         built = [key for key in keys if ENVIRONMENT_LOG in hub.facts[key].logs]
         assert len(built) == 1
         other = next(key for key in keys if key not in built)
-        assert b"Waiting for another run on this node that is building tiny." in hub.log(other, PREPARATION_LOG)
+        assert b"Waiting for another run on this node that is building tiny." in hub.log(
+            other, PREPARATION_LOG
+        )
 
     def test_that_fails_says_pips_last_word_and_leaves_nothing(self, hub: FakeHub, agent: Agent) -> None:
         spec = venv("./no-such-package-here")
@@ -86,7 +88,9 @@ class TestBuild:
         assert left(key) == set()
         assert not (agent.settings.environments / spec.digest).exists()
 
-    def test_half_made_by_a_killed_child_is_made_anew(self, hub: FakeHub, agent: Agent, tmp_path: Path) -> None:
+    def test_half_made_by_a_killed_child_is_made_anew(
+        self, hub: FakeHub, agent: Agent, tmp_path: Path
+    ) -> None:
         spec = venv(wheels.make(tmp_path))
         folder = agent.settings.environments / spec.digest
         (folder / "bin").mkdir(parents=True)
@@ -103,7 +107,9 @@ class TestCache:
         self, hub: FakeHub, agent: Agent, tmp_path: Path
     ) -> None:
         spec = venv(wheels.make(tmp_path))
-        key = hub.give(script(hub, USE + "import time\nprint('up', flush=True)\ntime.sleep(600)", environment=spec))
+        key = hub.give(
+            script(hub, USE + "import time\nprint('up', flush=True)\ntime.sleep(600)", environment=spec)
+        )
         hub.wait_log(key, b"up", timeout_s=120)
         settings = agent.settings
         folder = settings.environments / spec.digest
@@ -119,11 +125,16 @@ class TestCache:
 
 
 def test_an_unknown_interpreter_is_named(hub: FakeHub, agent: Agent) -> None:
-    key = hub.give(script(hub, USE, environment=EnvironmentSpec("system", "3.99", "system", python="/no/such/python")))
+    key = hub.give(
+        script(hub, USE, environment=EnvironmentSpec("system", "3.99", "system", python="/no/such/python"))
+    )
 
     fact = hub.wait_done(key)
 
-    assert (fact.error_kind, fact.error) == ("environment", "There is no Python at /no/such/python on this node.")
+    assert (fact.error_kind, fact.error) == (
+        "environment",
+        "There is no Python at /no/such/python on this node.",
+    )
 
 
 def test_the_build_is_told_nothing_of_the_agents_own_secrets(

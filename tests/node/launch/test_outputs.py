@@ -23,14 +23,21 @@ def outputs(hub: FakeHub, agent: Agent, code: str) -> tuple[dict[str, bytes], tu
 class TestFiles:
     def test_arrive_with_their_paths_and_bytes(self, hub: FakeHub, agent: Agent) -> None:
         code = (
-            "import os\nos.makedirs('outputs/a/b')\nopen('outputs/a/b/c.bin', 'wb').write(bytes(range(256)))\n"
-            "open('outputs/empty', 'w')\nopen('outputs/\u00fcml\u00e4ut', 'w').write('x')\nopen('logs/own.txt', 'w').write('y')\n"
+            "import os\nos.makedirs('outputs/a/b')\nopen('outputs/a/b/c.bin', "
+            "'wb').write(bytes(range(256)))\n"
+            "open('outputs/empty', 'w')\nopen('outputs/\u00fcml\u00e4ut', "
+            "'w').write('x')\nopen('logs/own.txt', 'w').write('y')\n"
             "open('not_saved', 'w').write('z')\n"
         )
 
         files, warnings = outputs(hub, agent, code)
 
-        assert files == {"a/b/c.bin": bytes(range(256)), "empty": b"", "\u00fcml\u00e4ut": b"x", "logs/own.txt": b"y"}
+        assert files == {
+            "a/b/c.bin": bytes(range(256)),
+            "empty": b"",
+            "\u00fcml\u00e4ut": b"x",
+            "logs/own.txt": b"y",
+        }
         assert warnings == ()
 
     def test_large_ones_travel_in_chunks(self, hub: FakeHub, agent: Agent) -> None:
@@ -85,11 +92,15 @@ class TestFiles:
 
 
 class TestTraps:
-    def test_links_out_of_the_folder_are_left_out_with_a_warning(self, hub: FakeHub, agent: Agent, tmp_path: Path) -> None:
+    def test_links_out_of_the_folder_are_left_out_with_a_warning(
+        self, hub: FakeHub, agent: Agent, tmp_path: Path
+    ) -> None:
         (tmp_path / "secret").write_text("do not take this")
         code = (
-            f"import os\nos.symlink('{tmp_path}/secret', 'outputs/file')\nos.symlink('{tmp_path}', 'outputs/folder')\n"
-            "open('outputs/model', 'w').write('weights')\nos.symlink('model', 'outputs/latest')\nos.mkfifo('outputs/pipe')\n"
+            f"import os\nos.symlink('{tmp_path}/secret', 'outputs/file')\nos.symlink('{tmp_path}', "
+            "'outputs/folder')\n"
+            "open('outputs/model', 'w').write('weights')\nos.symlink('model', "
+            "'outputs/latest')\nos.mkfifo('outputs/pipe')\n"
             "os.symlink('nowhere', 'outputs/dangling')\nos.symlink('.', 'outputs/inner')\n"
             "os.symlink(os.path.abspath('outputs/model'), 'outputs/absolute')\n"
         )
@@ -105,16 +116,22 @@ class TestTraps:
             "pipe is not among the outputs: it is a link out of the run's folder, or no file.",
         ]
 
-    def test_an_outputs_folder_that_is_itself_a_link_is_left_out(self, hub: FakeHub, agent: Agent, tmp_path: Path) -> None:
+    def test_an_outputs_folder_that_is_itself_a_link_is_left_out(
+        self, hub: FakeHub, agent: Agent, tmp_path: Path
+    ) -> None:
         (tmp_path / "secret").write_text("do not take this")
 
-        files, warnings = outputs(hub, agent, f"import os\nos.rmdir('outputs')\nos.symlink('{tmp_path}', 'outputs')")
+        files, warnings = outputs(
+            hub, agent, f"import os\nos.rmdir('outputs')\nos.symlink('{tmp_path}', 'outputs')"
+        )
 
         assert files == {}
         assert warnings == ("outputs is a link; nothing in it is saved.",)
 
     def test_a_file_in_the_place_of_the_outputs_folder_is_told(self, hub: FakeHub, agent: Agent) -> None:
-        files, warnings = outputs(hub, agent, "import os\nos.rmdir('outputs')\nopen('outputs', 'w').write('x')")
+        files, warnings = outputs(
+            hub, agent, "import os\nos.rmdir('outputs')\nopen('outputs', 'w').write('x')"
+        )
 
         assert files == {}
         assert warnings == ("outputs is not a folder; it is not saved.",)
@@ -132,9 +149,17 @@ class TestFolder:
         hub.wait_done(key)
         folder = RunDir(str(agent.settings.attempts), *key)
 
-        modes = {path: oct(Path(path).stat().st_mode & 0o777) for path in (folder.path, folder.order, folder.terms, folder.work)}
+        modes = {
+            path: oct(Path(path).stat().st_mode & 0o777)
+            for path in (folder.path, folder.order, folder.terms, folder.work)
+        }
 
-        assert modes == {folder.path: "0o700", folder.order: "0o600", folder.terms: "0o600", folder.work: "0o700"}
+        assert modes == {
+            folder.path: "0o700",
+            folder.order: "0o600",
+            folder.terms: "0o600",
+            folder.work: "0o700",
+        }
 
     @pytest.mark.parametrize("name", ["../out", "/abs", "a/../../b"])
     def test_a_snapshot_that_leads_out_is_refused(self, hub: FakeHub, agent: Agent, name: str) -> None:

@@ -39,14 +39,17 @@ def send(broker: str, queue: str, run: str) -> None:
 
 
 def woken(hub: FakeHub, broker: str, key: Key) -> bool:
-    """Send a wake-up, and wait a while for word of the attempt. One may be lost, and several do no more than one."""
+    """Send a wake-up, and wait a while for word of the attempt. One may be lost, and several do no more than
+    one."""
     send(broker, "node.here.wake", key[0])
     with hub.changed:
         return hub.changed.wait_for(lambda: key in hub.facts, 5)
 
 
 @contextmanager
-def listening(config: Callable[[], dict[str, Any]], heard: Callable[[str, int], None]) -> Iterator[wakeups.Listener]:
+def listening(
+    config: Callable[[], dict[str, Any]], heard: Callable[[str, int], None]
+) -> Iterator[wakeups.Listener]:
     listener = wakeups.Listener(config, heard)
     listener.start()
     try:
@@ -87,7 +90,9 @@ class TestListener:
             send(broker, "node.here.second", TWO)
             eventually(lambda: TWO in heard)
 
-    def test_ends_its_worker_once_the_node_is_unwelcome_and_listens_again_when_it_is_welcome(self, valkey: str) -> None:
+    def test_ends_its_worker_once_the_node_is_unwelcome_and_listens_again_when_it_is_welcome(
+        self, valkey: str
+    ) -> None:
         broker = broker_of(valkey)
         welcome = threading.Event()
         welcome.set()
@@ -108,7 +113,9 @@ class TestListener:
             welcome.set()
             eventually(lambda: TWO in heard)
 
-    def test_has_no_worker_where_the_hub_has_no_broker_for_the_node(self, valkey: str, caplog: pytest.LogCaptureFixture) -> None:
+    def test_has_no_worker_where_the_hub_has_no_broker_for_the_node(
+        self, valkey: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
         asked: list[int] = []
 
         def config() -> dict[str, Any]:

@@ -16,12 +16,16 @@ PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "-
 
 
 def requirements() -> list[str]:
-    found: list[str] = tomllib.loads((PROJECT / "packaging" / "node" / "pyproject.toml").read_text())["project"]["dependencies"]
+    found: list[str] = tomllib.loads((PROJECT / "packaging" / "node" / "pyproject.toml").read_text())[
+        "project"
+    ]["dependencies"]
     return found
 
 
 def build(to: Path) -> Path:
-    done = subprocess.run([sys.executable, BUILDER, to], capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(
+        [sys.executable, BUILDER, to], capture_output=True, text=True, check=False, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     return Path(done.stdout.strip())
 
@@ -31,10 +35,17 @@ def install(wheel: Path, to: Path) -> Path:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", to], check=True, timeout=120)
     python = to / "bin" / "python"
     site = subprocess.run(
-        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], capture_output=True, text=True, check=True
+        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     Path(site.stdout.strip(), "needed.pth").write_text(f"{_needed()}\n")
-    subprocess.run([PIP[0], *PIP[1:3], "--python", python, *PIP[3:], "install", "--no-deps", wheel], check=True, timeout=120)
+    subprocess.run(
+        [PIP[0], *PIP[1:3], "--python", python, *PIP[3:], "install", "--no-deps", wheel],
+        check=True,
+        timeout=120,
+    )
     return to / "bin"
 
 
@@ -44,6 +55,8 @@ def _needed() -> Path:
     place = CACHE / f"node-{key}"
     with alone("node"):
         if not (place / ".complete").exists():
-            subprocess.run([*PIP, "install", "--upgrade", "--target", place, *requirements()], check=True, timeout=600)
+            subprocess.run(
+                [*PIP, "install", "--upgrade", "--target", place, *requirements()], check=True, timeout=600
+            )
             (place / ".complete").touch()
     return place

@@ -20,7 +20,8 @@ NODE_TOKEN = "thn_a-node-of-the-tests"
 
 
 class Joinable:
-    """`spent`: join tokens that came. `refusal`: what enrolling answers instead (status, problem document)."""
+    """`spent`: join tokens that came. `refusal`: what enrolling answers instead (status, problem
+    document)."""
 
     def __init__(self, tls: Path | None) -> None:
         self.tls = tls

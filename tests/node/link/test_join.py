@@ -1,4 +1,5 @@
-"""`trainhub-node join` and `status`, as a person types them: the one-time token is spent only when all else is right."""
+"""`trainhub-node join` and `status`, as a person types them: the one-time token is spent only when all else
+is right."""
 
 from __future__ import annotations
 
@@ -45,7 +46,12 @@ def node(folder: Path) -> Command:
     def run(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
         argv = [sys.executable, "-m", "trainhub_node", *words, "--dir", str(folder)]
         return subprocess.run(
-            argv, capture_output=True, text=True, timeout=60, check=False, env={**kept, "PYTHONPATH": str(PROJECT), **env}
+            argv,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            env={**kept, "PYTHONPATH": str(PROJECT), **env},
         )
 
     return run
@@ -57,14 +63,26 @@ def held(folder: Path) -> dict[str, Any]:
 
 
 class TestJoin:
-    def test_keeps_the_nodes_own_token_and_the_hubs_authority_private(self, hub: Joinable, node: Command, folder: Path) -> None:
+    def test_keeps_the_nodes_own_token_and_the_hubs_authority_private(
+        self, hub: Joinable, node: Command, folder: Path
+    ) -> None:
         done = node("join", hub.url, "--token", hub.token, "--name", "gpu-7", "--slots", "3")
 
-        assert (done.returncode, done.stderr.splitlines()[0]) == (0, f"This machine is now gpu-7 of cluster main, at {hub.url}.")
-        assert held(folder) == {"hub_url": hub.url, "token": NODE_TOKEN, "name": "gpu-7", "cluster": "main", "slots": "3"}
+        assert (done.returncode, done.stderr.splitlines()[0]) == (
+            0,
+            f"This machine is now gpu-7 of cluster main, at {hub.url}.",
+        )
+        assert held(folder) == {
+            "hub_url": hub.url,
+            "token": NODE_TOKEN,
+            "name": "gpu-7",
+            "cluster": "main",
+            "slots": "3",
+        }
         assert (folder / "hub-ca.pem").read_text() == hub.ca
         assert {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {
-            "node.json": 0o600, "hub-ca.pem": 0o600,
+            "node.json": 0o600,
+            "hub-ca.pem": 0o600,
         }
         assert [(asked["token"], asked["name"]) for asked in hub.spent] == [(SECRET, "gpu-7")]
 
@@ -132,7 +150,9 @@ class TestRefusals:
 
         assert (done.returncode, "somebody may stand between" in done.stderr) == (1, True)
 
-    def test_of_a_server_that_the_authority_did_not_certify(self, hub: Joinable, node: Command, tmp_path: Path) -> None:
+    def test_of_a_server_that_the_authority_did_not_certify(
+        self, hub: Joinable, node: Command, tmp_path: Path
+    ) -> None:
         """Anybody can show the hub's authority; only the hub has a certificate from it."""
         assert hub.tls is not None
         certificates.ensure(tmp_path / "other", ["127.0.0.1"])
@@ -150,7 +170,11 @@ class TestRefusals:
     def test_of_plain_http_to_another_machine(self, node: Command) -> None:
         done = node("join", "http://192.0.2.1:8000", "--token", SECRET)
 
-        assert (done.returncode, "is not encrypted" in done.stderr, "--insecure-http" in done.stderr) == (1, True, True)
+        assert (done.returncode, "is not encrypted" in done.stderr, "--insecure-http" in done.stderr) == (
+            1,
+            True,
+            True,
+        )
 
     def test_of_plain_http_to_a_hub_of_tls(self, hub: Joinable, node: Command) -> None:
         done = node("join", hub.url.replace("https", "http"), "--token", hub.token)
@@ -163,7 +187,10 @@ class TestRefusals:
         done = node("join", plain.url, "--token", plain.token)
 
         assert done.returncode == 1
-        assert "clock is 3600 s behind the hub's; set it" in done.stderr or "clock is 3601 s behind" in done.stderr
+        assert (
+            "clock is 3600 s behind the hub's; set it" in done.stderr
+            or "clock is 3601 s behind" in done.stderr
+        )
 
     def test_of_a_hub_that_is_not_there(self, plain: Joinable, node: Command) -> None:
         done = node("join", "http://127.0.0.1:9", "--token", SECRET)
@@ -175,7 +202,10 @@ class TestRefusals:
 
         done = node("join", hub.url, "--token", hub.token)
 
-        assert (done.returncode, "the hub said no: token: it was used at 12:00 by gpu-b." in done.stderr) == (1, True)
+        assert (done.returncode, "the hub said no: token: it was used at 12:00 by gpu-b." in done.stderr) == (
+            1,
+            True,
+        )
 
     def test_of_a_run_before_the_join(self, node: Command) -> None:
         done = node("run")
@@ -213,4 +243,7 @@ class TestStatus:
 
         assert done.returncode == 1
         assert "of-tests-only" not in done.stdout
-        assert [line.split()[1] for line in done.stdout.splitlines() if line.startswith("wrong")] == ["clock", "broker"]
+        assert [line.split()[1] for line in done.stdout.splitlines() if line.startswith("wrong")] == [
+            "clock",
+            "broker",
+        ]

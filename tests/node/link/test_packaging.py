@@ -1,4 +1,5 @@
-"""What a machine installs: a wheel without Django that joins a real hub over TLS, trains, and can be turned away."""
+"""What a machine installs: a wheel without Django that joins a real hub over TLS, trains, and can be turned
+away."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ def test_the_wheel_needs_what_the_hubs_requirements_allow() -> None:
 def test_the_wheel_holds_both_packages_whole(wheel: Path) -> None:
     held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     of_the_project = {
-        str(path.relative_to(PROJECT)) for name in ("trainhub_launch", "trainhub_node") for path in (PROJECT / name).rglob("*.py")
+        str(path.relative_to(PROJECT))
+        for name in ("trainhub_launch", "trainhub_node")
+        for path in (PROJECT / name).rglob("*.py")
     }
     assert held == of_the_project
 
@@ -58,12 +61,16 @@ class Node:
 
     def do(self, *words: str) -> subprocess.CompletedProcess[str]:
         argv = [str(self._program), *words, "--dir", str(self.folder)]
-        return subprocess.run(argv, capture_output=True, text=True, env=self._env, cwd="/", timeout=60, check=False)
+        return subprocess.run(
+            argv, capture_output=True, text=True, env=self._env, cwd="/", timeout=60, check=False
+        )
 
     def run(self) -> subprocess.Popen[bytes]:
         with self.log.open("ab") as log:
             argv = [str(self._program), "run", "--dir", str(self.folder)]
-            agent = subprocess.Popen(argv, env=self._env, cwd="/", stdout=log, stderr=log, start_new_session=True)
+            agent = subprocess.Popen(
+                argv, env=self._env, cwd="/", stdout=log, stderr=log, start_new_session=True
+            )
         self._agents.append(agent)
         return agent
 
@@ -104,9 +111,16 @@ def invite(hub: Hub, name: str) -> str:
 
 def test_has_no_django(programs: Path) -> None:
     done = subprocess.run(
-        [programs / "python", "-c", "import trainhub_node.__main__, sys, importlib.util as u; "
-         "print(u.find_spec('django'), sorted(name for name in sys.modules if name.startswith('django')))"],
-        capture_output=True, text=True, check=True, cwd="/",
+        [
+            programs / "python",
+            "-c",
+            "import trainhub_node.__main__, sys, importlib.util as u; "
+            "print(u.find_spec('django'), sorted(name for name in sys.modules if name.startswith('django')))",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd="/",
     )
     assert done.stdout.strip() == "None []"
 
@@ -130,7 +144,9 @@ def test_a_machine_joins_trains_and_is_turned_away(open_hub: Hub, machine: Calla
 
     open_hub.manage("node", "revoke", "gpu-7")
 
-    eventually(lambda: "This node takes no more runs" in node.said(), what="the agent says that it was revoked")
+    eventually(
+        lambda: "This node takes no more runs" in node.said(), what="the agent says that it was revoked"
+    )
     assert "does not accept this node (any more)" in node.do("status").stdout
     agent.send_signal(signal.SIGTERM)
     assert agent.wait(20) == 0

@@ -13,6 +13,9 @@ def make(folder: Path, name: str = "tinylib", version: str = "1.0") -> str:
     with zipfile.ZipFile(path, "w") as wheel:
         wheel.writestr(f"{name}.py", f"VERSION = {version!r}\n")
         wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(
+            f"{info}/WHEEL",
+            "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        )
         wheel.writestr(f"{info}/RECORD", "")
     return f"{name} @ {path.as_uri()}"

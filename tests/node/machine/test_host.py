@@ -18,11 +18,18 @@ GIB = 1024**3
 
 
 class Machine:
-    """A machine with one disk of two partitions below an encrypted volume, one network card below a bridge, and a container."""
+    """A machine with one disk of two partitions below an encrypted volume, one network card below a bridge,
+    and a container."""
 
     def __init__(self, folder: Path) -> None:
         self.proc, self.sys = folder / "proc", folder / "sys"
-        for device in ("block/nvme0n1/device", "block/dm-0", "block/loop0", "class/net/eth0/device", "class/net/br0"):
+        for device in (
+            "block/nvme0n1/device",
+            "block/dm-0",
+            "block/loop0",
+            "class/net/eth0/device",
+            "class/net/br0",
+        ):
             (self.sys / device).mkdir(parents=True)
         (self.proc / "net").mkdir(parents=True)
         self.busy, self.idle = 1000, 1000
@@ -31,9 +38,12 @@ class Machine:
         self.write()
 
     def write(self) -> None:
-        (self.proc / "stat").write_text(f"cpu  {self.busy} 0 0 {self.idle} 0 0 0 0 0 0\ncpu0 0 0 0 0 0 0 0 0 0 0\n")
+        (self.proc / "stat").write_text(
+            f"cpu  {self.busy} 0 0 {self.idle} 0 0 0 0 0 0\ncpu0 0 0 0 0 0 0 0 0 0 0\n"
+        )
         (self.proc / "meminfo").write_text(
-            "MemTotal: 16777216 kB\nMemFree: 1048576 kB\nMemAvailable: 12582912 kB\nBuffers: 0 kB\nCached: 0 kB\n"
+            "MemTotal: 16777216 kB\nMemFree: 1048576 kB\nMemAvailable: 12582912 kB\nBuffers: 0 "
+            "kB\nCached: 0 kB\n"
             "Active: 0 kB\nInactive: 0 kB\nShmem: 0 kB\nSwapTotal: 2097152 kB\nSwapFree: 1048576 kB\n"
         )
         (self.proc / "vmstat").write_text("pswpin 0\npswpout 0\n")
@@ -43,7 +53,8 @@ class Machine:
         )
         (self.proc / "diskstats").write_text(disks)
         rows = "".join(
-            f"{name}: {self.received} 0 0 0 0 0 0 0 {sent} 0 0 0 0 0 0 0\n" for name, sent in self.sent.items()
+            f"{name}: {self.received} 0 0 0 0 0 0 0 {sent} 0 0 0 0 0 0 0\n"
+            for name, sent in self.sent.items()
         )
         (self.proc / "net" / "dev").write_text(f"Inter-|\n face |\n{rows}")
 
@@ -82,20 +93,27 @@ class TestHost:
     def test_tells_rates_only_from_the_second_look_on(self, measure: Callable[..., dict[str, float]]) -> None:
         assert not {name for name in measure(0) if name.endswith("_bytes_s") or name == "cpu_pct"}
 
-    def test_tells_the_share_of_all_cores(self, machine: Machine, measure: Callable[..., dict[str, float]]) -> None:
+    def test_tells_the_share_of_all_cores(
+        self, machine: Machine, measure: Callable[..., dict[str, float]]
+    ) -> None:
         machine.busy, machine.idle = machine.busy + 30, machine.idle + 90
 
         assert measure(1)["cpu_pct"] == 25.0
 
     def test_counts_a_disk_once(self, machine: Machine, measure: Callable[..., dict[str, float]]) -> None:
         measure(10)
-        machine.read_sectors, machine.written_sectors = machine.read_sectors + 100, machine.written_sectors + 40
+        machine.read_sectors, machine.written_sectors = (
+            machine.read_sectors + 100,
+            machine.written_sectors + 40,
+        )
 
         told = measure(12)
 
         assert (told["disk_read_bytes_s"], told["disk_write_bytes_s"]) == (50 * SECTOR, 20 * SECTOR)
 
-    def test_counts_what_leaves_and_enters_the_machine(self, machine: Machine, measure: Callable[..., dict[str, float]]) -> None:
+    def test_counts_what_leaves_and_enters_the_machine(
+        self, machine: Machine, measure: Callable[..., dict[str, float]]
+    ) -> None:
         measure(10)
         machine.sent = {name: sent + 3000 for name, sent in machine.sent.items()}
         machine.received += 1000
@@ -144,7 +162,9 @@ class TestHost:
         assert "disk_read_bytes_s" in told
         assert caplog.text.count("This machine does not tell of its network") == 1
 
-    def test_lets_what_is_read_seldom_stand_in_between(self, measure: Callable[..., dict[str, float]]) -> None:
+    def test_lets_what_is_read_seldom_stand_in_between(
+        self, measure: Callable[..., dict[str, float]]
+    ) -> None:
         assert [measure(now)["swap_used_bytes"] for now in range(7)] == [GIB] * 7
 
 

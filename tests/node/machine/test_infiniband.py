@@ -61,7 +61,9 @@ class TestPorts:
 
 
 class TestRates:
-    def test_are_in_bytes_though_the_counters_are_in_words_of_four(self, tmp_path: Path, adapter: Adapter) -> None:
+    def test_are_in_bytes_though_the_counters_are_in_words_of_four(
+        self, tmp_path: Path, adapter: Adapter
+    ) -> None:
         ports = Ports(str(tmp_path))
         ports.rates(10)
         adapter.count(1000, 250)
@@ -85,7 +87,9 @@ class TestRates:
 
         assert ports.rates(1) == {"infiniband_rx_bytes_s": 4000}
 
-    def test_are_absent_where_an_old_counter_has_reached_its_end(self, tmp_path: Path, adapter: Adapter) -> None:
+    def test_are_absent_where_an_old_counter_has_reached_its_end(
+        self, tmp_path: Path, adapter: Adapter
+    ) -> None:
         ports = Ports(str(tmp_path))
         for now in range(3):
             adapter.count(2**32 - 1, 100 * now)

@@ -27,7 +27,12 @@ class TestPortLocks:
     def test_what_one_agent_takes_no_other_of_the_machine_does(self, tmp_path: Path) -> None:
         one, other = PortLocks(tmp_path / "ports"), PortLocks(tmp_path / "ports")
 
-        assert [one.take(6105), one.take(6105), other.take(6105), other.take(6106)] == [True, True, False, True]
+        assert [one.take(6105), one.take(6105), other.take(6105), other.take(6106)] == [
+            True,
+            True,
+            False,
+            True,
+        ]
         one.keep_only(())
         assert other.take(6105)
 
@@ -38,7 +43,6 @@ class TestPortLocks:
 
     def test_without_a_folder_every_port_may_be_taken(self, tmp_path: Path) -> None:
         assert PortLocks(tmp_path / "not" / "there").take(6105)
-
 
     def test_a_link_in_place_of_the_folder_is_not_followed(self, tmp_path: Path) -> None:
         (tmp_path / "elsewhere").mkdir()
@@ -59,6 +63,10 @@ class TestPortLocks:
 class TestNamedIn:
     def test_finds_the_offered_ones_in_any_variable(self) -> None:
         config = '{"cluster": {"worker": ["127.0.0.1:6106", "127.0.0.1:6107"]}}'
-        command = {"processes": [{"env": {"MASTER_PORT": "6105", "TF_CONFIG": config, "OTHER": "16108", "SEED": "x6109"}}]}
+        command = {
+            "processes": [
+                {"env": {"MASTER_PORT": "6105", "TF_CONFIG": config, "OTHER": "16108", "SEED": "x6109"}}
+            ]
+        }
 
         assert ports.named_in(command, range(6105, 6120)) == {6105, 6106, 6107}

@@ -53,7 +53,9 @@ print("waits", os.getpid(), flush=True)
 tf.distribute.MultiWorkerMirroredStrategy()
 """
 BARRIER = "from mpi4py import MPI\nworld = MPI.COMM_WORLD\nworld.Barrier()\n"
-needs_mpirun = pytest.mark.skipif(not shutil.which("mpirun"), reason="mpirun is not installed (Debian: openmpi-bin)")
+needs_mpirun = pytest.mark.skipif(
+    not shutil.which("mpirun"), reason="mpirun is not installed (Debian: openmpi-bin)"
+)
 
 
 def swallows(pid: int, number: signal.Signals) -> bool:
@@ -70,7 +72,13 @@ def torch(hub: FakeHub, python: str, code: str = REDUCE) -> AttemptFact:
     port = str(free_port())
     ranks = [
         process(
-            rank, ("python", "train.py"), of=2, MASTER_ADDR="127.0.0.1", MASTER_PORT=port, WORLD_SIZE="2", OMP_NUM_THREADS="1"
+            rank,
+            ("python", "train.py"),
+            of=2,
+            MASTER_ADDR="127.0.0.1",
+            MASTER_PORT=port,
+            WORLD_SIZE="2",
+            OMP_NUM_THREADS="1",
         )
         for rank in range(2)
     ]
@@ -80,7 +88,9 @@ def torch(hub: FakeHub, python: str, code: str = REDUCE) -> AttemptFact:
 def mpi(hub: FakeHub, python: str, code: str) -> AttemptFact:
     launcher = ("mpirun", "--host", "127.0.0.1:3", "-np", "3", "--bind-to", "none", RANK_WRAPPER)
     ranks = [process(rank, ("python", "train.py"), of=3) for rank in range(3)]
-    made = order(hub, {"train.py": BARRIER + code}, *ranks, environment=system(python), launcher=launcher, grace_s=5)
+    made = order(
+        hub, {"train.py": BARRIER + code}, *ranks, environment=system(python), launcher=launcher, grace_s=5
+    )
     fact = hub.wait_done(hub.give(made), 60)
     assert left((made.run, 1)) == set()
     return fact
@@ -92,11 +102,17 @@ def listens(port: int) -> bool:
 
 
 def to_blame(fact: AttemptFact) -> list[tuple[int, int | None]]:
-    return [(member.rank, member.exit_code) for member in fact.members if not member.ended_by_us and member.exit_code != 0]
+    return [
+        (member.rank, member.exit_code)
+        for member in fact.members
+        if not member.ended_by_us and member.exit_code != 0
+    ]
 
 
 class TestTorch:
-    def test_finished_ranks_do_not_abort_at_their_exit(self, hub: FakeHub, agent: Agent, frameworks_python: str) -> None:
+    def test_finished_ranks_do_not_abort_at_their_exit(
+        self, hub: FakeHub, agent: Agent, frameworks_python: str
+    ) -> None:
         ends = [[member.exit_code for member in torch(hub, frameworks_python).members] for _ in range(6)]
 
         assert ends == [[0, 0]] * 6
@@ -110,7 +126,9 @@ class TestTorch:
         ended = [member.ended_at or 0 for member in fact.members]
         assert max(ended) - min(ended) < 5
 
-    def test_torchrun_starts_its_processes_again(self, hub: FakeHub, agent: Agent, frameworks_python: str) -> None:
+    def test_torchrun_starts_its_processes_again(
+        self, hub: FakeHub, agent: Agent, frameworks_python: str
+    ) -> None:
         line = "torchrun --standalone --nproc_per_node 2 --max-restarts 1 train.py"
         (launcher,) = plan(make_spec(command=tuple(line.split())), make_placement()).processes
         given = order(hub, {"train.py": FAILS_ONCE}, launcher, environment=system(frameworks_python))
@@ -129,8 +147,12 @@ class TestTensorFlow:
         alone = process(0, ("python", "train.py"), PORTS=f"{mine} {never}")
         key = hub.give(order(hub, {"train.py": LONELY}, alone, environment=system(frameworks_python)))
         hub.wait_log(key, b"waits", timeout_s=60)
-        pid = eventually(lambda: next(iter(re.findall(rb"waits (\d+)\n", hub.log(key))), None), 10, "it says its number")
-        eventually(lambda: listens(mine) and swallows(int(pid), signal.SIGTERM), 60, "the worker's own server is up")
+        pid = eventually(
+            lambda: next(iter(re.findall(rb"waits (\d+)\n", hub.log(key))), None), 10, "it says its number"
+        )
+        eventually(
+            lambda: listens(mine) and swallows(int(pid), signal.SIGTERM), 60, "the worker's own server is up"
+        )
 
         hub.stops[key] = StopOrder(*key, grace_s=1, why="canceled")
         member = hub.wait_done(key).members[0]
@@ -151,7 +173,9 @@ class TestMpi4py:
     def test_an_exception_in_one_rank_ends_all_although_the_others_wait(
         self, hub: FakeHub, agent: Agent, frameworks_python: str
     ) -> None:
-        fact = mpi(hub, frameworks_python, "if world.Get_rank() == 1: raise ValueError('bad')\nworld.Barrier()\n")
+        fact = mpi(
+            hub, frameworks_python, "if world.Get_rank() == 1: raise ValueError('bad')\nworld.Barrier()\n"
+        )
 
         assert to_blame(fact) == [(1, 1)]
 

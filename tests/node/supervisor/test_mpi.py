@@ -19,14 +19,29 @@ from trainhub_node.supervisor import mpi_launcher
 
 DUMP = "import json, os, sys\nprint(json.dumps([dict(os.environ), sys.argv[1:]]))\n"
 FOREVER = "import time\nprint('up', flush=True)\ntime.sleep(600)\n"
-needs_mpirun = pytest.mark.skipif(not shutil.which("mpirun"), reason="mpirun is not installed (Debian: openmpi-bin)")
+needs_mpirun = pytest.mark.skipif(
+    not shutil.which("mpirun"), reason="mpirun is not installed (Debian: openmpi-bin)"
+)
 
 
 def mpi(hub: FakeHub, code: str, *arguments: str, ranks: int = 4, launcher: Sequence[str] = ()) -> NodeOrder:
     argv = ("python", "train.py", *arguments)
-    given = launcher or ("mpirun", "--host", f"127.0.0.1:{ranks}", "-np", str(ranks), "--bind-to", "none", RANK_WRAPPER)
+    given = launcher or (
+        "mpirun",
+        "--host",
+        f"127.0.0.1:{ranks}",
+        "-np",
+        str(ranks),
+        "--bind-to",
+        "none",
+        RANK_WRAPPER,
+    )
     return order(
-        hub, {"train.py": code}, *(process(rank, argv, of=ranks) for rank in range(ranks)), launcher=given, grace_s=5,
+        hub,
+        {"train.py": code},
+        *(process(rank, argv, of=ranks) for rank in range(ranks)),
+        launcher=given,
+        grace_s=5,
     )
 
 
@@ -50,7 +65,9 @@ class TestFourProcesses:
             assert argv == [f"--rank={rank}", "4", "; id"]
         assert (fact.error, fact.stopping, fact.warnings) == ("", "", ())
 
-    def test_one_failed_rank_ends_the_others_and_only_it_is_to_blame(self, hub: FakeHub, agent: Agent) -> None:
+    def test_one_failed_rank_ends_the_others_and_only_it_is_to_blame(
+        self, hub: FakeHub, agent: Agent
+    ) -> None:
         code = "import os, time\nif os.environ['RANK'] == '2': raise SystemExit(7)\ntime.sleep(600)\n"
         key = hub.give(mpi(hub, code))
 
@@ -70,7 +87,9 @@ class TestFourProcesses:
 
         fact = hub.wait_done(key, 15)
         assert fact.stopping == "canceled"
-        assert [(member.signal, member.ended_by_us) for member in fact.members] == [(signal.SIGKILL, True)] * 4
+        assert [(member.signal, member.ended_by_us) for member in fact.members] == [
+            (signal.SIGKILL, True)
+        ] * 4
         assert left(key) == set()
 
     def test_a_refusal_of_mpirun_is_told_in_its_words(self, hub: FakeHub, agent: Agent) -> None:
@@ -89,7 +108,8 @@ def test_without_mpirun_the_package_to_install_is_named(hub: FakeHub, agent: Age
     fact = hub.wait_done(key)
 
     assert (fact.error_kind, fact.error) == (
-        "launch", "node here has no Open MPI: there is no mpirun-that-nobody-has on its PATH. Install it there "
+        "launch",
+        "node here has no Open MPI: there is no mpirun-that-nobody-has on its PATH. Install it there "
         "(Debian: openmpi-bin), or add openmpi to the packages of the environment.",
     )
 

@@ -105,7 +105,11 @@ class TestTwoByTwo:
             node = rank // 2
             env, host = json.loads(bench.hubs[node].log(keys[node], log_of(rank)))
             assert host == bench.spaces[node].name
-            assert (env["OMPI_COMM_WORLD_RANK"], env["RANK"], env["OMPI_COMM_WORLD_SIZE"]) == (str(rank), str(rank), "4")
+            assert (env["OMPI_COMM_WORLD_RANK"], env["RANK"], env["OMPI_COMM_WORLD_SIZE"]) == (
+                str(rank),
+                str(rank),
+                "4",
+            )
             assert env["OMPI_COMM_WORLD_LOCAL_RANK"] == str(rank % 2)
             assert env["PYTHONPATH"] == f"{bench.spaces[node].folder}/node/sites"
             assert env["MASTER_PORT"] == "6105"
@@ -115,7 +119,9 @@ class TestTwoByTwo:
 
     @pytest.mark.parametrize("failing", [1, 3])
     def test_one_failed_rank_ends_all_and_only_it_is_to_blame(self, bench: Bench, failing: int) -> None:
-        keys = bench.run(f"import os, time\nif os.environ['RANK'] == '{failing}': raise SystemExit(7)\ntime.sleep(600)\n")
+        keys = bench.run(
+            f"import os, time\nif os.environ['RANK'] == '{failing}': raise SystemExit(7)\ntime.sleep(600)\n"
+        )
 
         members = [member for fact in bench.done(keys) for member in fact.members]
 
@@ -127,7 +133,11 @@ class TestTwoByTwo:
     def test_mpirun_killed_ends_the_other_host_too(self, bench: Bench) -> None:
         keys = bench.run(FOREVER)
         bench.wait_up(keys)
-        (mpirun,) = [one.pid for one in proc.processes() if cmdline(one.pid)[:1] == [b"mpirun"] and one.pid in left(keys[0])]
+        (mpirun,) = [
+            one.pid
+            for one in proc.processes()
+            if cmdline(one.pid)[:1] == [b"mpirun"] and one.pid in left(keys[0])
+        ]
 
         os.kill(mpirun, signal.SIGKILL)
 
@@ -158,7 +168,10 @@ class TestTwoByTwo:
 
         fact = bench.hubs[1].wait_done(keys[1])
 
-        assert fact.error == "mpirun asked for orted with the parameter 'orte_fork_agent', which this node does not allow."
+        assert (
+            fact.error
+            == "mpirun asked for orted with the parameter 'orte_fork_agent', which this node does not allow."
+        )
         assert "running" not in fact.phase_at
         bench.hubs[0].stops[keys[0]] = StopOrder(*keys[0], grace_s=2, why="gang")
         assert [member.state for member in bench.hubs[0].wait_done(keys[0]).members] == ["waiting"] * 2

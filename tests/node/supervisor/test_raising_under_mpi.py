@@ -16,7 +16,8 @@ if MPI.COMM_WORLD.rank == 1:
     raise ValueError("shard 1 is empty")
 MPI.COMM_WORLD.allreduce(1)
 """
-TORCH = """
+TORCH = (
+    """
 import os
 from mpi4py import MPI
 import torch.distributed as dist
@@ -24,13 +25,17 @@ rank = MPI.COMM_WORLD.rank
 os.environ.update(RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", GLOO_SOCKET_IFNAME="lo")
 os.environ["MASTER_PORT"] = str(20000 + MPI.COMM_WORLD.bcast(os.getpid()) % 20000)
 dist.init_process_group("gloo")
-""" + PLAIN
+"""
+    + PLAIN
+)
 
 
 @pytest.mark.mpi
 @pytest.mark.frameworks
 @pytest.mark.slow
-@pytest.mark.parametrize("script", [PLAIN, TORCH], ids=["mpi4py", "torch, which catches what an excepthook writes"])
+@pytest.mark.parametrize(
+    "script", [PLAIN, TORCH], ids=["mpi4py", "torch, which catches what an excepthook writes"]
+)
 def test_a_rank_that_raises_tells_why_and_ends_the_others(frameworks_python: str, script: str) -> None:
     env = {**os.environ, "PYTHONPATH": str(SITES)}
     command = [*MPIRUN, frameworks_python, "-c", script]

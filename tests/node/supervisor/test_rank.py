@@ -14,7 +14,9 @@ from trainhub_launch.plan import BASE_ENVIRONMENT, Reference
 from trainhub_node.agent import Agent
 from trainhub_node.supervisor.variables import BASE
 
-DUMP = "import json, os, sys\nprint(json.dumps([dict(os.environ), sys.argv[1:], os.getcwd(), sys.executable]))\n"
+DUMP = (
+    "import json, os, sys\nprint(json.dumps([dict(os.environ), sys.argv[1:], os.getcwd(), sys.executable]))\n"
+)
 
 
 class TestEnvironment:
@@ -23,8 +25,15 @@ class TestEnvironment:
     ) -> None:
         monkeypatch.setenv("AGENT_SECRET", "must not reach training")
         made = order(
-            hub, {"train.py": DUMP},
-            process(0, ("python", "train.py"), MASTER_PORT="6105", GREETING="häß lich", KEY=Reference("secret", "api")),
+            hub,
+            {"train.py": DUMP},
+            process(
+                0,
+                ("python", "train.py"),
+                MASTER_PORT="6105",
+                GREETING="häß lich",
+                KEY=Reference("secret", "api"),
+            ),
             values={"secret:api": "s3cret"},
         )
         key = hub.give(made)
@@ -34,8 +43,15 @@ class TestEnvironment:
         env, _, cwd, python = json.loads(hub.log(key))
         sites = str(agent.settings.sites)
         assert {name: value for name, value in env.items() if name not in (*BASE, "LC_CTYPE")} == {
-            "TRAINHUB_RUN_ID": made.run, "TRAINHUB_ATTEMPT": "1", "TRAINHUB_TOKEN": "run-token", "PYTHONUNBUFFERED": "1",
-            "PYTHONPATH": sites, "RANK": "0", "MASTER_PORT": "6105", "GREETING": "häß lich", "KEY": "s3cret",
+            "TRAINHUB_RUN_ID": made.run,
+            "TRAINHUB_ATTEMPT": "1",
+            "TRAINHUB_TOKEN": "run-token",
+            "PYTHONUNBUFFERED": "1",
+            "PYTHONPATH": sites,
+            "RANK": "0",
+            "MASTER_PORT": "6105",
+            "GREETING": "häß lich",
+            "KEY": "s3cret",
         }
         assert set(env) & set(BASE) <= set(os.environ) | {"PATH"}
         assert env["PATH"].startswith(f"{os.path.dirname(agent.settings.python)}:")  # noqa: PTH120
@@ -43,13 +59,17 @@ class TestEnvironment:
         assert python == agent.settings.python
 
     def test_a_users_own_python_path_comes_after_ours(self, hub: FakeHub, agent: Agent) -> None:
-        key = hub.give(order(hub, {"train.py": DUMP}, process(0, ("python", "train.py"), PYTHONPATH="/their/lib")))
+        key = hub.give(
+            order(hub, {"train.py": DUMP}, process(0, ("python", "train.py"), PYTHONPATH="/their/lib"))
+        )
 
         hub.wait_done(key)
 
         assert json.loads(hub.log(key))[0]["PYTHONPATH"] == f"{agent.settings.sites}:/their/lib"
 
-    def test_a_virtual_environment_is_named_and_comes_first_on_the_path(self, hub: FakeHub, agent: Agent) -> None:
+    def test_a_virtual_environment_is_named_and_comes_first_on_the_path(
+        self, hub: FakeHub, agent: Agent
+    ) -> None:
         made = script(hub, DUMP)
         key = hub.give(replace(made, environment=replace(made.environment, python=sys.executable)))
 
@@ -59,19 +79,40 @@ class TestEnvironment:
         assert env["VIRTUAL_ENV"] == sys.prefix
         assert env["PATH"].split(":")[0] == f"{sys.prefix}/bin"
 
-    def test_a_reference_that_stands_for_nothing_ends_the_attempt_with_its_name(self, hub: FakeHub, agent: Agent) -> None:
-        key = hub.give(order(hub, {"train.py": DUMP}, process(0, ("python", "train.py"), KEY=Reference("secret", "api"))))
+    def test_a_reference_that_stands_for_nothing_ends_the_attempt_with_its_name(
+        self, hub: FakeHub, agent: Agent
+    ) -> None:
+        key = hub.give(
+            order(hub, {"train.py": DUMP}, process(0, ("python", "train.py"), KEY=Reference("secret", "api")))
+        )
 
         fact = hub.wait_done(key)
 
-        assert (fact.error_kind, fact.error) == ("launch", "The plan sets KEY to secret:api, which the hub did not give.")
+        assert (fact.error_kind, fact.error) == (
+            "launch",
+            "The plan sets KEY to secret:api, which the hub did not give.",
+        )
 
     def test_the_base_is_the_one_that_the_plan_promises(self) -> None:
         assert BASE == BASE_ENVIRONMENT
 
 
 class TestArguments:
-    HOSTILE = ("; rm -rf /", "`id`", "$(id)", "a b\tc\nd", "'\"\\", "", "*", "--", "-c", "é\u20ac\U0001f600", "%s", "&&", ">x")
+    HOSTILE = (
+        "; rm -rf /",
+        "`id`",
+        "$(id)",
+        "a b\tc\nd",
+        "'\"\\",
+        "",
+        "*",
+        "--",
+        "-c",
+        "é\u20ac\U0001f600",
+        "%s",
+        "&&",
+        ">x",
+    )
 
     def test_hostile_ones_arrive_unchanged(self, hub: FakeHub, agent: Agent) -> None:
         key = hub.give(script(hub, DUMP, arguments=self.HOSTILE))
@@ -102,7 +143,11 @@ class TestStart:
     @pytest.mark.parametrize(
         ("argv", "code", "said"),
         [
-            (("no-such-program",), 127, b"trainhub: no-such-program: no such program on this node (looked in "),
+            (
+                ("no-such-program",),
+                127,
+                b"trainhub: no-such-program: no such program on this node (looked in ",
+            ),
             (("./missing",), 127, b"trainhub: ./missing: no such file on this node\n"),
             (("./plain.txt",), 126, b"trainhub: ./plain.txt: not executable; make it so (chmod +x), "),
         ],
@@ -126,12 +171,15 @@ class TestStart:
 
         told = dict(line.split(":\t") for line in hub.log(key).decode().splitlines() if ":\t" in line)
         assert int(told["SigBlk"], 16) == 0
-        # 32 and 33 are the C library's own: it lets nobody change them, so they stay as whoever started us left them.
+        # 32 and 33 are the C library's own: it lets nobody change them, so they stay as whoever started us
+        # left them.
         ignored = int(told["SigIgn"], 16) & ~(1 << 31 | 1 << 32)
         # Python itself ignores these two; nothing else may be ignored.
         assert ignored == (1 << (signal.SIGPIPE - 1)) | (1 << (signal.SIGXFSZ - 1))
 
-    def test_each_rank_leads_a_process_group_of_its_own_without_a_terminal_or_input(self, hub: FakeHub, agent: Agent) -> None:
+    def test_each_rank_leads_a_process_group_of_its_own_without_a_terminal_or_input(
+        self, hub: FakeHub, agent: Agent
+    ) -> None:
         code = "import os, sys\nprint(os.getpgrp() == os.getpid(), sys.stdin.read() == '', oct(os.umask(0)))"
         key = hub.give(script(hub, code))
 
@@ -146,7 +194,12 @@ class TestEnd:
 
         member = hub.wait_done(key).members[0]
 
-        assert (member.state, member.exit_code, member.signal, member.ended_by_us) == ("ended", 3, None, False)
+        assert (member.state, member.exit_code, member.signal, member.ended_by_us) == (
+            "ended",
+            3,
+            None,
+            False,
+        )
         assert member.started_at is not None
         assert member.ended_at is not None
         assert member.started_at <= member.ended_at
@@ -161,7 +214,9 @@ class TestEnd:
 
 class TestLog:
     def test_bytes_that_are_not_text_arrive_unchanged(self, hub: FakeHub, agent: Agent) -> None:
-        key = hub.give(script(hub, "import os\nos.write(1, bytes(range(256)) * 3)\nos.write(2, b'\\xff\\r\\x1b[31m')"))
+        key = hub.give(
+            script(hub, "import os\nos.write(1, bytes(range(256)) * 3)\nos.write(2, b'\\xff\\r\\x1b[31m')")
+        )
 
         hub.wait_done(key)
 

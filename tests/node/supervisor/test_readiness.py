@@ -67,7 +67,13 @@ class TestReady:
         hub.wait(lambda: hub.reports > reports + 1)
 
     def test_wake_ups_before_and_after_it_change_nothing(self, hub: FakeHub, agent: Agent) -> None:
-        key = give(hub, "import time\nprint('up', flush=True)\nwhile not __import__('os').path.exists('go'): time.sleep(0.01)\n")
+        key = give(
+            hub,
+            (
+                "import time\nprint('up', flush=True)\nwhile not __import__('os').path.exists('go'): "
+                "time.sleep(0.01)\n"
+            ),
+        )
         port = hub.wait_phase(key, "ready").ports[0]
         agent.wake(*key)
         hub.wait(lambda: len(hub.claims) >= 2)
@@ -94,7 +100,10 @@ class TestReady:
 
         fact = hub.wait_done(key)
 
-        assert (fact.error_kind, fact.error) == ("environment", "There is no Python at /no/such/python on this node.")
+        assert (fact.error_kind, fact.error) == (
+            "environment",
+            "There is no Python at /no/such/python on this node.",
+        )
         assert "ready" not in fact.phase_at
 
     @pytest.mark.parametrize("why", ["canceled", "gang"])
@@ -112,7 +121,9 @@ class TestReady:
 
 
 class TestPorts:
-    def test_are_kept_from_ready_on_and_what_is_not_used_is_given_back(self, hub: FakeHub, agent: Agent) -> None:
+    def test_are_kept_from_ready_on_and_what_is_not_used_is_given_back(
+        self, hub: FakeHub, agent: Agent
+    ) -> None:
         first = give(hub, FOREVER)
         of_first = hub.wait_phase(first, "ready").ports
         second = give(hub)
@@ -231,7 +242,11 @@ class TestVersions:
         (site / "horovod-0.28.1-py3.11.egg-info").touch()
         (site / "torch.py").write_text("raise SystemExit('imported')\n")
         made = script(hub, PORT)
-        key = hub.give(part(replace(made, environment=replace(made.environment, python=str(tmp_path / "env/bin/python")))))
+        key = hub.give(
+            part(
+                replace(made, environment=replace(made.environment, python=str(tmp_path / "env/bin/python")))
+            )
+        )
 
         fact = hub.wait_phase(key, "ready")
 
@@ -243,7 +258,9 @@ class TestVersions:
 
 
 class TestServing:
-    def test_a_node_whose_ranks_only_serve_keeps_them_until_the_hub_ends_them(self, hub: FakeHub, agent: Agent) -> None:
+    def test_a_node_whose_ranks_only_serve_keeps_them_until_the_hub_ends_them(
+        self, hub: FakeHub, agent: Agent
+    ) -> None:
         server = process(1, ("python", "ps.py"), decides=False, of=2)
         key = hub.give(part(order(hub, {"ps.py": FOREVER}, server), head=False))
         say_go(hub, key, hub.wait_phase(key, "ready").ports[0])
@@ -260,7 +277,8 @@ class TestServing:
 
 
 @pytest.mark.parametrize(
-    ("head", "missing"), [(True, "there is no mpirun on its PATH"), (False, "there is no orted and no prted on its PATH")]
+    ("head", "missing"),
+    [(True, "there is no mpirun on its PATH"), (False, "there is no orted and no prted on its PATH")],
 )
 def test_a_node_without_open_mpi_ends_the_run_before_any_rank(
     hub: FakeHub, start_agent: Callable[..., Agent], monkeypatch: pytest.MonkeyPatch, head: bool, missing: str
@@ -268,12 +286,16 @@ def test_a_node_without_open_mpi_ends_the_run_before_any_rank(
     monkeypatch.setenv("PATH", "/nowhere")
     start_agent()
     made = order(
-        hub, {"train.py": PORT}, mpi_process(0, 0, ("python", "train.py"), of=2),
+        hub,
+        {"train.py": PORT},
+        mpi_process(0, 0, ("python", "train.py"), of=2),
         launcher=("mpirun", RANK_WRAPPER) if head else (),
     )
 
     fact = hub.wait_done(hub.give(part(made, head=head)))
 
     assert fact.error_kind == "launch"
-    assert fact.error.startswith(f"node here has no Open MPI: {missing}. Install it there (Debian: openmpi-bin)")
+    assert fact.error.startswith(
+        f"node here has no Open MPI: {missing}. Install it there (Debian: openmpi-bin)"
+    )
     assert "ready" not in fact.phase_at

@@ -34,7 +34,8 @@ class TestParsing:
         assert rsh.daemon(words(name)) == argv(name)
 
     @pytest.mark.parametrize(
-        "command", ["", "hostname", "'orted", "/bin/sh -c 'orted -mca ess env'", "echo my-orted", "PATH=/x/orted:$PATH"]
+        "command",
+        ["", "hostname", "'orted", "/bin/sh -c 'orted -mca ess env'", "echo my-orted", "PATH=/x/orted:$PATH"],
     )
     def test_finds_none_in_anything_else(self, command: str) -> None:
         assert rsh.daemon(command.split(" ")) == []
@@ -47,15 +48,25 @@ class TestArguments:
 
         assert taken[0] == argv(name)[0]
         assert set(taken) <= {*argv(name), *openmpi.STAY[taken[0]]}
-        assert not {"plm_rsh_agent", "plm_ssh_agent", "trainhub-rsh", "oob_tcp_if_include", "--allow-run-as-root"} & set(taken)
+        assert not {
+            "plm_rsh_agent",
+            "plm_ssh_agent",
+            "trainhub-rsh",
+            "oob_tcp_if_include",
+            "--allow-run-as-root",
+        } & set(taken)
         assert {"orted": "orte_hnp_uri", "prted": "prte_hnp_uri"}[taken[0]] in taken
         assert taken[1 : 1 + len(openmpi.STAY[taken[0]])] == list(openmpi.STAY[taken[0]])
 
-    @pytest.mark.parametrize("name", ["plm_rsh_agent", "plm_ssh_agent", "orte_launch_agent", "prte_launch_agent"])
+    @pytest.mark.parametrize(
+        "name", ["plm_rsh_agent", "plm_ssh_agent", "orte_launch_agent", "prte_launch_agent"]
+    )
     def test_that_would_run_another_program_are_dropped(self, name: str) -> None:
         assert openmpi.daemon_argv(["orted", "-mca", name, "/tmp/evil"]) == ["orted", *openmpi.STAY["orted"]]
 
-    @pytest.mark.parametrize("name", ["orte_fork_agent", "mca_base_component_path", "mca_base_param_files", "orte_xterm", ""])
+    @pytest.mark.parametrize(
+        "name", ["orte_fork_agent", "mca_base_component_path", "mca_base_param_files", "orte_xterm", ""]
+    )
     def test_that_are_not_known_are_refused_by_name(self, name: str) -> None:
         with pytest.raises(Refused, match=f"the parameter '{name}', which this node does not allow"):
             openmpi.daemon_argv(["prted", "--prtemca", name, "x"])
@@ -84,8 +95,10 @@ class TestProgram:
         # A shell between us, as mpirun is between the child and this one.
         code = '"$@" & echo $!; read line; exit 0'
         parent = subprocess.Popen(
-            ["sh", "-c", code, "sh", *self.start(folder, "10.0.0.2", *words("open_mpi_5"))], text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            ["sh", "-c", code, "sh", *self.start(folder, "10.0.0.2", *words("open_mpi_5"))],
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
         )
         assert parent.stdout is not None
         fd = os.pidfd_open(pid := int(parent.stdout.readline()))
@@ -101,9 +114,13 @@ class TestProgram:
         os.close(fd)
         assert json.loads(written.read_text()) == {"host": "10.0.0.2", "argv": argv("open_mpi_5")}
 
-    @pytest.mark.parametrize(("host", "call"), [("../../x", "orted"), ("", "orted"), ("10.0.0.2", "rm -rf /")])
+    @pytest.mark.parametrize(
+        ("host", "call"), [("../../x", "orted"), ("", "orted"), ("10.0.0.2", "rm -rf /")]
+    )
     def test_refuses_what_is_no_call(self, folder: RunDir, host: str, call: str) -> None:
-        done = subprocess.run(self.start(folder, host, call), capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(
+            self.start(folder, host, call), capture_output=True, text=True, timeout=30, check=False
+        )
 
         assert done.returncode == rsh.BAD_CALL
         assert done.stderr.startswith("trainhub: not a call for an Open MPI daemon: ")

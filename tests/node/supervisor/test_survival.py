@@ -75,7 +75,9 @@ class TestAgentKilled:
         check_whole(hub, attempts, key)
         assert (fact.members[0].exit_code, fact.phase) == (0, "done")
 
-    def test_it_asks_again_for_what_it_had_claimed_with_the_same_nonce(self, hub: FakeHub, tmp_path: Path) -> None:
+    def test_it_asks_again_for_what_it_had_claimed_with_the_same_nonce(
+        self, hub: FakeHub, tmp_path: Path
+    ) -> None:
         made = script(hub, "print('hello')")
         key = hub.give(made)
         folder = tmp_path / "attempts" / f"{made.run}-1"
@@ -189,7 +191,9 @@ class TestChild:
             hub.wait_done(key)
         assert left(key) == set()
 
-    def test_killed_itself_takes_its_ranks_along_and_is_told_as_our_failure(self, hub: FakeHub, agent: Agent) -> None:
+    def test_killed_itself_takes_its_ranks_along_and_is_told_as_our_failure(
+        self, hub: FakeHub, agent: Agent
+    ) -> None:
         key = hub.give(script(hub, FOREVER, ranks=2))
         hub.wait_log(key, b"up", "70_driver_log_1.txt")
         hub.wait_log(key, b"up", "70_driver_log_0.txt")

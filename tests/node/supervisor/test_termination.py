@@ -15,7 +15,10 @@ from trainhub_node import proc
 from trainhub_node.agent import Agent
 
 FOREVER = "import time\nprint('up', flush=True)\ntime.sleep(600)\n"
-STUBBORN = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('up', flush=True)\ntime.sleep(600)\n"
+STUBBORN = (
+    "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('up', "
+    "flush=True)\ntime.sleep(600)\n"
+)
 # A grandchild in a session of its own, orphaned by its parent's death.
 ESCAPE = """
 import os, time
@@ -73,7 +76,10 @@ class TestCancel:
         assert 1 <= time.monotonic() - began < 4
 
     def test_leaves_time_to_end_well(self, hub: FakeHub, agent: Agent) -> None:
-        code = "import signal, sys, time\nsignal.signal(15, lambda *a: (time.sleep(0.3), print('saved'), sys.exit(0)))\n"
+        code = (
+            "import signal, sys, time\nsignal.signal(15, lambda *a: (time.sleep(0.3), print('saved'), "
+            "sys.exit(0)))\n"
+        )
         key = hub.give(script(hub, code + FOREVER))
         hub.wait_log(key, b"up")
 
@@ -109,7 +115,9 @@ class TestCancel:
 
 
 class TestGang:
-    def test_one_failed_rank_ends_the_others_and_only_it_is_to_blame(self, hub: FakeHub, agent: Agent) -> None:
+    def test_one_failed_rank_ends_the_others_and_only_it_is_to_blame(
+        self, hub: FakeHub, agent: Agent
+    ) -> None:
         code = "import os, time\nif os.environ['RANK'] == '1': raise SystemExit(7)\ntime.sleep(600)\n"
         key = hub.give(script(hub, code, ranks=3))
 
@@ -117,15 +125,21 @@ class TestGang:
 
         assert fact.stopping == "gang"
         assert [(m.exit_code, m.signal, m.ended_by_us) for m in fact.members] == [
-            (None, signal.SIGTERM, True), (7, None, False), (None, signal.SIGTERM, True),
+            (None, signal.SIGTERM, True),
+            (7, None, False),
+            (None, signal.SIGTERM, True),
         ]
         ends = [member.ended_at or 0.0 for member in fact.members]
         assert min(ends) == ends[1]
 
-    def test_those_who_only_serve_are_ended_when_the_deciding_rank_is_done(self, hub: FakeHub, agent: Agent) -> None:
+    def test_those_who_only_serve_are_ended_when_the_deciding_rank_is_done(
+        self, hub: FakeHub, agent: Agent
+    ) -> None:
         made = order(
-            hub, {"chief.py": "print('done')", "ps.py": FOREVER},
-            process(0, ("python", "chief.py"), of=2), process(1, ("python", "ps.py"), of=2, decides=False),
+            hub,
+            {"chief.py": "print('done')", "ps.py": FOREVER},
+            process(0, ("python", "chief.py"), of=2),
+            process(1, ("python", "ps.py"), of=2, decides=False),
         )
         key = hub.give(made)
 
@@ -138,8 +152,10 @@ class TestGang:
     def test_a_failure_of_one_who_only_serves_ends_nobody(self, hub: FakeHub, agent: Agent) -> None:
         chief = "import time\nwhile not __import__('os').path.exists('go'): time.sleep(0.01)\n"
         made = order(
-            hub, {"chief.py": chief, "ps.py": "raise SystemExit(5)"},
-            process(0, ("python", "chief.py"), of=2), process(1, ("python", "ps.py"), of=2, decides=False),
+            hub,
+            {"chief.py": chief, "ps.py": "raise SystemExit(5)"},
+            process(0, ("python", "chief.py"), of=2),
+            process(1, ("python", "ps.py"), of=2, decides=False),
         )
         key = hub.give(made)
         hub.wait(lambda: key in hub.facts and hub.facts[key].members[1].exit_code == 5)

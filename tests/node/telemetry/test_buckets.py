@@ -1,4 +1,5 @@
-"""What a node remembers of its measurements, second by second and in buckets of ten, whatever its clock does."""
+"""What a node remembers of its measurements, second by second and in buckets of ten, whatever its clock
+does."""
 
 from __future__ import annotations
 
@@ -49,9 +50,12 @@ def node() -> Node:
 def table(block: Block, *, peaks: bool = False) -> list[dict[str, dict[str, float | None]]]:
     """step -> subject -> metric -> value, None for not known."""
     check(block)
-    numbers = iter([None if math.isnan(value) else value for value in unpack(block.peaks if peaks else block.values)])
+    numbers = iter(
+        [None if math.isnan(value) else value for value in unpack(block.peaks if peaks else block.values)]
+    )
     return [
-        {subject: {metric: next(numbers) for metric in block.metrics} for subject in block.subjects} for _ in range(block.steps)
+        {subject: {metric: next(numbers) for metric in block.metrics} for subject in block.subjects}
+        for _ in range(block.steps)
     ]
 
 
@@ -68,7 +72,10 @@ class TestBuckets:
         (block,) = node.blocks()
 
         assert (block.start, block.step_s, block.subjects) == (START, BUCKET_S, (HOST,))
-        assert (table(block), table(block, peaks=True)) == ([{HOST: {"cpu_pct": 45.0}}], [{HOST: {"cpu_pct": 90.0}}])
+        assert (table(block), table(block, peaks=True)) == (
+            [{HOST: {"cpu_pct": 45.0}}],
+            [{HOST: {"cpu_pct": 90.0}}],
+        )
 
     def test_begin_at_multiples_of_ten_however_the_node_began(self, node: Node) -> None:
         node.ahead += 7
@@ -90,7 +97,9 @@ class TestBuckets:
     def test_tell_what_one_gpu_lacks_as_not_known(self, node: Node) -> None:
         node.tick(11, gpus={A: {"power_w": 1.0}, B: {"fan_pct": 2.0}})
 
-        assert table(gpu_block(node.blocks())) == [{A: {"power_w": 1.0, "fan_pct": None}, B: {"power_w": None, "fan_pct": 2.0}}]
+        assert table(gpu_block(node.blocks())) == [
+            {A: {"power_w": 1.0, "fan_pct": None}, B: {"power_w": None, "fan_pct": 2.0}}
+        ]
 
     def test_hold_every_gpu_that_was_there_for_a_part_of_them(self, node: Node) -> None:
         node.tick(4, gpus={A: {"power_w": 10.0}})
@@ -127,8 +136,12 @@ class TestOnTheRoad:
         node.tick(10, gpus={A: {"power_w": 1.0}})
         node.tick(11, gpus={B: {"power_w": 1.0}})
 
-        assert [(block.start - START, block.subjects, block.steps) for block in node.blocks() if not block.is_host] == [
-            (0, (A,), 2), (40, (A,), 1), (50, (B,), 1),
+        assert [
+            (block.start - START, block.subjects, block.steps) for block in node.blocks() if not block.is_host
+        ] == [
+            (0, (A,), 2),
+            (40, (A,), 1),
+            (50, (B,), 1),
         ]
 
     def test_the_oldest_go_first_and_only_so_many(self, node: Node) -> None:
@@ -220,9 +233,15 @@ class TestAClockThatIsSet:
         chance = random.Random(4)  # noqa: S311 - a test that repeats
         node = Node()
         for _ in range(300):
-            node.ahead = max(-node.steady, node.ahead + chance.choice([0, 0, 0, 0.4, -0.4, 2, -2, 7, -7, 3600, -3600, 0.01]))
+            node.ahead = max(
+                -node.steady,
+                node.ahead + chance.choice([0, 0, 0, 0.4, -0.4, 2, -2, 7, -7, 3600, -3600, 0.01]),
+            )
             node.steady += chance.choice([0, 0, 0, 0.2, 30])
-            node.tick(chance.randrange(15), gpus={gpu: {"power_w": 1.0} for gpu in chance.choice([(), (A,), (A, B)])})
+            node.tick(
+                chance.randrange(15),
+                gpus={gpu: {"power_w": 1.0} for gpu in chance.choice([(), (A,), (A, B)])},
+            )
             blocks = [*node.recorder.samples(0)[0], *node.blocks()]
             for block in blocks:
                 check(block)
@@ -237,7 +256,9 @@ class TestSamples:
 
         blocks, _ = node.recorder.samples(after=0)
 
-        assert [(block.start - START, block.step_s, block.steps, block.peaks) for block in blocks] == [(40, 1, 60, b"")] * 2
+        assert [(block.start - START, block.step_s, block.steps, block.peaks) for block in blocks] == [
+            (40, 1, 60, b"")
+        ] * 2
 
     def test_are_those_since_the_last_ones(self, node: Node) -> None:
         node.tick(5)

@@ -23,8 +23,18 @@ OF_DOCUMENTS = "192.0.2.77"
 GPU = GpuFact("GPU-a", 0, "NVIDIA H100")
 PORT = NetworkPort("mlx5_0", 1, "ACTIVE")
 BEAT = Heartbeat(
-    agent_version="1", hostname="a", address="10.0.0.1", interface="eth0", cores=1, slots=1, memory_bytes=1,
-    memory_used_bytes=1, cpu_pct=1.0, disk_free_bytes=1, gpus=(GPU,), network_ports=(PORT,),
+    agent_version="1",
+    hostname="a",
+    address="10.0.0.1",
+    interface="eth0",
+    cores=1,
+    slots=1,
+    memory_bytes=1,
+    memory_used_bytes=1,
+    cpu_pct=1.0,
+    disk_free_bytes=1,
+    gpus=(GPU,),
+    network_ports=(PORT,),
 )
 
 
@@ -58,7 +68,10 @@ class TestPlace:
         assert heartbeat.place(settings) == ("127.0.0.1", "lo")
 
     def test_is_that_of_the_chosen_interface(self, settings: NodeSettings) -> None:
-        assert heartbeat.place(replace(settings, hub_url="http://10.0.0.1:8000", interface="lo")) == ("127.0.0.1", "lo")
+        assert heartbeat.place(replace(settings, hub_url="http://10.0.0.1:8000", interface="lo")) == (
+            "127.0.0.1",
+            "lo",
+        )
 
     def test_is_the_chosen_address_and_its_interface(self, settings: NodeSettings) -> None:
         assert heartbeat.place(replace(settings, address="127.0.0.1")) == ("127.0.0.1", "lo")
@@ -85,8 +98,13 @@ class TestNews:
     @pytest.mark.parametrize(
         "changes",
         [
-            {"driver": "570.1"}, {"cuda": "12.8"}, {"nvml": "The driver does not answer."}, {"address": "10.0.0.2"},
-            {"network_ports": (replace(PORT, state="DOWN"),)}, {"gpus": ()}, {"gpus": (replace(GPU, state="lost"),)},
+            {"driver": "570.1"},
+            {"cuda": "12.8"},
+            {"nvml": "The driver does not answer."},
+            {"address": "10.0.0.2"},
+            {"network_ports": (replace(PORT, state="DOWN"),)},
+            {"gpus": ()},
+            {"gpus": (replace(GPU, state="lost"),)},
             {"gpus": (replace(GPU, mig=True),)},
         ],
         ids=str,
@@ -96,7 +114,13 @@ class TestNews:
 
     @pytest.mark.parametrize(
         "changes",
-        [{}, {"cpu_pct": 99.0}, {"numbers": {"load_1": 3.0}}, {"gpus": (replace(GPU, numbers={"power_w": 9.0}),)}], ids=str,
+        [
+            {},
+            {"cpu_pct": 99.0},
+            {"numbers": {"load_1": 3.0}},
+            {"gpus": (replace(GPU, numbers={"power_w": 9.0}),)},
+        ],
+        ids=str,
     )
     def test_are_not_how_it_does(self, changes: dict[str, Any]) -> None:
         assert not heartbeat.is_news(BEAT, replace(BEAT, **changes))

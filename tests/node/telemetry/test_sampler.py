@@ -37,7 +37,9 @@ class Device:
         if self.fails:
             raise RuntimeError("a wire is loose")
         process = GpuProcess(1, "python")
-        return (GpuFact("GPU-a", 0, "NVIDIA H100", 80, {"power_w": 70.0}, {"xid_count": 1}, processes=(process,)),)
+        return (
+            GpuFact("GPU-a", 0, "NVIDIA H100", 80, {"power_w": 70.0}, {"xid_count": 1}, processes=(process,)),
+        )
 
 
 @pytest.fixture
@@ -51,7 +53,9 @@ def recorder() -> Recorder:
 
 
 @pytest.fixture
-def make(hub: FakeHub, tmp_path: Path, device: Device, recorder: Recorder) -> Iterator[Callable[..., Sampler]]:
+def make(
+    hub: FakeHub, tmp_path: Path, device: Device, recorder: Recorder
+) -> Iterator[Callable[..., Sampler]]:
     with ExitStack() as stack:
 
         def made(**options: Callable[[], None]) -> Sampler:
@@ -117,7 +121,11 @@ class TestAHangingDriver:
         monkeypatch.setattr(sampler, "FRESH_S", 0.5)
 
     def test_stops_neither_the_machines_numbers_nor_the_heartbeat(
-        self, make: Callable[..., Sampler], device: Device, recorder: Recorder, caplog: pytest.LogCaptureFixture
+        self,
+        make: Callable[..., Sampler],
+        device: Device,
+        recorder: Recorder,
+        caplog: pytest.LogCaptureFixture,
     ) -> None:
         caplog.set_level(logging.INFO)
         one = make()
@@ -145,7 +153,11 @@ class TestAHangingDriver:
         assert caplog.text.count("The GPUs answer again") == 1
 
     def test_that_fails_leaves_the_numbers_out_and_says_so_once(
-        self, make: Callable[..., Sampler], device: Device, recorder: Recorder, caplog: pytest.LogCaptureFixture
+        self,
+        make: Callable[..., Sampler],
+        device: Device,
+        recorder: Recorder,
+        caplog: pytest.LogCaptureFixture,
     ) -> None:
         one = make()
         one.start()

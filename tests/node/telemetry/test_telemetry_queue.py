@@ -17,14 +17,23 @@ from trainhub_node.telemetry.buckets import Recorder
 from trainhub_node.telemetry.telemetry_queue import MOST_BUCKETS, MOST_EVENTS, Feed
 
 BEAT = Heartbeat(
-    agent_version="1", hostname="a", address="10.0.0.1", interface="eth0", cores=1, slots=1, memory_bytes=1,
-    memory_used_bytes=1, cpu_pct=1.0, disk_free_bytes=1,
+    agent_version="1",
+    hostname="a",
+    address="10.0.0.1",
+    interface="eth0",
+    cores=1,
+    slots=1,
+    memory_bytes=1,
+    memory_used_bytes=1,
+    cpu_pct=1.0,
+    disk_free_bytes=1,
 )
 START = 1_800_000_000
 
 
 class Node:
-    """A feed whose seconds pass when they are told to, and a hub that answers its reports, without a road between them."""
+    """A feed whose seconds pass when they are told to, and a hub that answers its reports, without a road
+    between them."""
 
     def __init__(self) -> None:
         self.recorder = Recorder()
@@ -135,7 +144,9 @@ class TestBuckets:
         sent = [moments(node.report()) for _ in range(7)]
 
         assert sent == [MOST_BUCKETS] * 6 + [0]
-        assert [block.start for block in node.hub.buckets if block.is_host] == [START + 600 * part for part in range(6)]
+        assert [block.start for block in node.hub.buckets if block.is_host] == [
+            START + 600 * part for part in range(6)
+        ]
 
 
 class TestEvents:
@@ -165,7 +176,11 @@ class TestEvents:
         for _ in range(MOST_EVENTS + 1):
             node.book.add("lost", "GPU-a")
 
-        assert [len(node.report().events), len(node.report().events), len(node.report().events)] == [MOST_EVENTS, 1, 0]
+        assert [len(node.report().events), len(node.report().events), len(node.report().events)] == [
+            MOST_EVENTS,
+            1,
+            0,
+        ]
 
     def test_that_were_not_sent_are_not_confirmed(self, node: Node) -> None:
         node.book.add("lost", "GPU-a")
@@ -174,7 +189,10 @@ class TestEvents:
 
         node.feed.taken(Ack(events_until=99))
 
-        assert ([event.kind for event in sent.events], [event.kind for event in node.book.all()]) == (["lost"], ["back"])
+        assert ([event.kind for event in sent.events], [event.kind for event in node.book.all()]) == (
+            ["lost"],
+            ["back"],
+        )
 
 
 class TestAHubThatRefuses:
@@ -200,7 +218,9 @@ class TestAHubThatRefuses:
         assert sum(block.steps for block in node.hub.buckets if block.is_host) == 100
 
     @pytest.mark.parametrize("beats", [True, False], ids=["alone", "beside reports of logs that pass"])
-    def test_one_bucket_gets_all_others(self, node: Node, caplog: pytest.LogCaptureFixture, *, beats: bool) -> None:
+    def test_one_bucket_gets_all_others(
+        self, node: Node, caplog: pytest.LogCaptureFixture, *, beats: bool
+    ) -> None:
         caplog.set_level(logging.WARNING)
         bad = START + 30
         node.hub.refuses = lambda report: any(block.start <= bad < block.end for block in report.buckets)
@@ -210,7 +230,12 @@ class TestAHubThatRefuses:
             node.report()
             node.report(beats=beats)
 
-        arrived = sorted(start for block in node.hub.buckets if block.is_host for start in range(block.start, block.end, 10))
+        arrived = sorted(
+            start
+            for block in node.hub.buckets
+            if block.is_host
+            for start in range(block.start, block.end, 10)
+        )
         assert arrived == [start for start in range(START, START + 200, 10) if start != bad]
         assert "The hub refuses what was measured here" in caplog.text
 
@@ -228,6 +253,9 @@ class TestAHubThatRefuses:
 
 def refusing_event(code: int) -> Callable[[Report], bool]:
     def refuses(report: Report) -> bool:
-        return any(event == GpuEvent(event.serial, event.at, "xid", "GPU-a", code, event.detail) for event in report.events)
+        return any(
+            event == GpuEvent(event.serial, event.at, "xid", "GPU-a", code, event.detail)
+            for event in report.events
+        )
 
     return refuses

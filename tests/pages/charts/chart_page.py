@@ -1,4 +1,5 @@
-"""A page with charts and a small hub behind it: numbers that a test decides, history by HTTP and samples by a socket."""
+"""A page with charts and a small hub behind it: numbers that a test decides, history by HTTP and samples by a
+socket."""
 
 from __future__ import annotations
 
@@ -31,7 +32,14 @@ def usual(metric: str, index: int, at: float) -> float | None:
     wave = 0.5 + 0.5 * math.sin(at / 90 + index)
     if index == 3:
         wave = 0.01
-    highs = {"%": 96.0, "_bytes": 70.0 * GIB, "_bytes_s": 9e9, "power_w": 640.0, "temperature_c": 74.0, "_mhz": 1900.0}
+    highs = {
+        "%": 96.0,
+        "_bytes": 70.0 * GIB,
+        "_bytes_s": 9e9,
+        "power_w": 640.0,
+        "temperature_c": 74.0,
+        "_mhz": 1900.0,
+    }
     high = next((value for end, value in highs.items() if metric.endswith(end)), 90.0)
     floor = 0.4 if metric in ("temperature_c", "sm_clock_mhz") else 0.0
     return None if metric.startswith("throttled") else high * (floor + (1 - floor) * wave)
@@ -66,7 +74,9 @@ class FakeHub:
     def answer(self, asked: dict[str, str]) -> dict[str, Any]:
         start, end, points = float(asked["from"]), float(asked["to"]), int(asked["points"])
         step = max(10, math.ceil((end - start) / points / 10) * 10)
-        times = [at for at in range(int(start // step * step), int(end), step) if at + step <= time.time() + 5]
+        times = [
+            at for at in range(int(start // step * step), int(end), step) if at + step <= time.time() + 5
+        ]
 
         def series(metrics: str, index: int) -> dict[str, Any]:
             told = {}
@@ -77,11 +87,24 @@ class FakeHub:
             return told
 
         gpus = [
-            {"uuid": f"GPU-{index}", "index": index, "name": "NVIDIA H200", "series": series(asked["metrics"], index)}
+            {
+                "uuid": f"GPU-{index}",
+                "index": index,
+                "name": "NVIDIA H200",
+                "series": series(asked["metrics"], index),
+            }
             for index in range(self.gpus)
         ]
         host = series(asked["host"], 0)
-        return {"node": "alpha", "from": start, "to": end, "step_s": step, "times": times, "host": host, "gpus": gpus}
+        return {
+            "node": "alpha",
+            "from": start,
+            "to": end,
+            "step_s": step,
+            "times": times,
+            "host": host,
+            "gpus": gpus,
+        }
 
     def _in_gap(self, at: float) -> bool:
         return any(begin <= at < end for begin, end in self.gaps)
@@ -107,26 +130,44 @@ class FakeHub:
 
 def page(hub: FakeHub, nodes: str) -> str:
     """The partials of the node's page, without Django's views around them."""
-    gpus = [Gpu(uuid=f"GPU-{index}", index=index, name="NVIDIA H200", memory_bytes=140 * GIB) for index in range(hub.gpus)]
+    gpus = [
+        Gpu(uuid=f"GPU-{index}", index=index, name="NVIDIA H200", memory_bytes=140 * GIB)
+        for index in range(hub.gpus)
+    ]
     context = {
-        "charts": config(gpus, nodes={"alpha": 256 * GIB}), "series": "/api/v1/nodes/alpha/series/", "nodes": nodes,
+        "charts": config(gpus, nodes={"alpha": 256 * GIB}),
+        "series": "/api/v1/nodes/alpha/series/",
+        "nodes": nodes,
     }
-    styles = "".join(f'<link rel="stylesheet" href="/static/{path}">' for path in (
-        "bootstrap/css/bootstrap.min.css", "css/tokens.css", "css/base.css", "css/components.css", "css/charts.css",
-    ))
-    scripts = '<script src="/static/js/theme.js"></script>' + render_to_string("clusters/_charts_scripts.html")
+    styles = "".join(
+        f'<link rel="stylesheet" href="/static/{path}">'
+        for path in (
+            "bootstrap/css/bootstrap.min.css",
+            "css/tokens.css",
+            "css/base.css",
+            "css/components.css",
+            "css/charts.css",
+        )
+    )
+    scripts = '<script src="/static/js/theme.js"></script>' + render_to_string(
+        "clusters/_charts_scripts.html"
+    )
     body = render_to_string("clusters/_charts.html", context)
-    return f'<!doctype html><html lang="en"><head>{styles}{scripts}</head><body><main class="th-page">{body}</main></body></html>'
+    return (
+        f'<!doctype html><html lang="en"><head>{styles}{scripts}</head><body><main '
+        f'class="th-page">{body}</main></body></html>'
+    )
 
 
 @contextmanager
 def fake_hub(**facts: Any) -> Iterator[FakeHub]:
     hub = FakeHub(**facts)
     routes = [
-        Route("/", hub._page), Route("/api/v1/nodes/alpha/series/", hub._series),
-        WebSocketRoute("/ws/telemetry/", hub._telemetry), Mount("/static", HubStatic()),
+        Route("/", hub._page),
+        Route("/api/v1/nodes/alpha/series/", hub._series),
+        WebSocketRoute("/ws/telemetry/", hub._telemetry),
+        Mount("/static", HubStatic()),
     ]
     with served(Starlette(routes=routes)) as address:
         hub.address = address
         yield hub
-

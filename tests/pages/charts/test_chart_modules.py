@@ -15,13 +15,18 @@ GIB = 2**30
 
 def run(tab: Any, module: str, code: str, given: Any = None) -> Any:
     """The value of `code`, in which `m` is the module and `given` the argument."""
-    return tab.evaluate(f"async (given) => {{ const m = await import('/static/js/charts/{module}.js'); {code} }}", given)
+    return tab.evaluate(
+        f"async (given) => {{ const m = await import('/static/js/charts/{module}.js'); {code} }}", given
+    )
 
 
 def answer(times: list[int], **series: list[float | None]) -> dict[str, Any]:
     told = {metric: {"mean": values, "max": [*values]} for metric, values in series.items()}
     return {
-        "node": "alpha", "step_s": 10, "times": times, "host": {},
+        "node": "alpha",
+        "step_s": 10,
+        "times": times,
+        "host": {},
         "gpus": [{"uuid": "GPU-a", "index": 0, "name": "H200", "series": told}],
     }
 
@@ -30,8 +35,16 @@ class TestUnits:
     @pytest.mark.parametrize(
         ("value", "unit", "shown"),
         [
-            (87, "%", "87 %"), (0, "%", "0 %"), (12.34, "%", "12.3 %"), (None, "%", "–"), (70.2 * GIB, "B", "70.2 GiB"),
-            (0, "B", "0 B"), (2.5e9, "B/s", "2.5 GB/s"), (999_000, "B/s", "999 kB/s"), (512.4, "W", "512 W"), (1.5, "", "1.5"),
+            (87, "%", "87 %"),
+            (0, "%", "0 %"),
+            (12.34, "%", "12.3 %"),
+            (None, "%", "–"),
+            (70.2 * GIB, "B", "70.2 GiB"),
+            (0, "B", "0 B"),
+            (2.5e9, "B/s", "2.5 GB/s"),
+            (999_000, "B/s", "999 kB/s"),
+            (512.4, "W", "512 W"),
+            (1.5, "", "1.5"),
             (None, "B", "–"),
         ],
     )
@@ -59,7 +72,9 @@ class TestSeries:
     def test_what_nobody_measured_stays_unknown(self, tab: Any) -> None:
         given = answer([0, 10, 20, 30], power_w=[1, None, 3, None])
         code = "const s = new m.Series(given, 10); return [s.times, s.row('GPU-a', 'power_w').mean]"
-        assert run(tab, "series", code, given) == [[0, 10, 20], [1, None, 3]], "the newest steps are open until samples come"
+        assert run(tab, "series", code, given) == [[0, 10, 20], [1, None, 3]], (
+            "the newest steps are open until samples come"
+        )
 
     def test_samples_go_on_where_history_ends_and_say_nothing_twice(self, tab: Any) -> None:
         code = """
@@ -92,7 +107,9 @@ class TestSeries:
         assert mean == [None, None, 5, 5, None, 5]
 
     def test_forgets_what_has_left_the_axis(self, tab: Any) -> None:
-        code = "const s = new m.Series(given, 10); s.forget(25); return [s.times, s.row('GPU-a', 'power_w').max]"
+        code = (
+            "const s = new m.Series(given, 10); s.forget(25); return [s.times, s.row('GPU-a', 'power_w').max]"
+        )
         assert run(tab, "series", code, answer([0, 10, 20, 30], power_w=[1, 2, 3, 4])) == [[30], [4]]
 
     def test_a_moment_far_from_any_point_has_no_value(self, tab: Any) -> None:
@@ -104,10 +121,17 @@ class TestRange:
     @pytest.mark.parametrize(
         ("query", "found"),
         [
-            ("", {"preset": "1h"}), ("?range=7d", {"preset": "7d"}), ("?range=constructor", {"preset": "1h"}),
-            ("?from=1000&to=2000", {"preset": None, "from": 1000, "to": 2000}), ("?from=2000&to=1000", {"preset": "1h"}),
-            ("?from=2026-11-21T10:00:00Z&to=2026-11-21T11:00:00Z", {"preset": None, "from": 1795255200, "to": 1795258800}),
-            ("?from=x&to=y", {"preset": "1h"}), ("?from=1000&to=1001", {"preset": None, "from": 996, "to": 1006}),
+            ("", {"preset": "1h"}),
+            ("?range=7d", {"preset": "7d"}),
+            ("?range=constructor", {"preset": "1h"}),
+            ("?from=1000&to=2000", {"preset": None, "from": 1000, "to": 2000}),
+            ("?from=2000&to=1000", {"preset": "1h"}),
+            (
+                "?from=2026-11-21T10:00:00Z&to=2026-11-21T11:00:00Z",
+                {"preset": None, "from": 1795255200, "to": 1795258800},
+            ),
+            ("?from=x&to=y", {"preset": "1h"}),
+            ("?from=1000&to=1001", {"preset": None, "from": 996, "to": 1006}),
         ],
     )
     def test_is_read_from_the_address(self, tab: Any, query: str, found: dict[str, Any]) -> None:

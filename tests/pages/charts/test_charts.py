@@ -50,7 +50,9 @@ def traces(tab: Any, label: str) -> list[dict[str, Any]]:
 
 def shown(tab: Any, label: str) -> float:
     """Seconds on the axis."""
-    start, end = panel(tab, label).evaluate("element => element.querySelector('.ch-drawing').layout.xaxis.range")
+    start, end = panel(tab, label).evaluate(
+        "element => element.querySelector('.ch-drawing').layout.xaxis.range"
+    )
     return float(end - start)
 
 
@@ -87,7 +89,9 @@ class TestDrawing:
         eventually(lambda: traces(tab, "Utilisation")[1]["color"] != before, what="the theme's colours")
 
     def test_says_the_same_as_a_table(self, tab: Any, hub: FakeHub) -> None:
-        hub.curve = lambda metric, index, at: 50.0 + index if metric == "utilization_pct" else usual(metric, index, at)
+        hub.curve = lambda metric, index, at: (
+            50.0 + index if metric == "utilization_pct" else usual(metric, index, at)
+        )
         opened(tab, hub).click("[data-part=table]")
         rows = panel(tab, "Utilisation").locator("tbody tr")
         assert rows.first.inner_text().split("\t") == ["GPU 0", "50 %", "50 %", "52 %"]
@@ -140,11 +144,16 @@ class TestPointer:
         opened(tab, hub)
         panel(tab, "Power").locator(".ch-plot").focus()
         tab.keyboard.press("ArrowLeft")
-        eventually(lambda: "GPU 3" in tab.locator(".ch [role=status].th-off").inner_text(), what="the values are said")
+        eventually(
+            lambda: "GPU 3" in tab.locator(".ch [role=status].th-off").inner_text(),
+            what="the values are said",
+        )
         tab.keyboard.press("Escape")
         assert tab.locator(".ch-tip").is_hidden()
 
-    def test_dragging_zooms_all_charts_and_the_way_back_is_the_browser_s(self, tab: Any, hub: FakeHub) -> None:
+    def test_dragging_zooms_all_charts_and_the_way_back_is_the_browser_s(
+        self, tab: Any, hub: FakeHub
+    ) -> None:
         opened(tab, hub)
         box = panel(tab, "Power").locator(".ch-plot").bounding_box()
         tab.mouse.move(box["x"] + 150, box["y"] + 60)
@@ -158,10 +167,14 @@ class TestPointer:
 
 
 class TestRange:
-    def test_a_choice_stays_in_the_address_and_asks_for_as_many_points_as_pixels(self, tab: Any, hub: FakeHub) -> None:
+    def test_a_choice_stays_in_the_address_and_asks_for_as_many_points_as_pixels(
+        self, tab: Any, hub: FakeHub
+    ) -> None:
         opened(tab, hub).click(".ch-presets button:text-is('24h')")
         tab.wait_for_url("**?range=24h")
-        asked = eventually(lambda: next((q for q in hub.asked if float(q["to"]) - float(q["from"]) > 86_000), None))
+        asked = eventually(
+            lambda: next((q for q in hub.asked if float(q["to"]) - float(q["from"]) > 86_000), None)
+        )
         assert 300 <= int(asked["points"]) <= 800
         assert "range=24h" in tab.url
 
@@ -196,7 +209,10 @@ class TestLive:
         for second in range(3):
             hub.sample(int(began) + second * 20, utilization_pct=50.0 + second)
         hub.say({"type": "hint"})
-        eventually(lambda: 52.0 in traces(tab, "Utilisation")[0]["y"], what="history, fetched anew, goes on with them")
+        eventually(
+            lambda: 52.0 in traces(tab, "Utilisation")[0]["y"],
+            what="history, fetched anew, goes on with them",
+        )
 
     def test_standing_still_stops_listening_and_keeps_the_time(self, tab: Any, hub: FakeHub) -> None:
         opened(tab, hub)

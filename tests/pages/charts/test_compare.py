@@ -47,7 +47,9 @@ def numbers(tab: Any) -> list[str]:
 
 
 class TestCurves:
-    def test_lie_over_each_other_in_one_colour_per_run_all_over_the_page(self, tab: Any, runs: list[Logged]) -> None:
+    def test_lie_over_each_other_in_one_colour_per_run_all_over_the_page(
+        self, tab: Any, runs: list[Logged]
+    ) -> None:
         opened(tab, runs)
         lines = drawn(tab, "eval/loss")
         assert [line["y"] for line in lines] == [[3, 2, 1], [4, 3, 2], [5, 4, 3]]
@@ -96,7 +98,9 @@ class TestDifferences:
 
 
 class TestChoosing:
-    def test_runs_are_added_by_search_and_taken_out_and_the_rest_stays(self, tab: Any, runs: list[Logged]) -> None:
+    def test_runs_are_added_by_search_and_taken_out_and_the_rest_stays(
+        self, tab: Any, runs: list[Logged]
+    ) -> None:
         opened(tab, runs[:1], "&smoothing=0.5&only=1")
         tab.get_by_text("Add run").click()
         tab.get_by_label("Find a run to add").fill(f"sweep {2}")
@@ -118,7 +122,9 @@ class TestChoosing:
         tab.locator("[data-section=attributes] > summary").click()
         eventually(lambda: "sections=curves,params,attributes" in address(tab))
         expected = axes(tab, "eval/loss")
-        fresh = browser.new_context(storage_state=tab.context.storage_state(), viewport={"width": 1440, "height": 900})
+        fresh = browser.new_context(
+            storage_state=tab.context.storage_state(), viewport={"width": 1440, "height": 900}
+        )
         other = fresh.new_page()
         other.goto(address(tab))
         assert axes(other, "eval/loss") == expected
@@ -136,7 +142,9 @@ class TestRelations:
         assert labels == ["lr", "seed", "eval/accuracy", "eval/loss"]
         tab.locator("[data-part=sy]").select_option("metrics.eval/loss")
         points = "element => element.data.map(({ x, y }) => [x[0], y[0]])"
-        eventually(lambda: tab.locator("[data-part=scatter]").evaluate(points) == [[0.1, 1], [0.1, 2], [0.5, 3]])
+        eventually(
+            lambda: tab.locator("[data-part=scatter]").evaluate(points) == [[0.1, 1], [0.1, 2], [0.5, 3]]
+        )
         assert "sy=metrics.eval" in address(tab)
 
     def test_the_large_library_is_fetched_only_when_it_is_needed(self, tab: Any, runs: list[Logged]) -> None:

@@ -14,13 +14,28 @@ from tracking.templatetags.figures import figure
 
 __all__ = ["tab"]
 pytestmark = pytest.mark.browser
-USUAL = {"axis": "step", "smoothing": 0, "logx": False, "logy": False, "q": "", "group": "", "keys": [], "hide": [], "wide": [],
-         "closed": [], "opened": [], "from": None, "to": None}
+USUAL = {
+    "axis": "step",
+    "smoothing": 0,
+    "logx": False,
+    "logy": False,
+    "q": "",
+    "group": "",
+    "keys": [],
+    "hide": [],
+    "wide": [],
+    "closed": [],
+    "opened": [],
+    "from": None,
+    "to": None,
+}
 
 
 def run(tab: Any, module: str, code: str, given: Any = None) -> Any:
     """The value of `code`, in which `m` is the module and `given` the argument."""
-    return tab.evaluate(f"async (given) => {{ const m = await import('/static/js/curves/{module}.js'); {code} }}", given)
+    return tab.evaluate(
+        f"async (given) => {{ const m = await import('/static/js/curves/{module}.js'); {code} }}", given
+    )
 
 
 class TestNumbers:
@@ -28,11 +43,21 @@ class TestNumbers:
         ("value", "shown"),
         [
             (0.123456, "0.1235"),
-            (0.5, "0.5"), (0, "0"), (12, "12"), (1_234_567, "1,234,567"),
-            (-0.25, "−0.25"), (-3, "−3"),
-            (1234.5678, "1235"), (12345.6, "12346"),
-            (99999.5, "100000"), (0.0001234, "0.0001234"), (0.00001234, "1.234e−5"), (5e12, "5e12"),
-            (1.5e-300, "1.5e−300"), (-2.5e-7, "−2.5e−7"), (1e9, "1e9"),
+            (0.5, "0.5"),
+            (0, "0"),
+            (12, "12"),
+            (1_234_567, "1,234,567"),
+            (-0.25, "−0.25"),
+            (-3, "−3"),
+            (1234.5678, "1235"),
+            (12345.6, "12346"),
+            (99999.5, "100000"),
+            (0.0001234, "0.0001234"),
+            (0.00001234, "1.234e−5"),
+            (5e12, "5e12"),
+            (1.5e-300, "1.5e−300"),
+            (-2.5e-7, "−2.5e−7"),
+            (1e9, "1e9"),
         ],
     )
     def test_read_alike_on_the_page_and_in_its_charts(self, tab: Any, value: float, shown: str) -> None:
@@ -43,7 +68,10 @@ class TestNumbers:
         assert run(tab, "numbers", code) == [figure(value) for value in (math.nan, math.inf, -math.inf, None)]
 
     def test_a_span_is_said_once_where_its_ends_read_alike(self, tab: Any) -> None:
-        code = "return [m.span([3, 1, 2]), m.span([0.11111, 0.11112]), m.span(['NaN']), m.span([]), m.span([null, 4])]"
+        code = (
+            "return [m.span([3, 1, 2]), m.span([0.11111, 0.11112]), m.span(['NaN']), m.span([]), "
+            "m.span([null, 4])]"
+        )
         assert run(tab, "numbers", code) == ["1 – 3", "0.1111", "NaN", "–", "4"]
 
 
@@ -64,8 +92,18 @@ class TestAddress:
 
     def test_what_is_written_is_read_again(self, tab: Any) -> None:
         state = USUAL | {
-            "axis": "relative", "smoothing": 0.95, "logy": True, "q": "a b&c", "hide": ["3", "4"], "wide": ["train/loss", "a,b"],
-            "from": -1.5, "to": 2e6, "keys": ["x", "y"], "group": "params.lr", "closed": ["", "eval"], "opened": ["system"],
+            "axis": "relative",
+            "smoothing": 0.95,
+            "logy": True,
+            "q": "a b&c",
+            "hide": ["3", "4"],
+            "wide": ["train/loss", "a,b"],
+            "from": -1.5,
+            "to": 2e6,
+            "keys": ["x", "y"],
+            "group": "params.lr",
+            "closed": ["", "eval"],
+            "opened": ["system"],
         }
         assert run(tab, "address", "m.write(given); return m.read()", state) == state
         assert run(tab, "address", "m.write(given); return location.search", USUAL) == ""
@@ -86,14 +124,20 @@ class TestAxes:
         assert (ticks, moments) == (["−2 h", "−1 h", "0"], ["−1 min 30 s", "step 1,234"])
 
 
-LINE = {"key": "loss", "x": [0, 10, 20, 30], "y": [4, 3, 2, 1], "marks": [[12, "NaN"], [14, "NaN"], [40, "Infinity"]]}
+LINE = {
+    "key": "loss",
+    "x": [0, 10, 20, 30],
+    "y": [4, 3, 2, 1],
+    "marks": [[12, "NaN"], [14, "NaN"], [40, "Infinity"]],
+}
 OF_LINE = "const line = new m.Line(given, 'a'); const view = { from: 0, to: 40 };"
 
 
 class TestLine:
     def test_breaks_where_it_is_no_number(self, tab: Any) -> None:
         assert run(tab, "line", f"{OF_LINE} return line.broken(line.y)", LINE) == [
-            [0, 10, 12, 20, 30, 40], [4, 3, None, 2, 1, None],
+            [0, 10, 12, 20, 30, 40],
+            [4, 3, None, 2, 1, None],
         ]
 
     def test_tells_the_value_or_the_mark_that_is_nearest(self, tab: Any) -> None:
@@ -101,13 +145,22 @@ class TestLine:
         assert run(tab, "line", code, LINE) == [4, "NaN", 1, "Infinity"]
 
     def test_tells_nothing_beyond_its_ends(self, tab: Any) -> None:
-        code = f"{OF_LINE} return [line.at(60, {{ from: 0, to: 100 }}, 0), line.at(41, {{ from: 0, to: 100 }}, 0).value]"
+        code = (
+            f"{OF_LINE} return [line.at(60, {{ from: 0, to: 100 }}, 0), line.at(41, {{ from: 0, to: 100 "
+            "}, 0).value]"
+        )
         assert run(tab, "line", code, LINE) == [None, "Infinity"]
 
-    def test_the_hubs_average_is_drawn_where_it_is_of_this_weight_and_else_one_of_its_own(self, tab: Any) -> None:
+    def test_the_hubs_average_is_drawn_where_it_is_of_this_weight_and_else_one_of_its_own(
+        self, tab: Any
+    ) -> None:
         told = LINE | {"smooth": [9, 9, 9, 9], "weight": 0.5}
-        assert run(tab, "line", f"{OF_LINE} return [line.shown(0), line.shown(0.5), line.shown(0.4)[0]]", told) == [
-            [4, 3, 2, 1], [9, 9, 9, 9], pytest.approx(4),
+        assert run(
+            tab, "line", f"{OF_LINE} return [line.shown(0), line.shown(0.5), line.shown(0.4)[0]]", told
+        ) == [
+            [4, 3, 2, 1],
+            [9, 9, 9, 9],
+            pytest.approx(4),
         ]
 
 

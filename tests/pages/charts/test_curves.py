@@ -43,7 +43,9 @@ def opened(tab: Any, run: Logged, query: str = "") -> Any:
 
 
 class TestLive:
-    def test_the_first_point_turns_the_lesson_into_a_chart_and_later_ones_move_it(self, tab: Any, hub: Hub) -> None:
+    def test_the_first_point_turns_the_lesson_into_a_chart_and_later_ones_move_it(
+        self, tab: Any, hub: Hub
+    ) -> None:
         run = begin(hub, "live")
         tab.goto(f"/runs/{run.number}/metrics/")
         tab.get_by_text("No metrics yet").wait_for()
@@ -52,7 +54,10 @@ class TestLive:
         assert tab.get_by_text("No metrics yet").is_hidden()
         run.log("loss", [1.0, 0.5], start=2)
         eventually(lambda: drawn(tab, "loss")[0]["y"] == [3.0, 2.0, 1.0, 0.5], what="the curve has moved")
-        eventually(lambda: "0.5" in chart(tab, "loss").locator(".ch-read").inner_text(), what="the latest value is told")
+        eventually(
+            lambda: "0.5" in chart(tab, "loss").locator(".ch-read").inner_text(),
+            what="the latest value is told",
+        )
         run.log("accuracy", [0.1])
         chart(tab, "accuracy").wait_for()
         run.end()
@@ -65,7 +70,9 @@ class TestLive:
         child = begin(hub, "fold 1", mlflow__parentRunId=run.id)
         child.log("loss", [5.0, 4.0])
         lines = [[3.0, 2.0], [5.0, 4.0]]
-        eventually(lambda: [line["y"] for line in drawn(tab, "loss")] == lines, what="the child's line has come")
+        eventually(
+            lambda: [line["y"] for line in drawn(tab, "loss")] == lines, what="the child's line has come"
+        )
         assert tab.locator(".ch-chip").all_inner_texts() == ["parent", "fold 1"]
         child.log("loss", [3.5], start=2)
         eventually(lambda: drawn(tab, "loss")[1]["y"] == [5.0, 4.0, 3.5], what="the child's line has moved")
@@ -74,7 +81,9 @@ class TestLive:
 
 
 class TestReading:
-    def test_metrics_stand_in_groups_with_last_least_and_greatest_value(self, tab: Any, logged: Logged) -> None:
+    def test_metrics_stand_in_groups_with_last_least_and_greatest_value(
+        self, tab: Any, logged: Logged
+    ) -> None:
         opened(tab, logged)
         assert tab.locator(".ch-group > summary").all_inner_texts() == ["Metrics1", "eval1", "train2"]
         assert chart(tab, "eval/loss").locator(".ch-read").inner_text().split() == ["0.5", "0.5", "…", "1"]
@@ -86,7 +95,9 @@ class TestReading:
         tab.fill("[data-part=search]", "nothing like it")
         tab.get_by_text("None of the 4 metrics is called like that.").wait_for()
 
-    def test_what_is_no_number_is_marked_on_the_axis_and_breaks_the_line(self, tab: Any, logged: Logged) -> None:
+    def test_what_is_no_number_is_marked_on_the_axis_and_breaks_the_line(
+        self, tab: Any, logged: Logged
+    ) -> None:
         line, marks = drawn(opened(tab, logged), "broken")
         assert line["y"] == [1.0, 2.0, None, 4.0, None, 3.0]
         assert (marks["x"], marks["yaxis"]) == ([2, 4], "y2")
@@ -148,7 +159,9 @@ class TestShowing:
         drag(tab, "train/loss", 0.25, 0.5)
         eventually(lambda: "from=" in address(tab) and "q=train" in address(tab))
         expected = axes(tab, "train/loss")
-        fresh = browser.new_context(storage_state=tab.context.storage_state(), viewport={"width": 1440, "height": 900})
+        fresh = browser.new_context(
+            storage_state=tab.context.storage_state(), viewport={"width": 1440, "height": 900}
+        )
         other = fresh.new_page()
         other.goto(address(tab))
         assert axes(other, "train/loss") == expected
@@ -159,12 +172,16 @@ class TestShowing:
 
 class TestAMillionPoints:
     @pytest.mark.slow
-    def test_are_drawn_in_as_many_as_the_screen_has_and_zoomed_into_to_the_last_one(self, tab: Any, hub: Hub) -> None:
+    def test_are_drawn_in_as_many_as_the_screen_has_and_zoomed_into_to_the_last_one(
+        self, tab: Any, hub: Hub
+    ) -> None:
         run = begin(hub, "long")
         peak = 777_777
         for start in range(0, 1_000_000, 50_000):
             steps = range(start, start + 50_000)
-            run.log("loss", (99.0 if step == peak else math.sin(step / 40_000) for step in steps), start=start)
+            run.log(
+                "loss", (99.0 if step == peak else math.sin(step / 40_000) for step in steps), start=start
+            )
         opened(tab, run, "?wide=loss")
         (line,) = drawn(tab, "loss")
         pixels = chart(tab, "loss").locator(".ch-plot").bounding_box()["width"]
@@ -181,7 +198,10 @@ class TestAMillionPoints:
         low, high = eventually(lambda: _span_if_zoomed(tab))
         assert high - low < 100
         eventually(
-            lambda: [x for x in drawn(tab, "loss")[0]["x"] if low <= x <= high] == list(range(math.ceil(low), int(high) + 1)),
+            lambda: (
+                [x for x in drawn(tab, "loss")[0]["x"] if low <= x <= high]
+                == list(range(math.ceil(low), int(high) + 1))
+            ),
             what="every single point is drawn",
         )
         chart(tab, "loss").locator(".ch-plot").dblclick()

@@ -25,7 +25,9 @@ class TestWhoHangs:
             ({}, []),
         ],
     )
-    def test_only_who_is_silent_far_longer_than_its_peers(self, tab: Any, silences: dict[str, float], stuck: list[str]) -> None:
+    def test_only_who_is_silent_far_longer_than_its_peers(
+        self, tab: Any, silences: dict[str, float], stuck: list[str]
+    ) -> None:
         assert run(tab, "clock", "return [...m.stuck(new Map(Object.entries(given)))]", silences) == stuck
 
 
@@ -56,7 +58,12 @@ class TestSearch:
           const hits = search.hits.map(({ log, offset }) => `${log}${offset}`);
           return { asked, hits, state: search.state, share: search.share };
         """
-        assert run(tab, "search", code) == {"asked": ["", "one"], "hits": ["a0", "b0", "b9"], "state": "done", "share": 1}
+        assert run(tab, "search", code) == {
+            "asked": ["", "one"],
+            "hits": ["a0", "b0", "b9"],
+            "state": "done",
+            "share": 1,
+        }
 
     def test_a_refusal_is_told_in_the_hub_s_words(self, tab: Any) -> None:
         code = """

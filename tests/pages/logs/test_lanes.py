@@ -34,7 +34,11 @@ class TestLanes:
         run = failed(who)
         first, second = lane(run, LOGS[0]), lane(run, LOGS[1])
         assert (first["word"], first["exit"], first["line"]) == ("Stopped", "SIGTERM", "epoch 2 loss=0.5")
-        assert (second["word"], second["exit"], second["line"]) == ("Failed", "exit 1", "ValueError: no <b>batch</b> left")
+        assert (second["word"], second["exit"], second["line"]) == (
+            "Failed",
+            "exit 1",
+            "ValueError: no <b>batch</b> left",
+        )
         text = page(run)
         assert "Failed · exit 1" in text
         assert "ValueError: no &lt;b&gt;batch&lt;/b&gt; left</span>" in text
@@ -64,7 +68,9 @@ class TestLanes:
         run = failed(who)
         member = Member.objects.get(attempt__run=run, rank=0)
         assert member.ended_at is not None
-        Member.objects.filter(pk=member.pk).update(ended_at=member.ended_at.replace(year=member.ended_at.year + 1))
+        Member.objects.filter(pk=member.pk).update(
+            ended_at=member.ended_at.replace(year=member.ended_at.year + 1)
+        )
         (gap,) = lane(run, LOGS[0])["gaps"]
         assert gap[1] - gap[0] > 300 * 24 * 3600
         assert gap[2] == "silent"
@@ -90,8 +96,15 @@ class TestNames:
             played.log(run, "55_preparation_log.txt", 0, b"unpacked\n")
         alpha.log(run, "60_launcher_log.txt", 0, b"mpirun\n")
         alpha.log(run, "logs/extra.txt", 0, b"own\n")
-        found = re.findall(r'lane-title th-cut">([^<]*)</span><span class="lane-node th-cut">([^<]*)<', page(run))
-        assert sorted(found) == [("Launcher", "alpha"), ("Preparation", "alpha"), ("Preparation", "beta"), ("extra.txt", "alpha")]
+        found = re.findall(
+            r'lane-title th-cut">([^<]*)</span><span class="lane-node th-cut">([^<]*)<', page(run)
+        )
+        assert sorted(found) == [
+            ("Launcher", "alpha"),
+            ("Preparation", "alpha"),
+            ("Preparation", "beta"),
+            ("extra.txt", "alpha"),
+        ]
 
     def test_ranks_stand_by_node_where_there_are_several(self, who: Principal) -> None:
         node("alpha"), node("beta")

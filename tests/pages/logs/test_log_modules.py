@@ -21,7 +21,9 @@ PLAIN = {"fg": None, "bg": None, "flags": 0}
 @pytest.fixture(scope="module")
 def tab(browser: Any) -> Iterator[Any]:
     """An empty page that can import our modules."""
-    empty = Starlette(routes=[Route("/", lambda _: HTMLResponse("<!doctype html>")), Mount("/static", HubStatic())])
+    empty = Starlette(
+        routes=[Route("/", lambda _: HTMLResponse("<!doctype html>")), Mount("/static", HubStatic())]
+    )
     with served(empty) as address:
         page = browser.new_page()
         page.goto(address)
@@ -31,20 +33,34 @@ def tab(browser: Any) -> Iterator[Any]:
 
 def run(tab: Any, module: str, code: str, given: Any = None) -> Any:
     """The value of `code`, in which `m` is the module and `given` the argument."""
-    return tab.evaluate(f"async (given) => {{ const m = await import('/static/js/log/{module}.js'); {code} }}", given)
+    return tab.evaluate(
+        f"async (given) => {{ const m = await import('/static/js/log/{module}.js'); {code} }}", given
+    )
 
 
 class TestTerminal:
     @pytest.mark.parametrize(
         ("text", "seen"),
         [
-            ("plain", "plain"), ("tab\there", "tab\there"), ("10%\r50%\r100%", "100%"), ("abcdef\rxy", "xycdef"),
-            ("windows\r", "windows"), ("abc\b\bX", "aXc"), ("abc\r\x1b[K", ""), ("abcdef\r\x1b[2Cx\x1b[K", "abx"),
-            ("abc\x1b[1K!", "   !"), ("abc\x1b[2Kx", "   x"), ("ab\x1b[5Gc", "ab  c"), ("\x1b]0;title\x07text", "text"),
-            ("\x1b]8;;http://a\x1b\\link\x1b]8;;\x1b\\", "link"), ("cut off \x1b[3", "cut off "),
+            ("plain", "plain"),
+            ("tab\there", "tab\there"),
+            ("10%\r50%\r100%", "100%"),
+            ("abcdef\rxy", "xycdef"),
+            ("windows\r", "windows"),
+            ("abc\b\bX", "aXc"),
+            ("abc\r\x1b[K", ""),
+            ("abcdef\r\x1b[2Cx\x1b[K", "abx"),
+            ("abc\x1b[1K!", "   !"),
+            ("abc\x1b[2Kx", "   x"),
+            ("ab\x1b[5Gc", "ab  c"),
+            ("\x1b]0;title\x07text", "text"),
+            ("\x1b]8;;http://a\x1b\\link\x1b]8;;\x1b\\", "link"),
+            ("cut off \x1b[3", "cut off "),
             ("bell\x07 nul\x00", "bell nul"),
-            ("\x1b(Bascii", "ascii"), ("\x1b[?25lhidden cursor\x1b[?25h", "hidden cursor"),
-            ("日本\b語", "日語"), ("🚀\r🛑", "🛑"),
+            ("\x1b(Bascii", "ascii"),
+            ("\x1b[?25lhidden cursor\x1b[?25h", "hidden cursor"),
+            ("日本\b語", "日語"),
+            ("🚀\r🛑", "🛑"),
             ("\x1b[999999999Cfar", None),
         ],
     )
@@ -55,24 +71,48 @@ class TestTerminal:
     @pytest.mark.parametrize(
         ("codes", "style"),
         [
-            ("31", {"fg": 1}), ("97", {"fg": 15}), ("44", {"bg": 4}), ("1;4", {"flags": 9}), ("1;22", {}), ("31;39", {}),
-            ("31;0", {}), ("", {}), ("38;5;9", {"fg": 9}), ("38;5;208", {"fg": "#ff8700"}), ("48;5;244", {"bg": "#808080"}),
-            ("38;2;1;2;255", {"fg": "#0102ff"}), ("38:2::1:2:255", {"fg": "#0102ff"}), ("38;2;1;2;999", {}),
-            ("38;5;300", {}), ("38", {}), ("4:3", {"flags": 8}), ("9999", {}), ("7;31", {"fg": 1, "flags": 16}),
+            ("31", {"fg": 1}),
+            ("97", {"fg": 15}),
+            ("44", {"bg": 4}),
+            ("1;4", {"flags": 9}),
+            ("1;22", {}),
+            ("31;39", {}),
+            ("31;0", {}),
+            ("", {}),
+            ("38;5;9", {"fg": 9}),
+            ("38;5;208", {"fg": "#ff8700"}),
+            ("48;5;244", {"bg": "#808080"}),
+            ("38;2;1;2;255", {"fg": "#0102ff"}),
+            ("38:2::1:2:255", {"fg": "#0102ff"}),
+            ("38;2;1;2;999", {}),
+            ("38;5;300", {}),
+            ("38", {}),
+            ("4:3", {"flags": 8}),
+            ("9999", {}),
+            ("7;31", {"fg": 1, "flags": 16}),
         ],
     )
-    def test_understands_colours_and_survives_nonsense(self, tab: Any, codes: str, style: dict[str, Any]) -> None:
+    def test_understands_colours_and_survives_nonsense(
+        self, tab: Any, codes: str, style: dict[str, Any]
+    ) -> None:
         segments = run(tab, "terminal", "return m.render(given).segments", f"\x1b[{codes}mx")
         assert segments == [{"text": "x", "style": PLAIN | style}]
 
 
 class TestLines:
     def build(self, tab: Any, pieces: list[bytes], code: str) -> Any:
-        body = "const lines = new m.Lines(); for (const piece of given) lines.append(Uint8Array.from(piece));" + code
+        body = (
+            "const lines = new m.Lines(); for (const piece of given) lines.append(Uint8Array.from(piece));"
+            + code
+        )
         return run(tab, "lines", body, [list(piece) for piece in pieces])
 
     def shown(self, tab: Any, *pieces: bytes) -> list[str]:
-        return list(self.build(tab, list(pieces), "return Array.from({length: lines.count}, (_, i) => lines.plain(i))"))
+        return list(
+            self.build(
+                tab, list(pieces), "return Array.from({length: lines.count}, (_, i) => lines.plain(i))"
+            )
+        )
 
     def test_cuts_at_newlines_however_the_bytes_arrive(self, tab: Any) -> None:
         whole = "one\ntwo ä\n\nlast".encode()
@@ -88,7 +128,10 @@ class TestLines:
         assert self.build(tab, [b"a\n\x1b[31mb\nc\x1b", b"[0m\nd\n"], colors) == [None, 1, 1, None]
 
     def test_an_endless_line_is_cut_between_characters_and_numbered_once(self, tab: Any) -> None:
-        code = "return [lines.count, lines.number(0), lines.number(1), lines.number(lines.count - 1), lines.plain(1)]"
+        code = (
+            "return [lines.count, lines.number(0), lines.number(1), lines.number(lines.count - 1), "
+            "lines.plain(1)]"
+        )
         count, first, second, last, text = self.build(tab, ["ä".encode() * 40_000 + b"\nnext\n"], code)
         assert (count, first, second, last) == (4, 1, None, 2)
         assert "\ufffd" not in text
@@ -104,10 +147,17 @@ class TestLines:
 
 class TestMarks:
     def test_a_hit_may_span_differently_coloured_parts(self, tab: Any) -> None:
-        given = {"segments": [{"text": "say Hel", "style": 1}, {"text": "lo hello", "style": 2}], "needle": "hello"}
+        given = {
+            "segments": [{"text": "say Hel", "style": 1}, {"text": "lo hello", "style": 2}],
+            "needle": "hello",
+        }
         found = run(tab, "draw", "return m.marked(given.segments, given.needle)", given)
         assert [(part["text"], part.get("mark", False)) for part in found] == [
-            ("say ", False), ("Hel", True), ("lo", True), (" ", False), ("hello", True)
+            ("say ", False),
+            ("Hel", True),
+            ("lo", True),
+            (" ", False),
+            ("hello", True),
         ]
 
 

@@ -67,7 +67,8 @@ def until_last(page: Any, text: str) -> None:
 def scroll(page: Any, share: float) -> None:
     """To this share of the log, and one frame further."""
     page.evaluate(
-        "async (share) => { const box = document.querySelector('.log-scroller'); box.scrollTop = box.scrollHeight * share;"
+        "async (share) => { const box = document.querySelector('.log-scroller'); box.scrollTop = "
+        "box.scrollHeight * share;"
         " await new Promise(requestAnimationFrame); await new Promise(requestAnimationFrame); }",
         share,
     )
@@ -180,7 +181,10 @@ class TestLive:
         assert page.locator(".th-cause h2").inner_text() == "ValueError: no batch left"
         page.click(".th-cause a")
         page.wait_for_selector(".log-current")
-        assert page.locator(".log-current").inner_text().split("\n") == ["2", "Traceback (most recent call last):"]
+        assert page.locator(".log-current").inner_text().split("\n") == [
+            "2",
+            "Traceback (most recent call last):",
+        ]
 
     def test_the_run_list_shows_a_new_run_without_a_reload(self, page: Any, hub: Hub) -> None:
         page.goto("/runs/")

@@ -42,11 +42,22 @@ class Logged:
 def begin(hub: Hub, name: str, params: Mapping[str, str] | None = None, **tags: str) -> Logged:
     client = hub.client()
     began_ms = int(time.time() * 1000)
-    made = client.post(f"{ROOT}/runs/create", json={
-        "experiment_id": "0", "run_name": name, "start_time": began_ms,
-        "tags": [{"key": key.replace("__", "."), "value": value} for key, value in tags.items()],
-    }).raise_for_status().json()["run"]["info"]
+    made = (
+        client.post(
+            f"{ROOT}/runs/create",
+            json={
+                "experiment_id": "0",
+                "run_name": name,
+                "start_time": began_ms,
+                "tags": [{"key": key.replace("__", "."), "value": value} for key, value in tags.items()],
+            },
+        )
+        .raise_for_status()
+        .json()["run"]["info"]
+    )
     listed = [{"key": key, "value": value} for key, value in (params or {}).items()]
-    client.post(f"{ROOT}/runs/log-batch", json={"run_id": made["run_id"], "params": listed}).raise_for_status()
+    client.post(
+        f"{ROOT}/runs/log-batch", json={"run_id": made["run_id"], "params": listed}
+    ).raise_for_status()
     number = int(client.get(f"/api/v1/runs/{made['run_id']}/").raise_for_status().json()["number"])
     return Logged(client, made["run_id"], number, began_ms)

@@ -35,7 +35,13 @@ def test_the_cause_appears_on_the_open_page_while_the_gang_is_being_ended(page: 
     assert page.evaluate("window.sameDocument"), "nobody has loaded the page again"
     page.click(".th-cascade summary")
     ended = ["ended by TrainHub", "0"]
-    eventually(lambda: page.locator(".th-cascade li").inner_text().split("\n") == ended, what="the other rank has ended")
+    eventually(
+        lambda: page.locator(".th-cascade li").inner_text().split("\n") == ended,
+        what="the other rank has ended",
+    )
     page.click(".th-cause a")
     page.wait_for_selector(".log-current")
-    assert page.locator(".log-current").inner_text().split("\n") == ["2", "Traceback (most recent call last):"]
+    assert page.locator(".log-current").inner_text().split("\n") == [
+        "2",
+        "Traceback (most recent call last):",
+    ]

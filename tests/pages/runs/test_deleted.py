@@ -95,7 +95,10 @@ class TestDeletedPage:
         assert carl.post(f"/runs/{run.number}/purge/").status_code == 403
         olivia = client_of(make_owner())
         assert "B of files go, with logs and metrics" in text_of(olivia, "/runs/deleted/")
-        assert "is being deleted for good" in olivia.post(f"/runs/{run.number}/purge/", follow=True).content.decode()
+        assert (
+            "is being deleted for good"
+            in olivia.post(f"/runs/{run.number}/purge/", follow=True).content.decode()
+        )
         assert "under way" in text_of(olivia, "/runs/deleted/")
 
     def test_restores_an_experiment_with_its_runs(self, carl: Client, run: Run) -> None:

@@ -34,7 +34,9 @@ def test_a_deleted_run_comes_back_by_undo(page: Any, number: int) -> None:
     page.wait_for_url(f"**/runs/{number}/")
 
 
-def test_a_header_that_is_fetched_anew_behind_the_question_takes_nothing_from_the_answer(page: Any, number: int) -> None:
+def test_a_header_that_is_fetched_anew_behind_the_question_takes_nothing_from_the_answer(
+    page: Any, number: int
+) -> None:
     ask_to_delete(page, number)
     page.evaluate("document.querySelector('#run-header').replaceChildren()")
     page.get_by_role("button", name="Delete the run").click()

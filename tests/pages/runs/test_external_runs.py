@@ -1,4 +1,5 @@
-"""Runs that were logged from elsewhere, on pages and in the API: only what they have, and nothing that TrainHub cannot do."""
+"""Runs that were logged from elsewhere, on pages and in the API: only what they have, and nothing that
+TrainHub cannot do."""
 
 from __future__ import annotations
 
@@ -96,7 +97,13 @@ class TestTheApi:
 
     def test_gives_it_whole(self, browser: Client) -> None:
         told = browser.get(f"/api/v1/runs/{begun().pk}/").json()
-        assert (told["spec"], told["preview"], told["attempts"], told["members"], told["cause"]) == ({}, None, [], [], None)
+        assert (told["spec"], told["preview"], told["attempts"], told["members"], told["cause"]) == (
+            {},
+            None,
+            [],
+            [],
+            None,
+        )
 
     def test_deletes_it_while_it_runs(self, browser: Client) -> None:
         run = begun()

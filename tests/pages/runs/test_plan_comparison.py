@@ -8,7 +8,9 @@ from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.planner import plan
 from trainhub_launch.spec import ExampleSource, PyTorchConfiguration, RunSpec
 
-SPEC = RunSpec(source=ExampleSource("digits"), script="train.py", distribution=PyTorchConfiguration(process_count=2))
+SPEC = RunSpec(
+    source=ExampleSource("digits"), script="train.py", distribution=PyTorchConfiguration(process_count=2)
+)
 
 
 def planned(*gpus: str, port: int | None = None, spec: RunSpec = SPEC) -> LaunchPlan:

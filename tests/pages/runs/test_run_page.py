@@ -29,7 +29,15 @@ class TestHeader:
     def test_names_the_run_and_its_phases(self, who: Principal) -> None:
         _, run = running(who, "digits on two")
         text = page(run.number)
-        for words in ("digits on two", f"run {run.number}", run.pk, "Scaling", "Preparing", "Running", "PyTorch ×2"):
+        for words in (
+            "digits on two",
+            f"run {run.number}",
+            run.pk,
+            "Scaling",
+            "Preparing",
+            "Running",
+            "PyTorch ×2",
+        ):
             assert words in text, words
 
     def test_a_waiting_run_says_what_it_waits_for(self, who: Principal) -> None:
@@ -44,26 +52,42 @@ class TestHeader:
 
 
 class TestCause:
-    def test_the_page_of_a_failed_run_leads_with_the_rank_its_exception_and_its_traceback(self, who: Principal) -> None:
+    def test_the_page_of_a_failed_run_leads_with_the_rank_its_exception_and_its_traceback(
+        self, who: Principal
+    ) -> None:
         run = failed(who)
         text = page(run.number)
         cause = cause_of(text)
-        for words in ("ValueError: no &lt;b&gt;batch&lt;/b&gt; left", "Rank 1 exited with code 1 on alpha", "boom()"):
+        for words in (
+            "ValueError: no &lt;b&gt;batch&lt;/b&gt; left",
+            "Rank 1 exited with code 1 on alpha",
+            "boom()",
+        ):
             assert words in cause, words
         assert f"?log={LOGS[1]}#b=7" in cause, "the link jumps to where the traceback begins"
 
     def test_a_known_failure_comes_with_its_remedy_and_where_to_apply_it(self, who: Principal) -> None:
         alpha, run = running(who)
-        alpha.log(run, LOGS[1], 0, b"Traceback (most recent call last):\n  File a\nModuleNotFoundError: No module named 'apex'\n")
+        alpha.log(
+            run,
+            LOGS[1],
+            0,
+            b"Traceback (most recent call last):\n  File a\nModuleNotFoundError: No module named 'apex'\n",
+        )
         alpha.tell(run, "done", ended(0), ended(1, 1))
         cause = cause_of(page(run.number))
-        for words in ("Missing module.", "not have the module apex", "Add the package that brings apex", 'href="/environments/"'):
+        for words in (
+            "Missing module.",
+            "not have the module apex",
+            "Add the package that brings apex",
+            'href="/environments/"',
+        ):
             assert words in cause, words
 
     def test_the_cascade_is_folded_and_grouped(self, who: Principal) -> None:
         cause = cause_of(page(failed(who).number))
         assert "1 other rank ended because of this, or with it" in cause
-        assert "<details class=\"th-cascade\"><summary>" in cause, "closed until somebody asks"
+        assert '<details class="th-cascade"><summary>' in cause, "closed until somebody asks"
         assert "<span>ended by TrainHub</span><span>0</span>" in cause
 
     def test_the_cause_is_shown_while_the_others_are_still_being_ended(self, who: Principal) -> None:
@@ -95,9 +119,12 @@ class TestCause:
         assert "Ask for fewer" in text
 
     @pytest.mark.parametrize(
-        ("number", "remedy"), [(Signals.SIGTERM, "outside TrainHub ended the process"), (Signals.SIGKILL, "lack of memory")]
+        ("number", "remedy"),
+        [(Signals.SIGTERM, "outside TrainHub ended the process"), (Signals.SIGKILL, "lack of memory")],
     )
-    def test_a_signal_is_explained_by_what_mostly_sends_it(self, who: Principal, number: Signals, remedy: str) -> None:
+    def test_a_signal_is_explained_by_what_mostly_sends_it(
+        self, who: Principal, number: Signals, remedy: str
+    ) -> None:
         alpha, run = running(who)
         alpha.tell(run, "done", ended(0, None, signal=15, ended_by_us=True), ended(1, None, signal=number))
         text = page(run.number)
@@ -108,9 +135,14 @@ class TestCause:
         run = failed(who)
         members = list(Member.objects.filter(attempt__run=run))
         assert getattr(first_failed(run, 1, members), "rank", None) == 1, "a stopped rank did not fail"
-        assert first_failed(run, 1, [member for member in members if member.state == MemberState.STOPPED]) is None
+        assert (
+            first_failed(run, 1, [member for member in members if member.state == MemberState.STOPPED])
+            is None
+        )
         Attempt.objects.filter(run=run).update(cause={"rank": 0})
-        assert getattr(first_failed(run, 1, members), "rank", None) == 0, "where the logs told another one, that one"
+        assert getattr(first_failed(run, 1, members), "rank", None) == 0, (
+            "where the logs told another one, that one"
+        )
 
 
 class TestTabs:

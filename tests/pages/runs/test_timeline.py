@@ -28,10 +28,19 @@ def words(found: tuple[Phase, ...]) -> list[tuple[str, float]]:
 
 class TestPhases:
     def test_a_finished_run_shows_each_phase_with_its_duration_and_no_final_one(self) -> None:
-        steps = [Step(at(2), "Provisioning"), Step(at(3), "Preparing"), Step(at(43), "Running"), Step(at(103), "Finalizing"),
-                 Step(at(105), "Completed")]
+        steps = [
+            Step(at(2), "Provisioning"),
+            Step(at(3), "Preparing"),
+            Step(at(43), "Running"),
+            Step(at(103), "Finalizing"),
+            Step(at(105), "Completed"),
+        ]
         assert words(phases(START, steps, at(999))) == [
-            ("Queued", 2), ("Scaling", 1), ("Preparing", 40), ("Running", 60), ("Post-processing", 2)
+            ("Queued", 2),
+            ("Scaling", 1),
+            ("Preparing", 40),
+            ("Running", 60),
+            ("Post-processing", 2),
         ]
 
     def test_the_last_phase_of_an_active_run_is_open_and_lasts_until_now(self) -> None:
@@ -48,13 +57,20 @@ class TestPhases:
         assert len(phases(START, [Step(at(1), "")], at(5))) == 1
 
     def test_a_retry_numbers_the_attempts(self) -> None:
-        steps = [Step(at(1), "Running"), Step(at(5), "Queued", 1), Step(at(6), "Running", 2), Step(at(9), "Failed", 2)]
+        steps = [
+            Step(at(1), "Running"),
+            Step(at(5), "Queued", 1),
+            Step(at(6), "Running", 2),
+            Step(at(9), "Failed", 2),
+        ]
         assert [phase.attempt for phase in phases(START, steps, at(9))] == [None, 1, 1, 2]
 
     def test_a_clock_that_runs_backwards_gives_no_negative_time(self) -> None:
         assert words(phases(START, [Step(at(-3), "Running")], at(1)))[0] == ("Queued", 0)
 
-    @pytest.mark.parametrize("state", [state for state in RunState if state not in ("Completed", "Failed", "Canceled")])
+    @pytest.mark.parametrize(
+        "state", [state for state in RunState if state not in ("Completed", "Failed", "Canceled")]
+    )
     def test_every_state_that_can_last_has_a_phase(self, state: RunState) -> None:
         assert phases(START, [Step(at(1), state)], at(2))[-1].state == state
 

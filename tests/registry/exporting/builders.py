@@ -17,17 +17,31 @@ from tests.registry.builders import add_output, blob, run_with
 from trainhub_launch.report import OutputFile
 
 SOURCE = {
-    "README.md": "digits\n", "src/train.py": "from model import make_model\n",
+    "README.md": "digits\n",
+    "src/train.py": "from model import make_model\n",
     "src/model.py": "def make_model(width=3):\n    pass\n\n\ndef grow(by):\n    pass\n",
 }
-TYPED = Options(file="model.pt", inputs=("images: 1x1x8x8 float32",), dynamic=("0=batch",), factory="model:make_model")
+TYPED = Options(
+    file="model.pt", inputs=("images: 1x1x8x8 float32",), dynamic=("0=batch",), factory="model:make_model"
+)
 FOUND: dict[str, Any] = {
-    "format": "onnx", "exporter": "torch.export", "kind": "state_dict", "opset": 20,
-    "versions": {"torch": "2.13.0", "onnxruntime": "1.31.1"}, "tolerance": {"relative": 1e-4, "absolute": 1e-5},
+    "format": "onnx",
+    "exporter": "torch.export",
+    "kind": "state_dict",
+    "opset": 20,
+    "versions": {"torch": "2.13.0", "onnxruntime": "1.31.1"},
+    "tolerance": {"relative": 1e-4, "absolute": 1e-5},
     "inputs": [{"name": "images", "dtype": "float", "shape": ["batch", 1, 8, 8]}],
-    "outputs": [{"name": "logits", "dtype": "float", "shape": ["batch", 10]}], "batches": ["example", "random, batch = 3"],
+    "outputs": [{"name": "logits", "dtype": "float", "shape": ["batch", 10]}],
+    "batches": ["example", "random, batch = 3"],
     "differences": [
-        {"output": "logits", "max_absolute": 2.9e-8, "max_relative": 4.5e-5, "within": True, "batch": "random, batch = 3"}
+        {
+            "output": "logits",
+            "max_absolute": 2.9e-8,
+            "max_relative": 4.5e-5,
+            "within": True,
+            "batch": "random, batch = 3",
+        }
     ],
 }
 REFUSAL = "model.pt holds only weights; name the function of the run's source that makes the module."

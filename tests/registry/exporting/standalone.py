@@ -1,4 +1,5 @@
-"""The export script as a node runs it, with a hub that only gives files: its exit code, its log, its report."""
+"""The export script as a node runs it, with a hub that only gives files: its exit code, its log, its
+report."""
 
 from __future__ import annotations
 
@@ -20,8 +21,16 @@ from tests.hub import PROJECT
 SCRIPT = PROJECT / "registry" / "exporting" / "script"
 FILES = "api/v1/models/digits/versions/3/files"
 WANTED: dict[str, Any] = {
-    "model": "digits", "version": 3, "factory": "", "inputs": [{"name": "", "shape": [2, 4], "dtype": "float32"}], "example": "",
-    "dynamic": {"": {"0": "batch"}}, "relative": 1e-4, "absolute": 1e-5, "opset": None, "script_folder": "",
+    "model": "digits",
+    "version": 3,
+    "factory": "",
+    "inputs": [{"name": "", "shape": [2, 4], "dtype": "float32"}],
+    "example": "",
+    "dynamic": {"": {"0": "batch"}},
+    "relative": 1e-4,
+    "absolute": 1e-5,
+    "opset": None,
+    "script_folder": "",
 }
 NET = """
 import torch
@@ -73,17 +82,26 @@ for line in sys.stdin:
 
 
 class Warm:
-    """An interpreter that has imported torch and onnx once, and forks for whatever it is asked: each import takes seconds."""
+    """An interpreter that has imported torch and onnx once, and forks for whatever it is asked: each import
+    takes seconds."""
 
     def __init__(self, python: str) -> None:
         command = [python, "-W", "ignore", "-c", WARM]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
-    def run(self, folder: Path, log: Path, *, program: str = "", path: tuple[Path, ...] = (), **env: str) -> int:
+    def run(
+        self, folder: Path, log: Path, *, program: str = "", path: tuple[Path, ...] = (), **env: str
+    ) -> int:
         """The exit code of `program`, or of export_onnx.py there."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        asked = {"folder": str(folder), "log": str(log), "program": program, "path": [str(item) for item in path], "env": env}
+        asked = {
+            "folder": str(folder),
+            "log": str(log),
+            "program": program,
+            "path": [str(item) for item in path],
+            "env": env,
+        }
         self._process.stdin.write(json.dumps(asked) + "\n")
         self._process.stdin.flush()
         return int(self._process.stdout.readline())
@@ -130,12 +148,19 @@ class Standalone:
         code = self.warm.run(self.files, self.log, program=program, path=(self.work / "source",))
         assert code == 0, self.log.read_text()
 
-    def export(self, file: str, *, spoil: Mapping[str, str] | None = None, tls: Path | None = None, **wanted: Any) -> Ended:
-        """`spoil`: path -> the SHA-256 that the hub is to have told of it. `tls`: certificates of a hub that serves HTTPS."""
+    def export(
+        self, file: str, *, spoil: Mapping[str, str] | None = None, tls: Path | None = None, **wanted: Any
+    ) -> Ended:
+        """`spoil`: path -> the SHA-256 that the hub is to have told of it. `tls`: certificates of a hub that
+        serves HTTPS."""
         files = [
-            {"path": path.relative_to(self.files).as_posix(), "size_bytes": path.stat().st_size,
-             "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
-            for path in sorted(self.files.rglob("*")) if path.is_file()
+            {
+                "path": path.relative_to(self.files).as_posix(),
+                "size_bytes": path.stat().st_size,
+                "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+            }
+            for path in sorted(self.files.rglob("*"))
+            if path.is_file()
         ]
         for item in files:
             item["sha256"] = (spoil or {}).get(str(item["path"]), item["sha256"])
@@ -152,4 +177,6 @@ class Standalone:
             code = self.warm.run(self.work, self.log, path=(self.work,), **told)
             server.shutdown()
         report = self.work / "outputs" / "export-report.json"
-        return Ended(code, self.log.read_text(), json.loads(report.read_text()) if report.exists() else {}, self.work)
+        return Ended(
+            code, self.log.read_text(), json.loads(report.read_text()) if report.exists() else {}, self.work
+        )

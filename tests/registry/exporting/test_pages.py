@@ -17,8 +17,15 @@ FORM = "/models/digits/versions/1/export/"
 PART = "/models/digits/versions/1/exports/"
 API = "/api/v1/models/digits/versions/1/exports/"
 FILLED = {
-    "file": "model.pt", "inputs": "images: 1x1x8x8 float32\n", "dynamic": "0=batch", "factory": "model:make_model",
-    "relative": "1e-4", "absolute": "1e-5", "opset": "", "environment": "TrainHub-ONNX-1.23", "cluster": "local",
+    "file": "model.pt",
+    "inputs": "images: 1x1x8x8 float32\n",
+    "dynamic": "0=batch",
+    "factory": "model:make_model",
+    "relative": "1e-4",
+    "absolute": "1e-5",
+    "opset": "",
+    "environment": "TrainHub-ONNX-1.23",
+    "cluster": "local",
 }
 
 
@@ -37,7 +44,12 @@ class TestForm:
     def test_offers_what_there_is(self) -> None:
         version("best.pt2")
         page = text_of(client_of(make_contributor()), FORM)
-        for words in ('<option value="best.pt2"', "TrainHub-ONNX-1.23", "model:make_model", "never on the hub"):
+        for words in (
+            '<option value="best.pt2"',
+            "TrainHub-ONNX-1.23",
+            "model:make_model",
+            "never on the hub",
+        ):
             assert words in page, words
 
     def test_starts_a_run_and_shows_it(self) -> None:
@@ -52,9 +64,12 @@ class TestForm:
     @pytest.mark.parametrize(
         ("change", "words"),
         [
-            ({"inputs": "one by one"}, "cannot be read; write SHAPE TYPE"), ({"absolute": "small"}, "Enter a number."),
-            ({"file": ""}, "Choose a file of this version."), ({"opset": "3"}, "Must be from 18 to 23"),
-            ({"cluster": "moon"}, "There is no cluster"), ({"environment": "nope"}, "No environment is called"),
+            ({"inputs": "one by one"}, "cannot be read; write SHAPE TYPE"),
+            ({"absolute": "small"}, "Enter a number."),
+            ({"file": ""}, "Choose a file of this version."),
+            ({"opset": "3"}, "Must be from 18 to 23"),
+            ({"cluster": "moon"}, "There is no cluster"),
+            ({"environment": "nope"}, "No environment is called"),
         ],
     )
     def test_keeps_what_was_typed_and_names_the_field(self, change: dict[str, str], words: str) -> None:
@@ -73,7 +88,9 @@ class TestForm:
         page = text_of(client_of(make_contributor()), f"{FORM}?again={export.pk}")
         assert "The last time this was refused" in page
         assert "images: 1x1x8x8 float32" in page
-        assert "refused" not in text_of(client_of(make_contributor()), f"{FORM}?again=99999999999999999999999")
+        assert "refused" not in text_of(
+            client_of(make_contributor()), f"{FORM}?again=99999999999999999999999"
+        )
 
     def test_is_for_contributors(self) -> None:
         version()
@@ -90,11 +107,20 @@ class TestForm:
 class TestVersionPage:
     def test_shows_the_differences_and_leads_to_the_version_made(self) -> None:
         export, played = started()
-        assert "Preparing" in text_of(client_of(make_viewer()), PART) or "Running" in text_of(client_of(make_viewer()), PART)
+        assert "Preparing" in text_of(client_of(make_viewer()), PART) or "Running" in text_of(
+            client_of(make_viewer()), PART
+        )
         ends(export, played, FOUND)
         settle_all()
         page = text_of(client_of(make_viewer()), PART)
-        for words in ("Exported", "version 2", "2.9e-8", "4.5e-5", "random, batch = 3", "images: batch × 1 × 8 × 8 float"):
+        for words in (
+            "Exported",
+            "version 2",
+            "2.9e-8",
+            "4.5e-5",
+            "random, batch = 3",
+            "images: batch × 1 × 8 × 8 float",
+        ):
             assert words in page, words
 
     def test_the_version_made_says_what_it_was_compared_with(self) -> None:
@@ -127,11 +153,15 @@ class TestApi:
         answer = client.post(API, {"file": "model.pt", "inputs": ["1x4"]}, content_type="application/json")
         assert answer.status_code == 201, answer.content
         told: list[dict[str, Any]] = client.get(API).json()
-        assert [(item["state"], item["version"], item["options"]["inputs"]) for item in told] == [("waiting", None, ["1x4"])]
+        assert [(item["state"], item["version"], item["options"]["inputs"]) for item in told] == [
+            ("waiting", None, ["1x4"])
+        ]
 
     def test_names_the_field_of_what_is_wrong(self) -> None:
         version()
-        answer = api_client(make_contributor()).post(API, {"file": "model.pt"}, content_type="application/json")
+        answer = api_client(make_contributor()).post(
+            API, {"file": "model.pt"}, content_type="application/json"
+        )
         assert answer.status_code == 400
         assert answer.json()["errors"][0]["field"] == "inputs"
 
@@ -139,4 +169,9 @@ class TestApi:
         version()
         client = api_client(make_viewer())
         assert client.get(API).status_code == 200
-        assert client.post(API, {"file": "model.pt", "inputs": ["1x4"]}, content_type="application/json").status_code == 403
+        assert (
+            client.post(
+                API, {"file": "model.pt", "inputs": ["1x4"]}, content_type="application/json"
+            ).status_code
+            == 403
+        )

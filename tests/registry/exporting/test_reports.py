@@ -21,9 +21,16 @@ def test_what_is_no_report_is_none(data: bytes) -> None:
 @pytest.mark.parametrize(
     "told",
     [
-        {"differences": "none"}, {"differences": [3, {"output": ["x"], "max_absolute": "big", "within": "yes"}]},
-        {"inputs": [{"shape": 3}]}, {"versions": [1]}, {"tolerance": {"relative": True}}, {"refusal": 7}, {"opset": "20"},
-        {"dynamic": {"x": {"0": 3}}}, {"batches": [1]}, {"sizes": {"a": "b"}},
+        {"differences": "none"},
+        {"differences": [3, {"output": ["x"], "max_absolute": "big", "within": "yes"}]},
+        {"inputs": [{"shape": 3}]},
+        {"versions": [1]},
+        {"tolerance": {"relative": True}},
+        {"refusal": 7},
+        {"opset": "20"},
+        {"dynamic": {"x": {"0": 3}}},
+        {"batches": [1]},
+        {"sizes": {"a": "b"}},
     ],
 )
 def test_what_is_of_another_shape_is_left_out(told: dict[str, Any]) -> None:

@@ -1,4 +1,5 @@
-"""The script that exports, as a node runs it: what it takes, what it compares, what it refuses and with which words."""
+"""The script that exports, as a node runs it: what it takes, what it compares, what it refuses and with which
+words."""
 
 from __future__ import annotations
 
@@ -63,7 +64,11 @@ class TestTakes:
         assert (report["kind"], report["exporter"], report["opset"]) == ("state_dict", "torch.export", 20)
         assert report["inputs"] == [{"name": "x", "dtype": "float", "shape": ["batch", 4]}]
         assert report["batches"] == [
-            "example", "random, batch = 2", "random, batch = 3", "random, batch = 7", "random, batch = 1",
+            "example",
+            "random, batch = 2",
+            "random, batch = 3",
+            "random, batch = 7",
+            "random, batch = 1",
         ]
         assert report["differences"][0]["max_absolute"] < 1e-5
         assert set(report["versions"]) == {"torch", "onnx", "onnxscript", "onnxruntime", "python"}
@@ -76,13 +81,16 @@ class TestTakes:
     def test_weights_saved_under_distributed_training(self, alone: Standalone) -> None:
         alone.saved(
             "import torch, net\n"
-            "torch.save({'epoch': 3, 'state_dict': {'module.' + k: v for k, v in net.make().state_dict().items()}}, 'last.ckpt')"
+            "torch.save({'epoch': 3, 'state_dict': {'module.' + k: v for k, v in "
+            "net.make().state_dict().items()}}, 'last.ckpt')"
         )
         exported(alone.export("last.ckpt", factory="net:make"))
 
     def test_a_pickled_module_whose_class_the_source_has(self, alone: Standalone) -> None:
         alone.saved("import torch, net; torch.save(net.make(), 'model.pt')")
-        ended = exported(alone.export("model.pt", inputs=[{"name": "x", "shape": [1, 4], "dtype": "float32"}]))
+        ended = exported(
+            alone.export("model.pt", inputs=[{"name": "x", "shape": [1, 4], "dtype": "float32"}])
+        )
         assert ended.report["kind"] == "module"
         assert "loading it runs code of its own" in ended.log
 
@@ -115,15 +123,19 @@ class TestTakes:
         exported(alone.export("logged/MLmodel"))
 
     def test_an_example_out_of_a_file_by_the_names_of_the_parameters(self, alone: Standalone) -> None:
-        alone.source(pair=(
-            "from torch import nn\n"
-            "class Pair(nn.Module):\n"
-            "    def forward(self, left, right):\n"
-            "        return {'sum': left + right.sum(1, keepdim=True), 'product': left * 2}\n"
-        ))
+        alone.source(
+            pair=(
+                "from torch import nn\n"
+                "class Pair(nn.Module):\n"
+                "    def forward(self, left, right):\n"
+                "        return {'sum': left + right.sum(1, keepdim=True), 'product': left * 2}\n"
+            )
+        )
         alone.saved("import torch, pair; torch.save(pair.Pair(), 'pair.pt')")
         (alone.work / "example").mkdir()
-        program = "import numpy; numpy.savez('e.npz', right=numpy.ones((2, 5), 'f'), left=numpy.ones((2, 3), 'f'))"
+        program = (
+            "import numpy; numpy.savez('e.npz', right=numpy.ones((2, 5), 'f'), left=numpy.ones((2, 3), 'f'))"
+        )
         alone.saved(program)
         (alone.files / "e.npz").rename(alone.work / "example" / "e.npz")
         report = exported(alone.export("pair.pt", inputs=[], example="e.npz")).report
@@ -165,25 +177,36 @@ class TestRefuses:
 
     def test_an_example_of_the_wrong_shape(self, alone: Standalone) -> None:
         alone.saved(WEIGHTS)
-        ended = alone.export("model.pt", factory="net:make", inputs=[{"name": "", "shape": [2, 5], "dtype": "float32"}])
+        ended = alone.export(
+            "model.pt", factory="net:make", inputs=[{"name": "", "shape": [2, 5], "dtype": "float32"}]
+        )
         assert "does not take the example input x 2x5 float32: RuntimeError: mat1 and mat2" in refused(ended)
         assert ended.report["field"] == "inputs"
 
     def test_an_axis_that_cannot_be_dynamic(self, alone: Standalone) -> None:
-        alone.source(fixed=(
-            "from torch import nn\n"
-            "class Fixed(nn.Module):\n    def forward(self, x):\n        return x.reshape(2, 2, 2)\n"
-        ))
+        alone.source(
+            fixed=(
+                "from torch import nn\n"
+                "class Fixed(nn.Module):\n    def forward(self, x):\n        return x.reshape(2, 2, 2)\n"
+            )
+        )
         alone.saved("import torch, fixed; torch.save(fixed.Fixed(), 'model.pt')")
-        assert "The axis 'batch' cannot be dynamic: the model only works with the size 2" in refused(alone.export("model.pt"))
+        assert "The axis 'batch' cannot be dynamic: the model only works with the size 2" in refused(
+            alone.export("model.pt")
+        )
 
     def test_an_operator_that_onnx_has_not(self, alone: Standalone) -> None:
-        alone.source(odd=(
-            "import torch\nfrom torch import nn\n"
-            "class Odd(nn.Module):\n    def forward(self, x):\n        return torch.special.bessel_j0(x)\n"
-        ))
+        alone.source(
+            odd=(
+                "import torch\nfrom torch import nn\n"
+                "class Odd(nn.Module):\n    def forward(self, x):\n        return "
+                "torch.special.bessel_j0(x)\n"
+            )
+        )
         alone.saved("import torch, odd; torch.save(odd.Odd(), 'model.pt')")
-        assert "uses the operator prims.bessel_j0, which has no counterpart in ONNX" in refused(alone.export("model.pt"))
+        assert "uses the operator prims.bessel_j0, which has no counterpart in ONNX" in refused(
+            alone.export("model.pt")
+        )
 
     def test_a_model_that_differs_by_more_than_is_tolerated(self, alone: Standalone) -> None:
         alone.saved(WEIGHTS)
@@ -192,10 +215,12 @@ class TestRefuses:
         assert ended.report["differences"][0]["max_absolute"] > 1e-12
 
     def test_a_model_that_is_random_even_in_eval_mode(self, alone: Standalone) -> None:
-        alone.source(dice=(
-            "import torch\nfrom torch import nn\n"
-            "class Dice(nn.Module):\n    def forward(self, x):\n        return x + torch.rand_like(x)\n"
-        ))
+        alone.source(
+            dice=(
+                "import torch\nfrom torch import nn\n"
+                "class Dice(nn.Module):\n    def forward(self, x):\n        return x + torch.rand_like(x)\n"
+            )
+        )
         alone.saved("import torch, dice; torch.save(dice.Dice(), 'model.pt')")
         assert "other values each time it is called" in refused(alone.export("model.pt"))
 

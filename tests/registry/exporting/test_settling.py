@@ -28,7 +28,11 @@ class TestDone:
         made = settled(export).result
         assert made is not None
         assert (export.state, made.number, made.kind, made.parent, made.run) == (
-            "done", 2, "export", export.version, export.run
+            "done",
+            2,
+            "export",
+            export.version,
+            export.run,
         )
         assert [file.path for file in made.files.all()] == ["model.onnx"]
         assert '"number":1' in made.certificate.partition('"parent":')[2].replace(" ", "")
@@ -82,7 +86,9 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("report", "model"),
         [
-            (FOUND, False), (b"not JSON", True), ({**FOUND, "differences": []}, True),
+            (FOUND, False),
+            (b"not JSON", True),
+            ({**FOUND, "differences": []}, True),
             ({**FOUND, "differences": [{**FOUND["differences"][0], "within": False}]}, True),
             ({**FOUND, "refusal": REFUSAL}, True),
         ],

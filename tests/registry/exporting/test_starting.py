@@ -36,7 +36,9 @@ class TestStart:
         export = start(version(), TYPED, principal_of(make_contributor()))
         run = run_of(export)
         assert (run.display_name, run.spec["script"], run.experiment.name) == (
-            "digits version 1 to ONNX", "export_onnx.py", "onnx-export"
+            "digits version 1 to ONNX",
+            "export_onnx.py",
+            "onnx-export",
         )
         assert run.spec["environment"] == {"name": "TrainHub-ONNX-1.23", "version": ""}
         assert run.spec["tags"] == {"model": "digits", "version": "1", "export": "onnx"}
@@ -53,7 +55,9 @@ class TestStart:
         assert told["files"][0]["sha256"] == found.files.get(path="model.pt").sha256
         assert (told["model"], told["version"], told["script_folder"]) == ("digits", 1, "src")
         assert told["dynamic"] == {"": {"0": "batch"}}
-        assert told["inputs"] == [{"name": "images", "shape": [1, 1, 8, 8], "dtype": "float32", "low": None, "high": None}]
+        assert told["inputs"] == [
+            {"name": "images", "shape": [1, 1, 8, 8], "dtype": "float32", "low": None, "high": None}
+        ]
 
     def test_an_example_from_the_runs_outputs_travels_with_it(self) -> None:
         found = version()
@@ -64,9 +68,15 @@ class TestStart:
 
     def test_of_a_logged_model_only_its_own_folder_is_fetched(self) -> None:
         found = version("net/MLmodel", "net/data/model.pth", "net/code/net.py")
-        with packed(start(found, replace(TYPED, file="net/MLmodel"), principal_of(make_contributor()))) as archive:
+        with packed(
+            start(found, replace(TYPED, file="net/MLmodel"), principal_of(make_contributor()))
+        ) as archive:
             told = json.loads(archive.read("export.json"))
-        assert {file["path"] for file in told["files"]} == {"net/MLmodel", "net/data/model.pth", "net/code/net.py"}
+        assert {file["path"] for file in told["files"]} == {
+            "net/MLmodel",
+            "net/data/model.pth",
+            "net/code/net.py",
+        }
 
     def test_a_version_without_a_run_is_exported_without_source(self) -> None:
         found = version()
@@ -85,7 +95,10 @@ class TestStart:
 
     def test_what_the_run_is_refused_for_is_told_by_the_forms_field(self) -> None:
         found, who = version(), principal_of(make_contributor())
-        for options, field in ((replace(TYPED, environment="nope"), "environment"), (replace(TYPED, cluster="moon"), "cluster")):
+        for options, field in (
+            (replace(TYPED, environment="nope"), "environment"),
+            (replace(TYPED, cluster="moon"), "cluster"),
+        ):
             with pytest.raises(RegistryError) as refused:
                 start(found, options, who)
             assert refused.value.field == field
@@ -124,7 +137,10 @@ class TestCheck:
 class TestOffers:
     def test_the_likeliest_file_comes_first(self) -> None:
         assert candidates(version("net/MLmodel", "best.pt2", "notes.txt", "net/data/model.pth")) == [
-            "best.pt2", "net/MLmodel", "model.pt", "net/data/model.pth",
+            "best.pt2",
+            "net/MLmodel",
+            "model.pt",
+            "net/data/model.pth",
         ]
 
     def test_functions_of_the_source_that_need_no_argument(self) -> None:

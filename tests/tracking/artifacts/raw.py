@@ -1,4 +1,5 @@
-"""The artifact routes as a client sees them: requests over ASGI, tokens in headers, rows that are really committed."""
+"""The artifact routes as a client sees them: requests over ASGI, tokens in headers, rows that are really
+committed."""
 
 from __future__ import annotations
 
@@ -56,7 +57,9 @@ class Logged:
 def logged(**fields: Any) -> Logged:
     other = make_person("otto", Role.CONTRIBUTOR, make_workspace("other"))
     return Logged(
-        logged_run(**fields), bearing(token_of(make_contributor())), bearing(token_of(make_viewer())),
+        logged_run(**fields),
+        bearing(token_of(make_contributor())),
+        bearing(token_of(make_viewer())),
         bearing(token_of(other, make_workspace("other"))),
     )
 

@@ -19,7 +19,10 @@ from tracking.artifacts import pages
 from tracking.callers import restart
 from tracking.models import LoggedModel, LoggedModelFile
 
-FIGURE = {"data": [{"type": "bar", "y": [1]}], "layout": {"title": {"text": "</script><script>alert(1)</script>"}}}
+FIGURE = {
+    "data": [{"type": "bar", "y": [1]}],
+    "layout": {"title": {"text": "</script><script>alert(1)</script>"}},
+}
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +36,9 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
         yield opened_client
 
 
-async def got(client: httpx.AsyncClient, at: Logged, kind: str, path: str, **query: str | list[str]) -> httpx.Response:
+async def got(
+    client: httpx.AsyncClient, at: Logged, kind: str, path: str, **query: str | list[str]
+) -> httpx.Response:
     address = f"/api/v1/artifacts/{kind}/{at.root}" + (f"/{path}" if path else "")
     return await client.get(address, headers=at.viewer, params=query)
 
@@ -42,31 +47,42 @@ async def got(client: httpx.AsyncClient, at: Logged, kind: str, path: str, **que
 class TestBytes:
     async def test_an_image_is_an_image_that_runs_nothing(self, client: httpx.AsyncClient) -> None:
         at = await logged()
-        await left(at.run, 0, **{"box.svg": "<svg><script>alert(1)</script></svg>", "page.html": "<script>alert(1)</script>"})
+        await left(
+            at.run,
+            0,
+            **{"box.svg": "<svg><script>alert(1)</script></svg>", "page.html": "<script>alert(1)</script>"},
+        )
         answer = await got(client, at, "images", "box.svg")
         assert answer.headers["content-type"] == "image/svg+xml"
         assert answer.headers["content-security-policy"] == "sandbox; default-src 'none'"
         assert answer.headers["content-disposition"].startswith("attachment")
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert (await got(client, at, "images", "page.html")).status_code == 400
-        assert (await got(client, at, "files", "page.html")).headers["content-type"] == "application/octet-stream"
+        assert (await got(client, at, "files", "page.html")).headers[
+            "content-type"
+        ] == "application/octet-stream"
 
     async def test_a_figure_is_drawn_where_it_reaches_nothing(self, client: httpx.AsyncClient) -> None:
         at = await logged()
         images = [{"source": "https://example.com/x.png"}, {"source": "data:image/png;base64,AA"}, 5]
         remote = json.dumps({"data": [], "layout": {"images": images}})
         nan = '{"data": [{"y": [NaN]}], "layout": {}}'
-        await left(at.run, 0, **{"f.json": json.dumps(FIGURE), "r.json": remote, "none.json": "{}", "nan.json": nan})
+        await left(
+            at.run, 0, **{"f.json": json.dumps(FIGURE), "r.json": remote, "none.json": "{}", "nan.json": nan}
+        )
         answer = await got(client, at, "figures", "f.json")
         policy = answer.headers["content-security-policy"]
-        assert policy.startswith("sandbox allow-scripts; default-src 'none'; script-src http://hub:8000/static/vendor/plotly-")
+        assert policy.startswith(
+            "sandbox allow-scripts; default-src 'none'; script-src http://hub:8000/static/vendor/plotly-"
+        )
         assert "</script><script>alert" not in answer.text
         assert "example.com" not in (await got(client, at, "figures", "r.json")).text
         assert '"y":[null]' in (await got(client, at, "figures", "nan.json")).text
 
     @pytest.mark.parametrize("told", [
         "{}", "no JSON", "[" * 100_000, '{"data": [{"x": ' + "[" * 500 + "]" * 500 + '}], "layout": {}}',
-        '{"data": [{"name": "\\ud800"}], "layout": {}}', '{"data": [{"x": [1' + "0" * 30 + ']}], "layout": {}}',
+        ('{"data": [{"name": "\\ud800"}], '
+'"layout": {}}'), '{"data": [{"x": [1' + "0" * 30 + ']}], "layout": {}}',
     ], ids=["no figure", "no JSON", "endless", "deep", "half a character", "huge number"])  # fmt: skip
     async def test_what_cannot_be_drawn_is_refused(self, client: httpx.AsyncClient, told: str) -> None:
         at = await logged()
@@ -112,10 +128,14 @@ class TestZip:
         at = await logged()
         await left(at.run, 0, **{"a/x": "1" * 5000})
         whole = await got(client, at, "zip", "a")
-        part = await client.get(whole.url, headers={**at.viewer, "Range": "bytes=3000-", "If-Range": whole.headers["etag"]})
+        part = await client.get(
+            whole.url, headers={**at.viewer, "Range": "bytes=3000-", "If-Range": whole.headers["etag"]}
+        )
         assert (part.status_code, part.content) == (206, whole.content[3000:])
 
-    async def names(self, client: httpx.AsyncClient, at: Logged, path: str, **query: str | list[str]) -> dict[str, bytes]:
+    async def names(
+        self, client: httpx.AsyncClient, at: Logged, path: str, **query: str | list[str]
+    ) -> dict[str, bytes]:
         answer = await got(client, at, "zip", path, **query)
         assert answer.status_code == 200, answer.text
         with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
@@ -126,7 +146,9 @@ class TestZip:
         model = await model_of(at.run)
         put = f"/api/2.0/mlflow-artifacts/artifacts/{at.run.experiment_id}/models/{model.pk}/artifacts/data/w"
         await client.put(put, headers=at.contributor, content=b"w")
-        answer = await client.get(f"/api/v1/artifacts/zip/{at.run.experiment_id}/models/{model.pk}/artifacts", headers=at.viewer)
+        answer = await client.get(
+            f"/api/v1/artifacts/zip/{at.run.experiment_id}/models/{model.pk}/artifacts", headers=at.viewer
+        )
         assert zipfile.ZipFile(io.BytesIO(answer.content)).namelist() == ["data/w"]
 
 
@@ -135,7 +157,11 @@ class TestPage:
     def test_shows_one_folder_folders_first(self) -> None:
         run, client = _run(**{"z/a": "1", "b": "22", "a/x": "3"})
         found = client.get(f"/runs/{run}/outputs/").context["entries"]
-        assert [(entry.name, entry.files, entry.size_bytes) for entry in found] == [("a", 1, 1), ("z", 1, 1), ("b", None, 2)]
+        assert [(entry.name, entry.files, entry.size_bytes) for entry in found] == [
+            ("a", 1, 1),
+            ("z", 1, 1),
+            ("b", None, 2),
+        ]
         inside = client.get(f"/runs/{run}/outputs/?path=z").context
         assert [word for word, _ in inside["crumbs"]] == ["Outputs", "z"]
         assert [entry.path for entry in inside["entries"]] == ["z/a"]
@@ -176,7 +202,10 @@ class TestPage:
         outputs.put(run, 1, "b", blob(b"first"), 5)
         outputs.put(run, 2, "a", blob(b"second!"), 7)
         client = client_of(make_viewer())
-        told = [client.get(f"/runs/{run.number}/outputs/{query}").context["entries"] for query in ("", "?attempt=1")]
+        told = [
+            client.get(f"/runs/{run.number}/outputs/{query}").context["entries"]
+            for query in ("", "?attempt=1")
+        ]
         shown = [[(entry.name, entry.size_bytes, entry.attempt) for entry in entries] for entries in told]
         assert shown == [[("a", 7, None), ("b", 5, 1)], [("a", 5, None), ("b", 5, None)]]
 

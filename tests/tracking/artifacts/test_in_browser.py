@@ -1,4 +1,5 @@
-"""A run's files in a real browser on a real hub: walked through by keyboard, looked into, fetched together, appearing live."""
+"""A run's files in a real browser on a real hub: walked through by keyboard, looked into, fetched together,
+appearing live."""
 
 from __future__ import annotations
 
@@ -45,11 +46,18 @@ def experiment_of(run: Logged) -> str:
 @pytest.fixture(scope="module")
 def logged(hub: Hub) -> Logged:
     run = begin(hub, "files")
-    put(run, **{
-        "README.md": "# Results\n<script>document.title='owned'</script>\n**good**", "config.json": '{"lr": 0.1}',
-        "history.csv": "step,loss\n1,0.5\n", "logs/train.log": "epoch 1\n", "plots/box.svg": SVG,
-        "checkpoints/last/model.pt": "weights", "checkpoints/best.pt": "best",
-    })
+    put(
+        run,
+        **{
+            "README.md": "# Results\n<script>document.title='owned'</script>\n**good**",
+            "config.json": '{"lr": 0.1}',
+            "history.csv": "step,loss\n1,0.5\n",
+            "logs/train.log": "epoch 1\n",
+            "plots/box.svg": SVG,
+            "checkpoints/last/model.pt": "weights",
+            "checkpoints/best.pt": "best",
+        },
+    )
     run.end()
     return run
 
@@ -73,7 +81,12 @@ class TestBrowsing:
 
     @pytest.mark.parametrize(
         ("path", "seen"),
-        [("logs/train.log", "epoch 1"), ("config.json", '"lr": 0.1'), ("history.csv", "0.5"), ("README.md", "good")],
+        [
+            ("logs/train.log", "epoch 1"),
+            ("config.json", '"lr": 0.1'),
+            ("history.csv", "0.5"),
+            ("README.md", "good"),
+        ],
     )
     def test_a_file_is_shown_beside_its_folder(self, path: str, seen: str, tab: Any, logged: Logged) -> None:
         tab.goto(f"/runs/{logged.number}/outputs/?path={path.rpartition('/')[0]}")
@@ -90,7 +103,11 @@ class TestBrowsing:
             tab.get_by_role("button", name="Download chosen").click()
         download.value.save_as(tmp_path / "some.zip")
         with zipfile.ZipFile(tmp_path / "some.zip") as archive:
-            assert sorted(archive.namelist()) == ["checkpoints/best.pt", "checkpoints/last/model.pt", "config.json"]
+            assert sorted(archive.namelist()) == [
+                "checkpoints/best.pt",
+                "checkpoints/last/model.pt",
+                "config.json",
+            ]
             assert archive.testzip() is None
 
 
@@ -119,14 +136,19 @@ class TestHarmless:
             frame.get_by_text("Loss").wait_for()
             assert asked == []
 
-    def test_a_figure_knows_nothing_of_who_looks_at_it(self, tab: Any, hub: Hub, browser: WatchedBrowser) -> None:
+    def test_a_figure_knows_nothing_of_who_looks_at_it(
+        self, tab: Any, hub: Hub, browser: WatchedBrowser
+    ) -> None:
         run = begin(hub, "plain figure")
         put(run, **{"f.json": '{"data": [{"y": [1, 2]}], "layout": {}}'})
         tab.goto(f"/runs/{run.number}/outputs/?file=f.json")
         tab.frame_locator(".ar-figure").locator(".main-svg").first.wait_for()
         frame = next(frame for frame in tab.frames if "figures" in frame.url)
         assert frame.evaluate("self.origin") == "null"
-        reach = "async () => { try { await fetch('/api/v1/runs/'); return 'reached' } catch { return 'refused' } }"
+        reach = (
+            "async () => { try { await fetch('/api/v1/runs/'); return 'reached' } catch { return "
+            "'refused' } }"
+        )
         assert frame.evaluate(reach) == "refused"
         (violation,) = browser.take_violations()
         assert violation.startswith("connect-src refused")
@@ -134,7 +156,9 @@ class TestHarmless:
 
 
 class TestLive:
-    def test_a_file_appears_as_it_is_logged_but_not_from_under_who_is_choosing(self, tab: Any, hub: Hub) -> None:
+    def test_a_file_appears_as_it_is_logged_but_not_from_under_who_is_choosing(
+        self, tab: Any, hub: Hub
+    ) -> None:
         run = begin(hub, "live files")
         tab.goto(f"/runs/{run.number}/outputs/")
         tab.get_by_text("No outputs yet").wait_for()
@@ -155,7 +179,9 @@ class TestNotes:
         run = begin(hub, "noted")
         tab.goto(f"/runs/{run.number}/notes/")
         tab.get_by_role("link", name="Write a note").click()
-        tab.get_by_label("Note in Markdown").fill("## Why\nA **larger** batch. <script>document.title='owned'</script>")
+        tab.get_by_label("Note in Markdown").fill(
+            "## Why\nA **larger** batch. <script>document.title='owned'</script>"
+        )
         tab.get_by_role("button", name="Save").click()
         tab.get_by_role("heading", name="Why").wait_for()
         assert tab.locator(".th-markdown strong").inner_text() == "larger"

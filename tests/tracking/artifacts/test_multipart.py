@@ -42,7 +42,9 @@ class Sending:
     id: str
     credentials: list[dict[str, Any]]
 
-    async def part(self, number: int, content: bytes | None = None, secret: str | None = None) -> httpx.Response:
+    async def part(
+        self, number: int, content: bytes | None = None, secret: str | None = None
+    ) -> httpx.Response:
         told = self.credentials[number - 1]
         assert told["part_number"] == number
         piece = self.content[(number - 1) * PART : number * PART] if content is None else content
@@ -50,12 +52,16 @@ class Sending:
         return await self.client.put(told["url"], headers=headers, content=piece)
 
     async def complete(self, *responses: httpx.Response) -> httpx.Response:
-        parts = [{"part_number": n, "etag": item.headers["etag"], "url": ""} for n, item in enumerate(responses, 1)]
+        parts = [
+            {"part_number": n, "etag": item.headers["etag"], "url": ""} for n, item in enumerate(responses, 1)
+        ]
         return await self.ask("complete", parts=parts)
 
     async def ask(self, verb: str, headers: dict[str, str] | None = None, **more: Any) -> httpx.Response:
         told = {"path": "/home/me/big.bin", "upload_id": self.id, **more}
-        return await self.client.post(f"{MPU}/{verb}/{self.at.root}/out", headers=headers or self.at.contributor, json=told)
+        return await self.client.post(
+            f"{MPU}/{verb}/{self.at.root}/out", headers=headers or self.at.contributor, json=told
+        )
 
     async def stored(self) -> httpx.Response:
         return await self.client.get(f"{self.at.url}/out/big.bin", headers=self.at.viewer)
@@ -80,7 +86,11 @@ class TestUpload:
 
     async def test_a_part_that_was_spoilt_is_sent_again(self, client: httpx.AsyncClient) -> None:
         sending = await begun(client)
-        first, third, spoilt = await sending.part(1), await sending.part(3), await sending.part(2, b"half of it")
+        first, third, spoilt = (
+            await sending.part(1),
+            await sending.part(3),
+            await sending.part(2, b"half of it"),
+        )
         second = await sending.part(2)
         assert spoilt.headers["etag"] != second.headers["etag"]
         assert (await sending.complete(first, second, third)).status_code == 200
@@ -117,7 +127,8 @@ class TestUpload:
         first, third = await sending.part(1), await sending.part(3)
         refused = await sending.complete(first, third, third)
         assert (refused.status_code, refused.json()["message"]) == (
-            400, "parts: 2 did not arrive whole; send them again, then complete the upload.",
+            400,
+            "parts: 2 did not arrive whole; send them again, then complete the upload.",
         )
         assert (await sending.complete(first, await sending.part(2), third)).status_code == 200
 
@@ -165,7 +176,9 @@ class TestBadInput:
         assert (await sending.ask("complete", path="other.bin", parts=told)).status_code == 404
 
     @pytest.mark.parametrize("parts", [0, -1, 50_001, "x", None, 1.5])
-    async def test_a_number_of_parts_that_is_none_is_named(self, parts: object, client: httpx.AsyncClient) -> None:
+    async def test_a_number_of_parts_that_is_none_is_named(
+        self, parts: object, client: httpx.AsyncClient
+    ) -> None:
         at = await logged()
         told = {"path": "a", "num_parts": parts}
         answer = await client.post(f"{MPU}/create/{at.root}", headers=at.contributor, json=told)
@@ -175,10 +188,14 @@ class TestBadInput:
     @pytest.mark.parametrize("path", ["", "..", "a\0b", "/"])
     async def test_a_name_that_leads_elsewhere_is_refused(self, path: str, client: httpx.AsyncClient) -> None:
         at = await logged()
-        answer = await client.post(f"{MPU}/create/{at.root}", headers=at.contributor, json={"path": path, "num_parts": 1})
+        answer = await client.post(
+            f"{MPU}/create/{at.root}", headers=at.contributor, json={"path": path, "num_parts": 1}
+        )
         assert (answer.status_code, answer.json()["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
 
-    async def test_what_the_disk_cannot_hold_is_refused_and_an_earlier_try_stays(self, client: httpx.AsyncClient) -> None:
+    async def test_what_the_disk_cannot_hold_is_refused_and_an_earlier_try_stays(
+        self, client: httpx.AsyncClient
+    ) -> None:
         sending = await begun(client)
         first = await sending.part(1)
         with disk_of(2**20):
@@ -188,7 +205,9 @@ class TestBadInput:
         assert (await sending.complete(first, *others)).status_code == 200
         assert (await sending.stored()).content == sending.content
 
-    async def test_a_disk_that_fills_while_parts_are_joined_keeps_them_for_a_second_try(self, client: httpx.AsyncClient) -> None:
+    async def test_a_disk_that_fills_while_parts_are_joined_keeps_them_for_a_second_try(
+        self, client: httpx.AsyncClient
+    ) -> None:
         sending = await begun(client)
         parts = [await sending.part(number) for number in (1, 2, 3)]
         before = stored_files()
@@ -197,7 +216,9 @@ class TestBadInput:
         assert stored_files() == before
         assert (await sending.complete(*parts)).status_code == 200
 
-    async def test_all_parts_together_stay_below_the_limit(self, client: httpx.AsyncClient, settings: Any) -> None:
+    async def test_all_parts_together_stay_below_the_limit(
+        self, client: httpx.AsyncClient, settings: Any
+    ) -> None:
         settings.MAX_UPLOAD_BYTES = PART + 10
         sending = await begun(client)
         assert (await sending.part(1)).status_code == 200

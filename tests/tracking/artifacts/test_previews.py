@@ -70,8 +70,13 @@ class TestJson:
 
     @pytest.mark.parametrize(
         "told",
-        [{"data": [1], "layout": {}}, {"data": [], "layout": []}, {"data": {}}, {"data": [{"a": 1}]},
-         {"data": [{"type": "choroplethmap"}], "layout": {}}],
+        [
+            {"data": [1], "layout": {}},
+            {"data": [], "layout": []},
+            {"data": {}},
+            {"data": [{"a": 1}]},
+            {"data": [{"type": "choroplethmap"}], "layout": {}},
+        ],
         ids=str,
     )
     def test_that_only_resembles_a_figure_is_text(self, told: dict[str, Any]) -> None:
@@ -82,13 +87,20 @@ class TestTables:
     def test_of_mlflow_are_tables(self) -> None:
         found = seen("eval.json", {"columns": ["question", "score"], "data": [["why", 0.5], ["how", None]]})
         assert found.table is not None
-        assert (found.table.columns, found.table.rows) == (["question", "score"], [["why", "0.5"], ["how", "null"]])
+        assert (found.table.columns, found.table.rows) == (
+            ["question", "score"],
+            [["why", "0.5"], ["how", "null"]],
+        )
 
     @pytest.mark.parametrize(("path", "sign"), [("a.csv", ","), ("a.csv", ";"), ("a.tsv", "\t")])
     def test_of_text_show_their_first_rows(self, path: str, sign: str) -> None:
         found = seen(path, "\n".join(["step" + sign + "loss", *(f"{n}{sign}0.5" for n in range(300))]))
         assert found.table is not None
-        assert (found.table.columns, found.table.rows[-1], found.is_cut) == (["step", "loss"], ["199", "0.5"], True)
+        assert (found.table.columns, found.table.rows[-1], found.is_cut) == (
+            ["step", "loss"],
+            ["199", "0.5"],
+            True,
+        )
 
     def test_that_are_cut_lose_their_last_half_row(self) -> None:
         found = seen("wide.csv", "a,b\n" + f"{'x' * 5000},1\n" * 60)

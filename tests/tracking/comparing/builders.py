@@ -13,8 +13,12 @@ from tracking import params as params_of_runs
 
 
 def trained(
-    name: str = "night", *, params: Mapping[str, str] | None = None, curves: Mapping[str, Iterable[float]] | None = None,
-    tags: Mapping[str, str] | None = None, **fields: Any,
+    name: str = "night",
+    *,
+    params: Mapping[str, str] | None = None,
+    curves: Mapping[str, Iterable[float]] | None = None,
+    tags: Mapping[str, str] | None = None,
+    **fields: Any,
 ) -> Run:
     run = logged_run(name, **fields)
     params_of_runs.put(run.pk, run.experiment_id, params or {})

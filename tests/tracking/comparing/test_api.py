@@ -30,7 +30,9 @@ class TestSeries:
         one, other = trained(curves={"loss": [1, 2]}), trained(curves={"loss": [5], "rate": [7]})
         told = series(api, other, one, keys="loss,rate")
         assert [(item["key"], item["number"], item["y"]) for item in told["lines"]] == [
-            ("loss", other.number, [5.0]), ("loss", one.number, [1.0, 2.0]), ("rate", other.number, [7.0]),
+            ("loss", other.number, [5.0]),
+            ("loss", one.number, [1.0, 2.0]),
+            ("rate", other.number, [7.0]),
         ]
 
     def test_lie_each_on_its_runs_own_clock(self, api: Client) -> None:
@@ -38,11 +40,16 @@ class TestSeries:
         early, late = trained(started_at=now - timedelta(days=2)), trained(started_at=now)
         for run in (early, late):
             log_at(run, {"loss": {3: 1.0}})
-        assert [item["x"] for item in series(api, early, late, keys="loss", axis="relative")["lines"]] == [[3.0], [3.0]]
+        assert [item["x"] for item in series(api, early, late, keys="loss", axis="relative")["lines"]] == [
+            [3.0],
+            [3.0],
+        ]
 
     def test_may_be_asked_for_by_number_or_id(self, api: Client) -> None:
         one, other = trained(curves={"loss": [1]}), trained(curves={"loss": [2]})
-        told = api.get("/api/v1/compare/series/", {"runs": f"{one.pk},{other.number},{one.number}", "keys": "loss"}).json()
+        told = api.get(
+            "/api/v1/compare/series/", {"runs": f"{one.pk},{other.number},{one.number}", "keys": "loss"}
+        ).json()
         assert [item["number"] for item in told["lines"]] == [one.number, other.number]
 
     def test_their_metrics_are_listed_run_by_run(self, api: Client) -> None:
@@ -66,7 +73,9 @@ class TestGrouped:
         log_at(one, {"loss": {0: 0.0, 10: 10.0}})
         log_at(other, {"loss": {5: 5.0, 20: 40.0}})
         (band,) = series(api, one, other, keys="loss", group="params.lr")["bands"]
-        assert dict(zip(band["x"], band["mean"], strict=True)) == pytest.approx({0: 0, 5: 5, 10: (10 + 5 + 35 / 3) / 2, 20: 40})
+        assert dict(zip(band["x"], band["mean"], strict=True)) == pytest.approx(
+            {0: 0, 5: 5, 10: (10 + 5 + 35 / 3) / 2, 20: 40}
+        )
 
     def test_of_many_points_are_one_for_each_pixel(self, api: Client) -> None:
         runs = [trained(params={"lr": "1"}, curves={"loss": [value] * 5_000}) for value in (1, 3)]
@@ -76,11 +85,20 @@ class TestGrouped:
 
     def test_runs_without_the_param_are_a_group_of_their_own(self, api: Client) -> None:
         runs = [trained(params={"lr": "1"}, curves={"loss": [1]}), trained(curves={"loss": [2]})]
-        assert [band["group"] for band in series(api, *runs, keys="loss", group="params.lr")["bands"]] == ["1", ""]
+        assert [band["group"] for band in series(api, *runs, keys="loss", group="params.lr")["bands"]] == [
+            "1",
+            "",
+        ]
 
     def test_by_a_tag_as_well(self, api: Client) -> None:
-        runs = [trained(tags={"team": "a"}, curves={"loss": [1]}), trained(tags={"team": "b"}, curves={"loss": [2]})]
-        assert [band["group"] for band in series(api, *runs, keys="loss", group="tags.team")["bands"]] == ["a", "b"]
+        runs = [
+            trained(tags={"team": "a"}, curves={"loss": [1]}),
+            trained(tags={"team": "b"}, curves={"loss": [2]}),
+        ]
+        assert [band["group"] for band in series(api, *runs, keys="loss", group="tags.team")["bands"]] == [
+            "a",
+            "b",
+        ]
 
 
 class TestRefusals:
@@ -107,4 +125,6 @@ class TestRefusals:
 
     def test_a_deleted_run_is_not_there(self, api: Client) -> None:
         run = trained(curves={"loss": [1]}, deleted_at=timezone.now())
-        assert api.get("/api/v1/compare/series/", {"runs": str(run.number), "keys": "loss"}).status_code == 404
+        assert (
+            api.get("/api/v1/compare/series/", {"runs": str(run.number), "keys": "loss"}).status_code == 404
+        )

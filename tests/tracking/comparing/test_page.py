@@ -31,11 +31,15 @@ def compared(html: str) -> list[int]:
 
 class TestTables:
     def test_say_where_a_run_differs_from_the_first(self, db: None) -> None:
-        runs = [trained(params={"lr": "0.1", "model": "mlp"}), trained(params={"lr": "0.2", "model": "mlp", "layers": "3"})]
+        runs = [
+            trained(params={"lr": "0.1", "model": "mlp"}),
+            trained(params={"lr": "0.2", "model": "mlp", "layers": "3"}),
+        ]
         table = tables.params(runs)
         told = {row.name: [(cell.text, cell.differs) for cell in row.cells] for row in table.rows}
         assert told == {
-            "layers": [(None, False), ("3", True)], "lr": [("0.1", False), ("0.2", True)],
+            "layers": [(None, False), ("3", True)],
+            "lr": [("0.1", False), ("0.2", True)],
             "model": [("mlp", False), ("mlp", False)],
         }
         assert table.different == 2
@@ -55,14 +59,24 @@ class TestTables:
 class TestFigures:
     @pytest.mark.parametrize(
         ("key", "better"),
-        [("train/loss", "lower"), ("eval/accuracy", "higher"), ("val_f1", "higher"), ("rmse", "lower"), ("learning_rate", ""),
-         ("system/gpu_error", "")],
+        [
+            ("train/loss", "lower"),
+            ("eval/accuracy", "higher"),
+            ("val_f1", "higher"),
+            ("rmse", "lower"),
+            ("learning_rate", ""),
+            ("system/gpu_error", ""),
+        ],
     )
     def test_a_name_may_tell_which_way_is_better(self, key: str, better: str) -> None:
         assert direction(key) == better
 
     def test_the_best_is_marked(self, db: None, valkey: str) -> None:
-        runs = [trained(curves={"loss": [3, 1, 2], "x": [5]}), trained(curves={"loss": [9, 0.5, 3], "x": [7]}), trained()]
+        runs = [
+            trained(curves={"loss": [3, 1, 2], "x": [5]}),
+            trained(curves={"loss": [9, 0.5, 3], "x": [7]}),
+            trained(),
+        ]
         loss, other = figures(runs)
         assert [(item.value, item.mark) for item in loss.last] == [(2.0, "best"), (3.0, ""), (None, "")]
         assert [(item.value, item.mark) for item in loss.min] == [(1.0, ""), (0.5, "best"), (None, "")]

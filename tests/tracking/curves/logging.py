@@ -17,5 +17,9 @@ def log(run: Run, **curves: Iterable[float]) -> None:
 def log_at(run: Run, curves: Mapping[str, Mapping[int, float]]) -> None:
     """Metric -> {step: value}."""
     began = began_ms(run)
-    points = [Point(key, value, step, began + step * 1000) for key, values in curves.items() for step, value in values.items()]
+    points = [
+        Point(key, value, step, began + step * 1000)
+        for key, values in curves.items()
+        for step, value in values.items()
+    ]
     append(run.pk, run.experiment_id, points)

@@ -33,13 +33,26 @@ class TestListing:
         told = api.get(f"/api/v1/runs/{run.number}/metrics/").json()
         loss, accuracy = told["metrics"]
         assert [loss["key"], accuracy["key"]] == ["loss", "train/accuracy"]
-        assert (loss["last"], loss["min"], loss["max"], loss["count"], loss["last_step"]) == (2.0, 1.0, 3.0, 3, 2)
+        assert (loss["last"], loss["min"], loss["max"], loss["count"], loss["last_step"]) == (
+            2.0,
+            1.0,
+            3.0,
+            3,
+            2,
+        )
         assert loss["last_time"] == pytest.approx(began_ms(run) / 1000 + 2)
-        assert (told["number"], told["name"], told["is_live"], told["children"]) == (run.number, "night", True, [])
+        assert (told["number"], told["name"], told["is_live"], told["children"]) == (
+            run.number,
+            "night",
+            True,
+            [],
+        )
 
     def test_names_what_is_no_number(self, api: Client, run: Run) -> None:
         log(run, loss=[1.0, math.nan], rate=[math.nan], norm=[1.0, math.inf])
-        told = {metric["key"]: metric for metric in api.get(f"/api/v1/runs/{run.pk}/metrics/").json()["metrics"]}
+        told = {
+            metric["key"]: metric for metric in api.get(f"/api/v1/runs/{run.pk}/metrics/").json()["metrics"]
+        }
         assert (told["loss"]["last"], told["loss"]["min"]) == ("NaN", 1.0)
         assert (told["rate"]["last"], told["rate"]["min"], told["rate"]["max"]) == ("NaN", None, None)
         assert (told["norm"]["last"], told["norm"]["max"]) == ("Infinity", "Infinity")
@@ -49,7 +62,9 @@ class TestListing:
         logged_run("fold of another", parent=logged_run("other"))
         log(child, loss=[1.0])
         told = api.get(f"/api/v1/runs/{run.pk}/metrics/", {"children": 1}).json()
-        assert [(item["name"], item["metrics"][0]["key"]) for item in told["children"]] == [("fold 1", "loss")]
+        assert [(item["name"], item["metrics"][0]["key"]) for item in told["children"]] == [
+            ("fold 1", "loss")
+        ]
 
 
 class TestSeries:
@@ -135,7 +150,9 @@ class TestRefusals:
             ({"keys": "a", "step": "1"}, "step", "not a known parameter"),
         ],
     )
-    def test_name_the_parameter(self, api: Client, run: Run, query: dict[str, str], field: str, words: str) -> None:
+    def test_name_the_parameter(
+        self, api: Client, run: Run, query: dict[str, str], field: str, words: str
+    ) -> None:
         refused(api.get(f"/api/v1/runs/{run.pk}/metrics/series/", query), 400, field, words)
 
     @pytest.mark.parametrize("rest", ["metrics/", "metrics/series/?keys=loss"])

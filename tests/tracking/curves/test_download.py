@@ -46,15 +46,20 @@ class TestCsv:
         began = began_ms(run)
         at = [f"{(began + ms) // 1000}.{(began + ms) % 1000:03d}" for ms in (0, 1000, 2000)]
         assert rows(answer) == [
-            ["metric", "step", "time", "value"], ['a "b", c', "0", at[0], "1e-300"],
-            ["loss", "0", at[0], "0.1"], ["loss", "1", at[1], "NaN"], ["loss", "2", at[2], "-Infinity"],
+            ["metric", "step", "time", "value"],
+            ['a "b", c', "0", at[0], "1e-300"],
+            ["loss", "0", at[0], "0.1"],
+            ["loss", "1", at[1], "NaN"],
+            ["loss", "2", at[2], "-Infinity"],
         ]
         assert answer.headers["content-disposition"] == f'attachment; filename="run-{run.number}-metrics.csv"'
 
     async def test_is_not_thinned(self) -> None:
         run = await sync_to_async(logged_run)()
         await sync_to_async(log)(run, loss=range(45_000))
-        assert [row[1] for row in rows(await fetched(run, "?keys=loss"))[1:]] == [str(step) for step in range(45_000)]
+        assert [row[1] for row in rows(await fetched(run, "?keys=loss"))[1:]] == [
+            str(step) for step in range(45_000)
+        ]
 
     async def test_names_a_wrong_parameter(self) -> None:
         run = await sync_to_async(logged_run)()

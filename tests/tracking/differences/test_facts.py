@@ -49,7 +49,9 @@ class TestEnvironment:
 
     def test_prefers_what_pip_installed_and_what_the_nodes_found(self, who: Principal, node: Node) -> None:
         run = held(who, node, NOW - HOUR, NOW)
-        Run.objects.filter(pk=run.pk).update(spec={**run.spec, "environment": {"name": "TrainHub-PyTorch-2.13", "version": "1"}})
+        Run.objects.filter(pk=run.pk).update(
+            spec={**run.spec, "environment": {"name": "TrainHub-PyTorch-2.13", "version": "1"}}
+        )
         said = b"Collecting torch\nSuccessfully installed numpy-2.3.1 scikit_learn-1.7.0 torch-2.13.0+cpu\n"
         log_store.append(run.pk, 1, "20_environment_build_log.txt", 0, said)
         AttemptNode.objects.update(fact={"versions": {"python": "3.11.7", "numpy": "2.3.2"}})
@@ -65,7 +67,9 @@ class TestEnvironment:
         with blobs.BlobWriter() as writer:
             writer.write(b"mlflow==3.17.2\ntorch==2.12.0\n")
             sha256 = writer.finish()
-        Artifact.objects.create(run=run, attempt=0, path="model/requirements.txt", size_bytes=30, sha256=sha256)
+        Artifact.objects.create(
+            run=run, attempt=0, path="model/requirements.txt", size_bytes=30, sha256=sha256
+        )
         found = environment.compare([run, logged_run()])
         assert told(found.packages) == {"mlflow": ["3.17.2", None], "torch": ["2.12.0", None]}
         assert found.top.rows == ()
@@ -83,9 +87,14 @@ class TestEnvironment:
     @pytest.mark.parametrize(
         ("line", "found"),
         [
-            ("torch==2.13.0", {"torch": "2.13.0"}), ("Scikit_Learn >= 1.2, < 2  # why", {"scikit-learn": ">=1.2,<2"}),
-            ("lightning==2.6.*", {"lightning": "==2.6.*"}), ("ray[data]==2.9 ; python_version>'3.8'", {"ray": "2.9"}),
-            ("numpy", {"numpy": "any"}), ("# comment", {}), ("-r other.txt", {}), ("", {}),
+            ("torch==2.13.0", {"torch": "2.13.0"}),
+            ("Scikit_Learn >= 1.2, < 2  # why", {"scikit-learn": ">=1.2,<2"}),
+            ("lightning==2.6.*", {"lightning": "==2.6.*"}),
+            ("ray[data]==2.9 ; python_version>'3.8'", {"ray": "2.9"}),
+            ("numpy", {"numpy": "any"}),
+            ("# comment", {}),
+            ("-r other.txt", {}),
+            ("", {}),
             ("pkg @ https://x.test/a.whl", {"pkg": "any"}),
         ],
     )
@@ -95,14 +104,24 @@ class TestEnvironment:
 
 class TestPlan:
     def test_compares_commands_processes_nodes_and_variables(self, who: Principal, node: Node) -> None:
-        one = held(who, node, NOW - 2 * HOUR, NOW - HOUR, arguments=["--lr", "0.1"], environment_variables={"MODE": "fast"})
+        one = held(
+            who,
+            node,
+            NOW - 2 * HOUR,
+            NOW - HOUR,
+            arguments=["--lr", "0.1"],
+            environment_variables={"MODE": "fast"},
+        )
         other = held(who, node, NOW - HOUR, NOW, gpus=1, arguments=["--lr", "0.2"])
         found = plans.compare([one, other])
         facts = told(found.facts)
         assert facts["nodes"] == ["alpha (2)", "alpha (1)"]
         assert facts["processes"] == ["2", "1"]
         assert facts["GPUs"] == ["2, 1 a process", "1, 1 a process"]
-        assert [str(command).split("train.py ")[1] for command in facts["command"]] == ["--lr 0.1", "--lr 0.2"]
+        assert [str(command).split("train.py ")[1] for command in facts["command"]] == [
+            "--lr 0.1",
+            "--lr 0.2",
+        ]
         variables = told(found.variables)
         assert variables["MODE"] == ["fast", None]
         assert variables["RANK"] == ["0 | 1", "0"]
@@ -122,18 +141,35 @@ class TestPlan:
 class TestGpus:
     def test_are_summed_up_with_what_they_did(self, who: Principal, node: Node) -> None:
         run = held(who, node, NOW - HOUR, NOW)
-        sensors = {"utilization_pct": (80.0, 99.0), "memory_used_bytes": (2.0**30, 2.0**31), "power_w": (300.0, 400.0)}
+        sensors = {
+            "utilization_pct": (80.0, 99.0),
+            "memory_used_bytes": (2.0**30, 2.0**31),
+            "power_w": (300.0, 400.0),
+        }
         quiet = {**sensors, "utilization_pct": (40.0, 50.0)}
-        stored(node, block(int((NOW - HOUR).timestamp()), [{"GPU-alpha-0": sensors, "GPU-alpha-1": quiet}] * 360))
+        stored(
+            node, block(int((NOW - HOUR).timestamp()), [{"GPU-alpha-0": sensors, "GPU-alpha-1": quiet}] * 360)
+        )
         UsageEntry.objects.create(
-            workspace=run.workspace, run=run, run_number=run.number, attempt=1, month=NOW.date().replace(day=1), gpu_seconds=7200,
+            workspace=run.workspace,
+            run=run,
+            run_number=run.number,
+            attempt=1,
+            month=NOW.date().replace(day=1),
+            gpu_seconds=7200,
             energy_j=600 * 3600,
         )
         facts = told(gpus.compare([run, logged_run()]))
         assert facts == {
-            "GPUs": ["2 × H200", None], "Nodes": ["alpha", None], "GPU-hours": ["2.00", None], "Energy": ["600 Wh", None],
-            "Utilisation, mean": ["60 %", None], "Utilisation, highest": ["99 %", None], "Memory, mean": ["1.0 GiB", None],
-            "Memory, highest": ["2.0 GiB", None], "Power, mean": ["300 W", None],
+            "GPUs": ["2 × H200", None],
+            "Nodes": ["alpha", None],
+            "GPU-hours": ["2.00", None],
+            "Energy": ["600 Wh", None],
+            "Utilisation, mean": ["60 %", None],
+            "Utilisation, highest": ["99 %", None],
+            "Memory, mean": ["1.0 GiB", None],
+            "Memory, highest": ["2.0 GiB", None],
+            "Power, mean": ["300 W", None],
         }
 
     def test_of_a_run_on_process_slots_are_none(self, who: Principal, node: Node) -> None:

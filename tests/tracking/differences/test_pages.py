@@ -29,7 +29,10 @@ def viewer(who: Principal) -> Client:
 def pair(who: Principal, node: Node) -> tuple[Run, Run]:
     """Two runs of one script, of which one line differs."""
     runs = [
-        queued(who, source={"type": "snapshot", "id": snapshot(who, {"train.py": f"lr = {lr}\nprint(lr)\n"}).sha256})
+        queued(
+            who,
+            source={"type": "snapshot", "id": snapshot(who, {"train.py": f"lr = {lr}\nprint(lr)\n"}).sha256},
+        )
         for lr in ("0.1", "0.2<b>")
     ]
     return runs[0], runs[1]
@@ -58,7 +61,9 @@ class TestSource:
 
     def test_of_a_run_from_elsewhere_is_its_commit(self, viewer: Client, pair: tuple[Run, Run]) -> None:
         run = logged_run()
-        RunTag.objects.create(run=run, experiment=run.experiment, key="mlflow.source.git.commit", value="4f2a91c")
+        RunTag.objects.create(
+            run=run, experiment=run.experiment, key="mlflow.source.git.commit", value="4f2a91c"
+        )
         text = shown(viewer, "source", *pair, run)
         assert "4f2a91c" in text
         assert f"Run {run.number} was logged from elsewhere: its source is not kept here" in text
@@ -73,7 +78,9 @@ class TestEveryKind:
         assert "<html" in page.content.decode()
 
     @pytest.mark.parametrize("kind", KINDS)
-    def test_of_runs_from_elsewhere_says_what_is_missing(self, viewer: Client, who: Principal, kind: str) -> None:
+    def test_of_runs_from_elsewhere_says_what_is_missing(
+        self, viewer: Client, who: Principal, kind: str
+    ) -> None:
         text = shown(viewer, kind, logged_run(), logged_run())
         assert "elsewhere" in text or "None of these runs held GPUs" in text
 
@@ -87,6 +94,8 @@ class TestEveryKind:
         assert response.status_code == 400
         assert "runs" in response.content.decode()
 
-    def test_is_not_there_for_strangers_nor_of_an_unknown_kind(self, viewer: Client, pair: tuple[Run, Run]) -> None:
+    def test_is_not_there_for_strangers_nor_of_an_unknown_kind(
+        self, viewer: Client, pair: tuple[Run, Run]
+    ) -> None:
         assert client_of(make_stranger()).get("/compare/differences/plan/?runs=1,2").status_code == 404
         assert viewer.get("/compare/differences/weather/?runs=1,2").status_code == 404

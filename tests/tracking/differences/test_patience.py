@@ -55,13 +55,26 @@ class TestHunks:
         found = hunks.compare(old, old.replace("\n10\n", "\nten\n"), most=100)
         assert (found.added, found.removed, found.left_out) == (1, 1, 0)
         [hunk] = found.hunks
-        assert [line.kind + line.text for line in hunk.lines] == [" 7", " 8", " 9", "-10", "+ten", " 11", " 12", " 13"]
+        assert [line.kind + line.text for line in hunk.lines] == [
+            " 7",
+            " 8",
+            " 9",
+            "-10",
+            "+ten",
+            " 11",
+            " 12",
+            " 13",
+        ]
         assert (hunk.old, hunk.lines[3].old, hunk.lines[4].new, hunk.lines[-1].new) == (7, 10, 10, 13)
 
     def test_numbers_behind_a_change_are_those_of_each_side(self) -> None:
         found = hunks.compare("a\nb\nc\n", "a\nx\ny\nb\nc\n", most=100)
         assert [(line.kind, line.old, line.new) for line in found.hunks[0].lines] == [
-            (" ", 1, 1), ("+", None, 2), ("+", None, 3), (" ", 2, 4), (" ", 3, 5),
+            (" ", 1, 1),
+            ("+", None, 2),
+            ("+", None, 3),
+            (" ", 2, 4),
+            (" ", 3, 5),
         ]
 
     def test_that_are_far_from_each_other_are_apart(self) -> None:

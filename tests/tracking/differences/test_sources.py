@@ -30,16 +30,22 @@ class TestFiles:
 
     def test_that_are_only_called_otherwise_are_renamed(self, who: Principal) -> None:
         found = compared(who, {"old.py": "body\n"}, {"new/name.py": "body\n"})
-        assert [(file.path, file.was, file.kind) for file in found.files] == [("new/name.py", "old.py", "renamed")]
+        assert [(file.path, file.was, file.kind) for file in found.files] == [
+            ("new/name.py", "old.py", "renamed")
+        ]
 
     def test_that_are_no_text_are_not_shown_as_one(self, who: Principal) -> None:
-        found = compared(who, {"a.bin": b"\0\1", "b.txt": b"\xff\xfe"}, {"a.bin": b"\0\2", "b.txt": b"\xff\xfd"})
+        found = compared(
+            who, {"a.bin": b"\0\1", "b.txt": b"\xff\xfe"}, {"a.bin": b"\0\2", "b.txt": b"\xff\xfd"}
+        )
         assert [(file.why, file.hunks) for file in found.files] == [("not a text", None)] * 2
 
     def test_that_are_large_are_only_said_to_differ(self, who: Principal) -> None:
         noise = random.Random(1).randbytes(sources.MOST_BYTES).hex()  # noqa: S311
         found = compared(who, {"data.csv": noise}, {"data.csv": noise + "\n"})
-        assert [(file.kind, file.why) for file in found.files] == [("changed", "too large to compare line by line")]
+        assert [(file.kind, file.why) for file in found.files] == [
+            ("changed", "too large to compare line by line")
+        ]
 
     def test_without_a_line_are_called_empty(self, who: Principal) -> None:
         assert [file.why for file in compared(who, {}, {"__init__.py": ""}).files] == ["empty"]
@@ -48,7 +54,9 @@ class TestFiles:
 class TestBounds:
     def test_more_lines_than_anybody_reads_are_left_out(self, who: Principal) -> None:
         found = compared(who, {}, {f"{number}.py": "line\n" * 1500 for number in range(8)})
-        shown = [sum(len(hunk.lines) for hunk in file.hunks.hunks) if file.hunks else 0 for file in found.files]
+        shown = [
+            sum(len(hunk.lines) for hunk in file.hunks.hunks) if file.hunks else 0 for file in found.files
+        ]
         assert shown == [1000] * 4 + [0] * 4
         assert [file.why for file in found.files[4:]] == ["not compared: there is too much before it"] * 4
 
@@ -65,7 +73,6 @@ class TestBounds:
         old, new = snapshot(who, {"a.py": "1\n"}), snapshot(who, {"a.py": "2\n"})
         blobs.path(new.sha256).unlink()
         assert compare_snapshots(old.sha256, new.sha256).gone == "this run"
-
 
 
 def test_the_same_source_is_not_even_opened() -> None:

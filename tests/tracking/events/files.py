@@ -1,4 +1,5 @@
-"""Event files as scripts write them: TensorBoard's own writers, old and new, without the frameworks around them."""
+"""Event files as scripts write them: TensorBoard's own writers, old and new, without the frameworks around
+them."""
 
 from __future__ import annotations
 
@@ -53,7 +54,9 @@ def text(tag: str, value: str) -> Any:
 
 
 def image(tag: str) -> Any:
-    return summary_pb2.Summary.Value(tag=tag, image=summary_pb2.Summary.Image(height=1, width=1, encoded_image_string=b"\x89PNG"))
+    return summary_pb2.Summary.Value(
+        tag=tag, image=summary_pb2.Summary.Image(height=1, width=1, encoded_image_string=b"\x89PNG")
+    )
 
 
 def histogram(tag: str) -> Any:
@@ -63,7 +66,8 @@ def histogram(tag: str) -> Any:
 def session(values: Mapping[str, float | str | bool]) -> Any:
     """The hyperparameters that SummaryWriter.add_hparams or Keras write."""
     kinds: dict[type, Callable[[Any], struct_pb2.Value]] = {
-        bool: lambda value: struct_pb2.Value(bool_value=value), str: lambda value: struct_pb2.Value(string_value=value),
+        bool: lambda value: struct_pb2.Value(bool_value=value),
+        str: lambda value: struct_pb2.Value(string_value=value),
         float: lambda value: struct_pb2.Value(number_value=value),
     }
     told = {name: kinds[type(value)](value) for name, value in values.items()}

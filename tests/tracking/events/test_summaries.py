@@ -44,14 +44,24 @@ class TestNumbers:
 
     def test_of_several_tags_of_an_event_and_whole_ones(self) -> None:
         found = told(event(old("a", 1.0), new("b", 2.0), step=3), event(bare("c", 5), step=-1))
-        assert [(point.key, point.value, point.step) for point in found.points] == [("a", 1, 3), ("b", 2, 3), ("c", 5, -1)]
+        assert [(point.key, point.value, point.step) for point in found.points] == [
+            ("a", 1, 3),
+            ("b", 2, 3),
+            ("c", 5, -1),
+        ]
 
     def test_bear_their_folder(self) -> None:
-        assert told(event(new("epoch_loss", 1.0)), prefix="validation/").points[0].key == "validation/epoch_loss"
+        assert (
+            told(event(new("epoch_loss", 1.0)), prefix="validation/").points[0].key == "validation/epoch_loss"
+        )
 
     def test_have_names_that_can_be_shown(self) -> None:
         tags = ("a\nb", "x" * 300, " ", "größe (%)")
-        assert [point.key for point in told(event(*(old(tag, 1.0) for tag in tags))).points] == ["a_b", "x" * 250, "größe (%)"]
+        assert [point.key for point in told(event(*(old(tag, 1.0) for tag in tags))).points] == [
+            "a_b",
+            "x" * 250,
+            "größe (%)",
+        ]
 
     @pytest.mark.parametrize("at_s", [math.nan, math.inf, -5.0, 1e300])
     def test_of_no_possible_time_are_kept(self, at_s: float) -> None:
@@ -61,13 +71,21 @@ class TestNumbers:
 class TestOtherThings:
     @pytest.mark.parametrize(
         "value",
-        [text("notes", "hello"), image("sample"), histogram("weights"), bare("matrix", [[1.0, 2.0]]), bare("words", b"x")],
+        [
+            text("notes", "hello"),
+            image("sample"),
+            histogram("weights"),
+            bare("matrix", [[1.0, 2.0]]),
+            bare("words", b"x"),
+        ],
     )
     def test_are_left_out(self, value: object) -> None:
         assert told(event(value), event_pb2.Event(graph_def=b"graph")) == Told()
 
     def test_hyperparameters_become_params(self) -> None:
-        found = told(event(session({"lr": 0.1, "layers": 3.0, "optimizer": "adam", "amp": True, "odd": "a\0b"})))
+        found = told(
+            event(session({"lr": 0.1, "layers": 3.0, "optimizer": "adam", "amp": True, "odd": "a\0b"}))
+        )
         assert found.params == {"lr": "0.1", "layers": "3", "optimizer": "adam", "amp": "True", "odd": "ab"}
 
 
@@ -80,7 +98,9 @@ class TestRecords:
             found, size = records.whole(data[:cut])
             assert (len(found), size) == (1 + (cut - one) // each, one + (cut - one) // each * each)
 
-    @pytest.mark.parametrize("data", [b"no event file, but text\n" * 3, struct.pack("<QI", 5, 0) + b"hello" + b"sums"])
+    @pytest.mark.parametrize(
+        "data", [b"no event file, but text\n" * 3, struct.pack("<QI", 5, 0) + b"hello" + b"sums"]
+    )
     def test_what_is_none_is_damaged(self, data: bytes) -> None:
         with pytest.raises(Damaged):
             records.whole(data)
@@ -90,7 +110,7 @@ class TestRecords:
         data[-6] ^= 1
         assert records.whole(bytes(data))[1] == len(good)
         with pytest.raises(Damaged):
-            records.whole(bytes(data[len(good):]))
+            records.whole(bytes(data[len(good) :]))
 
     def test_one_that_is_no_event_is_damaged(self) -> None:
         with pytest.raises(Damaged):

@@ -78,7 +78,11 @@ class TestGrowing:
         monkeypatch.setattr(event_reader, "PIECE_BYTES", 100)
         monkeypatch.setattr(event_reader, "MOST_AT_ONCE", 3)
         node, run = running(who)
-        send(node, run, event_file(*curve("loss", 20), event(bare("graph", [1.0] * 1000)), *curve("loss", 5, first=20)))
+        send(
+            node,
+            run,
+            event_file(*curve("loss", 20), event(bare("graph", [1.0] * 1000)), *curve("loss", 5, first=20)),
+        )
         for _ in range(12):
             pending_attempts.look()
         assert steps(run) == list(range(25))
@@ -101,7 +105,9 @@ class TestGrowing:
         assert dict(run.params.values_list("key", "value")) == {"lr": "0.5", "layers": "3"}
 
     def test_two_ranks_in_one_folder_keep_their_numbers_apart(self, who: Principal) -> None:
-        node, run = running(who, distribution={"type": "pytorch", "process_count": 2, "communication_backend": "gloo"})
+        node, run = running(
+            who, distribution={"type": "pytorch", "process_count": 2, "communication_backend": "gloo"}
+        )
         node.tell(run, "running", alive(0), alive(1))
         for rank in (1, 0):
             send(node, run, event_file(*curve("loss", 2)), TB.replace(".100.0", f".{100 + rank}.0"))
@@ -163,7 +169,10 @@ class TestTrouble:
         send(node, run, event_file(*curve("loss", 2)) + b"and then something else, and more")
         pending_attempts.look()
         assert steps(run) == [0, 1]
-        sentence = f"{TB} cannot be read from byte {EventFile.objects.get().read_bytes} on: it is damaged, or no event file."
+        sentence = (
+            f"{TB} cannot be read from byte {EventFile.objects.get().read_bytes} on: it is damaged, "
+            "or no event file."
+        )
         assert Attempt.objects.get().warnings == [sentence]
         assert [event.message for event in run.events.all()].count(sentence) == 1
 

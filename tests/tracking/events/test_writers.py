@@ -9,7 +9,9 @@ from tracking.events.writers import Ranks, prefix, writer
 TWO_RANKS = {(0, 100): 0, (0, 101): 1}
 
 
-def file(folder: str, *, pid: int = 100, second: int = 1700000000, number: int = 0, host: str = "gpu-1.example.org") -> str:
+def file(
+    folder: str, *, pid: int = 100, second: int = 1700000000, number: int = 0, host: str = "gpu-1.example.org"
+) -> str:
     return f"{folder}/events.out.tfevents.{second}.{host}.{pid}.{number}"
 
 
@@ -20,14 +22,24 @@ def prefixes(*names: str, ranks: Ranks | None = None) -> list[str]:
 
 class TestFolders:
     @pytest.mark.parametrize(
-        "folder", ["logs", "logs/tb", "outputs/runs/Nov21_10-00-00_gpu-1", "logs/lightning_logs/version_3", "logs/1700000000.25"]
+        "folder",
+        [
+            "logs",
+            "logs/tb",
+            "outputs/runs/Nov21_10-00-00_gpu-1",
+            "logs/lightning_logs/version_3",
+            "logs/1700000000.25",
+        ],
     )
     def test_of_the_only_writer_are_not_told(self, folder: str) -> None:
         assert prefixes(file(folder)) == [""]
 
     def test_of_keras_tell_training_from_validation(self) -> None:
         begun = "logs/fit/20261121-101010"
-        assert prefixes(file(f"{begun}/train"), file(f"{begun}/validation", number=1)) == ["train/", "validation/"]
+        assert prefixes(file(f"{begun}/train"), file(f"{begun}/validation", number=1)) == [
+            "train/",
+            "validation/",
+        ]
         assert prefixes(file(f"{begun}/train")) == ["train/"]
 
     def test_of_several_values_of_one_tag_are_told(self) -> None:
@@ -54,7 +66,12 @@ class TestProcesses:
         assert prefixes(*names, ranks={(0, 100): 0, (1, 100): 2}) == ["", "rank_2/validation/"]
 
     def test_that_a_launcher_has_started_are_counted(self) -> None:
-        names = file("logs", pid=7), file("logs", pid=8), file("logs", pid=7, number=1), file("node_1/logs", pid=7, host="gpu-2")
+        names = (
+            file("logs", pid=7),
+            file("logs", pid=8),
+            file("logs", pid=7, number=1),
+            file("node_1/logs", pid=7, host="gpu-2"),
+        )
         assert prefixes(*names) == ["", "process_2/", "", "node_1/"]
 
     def test_that_write_a_second_file_go_on(self) -> None:

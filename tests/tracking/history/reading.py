@@ -20,7 +20,9 @@ def address(path: str = "/runs/", **asked: Any) -> str:
     return f"{path}?{urlencode(asked, doseq=True)}"
 
 
-def text_of(url: str, user: User | None = None, *, status: int = 200, headers: Mapping[str, str] | None = None) -> str:
+def text_of(
+    url: str, user: User | None = None, *, status: int = 200, headers: Mapping[str, str] | None = None
+) -> str:
     answer = client_of(user or make_owner()).get(url, headers=dict(headers or {}))
     assert answer.status_code == status, answer.content.decode()[:500]
     return answer.content.decode()
@@ -42,7 +44,10 @@ def heads(text: str) -> list[str]:
 def rows(text: str) -> list[list[str]]:
     """The cells of every row of the body."""
     body = text.split("<tbody>")[1].split("</tbody>", maxsplit=1)[0]
-    return [[strip(cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL)] for row in body.split("<tr ")[1:]]
+    return [
+        [strip(cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL)]
+        for row in body.split("<tr ")[1:]
+    ]
 
 
 def strip(markup: str) -> str:

@@ -54,8 +54,13 @@ class TestBulk:
 
     def test_a_number_that_no_run_can_have_is_not_there(self) -> None:
         asked = {"verb": "archive", "runs": [10**30, 2**31]}
-        answer = api_client(make_contributor()).post("/api/v1/runs/bulk/", asked, content_type="application/json")
-        assert (answer.status_code, [item["run"] for item in answer.json()["refused"]]) == (200, [2**31, 10**30])
+        answer = api_client(make_contributor()).post(
+            "/api/v1/runs/bulk/", asked, content_type="application/json"
+        )
+        assert (answer.status_code, [item["run"] for item in answer.json()["refused"]]) == (
+            200,
+            [2**31, 10**30],
+        )
 
     def test_tags_all_of_them(self, client: Client) -> None:
         runs = [known_run(name, tags={"team": "old"}) for name in "ab"]
@@ -69,7 +74,9 @@ class TestBulk:
         ({"key": ""}, "1 to 250 characters"), ({"key": "k" * 300}, "1 to 250 characters"),
         ({"key": "k", "value": "v" * 9000}, "8000"),
     ])  # fmt: skip
-    def test_a_tag_that_cannot_be_is_refused_as_a_whole(self, client: Client, more: dict[str, str], words: str) -> None:
+    def test_a_tag_that_cannot_be_is_refused_as_a_whole(
+        self, client: Client, more: dict[str, str], words: str
+    ) -> None:
         run = known_run("a")
         (sentence,) = said(bulk(client, "tag", run.number, **more))
         assert sentence.startswith("Nothing was done.")
@@ -79,7 +86,10 @@ class TestBulk:
         run = known_run("a", state=RunState.COMPLETED)
         bulk(client, "delete", run.number)
         assert Run.objects.get(pk=run.pk).deleted_at is not None
-        assert said(bulk(client, "tag", run.number, key="k"))[-1] == f"Run {run.number}: is deleted; restore it first."
+        assert (
+            said(bulk(client, "tag", run.number, key="k"))[-1]
+            == f"Run {run.number}: is deleted; restore it first."
+        )
         bulk(client, "restore", run.number)
         assert Run.objects.get(pk=run.pk).deleted_at is None
 
@@ -106,7 +116,9 @@ class TestBulk:
     def test_another_workspaces_run_is_not_there(self) -> None:
         run = known_run("a", state=RunState.COMPLETED)
         stranger = client_of(make_person("olga", Role.OWNER, make_workspace("other")))
-        assert said(bulk(stranger, "delete", run.number)) == [f"Run {run.number}: is not there, or not yours to see."]
+        assert said(bulk(stranger, "delete", run.number)) == [
+            f"Run {run.number}: is not there, or not yours to see."
+        ]
         assert stranger.post(f"/runs/star/{run.number}/").status_code == 404
 
     def test_never_leads_to_another_site(self, client: Client) -> None:
@@ -131,8 +143,14 @@ class TestStar:
     def test_comes_and_goes(self) -> None:
         run = known_run("a")
         client = client_of(make_viewer())
-        assert 'aria-pressed="true"' in client.post(f"/runs/star/{run.number}/", headers={"HX-Request": "true"}).content.decode()
-        assert 'aria-pressed="false"' in client.post(f"/runs/star/{run.number}/", headers={"HX-Request": "true"}).content.decode()
+        assert (
+            'aria-pressed="true"'
+            in client.post(f"/runs/star/{run.number}/", headers={"HX-Request": "true"}).content.decode()
+        )
+        assert (
+            'aria-pressed="false"'
+            in client.post(f"/runs/star/{run.number}/", headers={"HX-Request": "true"}).content.decode()
+        )
         assert not Star.objects.exists()
 
 
@@ -157,7 +175,9 @@ class TestViews:
         assert "shared one" in others
         assert "own one" not in others
         assert "own one" in text_of("/runs/menu/views/", make_contributor())
-        assert "shared one" not in text_of("/runs/menu/views/", make_person("olga", Role.OWNER, make_workspace("other")))
+        assert "shared one" not in text_of(
+            "/runs/menu/views/", make_person("olga", Role.OWNER, make_workspace("other"))
+        )
 
     def test_viewers_have_their_own_but_share_none(self) -> None:
         client_of(make_viewer()).post("/runs/views/", {"name": "v", "query": "q=a", "shared": "1"})

@@ -16,7 +16,12 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def _runs() -> None:
-    known_run("a", metrics={"val_acc": 1, "val/loss": 2, "my acc": 3}, params={"opt": "adam", "lr": "0.1"}, tags={"team": "it's"})
+    known_run(
+        "a",
+        metrics={"val_acc": 1, "val/loss": 2, "my acc": 3},
+        params={"opt": "adam", "lr": "0.1"},
+        tags={"team": "it's"},
+    )
     known_run("b", params={"opt": "sgd"}, experiment="cats")
 
 
@@ -67,7 +72,12 @@ class TestCompletion:
 
     def test_every_key_that_is_offered_can_be_read(self) -> None:
         for text in offered(""):
-            assert readable(f"{text} IS NULL") or readable(f"{text} = 'x'") or readable(f"{text} = 1") or readable(text)
+            assert (
+                readable(f"{text} IS NULL")
+                or readable(f"{text} = 'x'")
+                or readable(f"{text} = 1")
+                or readable(text)
+            )
 
     def test_the_page_is_told_what_is_wrong_as_well(self) -> None:
         client = client_of(make_owner())
@@ -79,7 +89,11 @@ class TestCompletion:
 class TestKnown:
     def test_keys_are_those_of_all_runs_of_the_workspace(self) -> None:
         found = key_catalog.keys(make_workspace())
-        assert (found.metrics, found.params, found.tags) == (("my acc", "val/loss", "val_acc"), ("lr", "opt"), ("team",))
+        assert (found.metrics, found.params, found.tags) == (
+            ("my acc", "val/loss", "val_acc"),
+            ("lr", "opt"),
+            ("team",),
+        )
 
     def test_menus_show_them_with_what_is_chosen(self) -> None:
         client = client_of(make_contributor())

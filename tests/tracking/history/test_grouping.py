@@ -20,10 +20,15 @@ class TestGroups:
         values = {"adam": [0.90, 0.92, 0.94], "sgd": [0.5, 0.7]}
         for optimizer, accs in values.items():
             for seed, acc in enumerate(accs):
-                known_run(f"{optimizer}-{seed}", params={"opt": optimizer, "seed": str(seed)}, metrics={"acc": acc})
+                known_run(
+                    f"{optimizer}-{seed}", params={"opt": optimizer, "seed": str(seed)}, metrics={"acc": acc}
+                )
         text = seen(group="params.opt", column="metrics.acc", order="metrics.acc DESC")
         assert heads(text)[1:4] == ["Runs", "opt", "acc"]
-        assert [row[1:4] for row in rows(text)] == [["3", "adam", "0.920 ± 0.020"], ["2", "sgd", "0.60 ± 0.14"]]
+        assert [row[1:4] for row in rows(text)] == [
+            ["3", "adam", "0.920 ± 0.020"],
+            ["2", "sgd", "0.60 ± 0.14"],
+        ]
         assert f"standard deviation {statistics.stdev(values['sgd'])!r}"[:40] in text
         assert "2 groups of 5 runs" in text
 
@@ -42,7 +47,10 @@ class TestGroups:
         known_run("a", params={"lr": "1", "opt": "x"}, tags={"t": "y"})
         known_run("b", params={"lr": "1", "opt": "z"}, tags={"t": "y"}, state=RunState.FAILED)
         text = seen(group=["params.lr", "params.opt", "tags.t", "state", "experiment"])
-        assert sorted(row[2] for row in rows(text)) == ["1 · x · y · Running · birds", "1 · z · y · Failed · birds"]
+        assert sorted(row[2] for row in rows(text)) == [
+            "1 · x · y · Running · birds",
+            "1 · z · y · Failed · birds",
+        ]
 
     def test_unfold_to_their_runs(self) -> None:
         known_run("in", params={"opt": "it's"}, metrics={"acc": 1})

@@ -21,13 +21,39 @@ class TestTable:
     def test_shows_the_chosen_columns_in_their_order(self) -> None:
         run = known_run("night", metrics={"acc": 0.91234}, params={"lr": "1e-3"}, tags={"team": "vision"})
         put_metric(run, "loss", 0.5, least=0.25)
-        text = seen(column=["params.lr", "metrics.acc", "min(metrics.loss)", "tags.team", "experiment", "max(metrics.none)"])
-        assert heads(text)[1:-1] == ["State", "Name", "lr", "acc", "min loss", "team", "Experiment", "max none"]
+        text = seen(
+            column=[
+                "params.lr",
+                "metrics.acc",
+                "min(metrics.loss)",
+                "tags.team",
+                "experiment",
+                "max(metrics.none)",
+            ]
+        )
+        assert heads(text)[1:-1] == [
+            "State",
+            "Name",
+            "lr",
+            "acc",
+            "min loss",
+            "team",
+            "Experiment",
+            "max none",
+        ]
         assert rows(text)[0][3:-1] == ["1e-3", "0.9123", "0.25", "vision", "birds", ""]
 
     def test_usually_shows_what_the_runs_are_compared_by(self) -> None:
         known_run("a", metrics={"grad_norm": 1, "val_loss": 2, "epoch": 3, "train_acc": 4})
-        assert heads(seen())[1:8] == ["State", "Name", "Run", "Experiment", "val_loss", "train_acc", "Framework"]
+        assert heads(seen())[1:8] == [
+            "State",
+            "Name",
+            "Run",
+            "Experiment",
+            "val_loss",
+            "train_acc",
+            "Framework",
+        ]
 
     def test_is_narrowed_by_filter_and_quick_filters_together(self) -> None:
         known_run("good", metrics={"acc": 0.9})
@@ -48,12 +74,18 @@ class TestTable:
         assert names(down) == ["b", "c", "a", "d"]
         assert 'aria-sort="descending"' in down
         assert "order=metrics.acc%20ASC" in down
-        assert "order=" not in seen(column="metrics.acc", order="metrics.acc ASC").split("<tbody>")[0].split("<thead>")[1]
+        assert (
+            "order="
+            not in seen(column="metrics.acc", order="metrics.acc ASC").split("<tbody>")[0].split("<thead>")[1]
+        )
 
     def test_one_click_narrows_by_a_cell_and_keeps_what_was_asked(self) -> None:
         known_run("a", params={"opt": "adam"}, metrics={"acc": 0.5})
         text = seen(filter="metrics.acc > 0.1 OR starred", column=["params.opt", "metrics.acc"])
-        assert "filter=%28metrics.acc%20%3E%200.1%20OR%20starred%29%20AND%20params.opt%20%3D%20%27adam%27" in text
+        assert (
+            "filter=%28metrics.acc%20%3E%200.1%20OR%20starred%29%20AND%20params.opt%20%3D%20%27adam%27"
+            in text
+        )
         assert "AND%20metrics.acc%20%3E%3D%200.5" in text
 
     def test_archived_and_deleted_ones_are_shown_where_they_are_asked_for(self) -> None:
@@ -95,7 +127,6 @@ class TestTable:
         make_viewer()
         assert 'aria-pressed="true"' in seen(make_owner())
         assert 'aria-pressed="true"' not in seen(make_viewer())
-
 
     @pytest.mark.parametrize("headers", [HTMX, HTMX | {"HX-Target": "run-rows"}, {}])
     def test_no_cache_takes_a_part_for_the_page(self, headers: dict[str, str]) -> None:
@@ -159,7 +190,12 @@ class TestAccess:
         stranger = make_person("olga", Role.OWNER, other)
         job = known_run("secret", metrics={"hidden": 1}, params={"hidden": "x"}, tags={"hidden": "y"})
         known_run("part", parent=job)
-        for asked in ({}, {"filter": "metrics.hidden = 1"}, {"experiment": "birds"}, {"group": "params.hidden"}):
+        for asked in (
+            {},
+            {"filter": "metrics.hidden = 1"},
+            {"experiment": "birds"},
+            {"group": "params.hidden"},
+        ):
             text = text_of(address(**asked), stranger, headers=HTMX)
             assert "secret" not in text
         assert "hidden" not in text_of("/runs/menu/columns/", stranger)

@@ -20,7 +20,10 @@ from tracking.metrics.points import (
 )
 
 WHOLE = st.integers(-(2**63), 2**63 - 1)
-POINTS = st.lists(st.builds(Point, st.sampled_from(["loss", "eval/acc", "größe"]), st.floats(width=64), WHOLE, WHOLE), min_size=1)
+POINTS = st.lists(
+    st.builds(Point, st.sampled_from(["loss", "eval/acc", "größe"]), st.floats(width=64), WHOLE, WHOLE),
+    min_size=1,
+)
 
 
 def told(points: Points) -> list[tuple[int, int, str]]:
@@ -34,7 +37,9 @@ class TestSlices:
     def test_every_point_comes_back_as_it_was(self, points: list[Point]) -> None:
         curves = by_key(points)
         found = read_slice(slice_bytes(curves))
-        assert {key: told(item) for key, item in found.items()} == {key: told(item) for key, item in curves.items()}
+        assert {key: told(item) for key, item in found.items()} == {
+            key: told(item) for key, item in curves.items()
+        }
 
     def test_one_curve_can_be_read_alone(self) -> None:
         data = slice_bytes(by_key([Point("a", 1.0, 0, 5), Point("b", math.inf, 1, 6)]))
@@ -59,12 +64,16 @@ class TestBlocks:
 
     def test_times_may_be_left_packed(self) -> None:
         points = Points(np.arange(3), np.arange(3) + 10, np.ones(3))
-        assert told(read_block(block_bytes(points), ms=False)) == told(Points(points.step, np.zeros(3, np.int64), points.value))
+        assert told(read_block(block_bytes(points), ms=False)) == told(
+            Points(points.step, np.zeros(3, np.int64), points.value)
+        )
 
     def test_an_even_curve_takes_some_ten_bytes_a_point(self) -> None:
         random = np.random.default_rng(1)
         steps = np.arange(4096)
-        points = Points(steps, 1_700_000_000_000 + steps * 137, np.exp(-steps / 900) + random.normal(0, 0.01, 4096))
+        points = Points(
+            steps, 1_700_000_000_000 + steps * 137, np.exp(-steps / 900) + random.normal(0, 0.01, 4096)
+        )
         assert len(block_bytes(points)) < 4096 * 11
 
     def test_broken_bytes_are_an_error(self) -> None:

@@ -23,7 +23,9 @@ def _as_new() -> None:
 
 
 def log(run: Run, *points: tuple[str, float, int], ms: int = 1000) -> None:
-    point_writer.append(run.pk, run.experiment_id, [Point(key, value, step, ms + step) for key, value, step in points])
+    point_writer.append(
+        run.pk, run.experiment_id, [Point(key, value, step, ms + step) for key, value, step in points]
+    )
 
 
 def values(run: Run, key: str) -> list[float]:
@@ -45,13 +47,26 @@ class TestAppend:
 
     def test_of_points_of_one_step_and_time_the_largest_counts(self) -> None:
         run = logged_run()
-        point_writer.append(run.pk, run.experiment_id, [Point("loss", value, 0, 7) for value in (3.0, 1.0, 2.0)])
+        point_writer.append(
+            run.pk, run.experiment_id, [Point("loss", value, 0, 7) for value in (3.0, 1.0, 2.0)]
+        )
         assert row(run, "loss").last_value == 3.0
 
     def test_nan_and_infinities_are_kept_and_leave_the_extremes_alone(self) -> None:
         run = logged_run()
-        log(run, ("loss", 1.0, 0), ("loss", math.nan, 1), ("up", math.inf, 0), ("down", -math.inf, 0), ("only", math.nan, 0))
-        assert (row(run, "loss").last_value, row(run, "loss").min_value, row(run, "loss").max_value) == (None, 1.0, 1.0)
+        log(
+            run,
+            ("loss", 1.0, 0),
+            ("loss", math.nan, 1),
+            ("up", math.inf, 0),
+            ("down", -math.inf, 0),
+            ("only", math.nan, 0),
+        )
+        assert (row(run, "loss").last_value, row(run, "loss").min_value, row(run, "loss").max_value) == (
+            None,
+            1.0,
+            1.0,
+        )
         assert (row(run, "up").last_value, row(run, "down").last_value) == (math.inf, -math.inf)
         assert (row(run, "only").last_value, row(run, "only").max_value) == (None, None)
         assert [repr(value) for value in values(run, "loss")] == ["1.0", "nan"]
@@ -60,7 +75,9 @@ class TestAppend:
     def test_steps_and_times_may_be_as_large_as_64_bits(self) -> None:
         run = logged_run()
         most = 2**63 - 1
-        point_writer.append(run.pk, run.experiment_id, [Point("x", 1.0, most, most), Point("x", 2.0, -most, -most)])
+        point_writer.append(
+            run.pk, run.experiment_id, [Point("x", 1.0, most, most), Point("x", 2.0, -most, -most)]
+        )
         assert (row(run, "x").last_step, row(run, "x").last_ms) == (most, most)
         assert values(run, "x") == [2.0, 1.0]
 
@@ -70,7 +87,9 @@ class TestLimits:
         settings.METRIC_KEYS_PER_RUN = 2
         run = logged_run()
         log(run, ("a", 1, 0), ("b", 1, 0))
-        with pytest.raises(limits.TooMuch, match=r"may have 2 different metrics .* let the name stay the same"):
+        with pytest.raises(
+            limits.TooMuch, match=r"may have 2 different metrics .* let the name stay the same"
+        ):
             log(run, ("a", 2, 1), ("c", 1, 1))
         log(run, ("a", 2, 1))
         assert values(run, "a") == [1.0, 2.0]
@@ -91,7 +110,11 @@ class TestFolding:
         run = logged_run()
         random = np.random.default_rng(3)
         for start in range(0, 3000, 100):
-            log(run, *(("loss", float(random.normal()), step) for step in range(start, start + 100)), ("lr", 0.1, start))
+            log(
+                run,
+                *(("loss", float(random.normal()), step) for step in range(start, start + 100)),
+                ("lr", 0.1, start),
+            )
         before = values(run, "loss"), values(run, "lr")
         assert compaction.fold(run.pk) is False
         assert (values(run, "loss"), values(run, "lr")) == before
@@ -120,7 +143,6 @@ class TestFolding:
         compaction.fold_rest()
         assert list(MetricSlice.objects.values_list("run_id", flat=True)) == [fresh.pk]
         assert values(old, "loss") == [1.0]
-
 
     def test_what_cannot_be_read_costs_its_own_points_alone(self) -> None:
         run, other = logged_run(), logged_run()
@@ -168,7 +190,11 @@ class TestReading:
 
     def test_points_come_by_time_then_step(self) -> None:
         run = logged_run()
-        point_writer.append(run.pk, run.experiment_id, [Point("x", 1.0, 5, 20), Point("x", 2.0, 1, 30), Point("x", 3.0, 4, 20)])
+        point_writer.append(
+            run.pk,
+            run.experiment_id,
+            [Point("x", 1.0, 5, 20), Point("x", 2.0, 1, 30), Point("x", 3.0, 4, 20)],
+        )
         assert values(run, "x") == [3.0, 1.0, 2.0]
 
     def test_a_span_has_a_neighbour_at_each_end(self) -> None:
@@ -186,7 +212,14 @@ class TestReading:
 
     def test_what_cannot_be_drawn_is_marked(self) -> None:
         run = logged_run()
-        log(run, ("loss", 1.0, 0), ("loss", math.nan, 1), ("loss", math.inf, 2), ("loss", 0.5, 3), ("loss", -math.inf, 4))
+        log(
+            run,
+            ("loss", 1.0, 0),
+            ("loss", math.nan, 1),
+            ("loss", math.inf, 2),
+            ("loss", 0.5, 3),
+            ("loss", -math.inf, 4),
+        )
         found = curve_reader.curve(run.pk, "loss", pixels=10)
         assert list(found.y) == [1.0, 0.5]
         assert list(found.odd_x) == [1, 2, 4]
@@ -206,7 +239,9 @@ class TestReading:
         log(run, ("loss", 0.5, 99), ("lr", 0.3, 2), ("other", 1.0, 0))
         found = curve_reader.histories(run.pk, ["loss", "lr", "none"])
         assert {key: points.value.tolist() for key, points in found.items()} == {
-            "loss": values(run, "loss"), "lr": [0.2, 0.3, 0.1], "none": [],
+            "loss": values(run, "loss"),
+            "lr": [0.2, 0.3, 0.1],
+            "none": [],
         }
 
     def test_a_curve_that_there_is_not_is_empty(self) -> None:
@@ -229,7 +264,10 @@ class TestTogether:
 
     async def test_a_run_that_is_gone_keeps_none_of_the_others_back(self) -> None:
         run = await asyncio.to_thread(logged_run)
-        here = [point_writer.append_soon(run.pk, run.experiment_id, [Point("a", 1.0, step, 0)]) for step in range(10)]
+        here = [
+            point_writer.append_soon(run.pk, run.experiment_id, [Point("a", 1.0, step, 0)])
+            for step in range(10)
+        ]
         gone = point_writer.append_soon("f" * 32, run.experiment_id, [Point("a", 1.0, 0, 0)])
         *fine, refused = await asyncio.gather(*here, gone, return_exceptions=True)
         assert fine == [None] * 10

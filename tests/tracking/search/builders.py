@@ -15,23 +15,36 @@ from tracking.search import find
 
 
 def known_run(
-    name: str, *, metrics: Mapping[str, float] | None = None, params: Mapping[str, str] | None = None,
-    tags: Mapping[str, str] | None = None, **fields: Any,
+    name: str,
+    *,
+    metrics: Mapping[str, float] | None = None,
+    params: Mapping[str, str] | None = None,
+    tags: Mapping[str, str] | None = None,
+    **fields: Any,
 ) -> Run:
     run = logged_run(name, **fields)
     for key, value in (metrics or {}).items():
         put_metric(run, key, value)
     for key, text in (params or {}).items():
-        Param.objects.create(run=run, experiment=run.experiment, key=key, value=text, short=text[:200], number=number_of(text))
+        Param.objects.create(
+            run=run, experiment=run.experiment, key=key, value=text, short=text[:200], number=number_of(text)
+        )
     tagging.put(run, tags or {})
     return run
 
 
-def put_metric(run: Run, key: str, value: float, *, least: float | None = None, greatest: float | None = None) -> None:
+def put_metric(
+    run: Run, key: str, value: float, *, least: float | None = None, greatest: float | None = None
+) -> None:
     last = None if math.isnan(value) else value
     Metric.objects.create(
-        run=run, experiment=run.experiment, key=key, count=1, last_value=last,
-        min_value=last if least is None else least, max_value=last if greatest is None else greatest,
+        run=run,
+        experiment=run.experiment,
+        key=key,
+        count=1,
+        last_value=last,
+        min_value=last if least is None else least,
+        max_value=last if greatest is None else greatest,
     )
 
 
@@ -45,4 +58,6 @@ def number_of(text: str) -> float | None:
 def found(text: str = "", *order_by: str, **asked: Any) -> list[str]:
     """The names of the runs, in order."""
     given: dict[str, Any] = {"workspace": make_workspace(), "most": 100} | asked
-    return [run.display_name for run in find(given.pop("workspace"), text=text, order_by=order_by, **given).runs]
+    return [
+        run.display_name for run in find(given.pop("workspace"), text=text, order_by=order_by, **given).runs
+    ]

@@ -21,7 +21,9 @@ LONG = "x" * 200
 
 @pytest.fixture
 def four() -> None:
-    known_run("a", metrics={"acc": 0.9, "loss": 0.1}, params={"opt": "adam", "lr": "0.1"}, tags={"team": "vision"})
+    known_run(
+        "a", metrics={"acc": 0.9, "loss": 0.1}, params={"opt": "adam", "lr": "0.1"}, tags={"team": "vision"}
+    )
     known_run("b", metrics={"acc": 0.5}, params={"opt": "Adam", "lr": "1e-3"}, tags={"team": "speech"})
     known_run("c", metrics={"acc": math.nan, "loss": math.inf}, params={"opt": "sgd"})
     known_run("d")
@@ -114,7 +116,12 @@ class TestAttributes:
         known_run("r")
         known_run("f", state=RunState.FAILED)
         known_run("q", state=RunState.QUEUED)
-        assert found("state = 'failed'") == found("status = 'FAILED'") == found("run.status IN ('FAILED')") == ["f"]
+        assert (
+            found("state = 'failed'")
+            == found("status = 'FAILED'")
+            == found("run.status IN ('FAILED')")
+            == ["f"]
+        )
         assert found("state = 'waiting'") == found("attributes.status = 'SCHEDULED'") == ["q"]
         assert sorted(found("state = 'active'")) == ["q", "r"]
         assert sorted(found("status != 'RUNNING'")) == ["f", "q"]
@@ -123,9 +130,19 @@ class TestAttributes:
 
     def test_names_times_people_and_numbers(self) -> None:
         at = datetime(2025, 11, 1, 12, tzinfo=UTC)
-        run = known_run("old", started_at=at, finished_at=at + timedelta(hours=3), state=RunState.COMPLETED, experiment="cats")
+        run = known_run(
+            "old",
+            started_at=at,
+            finished_at=at + timedelta(hours=3),
+            state=RunState.COMPLETED,
+            experiment="cats",
+        )
         known_run("new", created_by=make_contributor())
-        assert found("start_time < '2025-11-02'") == found(f"attributes.start_time = {int(at.timestamp() * 1000)}") == ["old"]
+        assert (
+            found("start_time < '2025-11-02'")
+            == found(f"attributes.start_time = {int(at.timestamp() * 1000)}")
+            == ["old"]
+        )
         assert found("start_time > '1d ago'") == ["new"]
         assert found("duration >= 3h") == found("duration < 4h AND end_time IS NOT NULL") == ["old"]
         assert found("end_time IS NULL") == ["new"]
@@ -140,8 +157,17 @@ class TestAttributes:
         mine = known_run("mine", pinned=True)
         known_run("theirs", created_by=make_contributor(), archived_at=timezone.now())
         Star.objects.create(user=make_owner(), run=mine)
-        assert found("starred", user=make_owner()) == found("mine", user=make_owner()) == found("pinned") == ["mine"]
-        assert found("NOT starred", user=make_owner()) == found("starred = false", user=make_owner()) == ["theirs"]
+        assert (
+            found("starred", user=make_owner())
+            == found("mine", user=make_owner())
+            == found("pinned")
+            == ["mine"]
+        )
+        assert (
+            found("NOT starred", user=make_owner())
+            == found("starred = false", user=make_owner())
+            == ["theirs"]
+        )
         assert found("archived") == ["theirs"]
         assert found("starred", user=make_contributor()) == found("starred") == []
 
@@ -150,14 +176,23 @@ class TestAttributes:
         known_run("idle")
         for attempt in (1, 2):
             UsageEntry.objects.create(
-                workspace=run.workspace, run=run, run_number=run.number, attempt=attempt, month="2025-11-01",
-                experiment_name="birds", gpu_seconds=3600.0,
+                workspace=run.workspace,
+                run=run,
+                run_number=run.number,
+                attempt=attempt,
+                month="2025-11-01",
+                experiment_name="birds",
+                gpu_seconds=3600.0,
             )
         assert found("gpu_hours > 1.9") == ["busy"]
         assert found("", "gpu_hours DESC") == ["busy", "idle"]
 
     def test_a_spec_tells_cluster_environment_and_framework(self) -> None:
-        spec = {"resources": {"cluster": "big"}, "environment": {"name": "torch"}, "distribution": {"type": "mpi"}}
+        spec = {
+            "resources": {"cluster": "big"},
+            "environment": {"name": "torch"},
+            "distribution": {"type": "mpi"},
+        }
         known_run("job", kind="job", spec=spec)
         known_run("other")
         for text in ("cluster = 'big'", "environment LIKE 't%'", "framework = 'mpi'", "kind = 'job'"):
@@ -168,8 +203,12 @@ class TestAttributes:
     def test_data_sets(self) -> None:
         run = known_run("x")
         tags = {"mlflow.data.context": "training"}
-        RunInput.objects.create(run=run, name="cifar", digest="d1", source_type="http", source="{}", tags=tags)
-        assert found("dataset.name = 'cifar' AND datasets.context = 'training' AND dataset.digest IN ('d1')") == ["x"]
+        RunInput.objects.create(
+            run=run, name="cifar", digest="d1", source_type="http", source="{}", tags=tags
+        )
+        assert found(
+            "dataset.name = 'cifar' AND datasets.context = 'training' AND dataset.digest IN ('d1')"
+        ) == ["x"]
         assert found("dataset.context = 'testing'") == []
 
 
@@ -191,7 +230,9 @@ class TestOrder:
             assert found("", order) == names.split()
         assert found("", order)[-1] == "d" or names
 
-    @pytest.mark.parametrize("order", ["metrics.acc DESC", "params.opt", "tags.team", "params.lr", "duration"])
+    @pytest.mark.parametrize(
+        "order", ["metrics.acc DESC", "params.opt", "tags.team", "params.lr", "duration"]
+    )
     def test_pages_hold_every_run_once(self, order: str) -> None:
         pages = [found("", order, most=1, skip=skip) for skip in range(5)]
         assert [name for page in pages for name in page] == found("", order)
@@ -253,7 +294,9 @@ class TestScope:
 
     def test_many_comparisons_are_not_too_much_for_the_database(self) -> None:
         run = known_run("x")
-        Param.objects.bulk_create(Param(run=run, experiment=run.experiment, key=f"p{n}", value="1", short="1") for n in range(60))
+        Param.objects.bulk_create(
+            Param(run=run, experiment=run.experiment, key=f"p{n}", value="1", short="1") for n in range(60)
+        )
         assert found(" AND ".join(f"params.p{n} = '1'" for n in range(60))) == ["x"]
         assert found(" OR ".join(f"params.p{n} = '2'" for n in range(60))) == []
 

@@ -36,7 +36,7 @@ MLFLOW = {
     "start_time > 1664067852747": Comparison(Key(Kind.ATTRIBUTE, "start_time"), ">", 1664067852747),
     "attributes.created <= 0": Comparison(Key(Kind.ATTRIBUTE, "start_time"), "<=", 0),
     "run_id IN ('a', 'b')": Comparison(Key(Kind.ATTRIBUTE, "run_id"), "IN", ("a", "b")),
-    "attributes.run_id not in (\"a\")": Comparison(Key(Kind.ATTRIBUTE, "run_id"), "NOT IN", ("a",)),
+    'attributes.run_id not in ("a")': Comparison(Key(Kind.ATTRIBUTE, "run_id"), "NOT IN", ("a",)),
     "dataset.name = 'cifar'": Comparison(Key(Kind.DATASET, "name"), "=", "cifar"),
     "datasets.digest IN ('a', 'b')": Comparison(Key(Kind.DATASET, "digest"), "IN", ("a", "b")),
     "dataset.context LIKE 'tr%'": Comparison(Key(Kind.DATASET, "context"), "LIKE", "tr%"),
@@ -131,7 +131,9 @@ class TestOrder:
         assert str(parse_order("start_time")) == "start_time ASC"
         assert str(parse_order("max(metrics.acc) desc")) == "max(metrics.acc) DESC"
 
-    @pytest.mark.parametrize("text", ["", "metrics.acc down", "metrics.acc DESC, params.lr", "nonsense", "dataset.name", "'"])
+    @pytest.mark.parametrize(
+        "text", ["", "metrics.acc down", "metrics.acc DESC, params.lr", "nonsense", "dataset.name", "'"]
+    )
     def test_refuses_others(self, text: str) -> None:
         with pytest.raises(FilterError) as error:
             parse_order(text)
@@ -172,19 +174,25 @@ def attributes(type_: Type) -> st.SearchStrategy[Key]:
 
 
 comparisons = st.one_of(
-    compared(st.builds(Key, st.just(Kind.METRIC), names, st.sampled_from(["last", "min", "max"])), ORDER, numbers),
+    compared(
+        st.builds(Key, st.just(Kind.METRIC), names, st.sampled_from(["last", "min", "max"])), ORDER, numbers
+    ),
     compared(of(Kind.PARAM), ORDER, numbers.filter(math.isfinite)),
     compared(of(Kind.PARAM) | of(Kind.TAG) | attributes(Type.TEXT) | attributes(Type.WORD), TEXT[:4], texts),
-    compared(of(Kind.PARAM) | of(Kind.TAG) | attributes(Type.TEXT) | attributes(Type.WORD), TEXT[4:], some_texts),
+    compared(
+        of(Kind.PARAM) | of(Kind.TAG) | attributes(Type.TEXT) | attributes(Type.WORD), TEXT[4:], some_texts
+    ),
     compared(of(Kind.PARAM) | of(Kind.TAG), ("IS NULL", "IS NOT NULL"), st.none()),
     compared(attributes(Type.TIME), ORDER, st.integers(-(2**62), 2**62)),
     compared(attributes(Type.FLAG), ("=", "!="), st.booleans()),
 )
 trees = st.recursive(
     comparisons,
-    lambda inner: st.builds(Not, inner)
-    | st.lists(inner, min_size=2, max_size=3).map(lambda parts: And(tuple(parts)))
-    | st.lists(inner, min_size=2, max_size=3).map(lambda parts: Or(tuple(parts))),
+    lambda inner: (
+        st.builds(Not, inner)
+        | st.lists(inner, min_size=2, max_size=3).map(lambda parts: And(tuple(parts)))
+        | st.lists(inner, min_size=2, max_size=3).map(lambda parts: Or(tuple(parts)))
+    ),
     max_leaves=8,
 )
 

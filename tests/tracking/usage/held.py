@@ -22,7 +22,9 @@ class Quiet(Played):
         return super().report(**{**more, "heartbeat": False})
 
 
-def held(who: Principal, node: Node, start: datetime, end: datetime | None, *, gpus: int = 2, **changes: Any) -> Run:
+def held(
+    who: Principal, node: Node, start: datetime, end: datetime | None, *, gpus: int = 2, **changes: Any
+) -> Run:
     """A run of one attempt that held `gpus` GPUs (0: a process slot) in that time; None: it still does."""
     more = {"distribution": processes(gpus), "resources": {"gpus_per_node": gpus}} if gpus else {}
     run = launched(who, **{**more, **changes})

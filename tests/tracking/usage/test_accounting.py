@@ -42,10 +42,14 @@ class TestTime:
         assert (entry.gpu_seconds, entry.node_seconds, entry.energy_j) == (0.0, 7200.0, None)
 
     def test_is_split_where_a_month_ends_in_utc(self, who: Principal, node: Node) -> None:
-        run = held(who, node, datetime(2026, 2, 28, 23, 30, tzinfo=UTC), datetime(2026, 4, 1, 0, 15, tzinfo=UTC))
+        run = held(
+            who, node, datetime(2026, 2, 28, 23, 30, tzinfo=UTC), datetime(2026, 4, 1, 0, 15, tzinfo=UTC)
+        )
         accounting.account_history(NOW)
         assert [(entry.month, entry.gpu_seconds) for entry in rows(run)] == [
-            (date(2026, 2, 1), 2 * 1800.0), (date(2026, 3, 1), 2 * 31 * 86400.0), (date(2026, 4, 1), 2 * 900.0),
+            (date(2026, 2, 1), 2 * 1800.0),
+            (date(2026, 3, 1), 2 * 31 * 86400.0),
+            (date(2026, 4, 1), 2 * 900.0),
         ]
 
     def test_of_every_attempt_counts(self, who: Principal, node: Node) -> None:

@@ -72,7 +72,8 @@ class TestApi:
         api = api_client(make_viewer())
         told = api.get("/api/v1/usage/?by=month&from=2026-07&to=2026-08").json()
         assert [(line["name"], line["gpu_hours"], line["energy_wh"]) for line in told["results"]] == [
-            ("2026-07", 2.0, 1.0), ("2026-08", 4.0, None),
+            ("2026-07", 2.0, 1.0),
+            ("2026-08", 4.0, None),
         ]
         assert (told["total"]["gpu_hours"], told["total"]["runs"]) == (6.0, 2)
         assert api.get("/api/v1/usage/?to=2026-07").json()["total"]["gpu_hours"] == 2.0
@@ -86,11 +87,17 @@ class TestApi:
     @pytest.mark.parametrize(
         ("query", "words"),
         [
-            ("from=2026", "must be a month"), ("to=x", "must be a month"), ("month=2026-07", "not a known parameter"),
-            ("by=gpu", "must be one of"), ("as=xls", "must be one of"),
+            ("from=2026", "must be a month"),
+            ("to=x", "must be a month"),
+            ("month=2026-07", "not a known parameter"),
+            ("by=gpu", "must be one of"),
+            ("as=xls", "must be one of"),
         ],
     )
     def test_names_the_parameter_that_is_wrong(self, who: Principal, query: str, words: str) -> None:
-        refused(api_client(make_viewer()).get(f"/api/v1/usage/?{query}"), 400, query.split("=", maxsplit=1)[0], words)
-
-
+        refused(
+            api_client(make_viewer()).get(f"/api/v1/usage/?{query}"),
+            400,
+            query.split("=", maxsplit=1)[0],
+            words,
+        )

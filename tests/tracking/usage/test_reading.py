@@ -18,10 +18,22 @@ JULY, AUGUST = date(2026, 7, 1), date(2026, 8, 1)
 
 
 def entry(who: Principal, run_number: int, month: date, gpu_hours: float, **more: Any) -> UsageEntry:
-    attempt = UsageEntry.objects.filter(workspace=who.workspace, run_number=run_number, month=month).count() + 1
-    given = {"user_name": "carl", "experiment_name": "digits", "cluster_name": "local", "node_seconds": gpu_hours * 1800} | more
+    attempt = (
+        UsageEntry.objects.filter(workspace=who.workspace, run_number=run_number, month=month).count() + 1
+    )
+    given = {
+        "user_name": "carl",
+        "experiment_name": "digits",
+        "cluster_name": "local",
+        "node_seconds": gpu_hours * 1800,
+    } | more
     return UsageEntry.objects.create(
-        workspace=who.workspace, run_number=run_number, attempt=attempt, month=month, gpu_seconds=gpu_hours * 3600, **given
+        workspace=who.workspace,
+        run_number=run_number,
+        attempt=attempt,
+        month=month,
+        gpu_seconds=gpu_hours * 3600,
+        **given,
     )
 
 
@@ -59,7 +71,12 @@ class TestLines:
 
     def test_say_of_how_much_the_energy_is_known(self, filled: Principal) -> None:
         total = usage_report.total(usage_report.entries(filled.workspace, AUGUST, AUGUST))
-        assert (total.gpu_hours, total.measured_gpu_hours, total.energy_wh, total.runs) == (13.5, 13.0, 2.0, 3)
+        assert (total.gpu_hours, total.measured_gpu_hours, total.energy_wh, total.runs) == (
+            13.5,
+            13.0,
+            2.0,
+            3,
+        )
 
     def test_of_another_workspace_are_not_among_them(self, filled: Principal) -> None:
         other = principal_of(make_person("otto", Role.CONTRIBUTOR, make_workspace("other")))
@@ -77,7 +94,9 @@ class TestLines:
         for item in (run, deleted):
             entry(who, item.number, JULY, 1.0, run=item)
         Run.objects.filter(pk=deleted.pk).update(deleted_at=deleted.created_at)
-        titles = {line.name: line.title for line in usage_report.lines(usage_report.entries(who.workspace), "run")}
+        titles = {
+            line.name: line.title for line in usage_report.lines(usage_report.entries(who.workspace), "run")
+        }
         assert titles == {str(run.number): run.display_name, str(deleted.number): ""}
 
 
@@ -90,11 +109,15 @@ class TestOfRuns:
         found = usage_report.with_gpu_hours(Run.objects.of(who.workspace))
         assert [run.gpu_hours for run in found.order_by("-gpu_hours")] == [5.0, 1.0, 0.0]
         assert set(found.filter(gpu_hours__lt=2)) == {little, none}
-        assert usage_report.hours_of([little.pk, much.pk, none.pk]) == {little.pk: (1.0, 1.0), much.pk: (5.0, None)}
+        assert usage_report.hours_of([little.pk, much.pk, none.pk]) == {
+            little.pk: (1.0, 1.0),
+            much.pk: (5.0, None),
+        }
 
 
 @pytest.mark.parametrize(
-    ("text", "month"), [("2026-07", JULY), ("2026-13", None), ("july", None), ("2026-07-02", None), ("", None)]
+    ("text", "month"),
+    [("2026-07", JULY), ("2026-13", None), ("july", None), ("2026-07-02", None), ("", None)],
 )
 def test_a_month_is_spelled(text: str, month: date | None) -> None:
     assert spelled(text) == month
@@ -102,7 +125,7 @@ def test_a_month_is_spelled(text: str, month: date | None) -> None:
 
 def test_months_are_counted_over_the_turn_of_the_year() -> None:
     assert (after(date(2026, 12, 1)), after(date(2026, 1, 1), -1), after(JULY, -12)) == (
-        date(2027, 1, 1), date(2025, 12, 1), date(2025, 7, 1),
+        date(2027, 1, 1),
+        date(2025, 12, 1),
+        date(2025, 7, 1),
     )
-
-

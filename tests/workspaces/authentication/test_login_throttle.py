@@ -85,7 +85,9 @@ class TestSuccess:
             record_success(count_attempt(f"person{number}", HERE, 1000), 1000)
         assert wait_s("somebody", HERE, 1000) == 0
 
-    def test_lets_the_person_in_again_though_their_address_and_the_installation_are_under_attack(self) -> None:
+    def test_lets_the_person_in_again_though_their_address_and_the_installation_are_under_attack(
+        self,
+    ) -> None:
         record_success(count_attempt("vera", HERE, 900), 900)
         fill(60, ("", HERE))
         SignInAttempts.objects.filter(pk=login_throttle._key("installation")).update(count=500, last_at=1000)
@@ -115,11 +117,18 @@ class TestAddress:
 
 class TestInstallation:
     def test_compares_no_more_than_a_few_passwords_a_second_however_many_addresses_try(self) -> None:
-        counted = sum(fail(f"person{n}", f"10.1.{n // 250}.{n % 250}", now=1000 + n / 100) for n in range(1000))
-        assert counted == pytest.approx(login_throttle.INSTALLATION_BURST + 10 * login_throttle.INSTALLATION_PER_S, abs=3)
+        counted = sum(
+            fail(f"person{n}", f"10.1.{n // 250}.{n % 250}", now=1000 + n / 100) for n in range(1000)
+        )
+        assert counted == pytest.approx(
+            login_throttle.INSTALLATION_BURST + 10 * login_throttle.INSTALLATION_PER_S, abs=3
+        )
 
-    def test_attempts_counted_in_another_order_than_they_came_free_no_more(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Under load attempts wait for the database's lock. Half of these came 0.9 s before they are counted."""
+    def test_attempts_counted_in_another_order_than_they_came_free_no_more(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Under load attempts wait for the database's lock. Half of these came 0.9 s before they are
+        counted."""
         looks = (1000.0 + (0.0 if number % 4 == 0 else 0.9) for number in count())
         monkeypatch.setattr(time, "time", lambda: next(looks))
         counted = 0

@@ -128,7 +128,8 @@ class TestHashers:
 
 @pytest.mark.django_db
 class TestEqualCost:
-    """The row "time of a wrong sign-in for known and unknown names": each failure computes the same hashes."""
+    """The row "time of a wrong sign-in for known and unknown names": each failure computes the same
+    hashes."""
 
     @pytest.fixture
     def computed(self, settings: Settings) -> list[str]:

@@ -64,7 +64,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.got.append(Got(self.path, {name.lower(): value for name, value in self.headers.items()}, raw))
+        self.server.got.append(
+            Got(self.path, {name.lower(): value for name, value in self.headers.items()}, raw)
+        )
         try:
             self.server.answer(self)
         except OSError:

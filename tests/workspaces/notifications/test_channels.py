@@ -26,7 +26,13 @@ pytestmark = pytest.mark.django_db
 URL = "https://hooks.example.org/services/T000/very-secret"
 PAGE = "/settings/notifications/"
 API = "/api/v1/notification-channels/"
-FORM = {"kind": "webhook", "name": "ops", "target": URL, "secret": "s3cret", "events": ["alert.critical", "run.failed"]}
+FORM = {
+    "kind": "webhook",
+    "name": "ops",
+    "target": URL,
+    "secret": "s3cret",
+    "events": ["alert.critical", "run.failed"],
+}
 
 
 def add(client: Client, scope: str = "own", **changed: Any) -> Any:
@@ -42,7 +48,12 @@ class TestPage:
         client = client_of(make_contributor())
         assert add(client).status_code == 302
         channel = Channel.objects.get()
-        assert (channel.user, channel.kind, channel.target, channel.secret) == (make_contributor(), "webhook", URL, "s3cret")
+        assert (channel.user, channel.kind, channel.target, channel.secret) == (
+            make_contributor(),
+            "webhook",
+            URL,
+            "s3cret",
+        )
         assert channel.events == ["alert.critical", "run.failed"]
         assert AuditEvent.objects.get(verb="channel.created").detail == {"scope": "own", "kind": "webhook"}
 
@@ -83,12 +94,19 @@ class TestPage:
         form = {"name": "night", "target": "", "secret": "", "events": ["run.failed"]}
         assert client.post(f"{PAGE}{pk}/", form).status_code == 302
         channel = Channel.objects.get()
-        assert (channel.name, channel.target, channel.secret, channel.events) == ("night", URL, "s3cret", ["run.failed"])
+        assert (channel.name, channel.target, channel.secret, channel.events) == (
+            "night",
+            URL,
+            "s3cret",
+            ["run.failed"],
+        )
 
     def test_a_test_goes_out_and_takes_a_paused_one_up_again(self) -> None:
         client = client_of(make_contributor())
         add(client)
-        Channel.objects.update(paused_at=timezone.now(), failing_since=timezone.now(), failures=9, last_error="Answered 500.")
+        Channel.objects.update(
+            paused_at=timezone.now(), failing_since=timezone.now(), failures=9, last_error="Answered 500."
+        )
         assert "Nothing is sent any more" in text(client)
         client.post(f"{PAGE}{Channel.objects.get().pk}/test/")
         assert (Delivery.objects.get().event, Channel.objects.get().paused_at) == ("test", None)
@@ -144,22 +162,33 @@ class TestApi:
         made = program.post(API, {"name": "ops", "target": URL, "secret": "s3cret"}, "application/json")
         assert made.status_code == 201
         told = made.json()
-        assert (told["scope"], told["kind"], told["target"]) == ("own", "webhook", "https://hooks.example.org/…")
+        assert (told["scope"], told["kind"], told["target"]) == (
+            "own",
+            "webhook",
+            "https://hooks.example.org/…",
+        )
         assert (told["is_signed"], told["state"]) == (True, "unused")
         assert "secret" not in told
         one = f"{API}{told['id']}/"
-        assert program.patch(one, {"events": ["run.completed"]}, "application/json").json()["events"] == ["run.completed"]
+        assert program.patch(one, {"events": ["run.completed"]}, "application/json").json()["events"] == [
+            "run.completed"
+        ]
         assert Channel.objects.get().target == URL
         assert program.post(f"{one}test/").json()["waiting"] == 1
         assert [item["id"] for item in program.get(API).json()] == [told["id"]]
         assert program.delete(one).status_code == 204
 
     def test_a_wrong_field_is_named(self) -> None:
-        answer = api_client(make_contributor()).post(API, {"name": "ops", "target": "ssh://x"}, "application/json")
+        answer = api_client(make_contributor()).post(
+            API, {"name": "ops", "target": "ssh://x"}, "application/json"
+        )
         assert (answer.status_code, answer.json()["errors"][0]["field"]) == (400, "target")
 
     def test_the_workspaces_are_for_owners(self) -> None:
         asked = {"name": "ops", "target": URL, "scope": "workspace"}
         assert api_client(make_contributor()).post(API, asked, "application/json").status_code == 403
-        assert api_client(make_viewer()).post(API, {**asked, "scope": "own"}, "application/json").status_code == 403
+        assert (
+            api_client(make_viewer()).post(API, {**asked, "scope": "own"}, "application/json").status_code
+            == 403
+        )
         assert api_client(make_owner()).post(API, asked, "application/json").status_code == 201

@@ -1,4 +1,5 @@
-"""Deliveries to a real receiver: arrives once; what fails is tried later and later; what hangs holds up nobody else."""
+"""Deliveries to a real receiver: arrives once; what fails is tried later and later; what hangs holds up
+nobody else."""
 
 from __future__ import annotations
 
@@ -29,13 +30,27 @@ def receivers() -> Iterator[list[Receiver]]:
 
 
 def channel(target: str, *events: str, kind: str = "webhook", **changed: object) -> Channel:
-    fields = {"workspace": make_workspace(), "kind": kind, "name": "ops", "target": target, "events": events or ["run.failed"]}
+    fields = {
+        "workspace": make_workspace(),
+        "kind": kind,
+        "name": "ops",
+        "target": target,
+        "events": events or ["run.failed"],
+    }
     return Channel.objects.create(**{**fields, **changed})
 
 
 def event(key: str = "run:1", name: str = "run.failed", at: datetime | None = None) -> Event:
     body = {"event": name, "text": f"[failed] {key}", "url": "http://hub/runs/1/"}
-    return Event(name, key, at or timezone.now(), (name,), (make_workspace().pk,), lambda _: body, theirs=make_workspace().pk)
+    return Event(
+        name,
+        key,
+        at or timezone.now(),
+        (name,),
+        (make_workspace().pk,),
+        lambda _: body,
+        theirs=make_workspace().pk,
+    )
 
 
 def send_later(step: timedelta = timedelta(seconds=1)) -> datetime:
@@ -63,7 +78,9 @@ class TestArrival:
         outbox.post(event())
         delivery.tick(timezone.now())
         (got,) = receivers[0].got
-        assert got.headers["x-trainhub-signature"] == webhook.signature("s3cret", got.headers["x-trainhub-timestamp"], got.raw)
+        assert got.headers["x-trainhub-signature"] == webhook.signature(
+            "s3cret", got.headers["x-trainhub-timestamp"], got.raw
+        )
 
     def test_a_mail_has_the_sentence_and_the_link(self) -> None:
         channel("ann@example.org", kind="mail")
@@ -163,7 +180,9 @@ class TestFailure:
 
 
 class TestOthers:
-    def test_one_that_hangs_delays_no_other_channel(self, receivers: list[Receiver], monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_one_that_hangs_delays_no_other_channel(
+        self, receivers: list[Receiver], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(webhook, "WITHIN_S", 1.0)
         receivers += [Receiver(hang), Receiver()]
         for receiver in receivers:
@@ -173,7 +192,9 @@ class TestOthers:
         delivery.tick(timezone.now())
         assert [len(receiver.got) for receiver in receivers] == [1, 5]
 
-    def test_another_worker_leaves_a_channel_alone_that_is_being_served(self, receivers: list[Receiver]) -> None:
+    def test_another_worker_leaves_a_channel_alone_that_is_being_served(
+        self, receivers: list[Receiver]
+    ) -> None:
         receivers.append(Receiver())
         now = timezone.now()
         channel(receivers[0].url, busy_until=now + timedelta(seconds=30))
@@ -192,14 +213,18 @@ class TestOthers:
 
 
 class TestReach:
-    @pytest.mark.parametrize("host", ["169.254.169.254", "[fe80::1]", "0", "[::ffff:169.254.169.254]", "[fd00:ec2::254]"])
+    @pytest.mark.parametrize(
+        "host", ["169.254.169.254", "[fe80::1]", "0", "[::ffff:169.254.169.254]", "[fd00:ec2::254]"]
+    )
     def test_where_clouds_keep_credentials_no_webhook_goes(self, host: str) -> None:
         channel(f"http://{host}/latest/")
         outbox.post(event())
         delivery.tick(timezone.now())
         assert "may not reach" in Channel.objects.get().last_error
 
-    def test_only_the_hosts_that_the_installation_allows(self, receivers: list[Receiver], settings: Settings) -> None:
+    def test_only_the_hosts_that_the_installation_allows(
+        self, receivers: list[Receiver], settings: Settings
+    ) -> None:
         receivers.append(Receiver())
         settings.WEBHOOK_HOSTS = ["hooks.example.org"]
         channel(receivers[0].url)
@@ -213,7 +238,9 @@ class TestReach:
         delivery.tick(timezone.now())
         assert "nowhere.invalid is not known" in Channel.objects.get().last_error
 
-    def test_its_own_name_is_asked_for_at_the_address_that_was_checked(self, receivers: list[Receiver]) -> None:
+    def test_its_own_name_is_asked_for_at_the_address_that_was_checked(
+        self, receivers: list[Receiver]
+    ) -> None:
         receivers.append(Receiver())
         channel(receivers[0].url.replace("127.0.0.1", "localhost"))
         outbox.post(event())

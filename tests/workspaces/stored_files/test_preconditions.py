@@ -27,8 +27,15 @@ class TestConditions:
     @pytest.mark.parametrize(
         ("told", "answer"),
         [
-            (TAG, 304), (f"W/{TAG}", 304), ("*", 304), (f"{OTHER}, {TAG}", 304), (f'"a,b" ,{TAG}', 304), (OTHER, None),
-            ("aaaa", None), ("", None), (f"{TAG} junk", None),
+            (TAG, 304),
+            (f"W/{TAG}", 304),
+            ("*", 304),
+            (f"{OTHER}, {TAG}", 304),
+            (f'"a,b" ,{TAG}', 304),
+            (OTHER, None),
+            ("aaaa", None),
+            ("", None),
+            (f"{TAG} junk", None),
         ],
     )
     def test_if_none_match_compares_weakly(self, told: str, answer: int | None) -> None:
@@ -39,16 +46,28 @@ class TestConditions:
 
     @pytest.mark.parametrize(
         ("told", "answer"),
-        [(TAG, None), ("*", None), (f"{OTHER},{TAG}", None), (OTHER, 412), (f"W/{TAG}", 412), ("", 412), ("aaaa", 412)],
+        [
+            (TAG, None),
+            ("*", None),
+            (f"{OTHER},{TAG}", None),
+            (OTHER, 412),
+            (f"W/{TAG}", 412),
+            ("", 412),
+            ("aaaa", 412),
+        ],
     )
     def test_if_match_compares_strongly(self, told: str, answer: int | None) -> None:
         assert failed(if_match=told) == answer
 
-    @pytest.mark.parametrize(("told", "answer"), [(MODIFIED, 304), (LATER, 304), (EARLIER, None), ("yesterday", None)])
+    @pytest.mark.parametrize(
+        ("told", "answer"), [(MODIFIED, 304), (LATER, 304), (EARLIER, None), ("yesterday", None)]
+    )
     def test_if_modified_since(self, told: str, answer: int | None) -> None:
         assert failed(if_modified_since=told) == answer
 
-    @pytest.mark.parametrize(("told", "answer"), [(MODIFIED, None), (LATER, None), (EARLIER, 412), ("yesterday", None)])
+    @pytest.mark.parametrize(
+        ("told", "answer"), [(MODIFIED, None), (LATER, None), (EARLIER, 412), ("yesterday", None)]
+    )
     def test_if_unmodified_since(self, told: str, answer: int | None) -> None:
         assert failed(if_unmodified_since=told) == answer
 
@@ -70,9 +89,15 @@ class TestRanges:
     @pytest.mark.parametrize(
         ("told", "found"),
         [
-            ("bytes=0-9", [(0, 10)]), ("bytes=990-", [(990, 1000)]), ("bytes=-10", [(990, 1000)]), ("bytes=-5000", [(0, 1000)]),
-            ("BYTES = 5-5", [(5, 6)]), ("bytes=0-99999999999999999999", [(0, 1000)]), ("bytes=5-6, ,2-3", [(2, 4), (5, 7)]),
-            ("bytes=0-5,3-9,10-11", [(0, 12)]), ("bytes=0-1,2000-", [(0, 2)]),
+            ("bytes=0-9", [(0, 10)]),
+            ("bytes=990-", [(990, 1000)]),
+            ("bytes=-10", [(990, 1000)]),
+            ("bytes=-5000", [(0, 1000)]),
+            ("BYTES = 5-5", [(5, 6)]),
+            ("bytes=0-99999999999999999999", [(0, 1000)]),
+            ("bytes=5-6, ,2-3", [(2, 4), (5, 7)]),
+            ("bytes=0-5,3-9,10-11", [(0, 12)]),
+            ("bytes=0-1,2000-", [(0, 2)]),
         ],
     )
     def test_are_taken_in_order_without_overlaps(self, told: str, found: list[tuple[int, int]]) -> None:
@@ -84,8 +109,22 @@ class TestRanges:
 
     @pytest.mark.parametrize(
         "told",
-        ["lines=0-9", "bytes", "bytes=", "bytes=-", "bytes=a-b", "bytes=9-0", "bytes=0-1,x", "bytes=1", "bytes=--1", "bytes 0-9",
-         "bytes=0x1-2", "bytes=\u00b2-3", "items=0-1;bytes=0-1", f"bytes={'9' * 31}-"],
+        [
+            "lines=0-9",
+            "bytes",
+            "bytes=",
+            "bytes=-",
+            "bytes=a-b",
+            "bytes=9-0",
+            "bytes=0-1,x",
+            "bytes=1",
+            "bytes=--1",
+            "bytes 0-9",
+            "bytes=0x1-2",
+            "bytes=\u00b2-3",
+            "items=0-1;bytes=0-1",
+            f"bytes={'9' * 31}-",
+        ],
     )
     def test_of_unknown_units_or_wrong_syntax_are_ignored(self, told: str) -> None:
         assert spans(told) is None

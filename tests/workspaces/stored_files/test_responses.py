@@ -1,4 +1,5 @@
-"""A stored file over HTTP, and what happens when its bytes are no longer those that were stored (finding S3, remedy 4)."""
+"""A stored file over HTTP, and what happens when its bytes are no longer those that were stored (finding S3,
+remedy 4)."""
 
 from __future__ import annotations
 
@@ -63,7 +64,10 @@ async def download(request: Request) -> Response:
 
 async def archive(request: Request) -> Response:
     sha256 = request.path_params["sha256"]
-    entries = [zip_stream.Entry("a.bin", b"first"), zip_stream.Entry("b.bin", blobs.path(sha256), None, sha256)]
+    entries = [
+        zip_stream.Entry("a.bin", b"first"),
+        zip_stream.Entry("b.bin", blobs.path(sha256), None, sha256),
+    ]
     return await zip_stream.response(request, entries, "all.zip")
 
 
@@ -89,7 +93,11 @@ class TestWhole:
             assert answer.headers["vary"] == "Cookie, Authorization, Accept-Encoding"
             assert answer.headers["content-length"] == str(len(content))
         head = client.head(f"/{sha256}")
-        assert (head.status_code, head.headers["content-length"], head.content) == (200, str(len(content)), b"")
+        assert (head.status_code, head.headers["content-length"], head.content) == (
+            200,
+            str(len(content)),
+            b"",
+        )
 
     def test_that_the_reader_has_is_not_sent_again(self, client: httpx.Client) -> None:
         sha256 = stored(CONTENT)
@@ -154,7 +162,9 @@ class TestDamaged:
             client.get(f"/{sha256}")
 
     @pytest.mark.parametrize("told", [{}, {"Range": "bytes=0-0"}], ids=["whole", "range"])
-    def test_a_small_file_and_a_range_are_refused_with_the_reason(self, client: httpx.Client, told: dict[str, str]) -> None:
+    def test_a_small_file_and_a_range_are_refused_with_the_reason(
+        self, client: httpx.Client, told: dict[str, str]
+    ) -> None:
         sha256 = stored(b"small")
         damage(sha256, 4)
         answer = client.get(f"/{sha256}", headers=told)
@@ -195,5 +205,3 @@ def test_a_file_is_sent_as_it_was_when_it_grows_meanwhile(tmp_path: Path) -> Non
 
     with served(Starlette(routes=[Route("/", grown)])) as (host, port):
         assert httpx.get(f"http://{host}:{port}/").content == b"0123456789"
-
-

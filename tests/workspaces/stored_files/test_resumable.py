@@ -79,11 +79,15 @@ def test_of_many_threads_that_send_the_same_file_all_end_and_one_blob_stays(part
         thread.join(30)
     assert len(ends) == 20
     assert set(ends) <= {str(len(DATA)), "busy"}
-    assert [file.name for file in (part.path.parent.parent / "blobs").rglob("*") if file.is_file()] == [SHA256]
+    assert [file.name for file in (part.path.parent.parent / "blobs").rglob("*") if file.is_file()] == [
+        SHA256
+    ]
 
 
 @pytest.mark.parametrize("held", [0, 10_000])
-def test_on_a_full_disk_nothing_of_the_piece_stays_and_the_upload_goes_on_later(part: Part, held: int) -> None:
+def test_on_a_full_disk_nothing_of_the_piece_stays_and_the_upload_goes_on_later(
+    part: Part, held: int
+) -> None:
     if held:
         append(part, 0, DATA[:held])
     with disk_of(15_000), pytest.raises(OSError, match="File too large"):

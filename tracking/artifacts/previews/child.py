@@ -1,7 +1,8 @@
-"""The process that parses one large JSON file, within limits on memory and time. The file is its standard input.
+"""The process that parses one large JSON file, within limits on memory and time. The file is its standard
+input.
 
-It writes `ok`, or `no` for a file that is not what was asked for, on a line of its own, and then the result or the reason.
-"""
+It writes `ok`, or `no` for a file that is not what was asked for, on a line of its own, and then the result
+or the reason."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What is shown of a JSON file: a figure, a table or the laid-out text.
 
-This module knows neither Django nor the database, because large files are parsed by a process of their own (`child`).
-"""
+This module knows neither Django nor the database, because large files are parsed by a process of their own
+(`child`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,13 @@ MAX_TEXT = 200 * 1024
 MAPS = ("scattergeo", "scattermap", "choropleth", "densitymap")
 """Kinds of traces that fetch a map from elsewhere."""
 TEXT, TABLE, FIGURE = "text", "table", "figure"
-_ESCAPED = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026", 0x2028: "\\u2028", 0x2029: "\\u2029"}
+_ESCAPED = {
+    ord("<"): "\\u003c",
+    ord(">"): "\\u003e",
+    ord("&"): "\\u0026",
+    0x2028: "\\u2028",
+    0x2029: "\\u2029",
+}
 
 
 class NotShown(Exception):
@@ -52,11 +58,15 @@ def document(data: bytes) -> Document:
 
 
 def figure(data: bytes) -> bytes:
-    """A plotly figure as JSON that may stand inside a page, without the images that the page would not load. Raises NotShown."""
+    """A plotly figure as JSON that may stand inside a page, without the images that the page would not load.
+    Raises NotShown."""
     parsed = _parsed(data)
     if not is_figure(parsed):
         raise NotShown("it is no plotly figure, which needs the list 'data' and the object 'layout'")
-    layout = {**parsed["layout"], "images": [image for image in _list(parsed["layout"].get("images")) if _is_inline(image)]}
+    layout = {
+        **parsed["layout"],
+        "images": [image for image in _list(parsed["layout"].get("images")) if _is_inline(image)],
+    }
     try:
         return orjson.dumps({"data": parsed["data"], "layout": layout}).decode().translate(_ESCAPED).encode()
     except orjson.JSONEncodeError as error:
@@ -65,10 +75,15 @@ def figure(data: bytes) -> bytes:
 
 def is_figure(parsed: Any) -> bool:
     """Whether plotly can draw it here: a list of traces, each an object, and an object for the layout."""
-    if not isinstance(parsed, dict) or not isinstance(parsed.get("data"), list) or not isinstance(parsed.get("layout", {}), dict):
+    if (
+        not isinstance(parsed, dict)
+        or not isinstance(parsed.get("data"), list)
+        or not isinstance(parsed.get("layout", {}), dict)
+    ):
         return False
     return "layout" in parsed and all(
-        isinstance(trace, dict) and not str(trace.get("type"))[:99].startswith(MAPS) for trace in parsed["data"]
+        isinstance(trace, dict) and not str(trace.get("type"))[:99].startswith(MAPS)
+        for trace in parsed["data"]
     )
 
 
@@ -82,8 +97,8 @@ def _parsed(data: bytes) -> Any:
 
 
 def _laid_out(parsed: Any) -> tuple[str, bool]:
-    """The beginning of the indented text, and whether there is more. Indentation multiplies the size of nested JSON, so the
-    text is made piece by piece and never as a whole."""
+    """The beginning of the indented text, and whether there is more. Indentation multiplies the size of
+    nested JSON, so the text is made piece by piece and never as a whole."""
     pieces, room = [], MAX_TEXT
     for piece in json.JSONEncoder(indent=2, ensure_ascii=False).iterencode(parsed):
         pieces.append(piece[:room])

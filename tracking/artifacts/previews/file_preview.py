@@ -26,7 +26,8 @@ _LONGEST_CHARACTER_BYTES = 4
 
 @dataclass(frozen=True)
 class Preview:
-    """`kind`: text, markdown, image, table, figure; "" where there is nothing to show, and `sentence` says why.
+    """`kind`: text, markdown, image, table, figure; "" where there is nothing to show, and `sentence` says
+    why.
 
     `is_cut`: only the beginning is shown.
     """
@@ -43,7 +44,9 @@ def preview(row: Row) -> Preview:
     """Of a file whose bytes are here, else a word that they are not."""
     suffix = PurePosixPath(row.path).suffix.lower()
     if not blobs.exists(row.sha256):
-        return Preview("", sentence="Its bytes are missing on the hub; restore the data folder from a backup.")
+        return Preview(
+            "", sentence="Its bytes are missing on the hub; restore the data folder from a backup."
+        )
     if image_type(row.path) is not None:
         if row.size_bytes <= MOST_IMAGE_BYTES:
             return Preview("image")
@@ -68,7 +71,9 @@ def _of_text(row: Row, suffix: str) -> Preview:
     if suffix in MARKDOWN:
         return Preview("markdown", html=notes.render(text), is_cut=is_cut)
     if suffix in (".csv", ".tsv"):
-        table = tables.of_text(text, delimiter="\t" if suffix == ".tsv" else tables.delimiter_of(text), is_cut=is_cut)
+        table = tables.of_text(
+            text, delimiter="\t" if suffix == ".tsv" else tables.delimiter_of(text), is_cut=is_cut
+        )
         if table is not None:
             return Preview("table", table=table, is_cut=table.is_cut)
     return Preview("text", text=text, is_cut=is_cut)

@@ -1,4 +1,5 @@
-"""JSON files of strangers, parsed with bounded memory and time: small ones at once, large ones in a process of their own."""
+"""JSON files of strangers, parsed with bounded memory and time: small ones at once, large ones in a process
+of their own."""
 
 from __future__ import annotations
 
@@ -45,25 +46,46 @@ def document(path: Path, size: int) -> Document:
 
 def figure(path: Path, size: int) -> bytes:
     """The plotly figure at `path` as JSON for a page. Raises NotShown or Busy."""
-    return documents.figure(path.read_bytes()) if size <= MAX_INLINE_BYTES else _parsed_apart(path, size, child.FIGURE)
+    return (
+        documents.figure(path.read_bytes())
+        if size <= MAX_INLINE_BYTES
+        else _parsed_apart(path, size, child.FIGURE)
+    )
 
 
 def _parsed_apart(path: Path, size: int, what: str) -> bytes:
     if size > MAX_JSON_BYTES:
         raise NotShown(f"it is larger than {MAX_JSON_BYTES // 2**20} MiB")
-    command = [sys.executable, "-m", "tracking.artifacts.previews.child", what, str(MAX_MEMORY_BYTES), str(MAX_CPU_S)]
+    command = [
+        sys.executable,
+        "-m",
+        "tracking.artifacts.previews.child",
+        what,
+        str(MAX_MEMORY_BYTES),
+        str(MAX_CPU_S),
+    ]
     with _slot(), path.open("rb") as file:
         try:
             done = subprocess.run(
-                command, stdin=file, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False,
-                cwd=settings.BASE_DIR, env=ENVIRONMENT, timeout=MAX_WALL_S,
+                command,
+                stdin=file,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                check=False,
+                cwd=settings.BASE_DIR,
+                env=ENVIRONMENT,
+                timeout=MAX_WALL_S,
             )
         except subprocess.TimeoutExpired as error:
             raise Busy("parsing it takes too long at the moment") from error
     word, _, answer = done.stdout.partition(b"\n")
     if word == b"ok":
         return answer
-    raise NotShown(answer.decode(errors="replace") if word == b"no" else "parsing it takes more time or memory than is allowed")
+    raise NotShown(
+        answer.decode(errors="replace")
+        if word == b"no"
+        else "parsing it takes more time or memory than is allowed"
+    )
 
 
 @contextmanager

@@ -26,7 +26,8 @@ class Table:
 
 
 def of_text(text: str, *, delimiter: str, is_cut: bool) -> Table | None:
-    """The beginning of a CSV file, its first row the columns; None where it is none. `is_cut`: so is the text."""
+    """The beginning of a CSV file, its first row the columns; None where it is none. `is_cut`: so is the
+    text."""
     lines = text.splitlines(keepends=True)
     whole = lines[:-1] if is_cut and len(lines) > 1 else lines
     try:
@@ -51,7 +52,11 @@ def of_json(told: Any) -> Table | None:
     if not isinstance(told, dict) or set(told) - {"columns", "data", "index"}:
         return None
     columns, rows = told.get("columns"), told.get("data")
-    if not isinstance(columns, list) or not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
+    if (
+        not isinstance(columns, list)
+        or not isinstance(rows, list)
+        or not all(isinstance(row, list) for row in rows)
+    ):
         return None
     # One column more than is shown tells that the table is wider.
     shown = slice(MOST_COLUMNS + 1)
@@ -66,7 +71,11 @@ def sendable(text: str) -> str:
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, is_cut: bool = False) -> Table:
     found = list(rows)
-    width = min(max(len(columns), *(len(row) for row in found), 0), MOST_COLUMNS) if found else min(len(columns), MOST_COLUMNS)
+    width = (
+        min(max(len(columns), *(len(row) for row in found), 0), MOST_COLUMNS)
+        if found
+        else min(len(columns), MOST_COLUMNS)
+    )
     shown = [_fitted(row, width) for row in found[:MOST_ROWS]]
     is_wide = len(columns) > MOST_COLUMNS or any(len(row) > MOST_COLUMNS for row in found)
     return Table(_fitted(columns, width), shown, is_cut or is_wide or len(found) > MOST_ROWS)

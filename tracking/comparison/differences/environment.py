@@ -45,13 +45,18 @@ def compare(runs: Sequence[Run]) -> Software:
 def _top(run: Run, told: Facts) -> Facts:
     asked = run.spec.get("environment") or {}
     name, version = asked.get("name", ""), asked.get("version", "")
-    facts = {"environment": f"{name} {version}".strip() if name != SYSTEM else "the node's own Python"} if name else {}
+    facts = (
+        {"environment": f"{name} {version}".strip() if name != SYSTEM else "the node's own Python"}
+        if name
+        else {}
+    )
     python = told.get(PYTHON, "") or (version if name == SYSTEM else "")
     return {**facts, **({"python": python} if python else {})}
 
 
 def _packages(run: Run, told: Facts) -> Facts:
-    """The most certain word about each: what its nodes found, what pip installed, what its model says, what was asked for."""
+    """The most certain word about each: what its nodes found, what pip installed, what its model says, what
+    was asked for."""
     found: dict[str, str] = {}
     for source in (_asked_for(run), _of_logged_files(run), _installed(run), told):
         found.update(source)
@@ -61,7 +66,10 @@ def _packages(run: Run, told: Facts) -> Facts:
 def _variables(run: Run) -> Facts:
     """A secret is shown by its name alone."""
     given = run.spec.get("environment_variables") or {}
-    return {name: f"secret {value['secret']}" if isinstance(value, Mapping) else str(value) for name, value in given.items()}
+    return {
+        name: f"secret {value['secret']}" if isinstance(value, Mapping) else str(value)
+        for name, value in given.items()
+    }
 
 
 def _told_by_nodes(run: Run) -> Facts:
@@ -87,13 +95,17 @@ def _installed(run: Run) -> Facts:
 
 def _asked_for(run: Run) -> Facts:
     name = (run.spec.get("environment") or {}).get("name", "")
-    return read_requirements("\n".join(line for item in CURATED if item.name == name for line in item.requirements))
+    return read_requirements(
+        "\n".join(line for item in CURATED if item.name == name for line in item.requirements)
+    )
 
 
 def _of_logged_files(run: Run) -> Facts:
     """MLflow puts a requirements.txt beside each model that it logs."""
     named = Artifact.objects.filter(run=run, path__endswith=REQUIREMENTS).order_by("-attempt", "path")
-    of_models = LoggedModelFile.objects.filter(model__run=run, path__endswith=REQUIREMENTS).order_by("-model__created_at")
+    of_models = LoggedModelFile.objects.filter(model__run=run, path__endswith=REQUIREMENTS).order_by(
+        "-model__created_at"
+    )
     rows = (found.values_list("sha256", flat=True).first() for found in (named, of_models))
     sha256 = next((found for found in rows if found is not None), None)
     if sha256 is None or not blobs.exists(sha256):

@@ -24,8 +24,18 @@ POINTS = 600
 SENSORS = ("utilization_pct", "memory_used_bytes", "power_w", "temperature_c")
 LONGEST_S = 6.0
 ORDER = (
-    "GPUs", "Memory of each", "Nodes", "Driver", "GPU-hours", "Energy", "Utilisation, mean", "Utilisation, highest",
-    "Memory, mean", "Memory, highest", "Power, mean", "Temperature, highest",
+    "GPUs",
+    "Memory of each",
+    "Nodes",
+    "Driver",
+    "GPU-hours",
+    "Energy",
+    "Utilisation, mean",
+    "Utilisation, highest",
+    "Memory, mean",
+    "Memory, highest",
+    "Power, mean",
+    "Temperature, highest",
 )
 
 
@@ -44,7 +54,9 @@ def _used(found: tuple[float, float | None] | None) -> Facts:
 
 def _facts(run: Run, until: float) -> Facts:
     attempt = Attempt.objects.filter(run=run, number=run.attempt).defer("plan", "placement").first()
-    leases = list(Lease.objects.filter(holder=run.pk, attempt=run.attempt).select_related("node").order_by("node__name"))
+    leases = list(
+        Lease.objects.filter(holder=run.pk, attempt=run.attempt).select_related("node").order_by("node__name")
+    )
     if attempt is None or not leases:
         return {}
     uuids = [uuid for lease in leases for uuid in lease.gpus]
@@ -65,7 +77,9 @@ def _devices(uuids: Sequence[str]) -> Facts:
 
 def _drivers(nodes: Sequence[Node]) -> Facts:
     """As the nodes report them today."""
-    told = sorted({f"{node.driver} (CUDA {node.cuda})" if node.cuda else node.driver for node in nodes if node.driver})
+    told = sorted(
+        {f"{node.driver} (CUDA {node.cuda})" if node.cuda else node.driver for node in nodes if node.driver}
+    )
     return {"Driver": ", ".join(told)} if told else {}
 
 
@@ -81,12 +95,22 @@ def _sensors(attempt: Attempt, leases: Sequence[Lease]) -> Facts:
 
 
 def _told(found: Mapping[str, Sequence[Curve]]) -> Facts:
-    mean = {metric: float(np.nanmean(np.concatenate([curve.mean for curve in told]))) for metric, told in found.items()}
-    most = {metric: float(np.nanmax(np.concatenate([curve.max for curve in told]))) for metric, told in found.items()}
+    mean = {
+        metric: float(np.nanmean(np.concatenate([curve.mean for curve in told])))
+        for metric, told in found.items()
+    }
+    most = {
+        metric: float(np.nanmax(np.concatenate([curve.max for curve in told])))
+        for metric, told in found.items()
+    }
     shown = {
         "Utilisation, mean": ("utilization_pct", mean, "{:.0f} %".format),
         "Utilisation, highest": ("utilization_pct", most, "{:.0f} %".format),
-        "Memory, mean": ("memory_used_bytes", mean, bytesize), "Memory, highest": ("memory_used_bytes", most, bytesize),
-        "Power, mean": ("power_w", mean, "{:.0f} W".format), "Temperature, highest": ("temperature_c", most, "{:.0f} °C".format),
+        "Memory, mean": ("memory_used_bytes", mean, bytesize),
+        "Memory, highest": ("memory_used_bytes", most, bytesize),
+        "Power, mean": ("power_w", mean, "{:.0f} W".format),
+        "Temperature, highest": ("temperature_c", most, "{:.0f} °C".format),
     }
-    return {word: spell(values[metric]) for word, (metric, values, spell) in shown.items() if metric in values}
+    return {
+        word: spell(values[metric]) for word, (metric, values, spell) in shown.items() if metric in values
+    }

@@ -79,7 +79,9 @@ def _changes(same: Sequence[Match], old_end: int, new_end: int) -> list[tuple[in
     return found
 
 
-def _hunks(old: Sequence[str], new: Sequence[str], changes: Sequence[tuple[int, int, int, int]]) -> Iterator[Hunk]:
+def _hunks(
+    old: Sequence[str], new: Sequence[str], changes: Sequence[tuple[int, int, int, int]]
+) -> Iterator[Hunk]:
     """Changes that are near each other share a hunk."""
     group: list[tuple[int, int, int, int]] = []
     for change in changes:

@@ -1,4 +1,5 @@
-"""What differs between runs, a kind at a time: parts of the page that compares them, and pages of their own."""
+"""What differs between runs, a kind at a time: parts of the page that compares them, and pages of their
+own."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ from workspaces.states import Role
 
 LONGEST_S = 8.0
 COMMIT = {
-    "mlflow.source.git.commit": "commit", "mlflow.source.git.branch": "branch", "mlflow.source.git.repoURL": "repository",
+    "mlflow.source.git.commit": "commit",
+    "mlflow.source.git.branch": "branch",
+    "mlflow.source.git.repoURL": "repository",
     "mlflow.source.name": "script",
 }
 """What MLflow's client tells about the source of a run from elsewhere."""
@@ -50,20 +53,33 @@ def difference(request: WorkspaceRequest, kind: str) -> HttpResponse:
     # The base first; every run keeps the colour that it has all over the page.
     ordered = sorted(shown, key=lambda item: base not in (str(item.run.number), item.run.pk))
     context = {
-        "kind": kind, "word": KINDS[kind].word, "part": f"tracking/comparison/differences/_{kind}.html",
-        "names": ",".join(str(run.number) for run in runs), "choices": shown,
-        "base": ordered[0].run if ordered else None, "runs": [(item, None) for item in ordered],
+        "kind": kind,
+        "word": KINDS[kind].word,
+        "part": f"tracking/comparison/differences/_{kind}.html",
+        "names": ",".join(str(run.number) for run in runs),
+        "choices": shown,
+        "base": ordered[0].run if ordered else None,
+        "runs": [(item, None) for item in ordered],
     }
     if len(shown) > 1:
         context |= KINDS[kind].context([item.run for item in ordered])
-    return render_part(request, "tracking/comparison/differences/page.html", "tracking/comparison/differences/_part.html", context)
+    return render_part(
+        request,
+        "tracking/comparison/differences/page.html",
+        "tracking/comparison/differences/_part.html",
+        context,
+    )
 
 
 def _source(runs: Sequence[Run]) -> dict[str, Any]:
     until = time.monotonic() + LONGEST_S
     base, others = runs[0], runs[1:]
     beside = [(run, _source_beside(base, run, until)) for run in others]
-    return {"beside": beside, "commits": _commits(runs), "without": [run for run in runs if not _snapshot(run)]}
+    return {
+        "beside": beside,
+        "commits": _commits(runs),
+        "without": [run for run in runs if not _snapshot(run)],
+    }
 
 
 def _source_beside(base: Run, run: Run, until: float) -> SourceDifference | None:
@@ -81,7 +97,9 @@ def _snapshot(run: Run) -> str:
 
 def _commits(runs: Sequence[Run]) -> Table:
     facts: dict[str, dict[str, str]] = {}
-    for run, key, value in RunTag.objects.filter(run__in=runs, key__in=COMMIT).values_list("run", "key", "value"):
+    for run, key, value in RunTag.objects.filter(run__in=runs, key__in=COMMIT).values_list(
+        "run", "key", "value"
+    ):
         facts.setdefault(run, {})[COMMIT[key]] = value
     return sheet(runs, facts, tuple(COMMIT.values()))
 
@@ -99,6 +117,8 @@ def _gpus(runs: Sequence[Run]) -> dict[str, Any]:
 
 
 KINDS = {
-    "source": Kind("Source", _source), "environment": Kind("Environment", _environment), "plan": Kind("Plan", _plan),
+    "source": Kind("Source", _source),
+    "environment": Kind("Environment", _environment),
+    "plan": Kind("Plan", _plan),
     "gpus": Kind("GPUs", _gpus),
 }

@@ -1,5 +1,5 @@
-"""What two texts have in common, line by line, by the lines that are unique in both: moved and repeated lines do not mislead it,
-and its time is bounded where that of `difflib` is not. Pure."""
+"""What two texts have in common, line by line, by the lines that are unique in both: moved and repeated lines
+do not mislead it, and its time is bounded where that of `difflib` is not. Pure."""
 
 from __future__ import annotations
 
@@ -101,7 +101,9 @@ def _between(part: _Part, anchors: Sequence[tuple[int, int]]) -> Iterator[_Part]
 
 def _each_with_each(old: Sequence[str], new: Sequence[str], part: _Part) -> list[Match]:
     blocks = SequenceMatcher(None, old[part.old : part.old_end], new[part.new : part.new_end], autojunk=False)
-    return [Match(part.old + block.a, part.new + block.b, block.size) for block in blocks.get_matching_blocks()]
+    return [
+        Match(part.old + block.a, part.new + block.b, block.size) for block in blocks.get_matching_blocks()
+    ]
 
 
 def _joined(found: Sequence[Match]) -> list[Match]:

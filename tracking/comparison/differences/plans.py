@@ -21,7 +21,8 @@ MOST_VALUES = 4
 
 @dataclass(frozen=True)
 class Plans:
-    """`without`: runs of which no plan is known. `previews`: those that never started, of which the preview is shown."""
+    """`without`: runs of which no plan is known. `previews`: those that never started, of which the preview
+    is shown."""
 
     facts: Table
     variables: Table
@@ -32,12 +33,15 @@ class Plans:
 def compare(runs: Sequence[Run]) -> Plans:
     """The first run is the base."""
     ran = _ran(runs)
-    previews = {run.pk: LaunchPlan.from_json(run.preview) for run in runs if run.pk not in ran and run.preview}
+    previews = {
+        run.pk: LaunchPlan.from_json(run.preview) for run in runs if run.pk not in ran and run.preview
+    }
     plans = {**previews, **ran}
     return Plans(
         sheet(runs, {pk: facts(plan) for pk, plan in plans.items()}, ORDER),
         sheet(runs, {pk: variables(plan) for pk, plan in plans.items()}),
-        tuple(run for run in runs if run.pk not in plans), tuple(run for run in runs if run.pk in previews),
+        tuple(run for run in runs if run.pk not in plans),
+        tuple(run for run in runs if run.pk in previews),
     )
 
 
@@ -48,7 +52,9 @@ def facts(plan: LaunchPlan) -> Facts:
         "framework": plan.framework,
         "nodes": ", ".join(f"{command.node} ({len(command.processes)})" for command in plan.commands),
         "processes": str(len(rows)),
-        "GPUs": f"{sum(len(row.process.gpus) for row in rows)}, {' or '.join(map(str, gpus))} a process" if any(gpus) else "none",
+        "GPUs": f"{sum(len(row.process.gpus) for row in rows)}, {' or '.join(map(str, gpus))} a process"
+        if any(gpus)
+        else "none",
         "command": _summary(" ".join(shown_argv(row.process)) for row in rows),
         "mpirun": " ".join(next((command.launcher for command in plan.commands if command.launcher), ())),
         "ports": ", ".join(f"{name} {port}" for name, port in sorted(plan.ports.items())),
@@ -74,5 +80,7 @@ def _summary(values: Iterable[str]) -> str:
 def _ran(runs: Sequence[Run]) -> dict[str, LaunchPlan]:
     """The plan of each run's last attempt, where that was started."""
     attempts = {run.pk: run.attempt for run in runs}
-    rows = Attempt.objects.filter(run__in=attempts, plan__isnull=False).values_list("run_id", "number", "plan")
+    rows = Attempt.objects.filter(run__in=attempts, plan__isnull=False).values_list(
+        "run_id", "number", "plan"
+    )
     return {pk: LaunchPlan.from_json(plan) for pk, number, plan in rows if plan and number == attempts[pk]}

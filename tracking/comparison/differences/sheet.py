@@ -1,5 +1,5 @@
-"""Facts of runs side by side: a row a fact, a cell a run. The first run of which any are known is what the others are held
-against."""
+"""Facts of runs side by side: a row a fact, a cell a run. The first run of which any are known is what the
+others are held against."""
 
 from __future__ import annotations
 
@@ -17,14 +17,18 @@ def sheet(runs: Sequence[Run], facts: Mapping[str, Facts], order: Sequence[str] 
     """`facts`: by run id. The names of `order` come first, the others as they sort."""
     names = {name for told in facts.values() for name in told}
     rest = sorted(names - set(order), key=str.casefold)
-    return Table(tuple(_row(name, runs, facts) for name in (*(name for name in order if name in names), *rest)))
+    return Table(
+        tuple(_row(name, runs, facts) for name in (*(name for name in order if name in names), *rest))
+    )
 
 
 def _row(name: str, runs: Sequence[Run], facts: Mapping[str, Facts]) -> Row:
     """A run of which nothing at all is known differs in nothing: that is said once, not in every row."""
     known = [run for run in runs if facts.get(run.pk)]
     base = facts[known[0].pk].get(name) if known else None
-    return Row(name, tuple(_cell(facts.get(run.pk, {}).get(name), base, is_known=run in known) for run in runs))
+    return Row(
+        name, tuple(_cell(facts.get(run.pk, {}).get(name), base, is_known=run in known) for run in runs)
+    )
 
 
 def _cell(value: str | None, base: str | None, *, is_known: bool) -> Cell:

@@ -22,7 +22,8 @@ LONGEST_S = 4.0
 
 @dataclass(frozen=True)
 class File:
-    """`kind`: added, removed, changed, renamed (from `was`). `why`: why no lines are shown; empty where they are."""
+    """`kind`: added, removed, changed, renamed (from `was`). `why`: why no lines are shown; empty where they
+    are."""
 
     path: str
     kind: str
@@ -35,7 +36,8 @@ class File:
 
 @dataclass(frozen=True)
 class SourceDifference:
-    """`files` differ; `left_out` more do that are not listed. `alike`: how many do not. `gone`: which side is no longer kept."""
+    """`files` differ; `left_out` more do that are not listed. `alike`: how many do not. `gone`: which side is
+    no longer kept."""
 
     files: tuple[File, ...] = ()
     alike: int = 0
@@ -54,7 +56,8 @@ class _Room:
 
 
 def compare_snapshots(old: str, new: str, *, until: float | None = None) -> SourceDifference:
-    """By their hashes. `until`: on the monotonic clock; files that were not compared by then are only listed."""
+    """By their hashes. `until`: on the monotonic clock; files that were not compared by then are only
+    listed."""
     if old == new:
         return SourceDifference()
     with ExitStack() as stack:
@@ -85,14 +88,26 @@ def _print(info: zipfile.ZipInfo) -> tuple[int, int]:
     return info.CRC, info.file_size
 
 
-def _listed(before: Mapping[str, zipfile.ZipInfo], after: Mapping[str, zipfile.ZipInfo], alike: set[str]) -> Iterator[File]:
+def _listed(
+    before: Mapping[str, zipfile.ZipInfo], after: Mapping[str, zipfile.ZipInfo], alike: set[str]
+) -> Iterator[File]:
     """In the order of paths; a file that is only called otherwise is one, not two."""
     gone = {_print(info): path for path, info in before.items() if path not in after and info.file_size}
-    was = {path: gone.pop(_print(info)) for path, info in sorted(after.items()) if path not in before and _print(info) in gone}
+    was = {
+        path: gone.pop(_print(info))
+        for path, info in sorted(after.items())
+        if path not in before and _print(info) in gone
+    }
     for path in sorted({*before, *after} - alike - set(was.values())):
         here, there = before.get(path), after.get(path)
         if path in was:
-            yield File(path, "renamed", before[was[path]].file_size, there.file_size if there else None, was=was[path])
+            yield File(
+                path,
+                "renamed",
+                before[was[path]].file_size,
+                there.file_size if there else None,
+                was=was[path],
+            )
         else:
             kind = "changed" if here and there else "added" if there else "removed"
             yield File(path, kind, here.file_size if here else None, there.file_size if there else None)

@@ -1,4 +1,5 @@
-"""Models as scripts log them (MLflow 3): an entry with tags and params; its files are artifacts of its own."""
+"""Models as scripts log them (MLflow 3): an entry with tags and params; its files are artifacts of its
+own."""
 
 from __future__ import annotations
 
@@ -22,7 +23,12 @@ from workspaces.states import Role
 READY = "LOGGED_MODEL_READY"
 FILL_VERSIONS = "registry.tasks.fill_versions"
 """What the worker does for versions that were registered before the model had its files."""
-STATUSES = ("LOGGED_MODEL_STATUS_UNSPECIFIED", "LOGGED_MODEL_PENDING", "LOGGED_MODEL_READY", "LOGGED_MODEL_UPLOAD_FAILED")
+STATUSES = (
+    "LOGGED_MODEL_STATUS_UNSPECIFIED",
+    "LOGGED_MODEL_PENDING",
+    "LOGGED_MODEL_READY",
+    "LOGGED_MODEL_UPLOAD_FAILED",
+)
 MOST_TAGS = 1000
 MOST_PARAMS = 10_000
 _WRONG = re.compile(r"[/:.%\"']")
@@ -40,10 +46,15 @@ def create(caller: Caller, asked: Asked) -> Told:
     if _WRONG.search(name):
         raise MlflowError(INVALID, f"Invalid model name ('{name[:100]}') provided. {_RULE}")
     made = LoggedModel.objects.create(
-        experiment=experiment, run=run, name=key_rules.shortened(name, key_rules.LONGEST_NAME),
-        source_run_id="" if run is not None and run.pk == source else key_rules.at_most(source, 250, "source_run_id"),
+        experiment=experiment,
+        run=run,
+        name=key_rules.shortened(name, key_rules.LONGEST_NAME),
+        source_run_id=""
+        if run is not None and run.pk == source
+        else key_rules.at_most(source, 250, "source_run_id"),
         model_type=key_rules.at_most(fields.text(asked, "model_type") or "", 250, "model_type"),
-        tags=_pairs(asked, "tags", {}, MOST_TAGS) | key_rules.full_name(name), params=_pairs(asked, "params", {}, MOST_PARAMS),
+        tags=_pairs(asked, "tags", {}, MOST_TAGS) | key_rules.full_name(name),
+        params=_pairs(asked, "params", {}, MOST_PARAMS),
     )
     return {"model": row_json.logged_model(made)}
 
@@ -98,7 +109,9 @@ def log_params(caller: Caller, asked: Asked) -> None:
 
 
 def found(caller: Caller, model_id: str, *, deleted_too: bool = False) -> LoggedModel:
-    rows = LoggedModel.objects.select_related("experiment").filter(experiment__workspace=caller.workspace, pk=model_id)
+    rows = LoggedModel.objects.select_related("experiment").filter(
+        experiment__workspace=caller.workspace, pk=model_id
+    )
     row = rows.first() if deleted_too else rows.filter(deleted_at=None).first()
     if row is None:
         raise MlflowError(MISSING, f"Logged model with ID '{model_id[:100]}' not found.")
@@ -115,12 +128,15 @@ def may_write(caller: Caller, model: LoggedModel) -> bool:
 def _locked(caller: Caller, asked: Asked) -> LoggedModel:
     model = found(caller, str(asked["model_id"]))
     if not may_write(caller, model):
-        raise MlflowError(DENIED, f"The logged model {model.pk} is another run's; use an API token of a contributor.")
+        raise MlflowError(
+            DENIED, f"The logged model {model.pk} is another run's; use an API token of a contributor."
+        )
     return LoggedModel.objects.select_for_update().get(pk=model.pk)
 
 
 def _source(caller: Caller, run_id: str) -> Run | None:
-    """Return the run that is named, which must be writable; of one that is not here only its id is kept, as text."""
+    """Return the run that is named, which must be writable; of one that is not here only its id is kept, as
+    text."""
     if run_id and Run.objects.filter(pk=run_id, workspace=caller.workspace).exists():
         return lookup.writable_run(caller, run_id)
     return caller.job
@@ -130,7 +146,9 @@ def _pairs(asked: Asked, name: str, before: dict[str, str], most: int) -> dict[s
     """`before` and what is asked; of a repeated key the last value."""
     longest = key_rules.LONGEST_TAG if name == "tags" else key_rules.LONGEST_PARAM
     told = {
-        key_rules.shortened(fields.words(item, "key", f"{path}.key"), key_rules.LONGEST_KEY): key_rules.value(item, longest, f"{path}.value")
+        key_rules.shortened(fields.words(item, "key", f"{path}.key"), key_rules.LONGEST_KEY): key_rules.value(
+            item, longest, f"{path}.value"
+        )
         for path, item in fields.objects(asked, name)
     }
     if len(before | told) > most:

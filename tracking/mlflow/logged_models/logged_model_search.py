@@ -16,9 +16,15 @@ from tracking.mlflow.runs import experiment_ids
 from tracking.models import LoggedModel
 
 MOST_AT_ONCE = 1000
-ATTRIBUTES = dict.fromkeys(("name", "model_id", "model_type", "status", "source_run_id"), Is.TEXT) | dict.fromkeys(
+ATTRIBUTES = dict.fromkeys(
+    ("name", "model_id", "model_type", "status", "source_run_id"), Is.TEXT
+) | dict.fromkeys(
     (
-        "creation_timestamp", "creation_timestamp_ms", "last_updated_timestamp", "last_updated_timestamp_ms", "creation_time",
+        "creation_timestamp",
+        "creation_timestamp_ms",
+        "last_updated_timestamp",
+        "last_updated_timestamp_ms",
+        "creation_time",
         "last_updated_time",
     ),
     Is.NUMBER,
@@ -53,7 +59,9 @@ def search(caller: Caller, asked: Asked) -> dict[str, Any]:
     data = [_data_set(item, path) for path, item in fields.objects(asked, "datasets")]
     most, skip = fields.most(asked, 50, MOST_AT_ONCE), page_tokens.start(asked)
     keys = [_order(item, path) for path, item in fields.objects(asked, "order_by")]
-    rows = LoggedModel.objects.filter(experiment__workspace=caller.workspace, experiment__in=wanted, deleted_at=None)
+    rows = LoggedModel.objects.filter(
+        experiment__workspace=caller.workspace, experiment__in=wanted, deleted_at=None
+    )
     rows = rows.select_related("experiment")
     for condition in conditions:
         if (condition.entity, condition.key, condition.operator) == ("attributes", "name", "="):
@@ -62,7 +70,9 @@ def search(caller: Caller, asked: Asked) -> dict[str, Any]:
     last = [(lambda row: row.created_at, True), (lambda row: row.pk, False)]
     page = ordered(found, [*keys, *last])[skip : skip + most]
     told: dict[str, Any] = {"models": [row_json.logged_model(row) for row in page]}
-    return row_json.full(told | ({"next_page_token": page_tokens.token(skip + most)} if skip + most < len(found) else {}))
+    return row_json.full(
+        told | ({"next_page_token": page_tokens.token(skip + most)} if skip + most < len(found) else {})
+    )
 
 
 def _matches(row: LoggedModel, conditions: Collection[Condition], data: Collection[DataSet]) -> bool:

@@ -21,7 +21,9 @@ MOST_OF_A_MODEL = 2000
 def put(caller: Caller, run: Run, told: Sequence[ModelPoint]) -> None:
     """Inside a transaction."""
     for model_id in sorted({item.model_id for item in told}):
-        models = LoggedModel.objects.select_for_update().filter(experiment__workspace=caller.workspace, deleted_at=None)
+        models = LoggedModel.objects.select_for_update().filter(
+            experiment__workspace=caller.workspace, deleted_at=None
+        )
         model = models.filter(pk=model_id).first()
         if model is None:
             raise MlflowError(MISSING, f"Logged model with ID '{model_id[:100]}' not found.")
@@ -30,7 +32,9 @@ def put(caller: Caller, run: Run, told: Sequence[ModelPoint]) -> None:
             if item.model_id == model_id:
                 _place(held, _entry(run, item))
         if len(held) > MOST_OF_A_MODEL:
-            raise MlflowError(INVALID, f"metrics: a logged model may have {MOST_OF_A_MODEL} different metrics; log fewer.")
+            raise MlflowError(
+                INVALID, f"metrics: a logged model may have {MOST_OF_A_MODEL} different metrics; log fewer."
+            )
         LoggedModel.objects.filter(pk=model_id).update(metrics=list(held.values()), updated_at=timezone.now())
 
 
@@ -53,7 +57,13 @@ def _identity(entry: Mapping[str, Any]) -> tuple[str, ...]:
 def _entry(run: Run, item: ModelPoint) -> dict[str, Any]:
     point = item.point
     entry = {
-        "key": point.key, "value": number(point.value), "timestamp": point.ms, "step": point.step, "run_id": run.pk,
-        "model_id": item.model_id, "dataset_name": item.dataset_name, "dataset_digest": item.dataset_digest,
+        "key": point.key,
+        "value": number(point.value),
+        "timestamp": point.ms,
+        "step": point.step,
+        "run_id": run.pk,
+        "model_id": item.model_id,
+        "dataset_name": item.dataset_name,
+        "dataset_digest": item.dataset_digest,
     }
     return {name: value for name, value in entry.items() if value != ""}

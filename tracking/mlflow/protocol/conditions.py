@@ -1,5 +1,5 @@
-"""The filters and orders of experiments, logged models, registered models and versions: comparisons joined by AND, asked of rows
-that are in memory. Pure."""
+"""The filters and orders of experiments, logged models, registered models and versions: comparisons joined by
+AND, asked of rows that are in memory. Pure."""
 
 from __future__ import annotations
 
@@ -19,12 +19,23 @@ _NUMBERS = ("=", "!=", ">", ">=", "<", "<=")
 _TEXTS = ("=", "!=", "LIKE", "ILIKE", "IN", "NOT IN", "IS NULL", "IS NOT NULL")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,17}")
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "=": eq, "!=": ne, ">": gt, ">=": ge, "<": lt, "<=": le, "IN": lambda told, value: told in value,
-    "NOT IN": lambda told, value: told not in value, "LIKE": lambda told, value: matches(value, told),
+    "=": eq,
+    "!=": ne,
+    ">": gt,
+    ">=": ge,
+    "<": lt,
+    "<=": le,
+    "IN": lambda told, value: told in value,
+    "NOT IN": lambda told, value: told not in value,
+    "LIKE": lambda told, value: matches(value, told),
     "ILIKE": lambda told, value: matches(value, told, any_case=True),
 }
 ATTRIBUTES_AND_TAGS = {
-    "attribute": "attributes", "attributes": "attributes", "attr": "attributes", "tag": "tags", "tags": "tags",
+    "attribute": "attributes",
+    "attributes": "attributes",
+    "attr": "attributes",
+    "tag": "tags",
+    "tags": "tags",
 }
 Value = str | float | tuple[str, ...] | None
 
@@ -130,7 +141,10 @@ class _Reader(Cursor):
         if token.kind not in ("key", "word", "ticks", "string"):
             self.expected(f"one of {known}, or a key such as tags.team")
         if entity is None:
-            self.refuse(f"{token.prefix!r} is no kind of key; use {', '.join(sorted(set(self._grammar.entities.values())))}")
+            self.refuse(
+                f"{token.prefix!r} is no kind of key; use "
+                f"{', '.join(sorted(set(self._grammar.entities.values())))}"
+            )
         if entity == "attributes" and token.text not in attributes:
             self.refuse(f"{token.text!r} cannot be asked for; use {known}")
         self.take()

@@ -18,7 +18,9 @@ Asked = Mapping[str, Any]
 def invalid(path: str, value: object, why: str = "") -> MlflowError:
     shown = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
     shown = shown if len(shown) <= 200 else f"{shown[:200]}…"
-    return MlflowError(INVALID, f"Invalid value {shown} for parameter '{path}' supplied{': ' + why if why else '.'}")
+    return MlflowError(
+        INVALID, f"Invalid value {shown} for parameter '{path}' supplied{': ' + why if why else '.'}"
+    )
 
 
 def missing(path: str) -> MlflowError:
@@ -47,7 +49,11 @@ def words(asked: Asked, name: str, path: str = "") -> str:
 
 def run_id(asked: Asked) -> str:
     """`run_id`, which older clients call `run_uuid`."""
-    return words(asked, "run_id") if asked.get("run_id") is not None or "run_uuid" not in asked else words(asked, "run_uuid")
+    return (
+        words(asked, "run_id")
+        if asked.get("run_id") is not None or "run_uuid" not in asked
+        else words(asked, "run_uuid")
+    )
 
 
 def whole(asked: Asked, name: str, path: str = "") -> int | None:

@@ -55,13 +55,18 @@ def door(handler: Handler) -> Handler:
             return refusal(MlflowError(BUSY, sentence))
         except Exception:
             log.exception("%s failed", request.url.path)
-            return refusal(MlflowError(INTERNAL, "TrainHub itself failed; the operator finds the traceback in the server log."))
+            return refusal(
+                MlflowError(
+                    INTERNAL, "TrainHub itself failed; the operator finds the traceback in the server log."
+                )
+            )
 
     return guarded
 
 
 def call(work: Callable[[Caller, Asked], Any], *, role: Role = Role.VIEWER) -> Handler:
-    """A door for blocking `work(caller, asked)`: `asked` is the body's JSON, or the query of a GET (repeated names: lists).
+    """A door for blocking `work(caller, asked)`: `asked` is the body's JSON, or the query of a GET (repeated
+    names: lists).
 
     The answer is what `work` returns, as JSON.
     """
@@ -81,10 +86,15 @@ async def caller(request: Request, role: Role = Role.VIEWER) -> Caller:
     if found is None:
         raise MlflowError(
             UNAUTHENTICATED,
-            "Set MLFLOW_TRACKING_TOKEN to an API token of yours (Settings); a job's own token ends with its attempt.",
+            (
+                "Set MLFLOW_TRACKING_TOKEN to an API token of yours (Settings); a job's own token ends with "
+                "its attempt."
+            ),
         )
     if not found.may(role):
-        sentence = f"This needs the role {role}; you are {found.role} of {found.workspace}. Ask one of its owners."
+        sentence = (
+            f"This needs the role {role}; you are {found.role} of {found.workspace}. Ask one of its owners."
+        )
         raise MlflowError(DENIED, sentence)
     return found
 
@@ -118,5 +128,8 @@ def answer(data: Any, status: int = 200) -> Response:
 def refusal(error: MlflowError) -> Response:
     headers = {"WWW-Authenticate": 'Bearer realm="TrainHub"'} if error.status == 401 else None
     return Response(
-        orjson.dumps({"error_code": error.code, "message": error.message}), error.status, headers, "application/json",
+        orjson.dumps({"error_code": error.code, "message": error.message}),
+        error.status,
+        headers,
+        "application/json",
     )

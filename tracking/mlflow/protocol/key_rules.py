@@ -23,10 +23,12 @@ FULL_KEY = "trainhub.full_key."
 _HASH_LENGTH = 12
 _KEY = re.compile(r"[/\w.\- :]*")
 _CHARACTERS = (
-    "Names may only contain alphanumerics, underscores (_), dashes (-), periods (.), spaces ( ), colon(:) and slashes (/)."
+    "Names may only contain alphanumerics, underscores (_), dashes (-), periods (.), spaces ( ), "
+    "colon(:) and slashes (/)."
 )
 _PATH = (
-    "Names may be treated as files in certain cases, and must not resolve to other names when treated as such. "
+    "Names may be treated as files in certain cases, and must not resolve to other names when treated "
+    "as such. "
     "This name would resolve to {!r}"
 )
 

@@ -22,7 +22,9 @@ def start(asked: Asked) -> int:
         raise MlflowError(INVALID, "Invalid page token, could not base64-decode") from error
     offset = told.get("offset") if isinstance(told, dict) else None
     if isinstance(offset, bool) or not isinstance(offset, int) or not 0 < offset < 2**62:
-        raise MlflowError(INVALID, "Invalid page token: it is none that this server gave; leave it out to begin anew.")
+        raise MlflowError(
+            INVALID, "Invalid page token: it is none that this server gave; leave it out to begin anew."
+        )
     return offset
 
 

@@ -45,17 +45,27 @@ def experiment_id(row: Experiment) -> str:
 
 def experiment(row: Experiment) -> dict[str, Any]:
     told = {
-        "experiment_id": experiment_id(row), "name": row.name, "artifact_location": f"{ARTIFACTS}/{row.pk or DEFAULT_ID}",
-        "lifecycle_stage": stage(row.deleted_at), "last_update_time": ms(row.updated_at), "creation_time": ms(row.created_at),
+        "experiment_id": experiment_id(row),
+        "name": row.name,
+        "artifact_location": f"{ARTIFACTS}/{row.pk or DEFAULT_ID}",
+        "lifecycle_stage": stage(row.deleted_at),
+        "last_update_time": ms(row.updated_at),
+        "creation_time": ms(row.created_at),
     }
     return told | ({"tags": pairs(row.tags)} if row.tags else {})
 
 
 def logged_model(row: LoggedModel) -> dict[str, Any]:
     info = {
-        "model_id": row.pk, "experiment_id": experiment_id(row.experiment), "name": row.name,
-        "creation_timestamp_ms": ms(row.created_at), "last_updated_timestamp_ms": ms(row.updated_at),
-        "artifact_uri": f"{ARTIFACTS}/{row.experiment_id}/models/{row.pk}/artifacts", "status": row.status,
-        "model_type": row.model_type, "source_run_id": row.source_run_id or row.run_id, "tags": pairs(row.tags),
+        "model_id": row.pk,
+        "experiment_id": experiment_id(row.experiment),
+        "name": row.name,
+        "creation_timestamp_ms": ms(row.created_at),
+        "last_updated_timestamp_ms": ms(row.updated_at),
+        "artifact_uri": f"{ARTIFACTS}/{row.experiment_id}/models/{row.pk}/artifacts",
+        "status": row.status,
+        "model_type": row.model_type,
+        "source_run_id": row.source_run_id or row.run_id,
+        "tags": pairs(row.tags),
     }
     return {"info": full(info), "data": full({"params": pairs(row.params), "metrics": row.metrics})}

@@ -23,10 +23,15 @@ VISITOR = "demo visitor"
 
 
 class Command(BaseCommand):
-    help = "Certificate, migrations, first owner and this machine's enrolment. Prints one line of JSON; `manage.py up` runs it."
+    help = (
+        "Certificate, migrations, first owner and this machine's enrolment. Prints one line of JSON; "
+        "`manage.py up` runs it."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--demo", type=Path, metavar="FACTS.json", help="a fleet to enrol instead of this machine")
+        parser.add_argument(
+            "--demo", type=Path, metavar="FACTS.json", help="a fleet to enrol instead of this machine"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         shown = installation.broker_certificate()
@@ -34,7 +39,11 @@ class Command(BaseCommand):
             _make_certificate()
         call_command("migrate", interactive=False, verbosity=0)
         password = ensure_owner()
-        prepared = {"node": _enrol_this_machine()} if options["demo"] is None else _demo(json.loads(options["demo"].read_text()))
+        prepared = (
+            {"node": _enrol_this_machine()}
+            if options["demo"] is None
+            else _demo(json.loads(options["demo"].read_text()))
+        )
         self.stdout.write(json.dumps({"password": password, **prepared}))
 
 
@@ -61,12 +70,19 @@ def _enrolled(cluster: str, name: str, token_file: Path) -> str:
 
 
 def _demo(fleet: dict[str, Any]) -> dict[str, str]:
-    """`nodes`: [cluster, name, token file] of each; `training`: the folder that its visitor's runs start from."""
+    """`nodes`: [cluster, name, token file] of each; `training`: the folder that its visitor's runs start
+    from."""
     for cluster, name, token_file in fleet["nodes"]:
         _enrolled(cluster, name, Path(token_file))
     who = membership_principal(User.objects.get(username=OWNER))
     if who is None:
-        raise CommandError(f"{OWNER} is a member of no workspace; remove the demo's data folder to begin anew")
+        raise CommandError(
+            f"{OWNER} is a member of no workspace; remove the demo's data folder to begin anew"
+        )
     ApiToken.objects.filter(user=who.user, name=VISITOR).delete()
     _, token = tokens.issue(who.user, who.workspace, VISITOR)
-    return {"node": "", "token": token, "snapshot": snapshots.from_folder(Path(fleet["training"]), who).sha256}
+    return {
+        "node": "",
+        "token": token,
+        "snapshot": snapshots.from_folder(Path(fleet["training"]), who).sha256,
+    }

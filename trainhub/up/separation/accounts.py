@@ -13,7 +13,15 @@ from trainhub.up.console import Stop
 
 DEFAULT_NAME = "trainhub"
 USERADD = f"useradd --system --user-group --no-create-home --shell /usr/sbin/nologin {DEFAULT_NAME}"
-SECRETS = ("SECRET_KEY", "DATABASE_URL", "REDIS_URL", "BROKER_URL", "RABBITMQ_API_URL", "EMAIL_URL", "WEBHOOK_PROXY")
+SECRETS = (
+    "SECRET_KEY",
+    "DATABASE_URL",
+    "REDIS_URL",
+    "BROKER_URL",
+    "RABBITMQ_API_URL",
+    "EMAIL_URL",
+    "WEBHOOK_PROXY",
+)
 """Settings that may stand in a file that root alone can read."""
 ROOTS_OWN = ("RUN_AS", "HUB_AS", "TMPDIR", "MAIL", "XDG_", "SUDO_", "TRAINHUB_NODE_")
 """Beginnings of the names of variables that concern root or its agent."""
@@ -33,11 +41,15 @@ def hub_account() -> Account:
     except KeyError as error:
         if installation.HUB_AS:
             raise Stop(f"HUB_AS={name} is no account of this machine. Create it, or name another.") from error
-        raise Stop(f"With RUN_AS the hub needs an account, too. Create one (`{USERADD}`), or name one in HUB_AS.") from error
+        raise Stop(
+            f"With RUN_AS the hub needs an account, too. Create one (`{USERADD}`), or name one in HUB_AS."
+        ) from error
     if account.pw_uid == 0:
         raise Stop(f"HUB_AS={name} is root, which the hub is to leave. Name an account without rights.")
     if account.pw_uid == _runs_account().pw_uid:
-        raise Stop(f"HUB_AS and RUN_AS are both {name}, so runs could read the hub's files. Name different accounts.")
+        raise Stop(
+            f"HUB_AS and RUN_AS are both {name}, so runs could read the hub's files. Name different accounts."
+        )
     _check_that_root_trusts_neither(account)
     return account
 
@@ -70,20 +82,37 @@ def _runs_account() -> Account:
     try:
         return pwd.getpwnam(installation.RUN_AS)
     except KeyError as error:
-        raise Stop(f"RUN_AS={installation.RUN_AS} is no account of this machine. Create it, or name another.") from error
+        raise Stop(
+            f"RUN_AS={installation.RUN_AS} is no account of this machine. Create it, or name another."
+        ) from error
 
 
 def _check_that_root_trusts_neither(hub: Account) -> None:
-    """Root runs programs from the project and works in NODE_DIR: neither account may own a folder on the way there."""
+    """Root runs programs from the project and works in NODE_DIR: neither account may own a folder on the way
+    there."""
     owners = {account.pw_uid: account.pw_name for account in (hub, _runs_account())}
-    programs = (installation.BASE_DIR, installation.BASE_DIR / "trainhub", installation.BASE_DIR / "trainhub_node", Path(sys.prefix).resolve())
+    programs = (
+        installation.BASE_DIR,
+        installation.BASE_DIR / "trainhub",
+        installation.BASE_DIR / "trainhub_node",
+        Path(sys.prefix).resolve(),
+    )
     for folder in {step for program in programs for step in (program, *program.parents)}:
         owner = owners.get(folder.stat().st_uid)
         if owner:
-            raise Stop(f"{folder} belongs to {owner}, but root runs programs from there. Give it to root: chown -R root {folder}")
+            raise Stop(
+                f"{folder} belongs to {owner}, but root runs programs from there. Give it to root: chown -R "
+                f"root {folder}"
+            )
     cache = os.environ.get("TRAINHUB_NODE_CACHE", "")  # the agent's setting
-    for name, place in (("NODE_DIR", installation.NODE_DIR), *([("TRAINHUB_NODE_CACHE", Path(cache).absolute())] if cache else [])):
+    for name, place in (
+        ("NODE_DIR", installation.NODE_DIR),
+        *([("TRAINHUB_NODE_CACHE", Path(cache).absolute())] if cache else []),
+    ):
         for folder in (place, *place.parents):
             owner = owners.get(folder.stat().st_uid) if folder.exists() else None
             if owner:
-                raise Stop(f"{folder} belongs to {owner}, but root's agent works there. Set {name} to a folder of root's.")
+                raise Stop(
+                    f"{folder} belongs to {owner}, but root's agent works there. Set {name} to a folder "
+                    "of root's."
+                )

@@ -1,4 +1,5 @@
-"""`manage.py up` as root with RUN_AS: root keeps this machine's agent and starts the hub under an account of its own."""
+"""`manage.py up` as root with RUN_AS: root keeps this machine's agent and starts the hub under an account of
+its own."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from trainhub.up.separation.accounts import Account
 from trainhub.up.supervisor import GRACE_S, Supervisor
 
 HUB_ONLY = "--hub-only"
-"""The argument with which root starts the hub: the number of a descriptor follows, for what the agent has to know."""
+"""The argument with which root starts the hub: the number of a descriptor follows, for what the agent has to
+know."""
 MAX_FACTS_BYTES = 65536
 NODE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 TOKEN = re.compile(r"[\x21-\x7e]{1,500}")
@@ -31,7 +33,8 @@ STAGES = 4
 
 @dataclass(frozen=True, slots=True)
 class AgentFacts:
-    """What the hub tells this machine's agent. The hub's account is not root's friend, so each part is checked."""
+    """What the hub tells this machine's agent. The hub's account is not root's friend, so each part is
+    checked."""
 
     node: str
     token: str
@@ -43,11 +46,20 @@ class AgentFacts:
         try:
             found = json.loads(text)
             facts = cls(found["node"], found["token"], found["authority"])
-            is_good = NODE_NAME.fullmatch(facts.node) and TOKEN.fullmatch(facts.token) and isinstance(facts.authority, str)
+            is_good = (
+                NODE_NAME.fullmatch(facts.node)
+                and TOKEN.fullmatch(facts.token)
+                and isinstance(facts.authority, str)
+            )
         except (ValueError, KeyError, TypeError) as error:
-            raise Stop("The hub did not say which node this machine is. Start TrainHub again; see the hub's logs.") from error
+            raise Stop(
+                "The hub did not say which node this machine is. Start TrainHub again; see the hub's logs."
+            ) from error
         if not is_good:
-            raise Stop("The hub named an impossible node or token for this machine. Start TrainHub again; see the hub's logs.")
+            raise Stop(
+                "The hub named an impossible node or token for this machine. Start TrainHub again; see the "
+                "hub's logs."
+            )
         return facts
 
 
@@ -66,7 +78,9 @@ def run() -> int:
     try:
         facts = _await_facts(supervisor, hub, reading)
         if facts is not None:
-            supervisor.start(stack.agent(facts.node, _write_authority(facts.authority), _write_token(facts.token)))
+            supervisor.start(
+                stack.agent(facts.node, _write_authority(facts.authority), _write_token(facts.token))
+            )
         while not supervisor.asked_to_stop and hub.poll() is None:
             supervisor.tend()
             supervisor.sleep(supervisor.seconds_until_due())
@@ -80,13 +94,16 @@ def run() -> int:
 
 
 def _start_hub(account: Account, facts: int) -> subprocess.Popen[bytes]:
-    environment = accounts.environment(account.pw_name, installation.DATA_DIR) | ownership.copy_certificate(account)
+    environment = accounts.environment(account.pw_name, installation.DATA_DIR) | ownership.copy_certificate(
+        account
+    )
     return subprocess.Popen(
         python(str(installation.BASE_DIR / "manage.py"), "up", HUB_ONLY, str(facts)),
         stdin=subprocess.DEVNULL,
         cwd=installation.BASE_DIR,
         env=environment,
-        # A session of its own: Ctrl-C reaches root alone, which stops in order, and the terminal cannot be typed into.
+        # A session of its own: Ctrl-C reaches root alone, which stops in order, and the terminal cannot be
+        # typed into.
         start_new_session=True,
         pass_fds=(facts,),
         user=account.pw_uid,
@@ -152,4 +169,3 @@ def descriptor_of(arguments: list[str]) -> int | None:
     if len(arguments) == 2 and arguments[0] == HUB_ONLY and arguments[1].isdecimal():
         return int(arguments[1])
     return None
-

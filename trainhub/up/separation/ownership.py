@@ -1,8 +1,7 @@
 """Gives the hub's part of DATA_DIR to the hub's account, once, and without trusting anything that lies there.
 
-DATA_DIR stays root's. The hub's files move to DATA_DIR/hub by renaming, so nothing is copied, and NODE_DIR stays where it is:
-environments and runs that are going name it by its path.
-"""
+DATA_DIR stays root's. The hub's files move to DATA_DIR/hub by renaming, so nothing is copied, and NODE_DIR
+stays where it is: environments and runs that are going name it by its path."""
 
 from __future__ import annotations
 
@@ -22,7 +21,8 @@ OWN_FOLDERS = ("run", "logs", "tls-given")
 
 
 def prepare(account: Account) -> None:
-    """Make DATA_DIR and its parts ready; at the first start with an account move what an earlier hub has left there."""
+    """Make DATA_DIR and its parts ready; at the first start with an account move what an earlier hub has left
+    there."""
     data = installation.DATA_DIR
     try:
         data.mkdir(parents=True, exist_ok=True, mode=0o711)
@@ -38,7 +38,9 @@ def prepare(account: Account) -> None:
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         why = f"{error.filename or data}: {error.strerror or error}"
-        raise Stop(f"The data folder {data} cannot be made ready ({why}). Set DATA_DIR to a folder of root's.") from error
+        raise Stop(
+            f"The data folder {data} cannot be made ready ({why}). Set DATA_DIR to a folder of root's."
+        ) from error
 
 
 def is_separate(data: Path) -> bool:
@@ -51,7 +53,8 @@ def is_separate(data: Path) -> bool:
 
 
 def copy_certificate(account: Account) -> dict[str, str]:
-    """TLS_CERT_FILE and TLS_KEY_FILE for the hub's account: copies, because the originals are usually root's alone."""
+    """TLS_CERT_FILE and TLS_KEY_FILE for the hub's account: copies, because the originals are usually root's
+    alone."""
     folder = installation.DATA_DIR / "tls-given"
     folder.chmod(0o711)
     copies = {}
@@ -76,7 +79,9 @@ def _separate(data: Path, folder: int, account: Account) -> None:
     found = _lstat(folder, HUB)
     if found is not None:
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != account.pw_uid:
-            remedy = f"Set HUB_AS to its owner, or give it away yourself: chown -R {account.pw_name} {data / HUB}"
+            remedy = (
+                f"Set HUB_AS to its owner, or give it away yourself: chown -R {account.pw_name} {data / HUB}"
+            )
             raise Stop(f"{data / HUB} belongs to {_name(found.st_uid)}, not to {account.pw_name}. {remedy}")
         return
     staged = _lstat(folder, STAGING)
@@ -86,7 +91,8 @@ def _separate(data: Path, folder: int, account: Account) -> None:
 
 
 def _stage(data: Path, folder: int, account: Account) -> None:
-    """Collect the hub's files in a folder that nobody but root can enter, and give away its content first, itself last."""
+    """Collect the hub's files in a folder that nobody but root can enter, and give away its content first,
+    itself last."""
     moving = [name for name in os.listdir(folder) if name not in (*_kept(data), STAGING)]
     for name in moving:
         _check(data, folder, name)
@@ -105,18 +111,25 @@ def _stage(data: Path, folder: int, account: Account) -> None:
     finally:
         os.close(staging)
     if count:
-        say(f"The hub leaves root: its {count} files are in {data / HUB} now and belong to {account.pw_name}.")
+        say(
+            f"The hub leaves root: its {count} files are in {data / HUB} now and belong to {account.pw_name}."
+        )
 
 
 def _kept(data: Path) -> set[str]:
     """Names in DATA_DIR that stay root's."""
     cache = os.environ.get("TRAINHUB_NODE_CACHE", "")  # the agent's setting
-    inside = [path for path in (installation.NODE_DIR, Path(cache).absolute() if cache else data) if path.is_relative_to(data)]
+    inside = [
+        path
+        for path in (installation.NODE_DIR, Path(cache).absolute() if cache else data)
+        if path.is_relative_to(data)
+    ]
     return {*OWN_FOLDERS, *(path.relative_to(data).parts[0] for path in inside if path != data)}
 
 
 def _check(data: Path, folder: int, name: str) -> None:
-    """Raise Stop for what root must not give away: anything not root's, links, second names of a file, devices."""
+    """Raise Stop for what root must not give away: anything not root's, links, second names of a file,
+    devices."""
     found = os.stat(name, dir_fd=folder, follow_symlinks=False)
     _check_entry(data / name, found)
     if not stat.S_ISDIR(found.st_mode):
@@ -128,16 +141,29 @@ def _check(data: Path, folder: int, name: str) -> None:
 
 def _check_entry(path: Path, found: os.stat_result) -> None:
     if found.st_uid != 0:
-        raise Stop(f"{path} belongs to {_name(found.st_uid)}, so it is not given away. Give it to root, or move it elsewhere.")
+        raise Stop(
+            f"{path} belongs to {_name(found.st_uid)}, so it is not given away. Give it to root, or move it "
+            "elsewhere."
+        )
     if stat.S_ISDIR(found.st_mode) or (stat.S_ISREG(found.st_mode) and found.st_nlink == 1):
         return
-    what = "has a second name elsewhere" if stat.S_ISREG(found.st_mode) else "is neither a folder nor a plain file"
-    raise Stop(f"{path} {what}, so it is not given away to the hub's account. Replace it by a copy, or move it elsewhere.")
+    what = (
+        "has a second name elsewhere"
+        if stat.S_ISREG(found.st_mode)
+        else "is neither a folder nor a plain file"
+    )
+    raise Stop(
+        f"{path} {what}, so it is not given away to the hub's account. Replace it by a copy, or move it "
+        "elsewhere."
+    )
 
 
 def _check_owner(data: Path, found: os.stat_result) -> None:
     if found.st_uid != 0:
-        raise Stop(f"DATA_DIR={data} belongs to {_name(found.st_uid)}. With RUN_AS it must be root's: chown -R root {data}")
+        raise Stop(
+            f"DATA_DIR={data} belongs to {_name(found.st_uid)}. With RUN_AS it must be root's: chown -R "
+            f"root {data}"
+        )
 
 
 def _lstat(folder: int, name: str) -> os.stat_result | None:

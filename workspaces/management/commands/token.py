@@ -14,30 +14,46 @@ LONGEST_DAYS = 3650
 
 
 class Command(BaseCommand):
-    help = "API tokens: `token create USER [--name NAME] [--scope read] [--days DAYS]` prints a new one, this one time."
+    help = (
+        "API tokens: `token create USER [--name NAME] [--scope read] [--days DAYS]` prints a new one, "
+        "this one time."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
         create = verbs.add_parser("create", help="make a token for a person and print it")
         create.add_argument("user", metavar="USER")
         create.add_argument("--name", default="command line", help="how the settings page lists it")
-        create.add_argument("--scope", choices=list(TokenScope), default=TokenScope.WRITE, help="read: it changes nothing")
         create.add_argument(
-            "--days", type=int, default=tokens.DEFAULT_LIFETIME_DAYS, help="after so many days it is refused; 0: never"
+            "--scope", choices=list(TokenScope), default=TokenScope.WRITE, help="read: it changes nothing"
+        )
+        create.add_argument(
+            "--days",
+            type=int,
+            default=tokens.DEFAULT_LIFETIME_DAYS,
+            help="after so many days it is refused; 0: never",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         user = User.objects.filter(username=options["user"]).first()
         if user is None:
-            raise CommandError(f"user: nobody is called {options['user']}; see the members under Settings", returncode=2)
+            raise CommandError(
+                f"user: nobody is called {options['user']}; see the members under Settings", returncode=2
+            )
         who = membership_principal(user)
         if who is None:
-            raise CommandError(f"user: {user} is a member of no workspace; add them under Settings first", returncode=2)
+            raise CommandError(
+                f"user: {user} is a member of no workspace; add them under Settings first", returncode=2
+            )
         days = options["days"]
         if not 0 <= days <= LONGEST_DAYS:
-            raise CommandError(f"days: must be from 1 to {LONGEST_DAYS}, or 0 for a token that does not expire", returncode=2)
+            raise CommandError(
+                f"days: must be from 1 to {LONGEST_DAYS}, or 0 for a token that does not expire", returncode=2
+            )
         lifetime = timedelta(days=days) if days else None
-        token, text = tokens.issue(user, who.workspace, options["name"], scope=TokenScope(options["scope"]), lifetime=lifetime)
+        token, text = tokens.issue(
+            user, who.workspace, options["name"], scope=TokenScope(options["scope"]), lifetime=lifetime
+        )
         audit.record("command line", "token.created", token.name, who.workspace, user=user.get_username())
         if token.expires_at is not None:
             self.stderr.write(f"It expires on {token.expires_at:%Y-%m-%d}; --days says otherwise.")

@@ -13,7 +13,10 @@ from typing import Any
 from .reporting import Refusal
 
 SOURCE = Path("source").absolute()
-OTHER_WAYS = "register a torch.export program (torch.export.save) or a TorchScript file of the model instead, which need no code"
+OTHER_WAYS = (
+    "register a torch.export program (torch.export.save) or a TorchScript file of the model "
+    "instead, which need no code"
+)
 
 
 _roots: list[Path] = []
@@ -34,12 +37,15 @@ def make(factory: str) -> Any:
     try:
         function = getattr(importlib.import_module(module_name), name)
     except AttributeError as error:
-        raise Refusal(f"There is no {name!r} in the module {module_name!r} of the run's source.", "factory") from error
+        raise Refusal(
+            f"There is no {name!r} in the module {module_name!r} of the run's source.", "factory"
+        ) from error
     except ModuleNotFoundError as error:
         raise Refusal(missing(error), "factory") from error
     except SystemExit as error:
         raise Refusal(
-            f"Importing {module_name!r} ends the program; move the function {name!r} to a module that only defines the model.",
+            f"Importing {module_name!r} ends the program; move the function {name!r} to a module that only "
+            "defines the model.",
             "factory",
         ) from error
     except Exception as error:
@@ -54,9 +60,13 @@ def missing(error: ModuleNotFoundError) -> str:
         there = "the version has no run whose source would hold it"
     else:
         modules = sorted(path.stem for path in SOURCE.rglob("*.py"))
-        there = f"the source of the version's run has {', '.join(modules[:8]) or 'no Python file'}{', …' if modules[8:] else ''}"
+        there = (
+            "the source of the version's run has "
+            f"{', '.join(modules[:8]) or 'no Python file'}{', …' if modules[8:] else ''}"
+        )
     return (
-        f"The module {name!r} is needed to load the model and cannot be imported: it is no package of the chosen environment, "
+        f"The module {name!r} is needed to load the model and cannot be imported: it is no package of the "
+        "chosen environment, "
         f"and {there}. Choose an environment that has it, or {OTHER_WAYS}."
     )
 
@@ -70,13 +80,17 @@ def told(error: BaseException) -> str:
 
 
 def place(traceback: TracebackType | None) -> str:
-    """The last line of the model's own code in a traceback: "model.py, line 17: `if x.sum() > 0:`"; "" where it has none."""
+    """The last line of the model's own code in a traceback: "model.py, line 17: `if x.sum() > 0:`"; "" where
+    it has none."""
     found = ""
     while traceback is not None:
         file, line = traceback.tb_frame.f_code.co_filename, traceback.tb_lineno
         root = next((root for root in _roots if Path(file).is_relative_to(root)), None)
         if root is not None:
-            found = f"{Path(file).relative_to(root)}, line {line}: `{linecache.getline(file, line).strip()[:120]}`"
+            found = (
+                f"{Path(file).relative_to(root)}, line {line}: "
+                f"`{linecache.getline(file, line).strip()[:120]}`"
+            )
         traceback = traceback.tb_next
     return found
 

@@ -1,4 +1,5 @@
-"""Whether the ONNX model gives what the PyTorch model gives: run by onnxruntime on the example and on random batches."""
+"""Whether the ONNX model gives what the PyTorch model gives: run by onnxruntime on the example and on random
+batches."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from .wanted import Wanted
 
 @dataclass
 class Difference:
-    """The largest of one output over all batches; `relative` to the PyTorch value, where that exceeds the absolute tolerance."""
+    """The largest of one output over all batches; `relative` to the PyTorch value, where that exceeds the
+    absolute tolerance."""
 
     output: str
     absolute: float = 0.0
@@ -31,14 +33,18 @@ class Difference:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "output": self.output, "max_absolute": _number(self.absolute), "max_relative": _number(self.relative),
-            "within": self.within, "batch": self.batch,
+            "output": self.output,
+            "max_absolute": _number(self.absolute),
+            "max_relative": _number(self.relative),
+            "within": self.within,
+            "batch": self.batch,
         }
 
 
 @dataclass
 class Comparison:
-    """`inputs`, `outputs`: [{name, dtype, shape}], a dynamic axis as its name. `batches`: what was compared."""
+    """`inputs`, `outputs`: [{name, dtype, shape}], a dynamic axis as its name. `batches`: what was
+    compared."""
 
     inputs: list[dict[str, Any]]
     outputs: list[dict[str, Any]]
@@ -52,11 +58,19 @@ def reference(module: Any, example: Example) -> None:
         first, again = (_torch(module, example, example.tensors) for _ in range(2))
     except Exception as error:
         shown = example.shown(example.tensors)
-        raise Refusal(f"The model does not take the example input {shown}: {told(error)}", "inputs") from error
+        raise Refusal(
+            f"The model does not take the example input {shown}: {told(error)}", "inputs"
+        ) from error
     if not first:
         raise Refusal("The model gives no tensor for the example input.", "inputs")
-    if any(not torch.equal(torch.nan_to_num(one), torch.nan_to_num(other)) for one, other in zip(first, again, strict=True)):
-        raise Refusal("The model gives other values each time it is called, even in eval mode, so nothing can be compared.")
+    if any(
+        not torch.equal(torch.nan_to_num(one), torch.nan_to_num(other))
+        for one, other in zip(first, again, strict=True)
+    ):
+        raise Refusal(
+            "The model gives other values each time it is called, even in eval mode, so nothing can be "
+            "compared."
+        )
 
 
 def compare(module: Any, example: Example, path: Path, wanted: Wanted) -> Comparison:
@@ -89,37 +103,60 @@ def _session(path: Path) -> Any:
 
 def _described(found: list[Any]) -> list[dict[str, Any]]:
     return [
-        {"name": one.name, "dtype": one.type.removeprefix("tensor(").removesuffix(")"), "shape": list(one.shape)} for one in found
+        {
+            "name": one.name,
+            "dtype": one.type.removeprefix("tensor(").removesuffix(")"),
+            "shape": list(one.shape),
+        }
+        for one in found
     ]
 
 
 def _torch(module: Any, example: Example, tensors: tuple[Any, ...]) -> list[Any]:
     with torch.no_grad():
         given = example.call(module, tuple(tensor.clone() for tensor in tensors))
-    return [torch.as_tensor(leaf) for leaf in tree_leaves(given) if isinstance(leaf, torch.Tensor | int | float)]
+    return [
+        torch.as_tensor(leaf) for leaf in tree_leaves(given) if isinstance(leaf, torch.Tensor | int | float)
+    ]
 
 
 def _onnx(session: Any, example: Example, tensors: tuple[Any, ...], word: str) -> list[Any]:
     known = {one.name for one in session.get_inputs()}
     pairs = zip(example.arguments, tensors, strict=True)
     try:
-        values: list[Any] = session.run(None, {item.name: tensor.numpy() for item, tensor in pairs if item.name in known})
+        values: list[Any] = session.run(
+            None, {item.name: tensor.numpy() for item, tensor in pairs if item.name in known}
+        )
     except Exception as error:
         raise Refusal(
-            f"PyTorch takes {example.shown(tensors)} ({word}), the ONNX model does not: {told(error)}", "dynamic",
+            f"PyTorch takes {example.shown(tensors)} ({word}), the ONNX model does not: {told(error)}",
+            "dynamic",
         ) from error
     return values
 
 
-def _hold_against(found: Comparison, word: str, expected: list[Any], given: list[Any], wanted: Wanted) -> None:
+def _hold_against(
+    found: Comparison, word: str, expected: list[Any], given: list[Any], wanted: Wanted
+) -> None:
     if len(expected) != len(given):
-        raise Refusal(f"PyTorch gives {len(expected)} outputs, the ONNX model {len(given)}; they cannot be compared.")
+        raise Refusal(
+            f"PyTorch gives {len(expected)} outputs, the ONNX model {len(given)}; they cannot be compared."
+        )
     for described, one, other in zip(found.outputs, expected, given, strict=True):
         name = described["name"]
         if tuple(one.shape) != other.shape:
-            raise Refusal(f"The output {name} has the shape {tuple(one.shape)} in PyTorch and {other.shape} in ONNX ({word}).")
+            raise Refusal(
+                f"The output {name} has the shape {tuple(one.shape)} in PyTorch and {other.shape} in ONNX "
+                f"({word})."
+            )
         difference = found.differences.setdefault(name, Difference(name))
-        _widen(difference, word, _wide(one.float().numpy() if one.dtype == torch.bfloat16 else one.numpy()), _wide(other), wanted)
+        _widen(
+            difference,
+            word,
+            _wide(one.float().numpy() if one.dtype == torch.bfloat16 else one.numpy()),
+            _wide(other),
+            wanted,
+        )
     found.batches.append(word)
 
 
@@ -151,8 +188,10 @@ def apart(found: Comparison, wanted: Wanted) -> Refusal | None:
         return None
     worst = max(wrong, key=lambda one: one.absolute)
     return Refusal(
-        f"The ONNX model gives something else than PyTorch: the output {worst.output} is up to {worst.absolute:.2g} apart "
-        f"(relative {worst.relative:.2g}; batch: {worst.batch}), and {wanted.absolute:g} + {wanted.relative:g} × the value is "
+        f"The ONNX model gives something else than PyTorch: the output {worst.output} is up to "
+        f"{worst.absolute:.2g} apart "
+        f"(relative {worst.relative:.2g}; batch: {worst.batch}), and {wanted.absolute:g} + "
+        f"{wanted.relative:g} × the value is "
         "tolerated.",
         "tolerance",
     )

@@ -1,4 +1,5 @@
-"""The conversion itself: torch.export and what torch.onnx makes of it; TorchScript by the exporter that still takes it."""
+"""The conversion itself: torch.export and what torch.onnx makes of it; TorchScript by the exporter that still
+takes it."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ from .loading import Loaded
 from .reporting import Refusal
 from .told import say
 
-SPECIALIZED = re.compile(r"You marked (\S+) as dynamic but your code specialized it to be a constant \((\d+)\)")
+SPECIALIZED = re.compile(
+    r"You marked (\S+) as dynamic but your code specialized it to be a constant \((\d+)\)"
+)
 OPERATOR = re.compile(r"op='([^']+)'|operator '([^']+)'")
 DATA_DEPENDENT = "GuardOnDataDependentSymNode"
 
@@ -36,7 +39,8 @@ class Converted:
 
 
 def convert(loaded: Loaded, example: Example, opset: int | None, target: Path) -> Converted:
-    """Write the ONNX model to `target`, with its weights beside it where it is too large for one file. Raises Refusal."""
+    """Write the ONNX model to `target`, with its weights beside it where it is too large for one file. Raises
+    Refusal."""
     target.parent.mkdir(parents=True, exist_ok=True)
     exporter = "torch.jit" if loaded.kind == "torchscript" else "torch.export"
     say(f"Exporting by {exporter}.")
@@ -47,18 +51,22 @@ def convert(loaded: Loaded, example: Example, opset: int | None, target: Path) -
             program = loaded.program or _program(loaded.module, example)
             _from_program(program, example, opset, target)
     try:
-        # By its path: with its weights in a second file a model may be larger than what can be checked in memory.
+        # By its path: with its weights in a second file a model may be larger than what can be checked in
+        # memory.
         onnx.checker.check_model(str(target), full_check=True)
     except Exception as error:
         raise Refusal(f"What the exporter wrote is no valid ONNX model: {told(error)}") from error
-    imports = {item.domain: item.version for item in onnx.load(str(target), load_external_data=False).opset_import}
+    imports = {
+        item.domain: item.version for item in onnx.load(str(target), load_external_data=False).opset_import
+    }
     files = {path.name: path.stat().st_size for path in sorted(target.parent.iterdir())}
     return Converted(exporter, imports.get("", 0), files)
 
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """PyTorch's exporters print pages of graphs and advice; what matters of them is in the error that they raise."""
+    """PyTorch's exporters print pages of graphs and advice; what matters of them is in the error that they
+    raise."""
     logging.disable(logging.WARNING)
     with warnings.catch_warnings(), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         warnings.simplefilter("ignore")
@@ -87,8 +95,12 @@ def _from_program(program: Any, example: Example, opset: int | None, target: Pat
     dynamic: Any = dict(zip(names, axes, strict=True)) if example.by_name else tuple(axes)
     try:
         made = torch.onnx.export(
-            program, (), input_names=None if example.by_name else names, opset_version=opset,
-            dynamic_shapes=dynamic if any(axes) else None, verbose=False,
+            program,
+            (),
+            input_names=None if example.by_name else names,
+            opset_version=opset,
+            dynamic_shapes=dynamic if any(axes) else None,
+            verbose=False,
         )
         made.save(str(target))
     except Exception as error:
@@ -98,9 +110,14 @@ def _from_program(program: Any, example: Example, opset: int | None, target: Pat
 def _from_script(module: Any, example: Example, opset: int | None, target: Path) -> None:
     try:
         torch.onnx.export(
-            module, example.tensors, str(target), dynamo=False, opset_version=opset,
+            module,
+            example.tensors,
+            str(target),
+            dynamo=False,
+            opset_version=opset,
             input_names=[item.name for item in example.arguments],
-            dynamic_axes={item.name: dict(item.dynamic) for item in example.arguments if item.dynamic} or None,
+            dynamic_axes={item.name: dict(item.dynamic) for item in example.arguments if item.dynamic}
+            or None,
         )
     except Exception as error:
         raise _not_translated(error, opset) from error
@@ -111,18 +128,26 @@ def _not_followed(error: Exception) -> Refusal:
     if DATA_DEPENDENT in kinds:
         where = next((found for one in _chain(error) if (found := place(one.__traceback__))), "")
         return Refusal(
-            f"What the model does depends on the values of its input{f' ({where})' if where else ''}, and an ONNX graph is "
-            "the same for every input. Write it with torch.where or torch.cond, or register what torch.jit.script makes of it, "
+            f"What the model does depends on the values of its input{f' ({where})' if where else ''}, and "
+            "an ONNX graph is "
+            "the same for every input. Write it with torch.where or torch.cond, or register what "
+            "torch.jit.script makes of it, "
             "which keeps its branches and loops."
         )
     fixed = SPECIALIZED.search(str(error))
     if fixed:
         return Refusal(
-            f"The axis {fixed[1]!r} cannot be dynamic: the model only works with the size {fixed[2]}. Take it out of the dynamic "
-            "axes, or write the model for any size.", "dynamic",
+            f"The axis {fixed[1]!r} cannot be dynamic: the model only works with the size {fixed[2]}. Take "
+            "it out of the dynamic "
+            "axes, or write the model for any size.",
+            "dynamic",
         )
     if "Constraints violated" in str(error):
-        said = [line.strip(" -") for line in str(error).splitlines()[1:6] if line.strip() and "above occurred" not in line]
+        said = [
+            line.strip(" -")
+            for line in str(error).splitlines()[1:6]
+            if line.strip() and "above occurred" not in line
+        ]
         return Refusal(f"The dynamic axes are more than the model allows: {' '.join(said)[:400]}", "dynamic")
     return Refusal(f"torch.export cannot follow the model: {told(error)}")
 
@@ -133,11 +158,14 @@ def _not_translated(error: Exception, opset: int | None) -> Refusal:
         if found and ("No ONNX function" in str(one) or type(one).__name__ == "UnsupportedOperatorError"):
             at = f" of opset {opset}" if opset else ""
             return Refusal(
-                f"The model uses the operator {found[1] or found[2]}, which has no counterpart in ONNX{at}; compute it with "
+                f"The model uses the operator {found[1] or found[2]}, which has no counterpart in ONNX{at}; "
+                "compute it with "
                 "other operators, or do that step outside the model.",
                 "opset" if opset else "",
             )
-    return Refusal(f"torch.onnx cannot translate the model: {told(list(_chain(error))[-1])}", "opset" if opset else "")
+    return Refusal(
+        f"torch.onnx cannot translate the model: {told(list(_chain(error))[-1])}", "opset" if opset else ""
+    )
 
 
 def _chain(error: BaseException) -> list[BaseException]:

@@ -55,7 +55,9 @@ class Example:
     @property
     def sizes(self) -> dict[str, int]:
         """Of the dynamic axes, by name."""
-        return {name: item.tensor.shape[axis] for item in self.arguments for axis, name in item.dynamic.items()}
+        return {
+            name: item.tensor.shape[axis] for item in self.arguments for axis, name in item.dynamic.items()
+        }
 
     @property
     def tensors(self) -> tuple[Any, ...]:
@@ -68,10 +70,14 @@ class Example:
 
     def shown(self, tensors: tuple[Any, ...]) -> str:
         pairs = zip(self.arguments, tensors, strict=True)
-        return ", ".join(f"{item.name} {'x'.join(map(str, value.shape)) or 'scalar'} {kind(value)}" for item, value in pairs)
+        return ", ".join(
+            f"{item.name} {'x'.join(map(str, value.shape)) or 'scalar'} {kind(value)}"
+            for item, value in pairs
+        )
 
     def batches(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
-        """At least three random batches and how each is called; of other sizes too where an axis is dynamic."""
+        """At least three random batches and how each is called; of other sizes too where an axis is
+        dynamic."""
         generator = torch.Generator().manual_seed(0)
         own = self.sizes
         grown: list[dict[str, int]] = [{name: size + more for name, size in own.items()} for more in MORE]
@@ -79,7 +85,10 @@ class Example:
             grown.append(dict.fromkeys(own, 1))
         for sizes in grown:
             at = ", ".join(f"{name} = {size}" for name, size in sizes.items())
-            yield f"random{f', {at}' if at else ''}", tuple(item.random(sizes, generator) for item in self.arguments)
+            yield (
+                f"random{f', {at}' if at else ''}",
+                tuple(item.random(sizes, generator) for item in self.arguments),
+            )
 
 
 def kind(tensor: Any) -> str:

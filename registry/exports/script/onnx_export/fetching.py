@@ -32,7 +32,8 @@ def fetch(wanted: Wanted, folder: Path) -> None:
 
 
 def _persistently(wanted: Wanted, file: RemoteFile, target: Path) -> None:
-    """A hub that restarts, or whose answer is cut off, is asked again for some seconds; one that says no is not."""
+    """A hub that restarts, or whose answer is cut off, is asked again for some seconds; one that says no is
+    not."""
     why = ""
     for attempt in range(1, TRIES + 1):
         try:
@@ -51,14 +52,18 @@ def _persistently(wanted: Wanted, file: RemoteFile, target: Path) -> None:
                 break
         if attempt < TRIES:
             time.sleep(2**attempt / 2)
-    raise Refusal(f"{file.path} of {wanted.model} version {wanted.version} could not be fetched: {why}.", "file")
+    raise Refusal(
+        f"{file.path} of {wanted.model} version {wanted.version} could not be fetched: {why}.", "file"
+    )
 
 
 def _download(wanted: Wanted, file: RemoteFile, target: Path) -> str:
     """The SHA-256 of what came."""
     model, path = quote(wanted.model, safe=""), quote(file.path)
     address = f"{os.environ['TRAINHUB_URL'].rstrip('/')}/api/v1/models/{model}/versions/{wanted.version}/files/{path}"
-    asked = urllib.request.Request(address, headers={"Authorization": f"Bearer {os.environ['TRAINHUB_TOKEN']}"})  # noqa: S310
+    asked = urllib.request.Request(
+        address, headers={"Authorization": f"Bearer {os.environ['TRAINHUB_TOKEN']}"}
+    )  # noqa: S310
     digest = hashlib.sha256()
     # Where the hub serves HTTPS by an authority of its own, the node says which.
     trusted = ssl.create_default_context(cafile=os.environ.get("TRAINHUB_CA_FILE") or None)

@@ -49,12 +49,19 @@ def _read(path: Path) -> list[tuple[str, Any]]:
     except Refusal:
         raise
     except Exception as error:
-        raise Refusal(f"The example input {path.name} cannot be read: {error}".splitlines()[0], "example") from error
-    wrong = [name or str(index) for index, (name, value) in enumerate(values) if not isinstance(value, torch.Tensor)]
+        raise Refusal(
+            f"The example input {path.name} cannot be read: {error}".splitlines()[0], "example"
+        ) from error
+    wrong = [
+        name or str(index)
+        for index, (name, value) in enumerate(values)
+        if not isinstance(value, torch.Tensor)
+    ]
     if wrong or not values:
         raise Refusal(
             f"The example input {path.name} must hold a tensor, or a list or dict of tensors; "
-            f"{wrong[0] if wrong else 'it'} is none.", "example",
+            f"{wrong[0] if wrong else 'it'} is none.",
+            "example",
         )
     return values
 
@@ -85,7 +92,11 @@ def _of_program(loaded: Loaded) -> list[tuple[str, Any]]:
 
 def _names(told: list[str], loaded: Loaded) -> tuple[list[str], bool]:
     """Every input's name, and whether they are those of the module's parameters."""
-    known = list(inspect.signature(loaded.module.forward).parameters) if loaded.kind in ("module", "state_dict") else []
+    known = (
+        list(inspect.signature(loaded.module.forward).parameters)
+        if loaded.kind in ("module", "state_dict")
+        else []
+    )
     if all(told) and set(told) <= set(known):
         return told, True
     plain = [name for name in known if name not in ("args", "kwargs", "self")]
@@ -102,7 +113,10 @@ def _axes(wanted: Wanted, loaded: Loaded, values: dict[str, Any]) -> dict[str, d
     """The dynamic axes of each input; those of a program are its own, and may only be given other names."""
     unknown = [name for name in wanted.dynamic if name != EVERY and name not in values]
     if unknown:
-        raise Refusal(f"There is no input {unknown[0]!r} to have a dynamic axis; there are: {', '.join(values)}.", "dynamic")
+        raise Refusal(
+            f"There is no input {unknown[0]!r} to have a dynamic axis; there are: {', '.join(values)}.",
+            "dynamic",
+        )
     asked = {name: wanted.dynamic.get(name) or wanted.dynamic.get(EVERY) or {} for name in values}
     for name, axes in asked.items():
         for axis in axes:
@@ -116,21 +130,32 @@ def _axes(wanted: Wanted, loaded: Loaded, values: dict[str, Any]) -> dict[str, d
         fixed = [axis for axis in axes if axis not in own.get(name, {})]
         if fixed:
             raise Refusal(
-                f"The program was exported with a fixed size of axis {fixed[0]} of {name}; give dynamic_shapes to "
-                "torch.export.export and register that, or take the axis out of the dynamic ones.", "dynamic",
+                f"The program was exported with a fixed size of axis {fixed[0]} of {name}; give "
+                "dynamic_shapes to "
+                "torch.export.export and register that, or take the axis out of the dynamic ones.",
+                "dynamic",
             )
-    return {name: {axis: asked[name].get(axis, word) for axis, word in axes.items()} for name, axes in own.items()}
+    return {
+        name: {axis: asked[name].get(axis, word) for axis, word in axes.items()} for name, axes in own.items()
+    }
 
 
 def _program_axes(program: Any) -> list[dict[int, str]]:
     """Of each input of a torch.export program, the axes that it left open, and what it calls them."""
     inputs = {node.name: node.meta["val"] for node in program.graph.nodes if node.op == "placeholder"}
-    shapes = [getattr(inputs[name], "shape", ()) for name in program.graph_signature.user_inputs if name in inputs]
-    return [{axis: str(size) for axis, size in enumerate(shape) if not isinstance(size, int)} for shape in shapes]
+    shapes = [
+        getattr(inputs[name], "shape", ()) for name in program.graph_signature.user_inputs if name in inputs
+    ]
+    return [
+        {axis: str(size) for axis, size in enumerate(shape) if not isinstance(size, int)} for shape in shapes
+    ]
 
 
 def _check_equal(example: Example) -> None:
     for item in example.arguments:
         for axis, name in item.dynamic.items():
             if item.tensor.shape[axis] != example.sizes[name]:
-                raise Refusal(f"The axes called {name!r} differ in size in the example; give them different names.", "dynamic")
+                raise Refusal(
+                    f"The axes called {name!r} differ in size in the example; give them different names.",
+                    "dynamic",
+                )

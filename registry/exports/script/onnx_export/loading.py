@@ -1,4 +1,5 @@
-"""Loading the model, whatever way it was saved. A pickle runs code: this is why it happens in a job, never on the hub."""
+"""Loading the model, whatever way it was saved. A pickle runs code: this is why it happens in a job, never on
+the hub."""
 
 from __future__ import annotations
 
@@ -20,14 +21,17 @@ PREFIXES = ("", "module.", "_orig_mod.", "module._orig_mod.", "model.", "net.")
 """What DistributedDataParallel, torch.compile and Lightning put before the names of weights."""
 MLMODEL = "MLmodel"
 WORDS = {
-    "torchscript": "a TorchScript module", "program": "a torch.export program", "module": "a pickled module",
+    "torchscript": "a TorchScript module",
+    "program": "a torch.export program",
+    "module": "a pickled module",
     "state_dict": "weights, and a factory for the module",
 }
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """`module` is called with the inputs, in eval mode where it has one; `program` where it was one already."""
+    """`module` is called with the inputs, in eval mode where it has one; `program` where it was one
+    already."""
 
     kind: str
     module: Any
@@ -62,8 +66,10 @@ def _resolved(path: Path, folder: Path) -> Path:
         if (path.parent / name).is_file():
             return path.parent / name
     raise Refusal(
-        f"{path.relative_to(folder)} is no MLflow model of the flavor pytorch: there is no data/model.pt2 and no data/model.pth "
-        "beside it.", "file",
+        f"{path.relative_to(folder)} is no MLflow model of the flavor pytorch: there is no data/model.pt2 "
+        "and no data/model.pth "
+        "beside it.",
+        "file",
     )
 
 
@@ -80,8 +86,10 @@ def _kind(path: Path) -> str:
     elif path.open("rb").read(1) == b"\x80":
         return "pickle"
     raise Refusal(
-        f"{path.name} is not a PyTorch model: it is neither a TorchScript file, a torch.export program nor what torch.save "
-        "writes. Choose the version's file that is.", "file",
+        f"{path.name} is not a PyTorch model: it is neither a TorchScript file, a torch.export program nor "
+        "what torch.save "
+        "writes. Choose the version's file that is.",
+        "file",
     )
 
 
@@ -98,11 +106,16 @@ def _of_pickle(path: Path, wanted: Wanted) -> Loaded:
         return Loaded("module", saved.eval())
     weights = saved.get("state_dict", saved) if isinstance(saved, dict) else None
     if not weights or not all(isinstance(value, torch.Tensor) for value in weights.values()):
-        raise Refusal(f"{path.name} holds a {type(saved).__name__}, neither a module nor a state dict of tensors.", "file")
+        raise Refusal(
+            f"{path.name} holds a {type(saved).__name__}, neither a module nor a state dict of tensors.",
+            "file",
+        )
     if not wanted.factory:
         raise Refusal(
-            f"{path.name} holds only weights (a state dict of {len(weights)} tensors); name the function of the run's source "
-            "that makes the module, as module:function.", "factory",
+            f"{path.name} holds only weights (a state dict of {len(weights)} tensors); name the function of "
+            "the run's source "
+            "that makes the module, as module:function.",
+            "factory",
         )
     module = make(wanted.factory)
     if not isinstance(module, torch.nn.Module):
@@ -112,7 +125,8 @@ def _of_pickle(path: Path, wanted: Wanted) -> Loaded:
 
 
 def _unpickled(path: Path) -> Any:
-    """First without running any code; what cannot be read so is loaded as torch.load did before it was careful."""
+    """First without running any code; what cannot be read so is loaded as torch.load did before it was
+    careful."""
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError:
@@ -134,31 +148,46 @@ def _without_class(path: Path, error: AttributeError) -> str:
     name, module = found.groups() if found else (str(error), "")
     if module == "__main__":
         return (
-            f"{path.name} needs the class {name!r}, which was defined in the script that saved it, and a pickle only remembers a "
+            f"{path.name} needs the class {name!r}, which was defined in the script that saved it, and a "
+            "pickle only remembers a "
             f"class by its module; move {name!r} to a module of its own and train again, or {OTHER_WAYS}."
         )
-    return f"{path.name} needs {name!r} of the module {module!r}, which has no such thing any more; {OTHER_WAYS}."
+    return (
+        f"{path.name} needs {name!r} of the module {module!r}, which has no such thing any more; "
+        f"{OTHER_WAYS}."
+    )
 
 
 def _fill(module: Any, weights: dict[str, Any], name: str, factory: str) -> None:
     wanted = set(module.state_dict())
     for prefix in PREFIXES:
-        stripped = {key.removeprefix(prefix): value for key, value in weights.items() if key.startswith(prefix)}
+        stripped = {
+            key.removeprefix(prefix): value for key, value in weights.items() if key.startswith(prefix)
+        }
         if stripped.keys() == wanted:
             weights = stripped
             break
     try:
         lacking = module.load_state_dict(weights, strict=False)
     except RuntimeError as error:
-        wrong = next((line.strip() for line in str(error).splitlines() if "size mismatch" in line), told(error))
-        raise Refusal(f"The weights of {name} do not fit the module of {factory}: {wrong.rstrip('.')}.", "factory") from error
+        wrong = next(
+            (line.strip() for line in str(error).splitlines() if "size mismatch" in line), told(error)
+        )
+        raise Refusal(
+            f"The weights of {name} do not fit the module of {factory}: {wrong.rstrip('.')}.", "factory"
+        ) from error
     if lacking.missing_keys or lacking.unexpected_keys:
-        raise Refusal(f"The weights of {name} do not fit the module of {factory}: {_differing(lacking)}.", "factory")
+        raise Refusal(
+            f"The weights of {name} do not fit the module of {factory}: {_differing(lacking)}.", "factory"
+        )
 
 
 def _differing(lacking: Any) -> str:
     parts = []
-    for word, keys in (("it also wants", lacking.missing_keys), ("it does not know", lacking.unexpected_keys)):
+    for word, keys in (
+        ("it also wants", lacking.missing_keys),
+        ("it does not know", lacking.unexpected_keys),
+    ):
         if keys:
             parts.append(f"{word} {', '.join(keys[:3])}{f' and {len(keys) - 3} more' if keys[3:] else ''}")
     return " and ".join(parts)

@@ -46,7 +46,8 @@ class Report:
 
 def lacking(missing: ModuleNotFoundError) -> Refusal:
     return Refusal(
-        f"The environment of this run lacks the Python package '{missing.name}'; an export needs torch, onnx, onnxscript and "
+        f"The environment of this run lacks the Python package '{missing.name}'; an export needs torch, "
+        "onnx, onnxscript and "
         "onnxruntime: choose an environment that has them.",
         "environment",
     )

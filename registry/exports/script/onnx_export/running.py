@@ -56,8 +56,12 @@ def _export(wanted: Wanted, report: Report) -> None:
     say(f"Opset {converted.opset}, {size_of(sum(converted.files.values()))}; comparing.")
     found = compare(loaded.module, example, TARGET, wanted)
     report.add(
-        inputs=found.inputs, outputs=found.outputs, batches=found.batches,
-        dynamic={item.name: {str(axis): name for axis, name in item.dynamic.items()} for item in example.arguments},
+        inputs=found.inputs,
+        outputs=found.outputs,
+        batches=found.batches,
+        dynamic={
+            item.name: {str(axis): name for axis, name in item.dynamic.items()} for item in example.arguments
+        },
         differences=[one.to_json() for one in found.differences.values()],
     )
     refusal = apart(found, wanted)

@@ -1,4 +1,5 @@
-"""export.json: what the hub wrote down of the form. It has been checked there; here it only gets its types."""
+"""export.json: what the hub wrote down of the form. It has been checked there; here it only gets its
+types."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ class RemoteFile:
 
 @dataclass(frozen=True)
 class Input:
-    """`low`, `high`: the bounds of random values, both included for whole numbers; None: normal, or 0 and 1."""
+    """`low`, `high`: the bounds of random values, both included for whole numbers; None: normal, or 0 and
+    1."""
 
     name: str
     shape: tuple[int, ...]
@@ -30,7 +32,8 @@ class Input:
 
 @dataclass(frozen=True)
 class Wanted:
-    """`example`: a file below example/, or "". `dynamic`: input's name ("" for every input) -> axis -> its name."""
+    """`example`: a file below example/, or "". `dynamic`: input's name ("" for every input) -> axis -> its
+    name."""
 
     model: str
     version: int
@@ -49,10 +52,19 @@ class Wanted:
     def read(cls) -> Wanted:
         told: dict[str, Any] = json.loads(WANTED.read_text())
         return cls(
-            model=told["model"], version=told["version"], files=tuple(RemoteFile(**file) for file in told["files"]),
-            file=told["file"], factory=told["factory"],
+            model=told["model"],
+            version=told["version"],
+            files=tuple(RemoteFile(**file) for file in told["files"]),
+            file=told["file"],
+            factory=told["factory"],
             inputs=tuple(Input(**{**item, "shape": tuple(item["shape"])}) for item in told["inputs"]),
             example=told["example"],
-            dynamic={name: {int(axis): word for axis, word in axes.items()} for name, axes in told["dynamic"].items()},
-            relative=told["relative"], absolute=told["absolute"], opset=told["opset"], script_folder=told["script_folder"],
+            dynamic={
+                name: {int(axis): word for axis, word in axes.items()}
+                for name, axes in told["dynamic"].items()
+            },
+            relative=told["relative"],
+            absolute=told["absolute"],
+            opset=told["opset"],
+            script_folder=told["script_folder"],
         )

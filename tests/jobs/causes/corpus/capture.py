@@ -1,7 +1,8 @@
-"""Provoke the cases and keep their logs: `python -m tests.jobs.causes.corpus.capture PYTHON [CASE …]` (the frameworks environment's).
+"""Provoke the cases and keep their logs: `python -m tests.jobs.causes.corpus.capture PYTHON [CASE …]` (the
+frameworks environment's).
 
-Each case leaves `logs/<case>/<rank>.txt` and `ends.json`: rank -> exit code, signal, when (seconds from the start), by_us.
-"""
+Each case leaves `logs/<case>/<rank>.txt` and `ends.json`: rank -> exit code, signal, when (seconds from the
+start), by_us."""
 
 from __future__ import annotations
 
@@ -50,7 +51,9 @@ def commands(case: Case, python: str, port: int) -> list[tuple[list[str], dict[s
     if case.launch in ("tensorflow", "empty_ps"):
         workers = [f"127.0.0.1:{free_port()}" for _ in range(case.processes)]
         cluster: dict[str, Any] = {"worker": workers} | ({"ps": []} if case.launch == "empty_ps" else {})
-        configs = [{"cluster": cluster, "task": {"type": "worker", "index": rank}} for rank in range(case.processes)]
+        configs = [
+            {"cluster": cluster, "task": {"type": "worker", "index": rank}} for rank in range(case.processes)
+        ]
         return [(plain, {"TF_CONFIG": json.dumps(config)}) for config in configs]
     shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(case.processes)}
     return [(plain, {**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)}) for rank in range(case.processes)]
@@ -64,14 +67,21 @@ def run(case: Case, python: str, folder: Path) -> dict[int, dict[str, Any]]:
     base = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
     base |= {"PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "HOSTNAME": "alpha"}
     if case.launch.startswith("mpi"):
-        cure = {"PYTHONPATH": str(HERE.parents[3] / "trainhub_node" / "sitecustomize")}  # else mpi4py waits for ever
+        cure = {
+            "PYTHONPATH": str(HERE.parents[3] / "trainhub_node" / "sitecustomize")
+        }  # else mpi4py waits for ever
         return mpi(case, python, folder, base | cure | dict(case.env))
     held = socket.create_server(("127.0.0.1", port)) if case.launch == "taken" else None
     began, ranks = time.time(), {}
     for rank, (argv, env) in enumerate(commands(case, python, port)):
         with (folder / f"{rank}.log").open("wb") as log:
             ranks[rank] = subprocess.Popen(
-                argv, cwd=folder, env=base | env | dict(case.env), stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+                argv,
+                cwd=folder,
+                env=base | env | dict(case.env),
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
             )
     ends = wait(ranks, began, case.linger_s)
     if held:
@@ -79,7 +89,9 @@ def run(case: Case, python: str, folder: Path) -> dict[int, dict[str, Any]]:
     return ends
 
 
-def wait(ranks: dict[int, subprocess.Popen[bytes]], began: float, linger_s: float) -> dict[int, dict[str, Any]]:
+def wait(
+    ranks: dict[int, subprocess.Popen[bytes]], began: float, linger_s: float
+) -> dict[int, dict[str, Any]]:
     ends: dict[int, dict[str, Any]] = {}
     stop_at, told = began + LONGEST_S, False
     while len(ends) < len(ranks):
@@ -88,8 +100,10 @@ def wait(ranks: dict[int, subprocess.Popen[bytes]], began: float, linger_s: floa
             if rank in ends or code is None:
                 continue
             ends[rank] = {
-                "exit_code": code if code >= 0 else None, "signal": -code if code < 0 else None,
-                "at": round(time.time() - began, 3), "by_us": told,
+                "exit_code": code if code >= 0 else None,
+                "signal": -code if code < 0 else None,
+                "at": round(time.time() - began, 3),
+                "by_us": told,
             }
             if code:
                 stop_at = min(stop_at, time.time() + linger_s)
@@ -97,28 +111,35 @@ def wait(ranks: dict[int, subprocess.Popen[bytes]], began: float, linger_s: floa
             told = True
             for rank, process in ranks.items():
                 if rank not in ends:
-                    os.killpg(process.pid, signal.SIGTERM if time.time() < began + LONGEST_S else signal.SIGKILL)
+                    os.killpg(
+                        process.pid, signal.SIGTERM if time.time() < began + LONGEST_S else signal.SIGKILL
+                    )
         time.sleep(0.002)
     return ends
 
 
 def mpi(case: Case, python: str, folder: Path, env: dict[str, str]) -> dict[int, dict[str, Any]]:
-    """mpirun kills the peers of the first that exits with an error; `mpi_lenient` hides the codes from it for a while."""
+    """mpirun kills the peers of the first that exits with an error; `mpi_lenient` hides the codes from it for
+    a while."""
     began = time.time()
     ending = "$c" if case.launch == "mpi" else "$(sleep 8; echo $c)"
     mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", str(case.processes)]
     shell = ["sh", "-c", UNDER_MPI.format(code=ending), "sh"]
     with (folder / "mpirun.log").open("wb") as log:
         argv = [*mpirun, *shell, python, "train.py", *case.arguments]
-        subprocess.run(argv, cwd=folder, env=env, stdout=log, stderr=subprocess.STDOUT, timeout=LONGEST_S, check=False)
+        subprocess.run(
+            argv, cwd=folder, env=env, stdout=log, stderr=subprocess.STDOUT, timeout=LONGEST_S, check=False
+        )
     ends = {}
     for rank in range(case.processes):
         file = folder / f"{rank}.end"
         code, at = file.read_text().split() if file.exists() else ("", "0")
         exited = int(code) if code and int(code) < 128 else None
         ends[rank] = {
-            "exit_code": exited, "signal": None if exited is not None else int(code or 137) - 128,
-            "at": round(float(at) - began, 3) if code else round(time.time() - began, 3), "by_us": exited is None,
+            "exit_code": exited,
+            "signal": None if exited is not None else int(code or 137) - 128,
+            "at": round(float(at) - began, 3) if code else round(time.time() - began, 3),
+            "by_us": exited is None,
         }
     return ends
 
@@ -127,8 +148,10 @@ def scrubbed(text: bytes, folder: Path, python: str) -> bytes:
     """Without what tells of the machine that provoked it."""
     host = socket.gethostname()
     names = {
-        str(Path(python).resolve().parent.parent): "/opt/python", str(Path(python).parent.parent): "/env",
-        str(folder): "/job/code", host: "alpha",
+        str(Path(python).resolve().parent.parent): "/opt/python",
+        str(Path(python).parent.parent): "/env",
+        str(folder): "/job/code",
+        host: "alpha",
     }
     for real, shown in names.items():
         text = text.replace(real.encode(), shown.encode())
@@ -141,13 +164,17 @@ def capture(name: str, python: str) -> None:
         with tempfile.TemporaryDirectory() as made:
             folder = Path(made)
             ends = run(case, python, folder)
-            if case.launch == "until_aborted" and not any(end["signal"] == signal.SIGABRT for end in ends.values()):
+            if case.launch == "until_aborted" and not any(
+                end["signal"] == signal.SIGABRT for end in ends.values()
+            ):
                 continue
             kept = LOGS / name
             shutil.rmtree(kept, ignore_errors=True)
             kept.mkdir(parents=True)
             for rank in ends:
-                (kept / f"{rank}.txt").write_bytes(scrubbed((folder / f"{rank}.log").read_bytes(), folder, python)[-KEPT_BYTES:])
+                (kept / f"{rank}.txt").write_bytes(
+                    scrubbed((folder / f"{rank}.log").read_bytes(), folder, python)[-KEPT_BYTES:]
+                )
             (kept / "ends.json").write_text(json.dumps(ends, indent=1) + "\n")
             sys.stdout.write(f"{name} {json.dumps(ends)}\n")
             return

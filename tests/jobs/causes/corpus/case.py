@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 class Case:
     """`rank`, `kind` (a Kind's value, "" = none) and `says` (words of the exception): what is to be found.
 
-    `launch`: ranks (one process each, env://), torchrun, launch (torch.distributed.launch), mpi, tensorflow (TF_CONFIG).
+    `launch`: ranks (one process each, env://), torchrun, launch (torch.distributed.launch), mpi, tensorflow
+    (TF_CONFIG).
     `linger_s`: how long the others have to end by themselves before they are told to.
     """
 
