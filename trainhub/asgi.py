@@ -22,33 +22,33 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "trainhub.settings")
 django_application = get_asgi_application()
 
 # What follows needs the apps loaded.
-from clusters.consumers import routes as cluster_sockets  # noqa: E402
-from clusters.enrolment import node_wheel  # noqa: E402
+from clusters.consumers import routes as cluster_sockets
+from clusters.enrolment import node_wheel
 from clusters.node_reports import gpu_sync, heartbeat_writer, hub_uptime, node_auth_cache
-from clusters.telemetry import slice_writer  # noqa: E402
-from jobs.byte_routes import report as node_report  # noqa: E402
-from jobs.byte_routes import routes as job_bytes  # noqa: E402
-from jobs.consumers import routes as job_sockets  # noqa: E402
-from jobs.node_api import node_assignments  # noqa: E402
-from jobs.transfer.methods import allowed  # noqa: E402
-from live.middleware import stack  # noqa: E402
-from registry.mlflow.routes import routes as mlflow_registry  # noqa: E402
-from registry.transfer.routes import routes as model_bytes  # noqa: E402
-from tracking.artifacts import file_hints  # noqa: E402
-from tracking.artifacts.routes import routes as artifacts  # noqa: E402
-from tracking.curves.download import routes as curve_files  # noqa: E402
-from tracking.metrics import compaction, point_hints  # noqa: E402
-from tracking.mlflow.routes import hot as mlflow_hot  # noqa: E402
-from tracking.mlflow.routes import routes as mlflow_tracking  # noqa: E402
-from trainhub.body_limit import LargeBodies  # noqa: E402
-from trainhub.serving.hosts import HostCheck  # noqa: E402
-from trainhub.static_files import HubStatic  # noqa: E402
-from trainhub.web.browser_address import BrowserAddress  # noqa: E402
-from trainhub.web.headers import AnswerHeaders  # noqa: E402
+from clusters.telemetry import slice_writer
+from jobs.byte_routes import report as node_report
+from jobs.byte_routes import routes as job_bytes
+from jobs.consumers import routes as job_sockets
+from jobs.node_api import node_assignments
+from jobs.transfer.methods import allowed
+from live.middleware import stack
+from registry.mlflow.routes import routes as mlflow_registry
+from registry.transfer.routes import routes as model_bytes
+from tracking.artifacts import file_hints
+from tracking.artifacts.routes import routes as artifacts
+from tracking.curves.download import routes as curve_files
+from tracking.metrics import compaction, point_hints
+from tracking.mlflow.routes import hot as mlflow_hot
+from tracking.mlflow.routes import routes as mlflow_tracking
+from trainhub.body_limit import LargeBodies
+from trainhub.serving.hosts import HostCheck
+from trainhub.static_files import HubStatic
+from trainhub.web.browser_address import BrowserAddress
+from trainhub.web.headers import AnswerHeaders
 from workspaces import background_loop
-from workspaces.http.problems import problem_response  # noqa: E402
-from workspaces.http.scopes import principal_of_scope  # noqa: E402
-from workspaces.tokens import TokenRefused  # noqa: E402
+from workspaces.http.problems import problem_response
+from workspaces.http.scopes import principal_of_scope
+from workspaces.tokens import TokenRefused
 
 get_resolver().url_patterns  # noqa: B018 - loads every view now, so that the first page does not wait for it
 

@@ -38,7 +38,7 @@ class OnlyText(BaseContentNegotiation):
 
     def select_renderer(
         self,
-        request: Request,
+        request: Request,  # noqa: ARG002 - DRF's signature
         renderers: Any,
         format_suffix: str | None = None,  # noqa: ARG002 - DRF's signature
     ) -> tuple[BaseRenderer, str]:

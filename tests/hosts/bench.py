@@ -151,6 +151,5 @@ class Hosts:
             return browser.get(f"/runs/{number}/").text
 
     def script(self, text: str, **spec: object) -> str:
-        return self.runs.script(
-            text, resources={"cluster": CLUSTER, **dict(spec.pop("resources", {}))}, **spec
-        )  # type: ignore[call-overload]
+        resources = {"cluster": CLUSTER, **dict(spec.pop("resources", {}))}  # type: ignore[call-overload]
+        return self.runs.script(text, resources=resources, **spec)

@@ -25,7 +25,7 @@ class BoundedJSONParser(JSONParser):
     def parse(
         self,
         stream: IO[Any],
-        media_type: str | None = None,
+        media_type: str | None = None,  # noqa: ARG002
         parser_context: Mapping[str, Any] | None = None,  # noqa: ARG002
     ) -> Any:
         most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE

@@ -76,8 +76,9 @@ def test_it_is_there_to_be_seen(tab: Any, hostile: Hostile) -> None:
     for address, words in hostile.words().items():
         tab.goto(address)
         eventually(
-            lambda: all(word in tab.inner_text("body") for word in words), what=f"{address} shows {words}"
-        )  # noqa: B023
+            lambda words=words: all(word in tab.inner_text("body") for word in words),
+            what=f"{address} shows {words}",
+        )
 
 
 def test_escape_sequences_of_a_terminal_become_no_link(tab: Any, hostile: Hostile) -> None:

@@ -102,8 +102,8 @@ class TestUnknown:
             0,
             "H200",
             numbers=dict.fromkeys(GPU_KEYS, nothing),
-            counters=dict.fromkeys(COUNTERS, nothing),
-            processes=(GpuProcess(1, "python", sm_pct=nothing),),  # type: ignore[arg-type]
+            counters=dict.fromkeys(COUNTERS, nothing),  # type: ignore[arg-type]
+            processes=(GpuProcess(1, "python", sm_pct=nothing),),
         )
         told = replace(beat(), gpus=(gpu,), numbers=dict.fromkeys(HOST_KEYS, nothing), cpu_pct=nothing)
         answer = await send(

@@ -36,9 +36,11 @@ class Device:
         self.readings = self.again()
 
     def again(self) -> Readings:
-        return Readings(
-            "GPU-1", [Reading((key,), lambda _, key=key: self._answer(key)) for key in self.values], self.said
-        )  # type: ignore[misc]
+        readings = [
+            Reading((key,), lambda _, key=key: self._answer(key))  # type: ignore[misc]
+            for key in self.values
+        ]
+        return Readings("GPU-1", readings, self.said)
 
     def at(self, now: float) -> dict[str, float]:
         self.readings.take(now)

@@ -61,9 +61,8 @@ def _download(wanted: Wanted, file: RemoteFile, target: Path) -> str:
     """The SHA-256 of what came."""
     model, path = quote(wanted.model, safe=""), quote(file.path)
     address = f"{os.environ['TRAINHUB_URL'].rstrip('/')}/api/v1/models/{model}/versions/{wanted.version}/files/{path}"
-    asked = urllib.request.Request(
-        address, headers={"Authorization": f"Bearer {os.environ['TRAINHUB_TOKEN']}"}
-    )  # noqa: S310
+    headers = {"Authorization": f"Bearer {os.environ['TRAINHUB_TOKEN']}"}
+    asked = urllib.request.Request(address, headers=headers)  # noqa: S310 - the hub's own address
     digest = hashlib.sha256()
     # Where the hub serves HTTPS by an authority of its own, the node says which.
     trusted = ssl.create_default_context(cafile=os.environ.get("TRAINHUB_CA_FILE") or None)
