@@ -76,7 +76,7 @@ def test_it_is_there_to_be_seen(tab: Any, hostile: Hostile) -> None:
     for address, words in hostile.words().items():
         tab.goto(address)
         eventually(
-            lambda words=words: all(word in tab.inner_text("body") for word in words),
+            lambda words=words: all(word in tab.inner_text("body") for word in words),  # type: ignore[misc]
             what=f"{address} shows {words}",
         )
 
