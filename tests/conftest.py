@@ -18,6 +18,7 @@ from tests.people import contributor, owner, stranger, viewer, workspace  # noqa
 from tests.signing_in import sign_in
 from tests.violations import WatchedBrowser
 from trainhub.up import valkey as embedded
+from workspaces import process_caches
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -50,6 +51,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if settings.configured:
         shutil.rmtree(settings.DATA_DIR, ignore_errors=True)
         shutil.rmtree(embedded.runtime_folder(settings.DATA_DIR), ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def _fresh_process() -> None:
+    """Each test meets a hub that has just started: nothing cached for the last test may meet the new rows."""
+    process_caches.clear_all()
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from typing import Any
 from jobs.models import Attempt, Run
 from jobs.tokens import PREFIX as JOB_PREFIX
 from live.origins import header
-from workspaces import tokens
+from workspaces import process_caches, tokens
 from workspaces.http.scopes import bearer, principal_of_scope, require_scope
 from workspaces.http.threads import in_thread
 from workspaces.models import User, Workspace
@@ -80,8 +80,8 @@ async def caller_of(scope: Mapping[str, Any]) -> Caller | None:
     return found
 
 
-def restart() -> None:
-    """Remember nothing, as a process does that has just begun."""
+@process_caches.register
+def clear_cache() -> None:
     with _lock:
         _known.clear()
 

@@ -24,12 +24,12 @@ django_application = get_asgi_application()
 # What follows needs the apps loaded.
 from clusters.consumers import routes as cluster_sockets
 from clusters.enrolment import node_wheel
-from clusters.node_reports import gpu_sync, heartbeat_writer, hub_uptime, node_auth_cache
+from clusters.node_reports import gpu_sync, heartbeat_writer, hub_uptime
 from clusters.telemetry import slice_writer
 from jobs.byte_routes import report as node_report
 from jobs.byte_routes import routes as job_bytes
 from jobs.consumers import routes as job_sockets
-from jobs.node_api import node_assignments
+from jobs.node_api.node_session import sessions
 from jobs.transfer.methods import allowed
 from live.middleware import stack
 from registry.mlflow.routes import routes as mlflow_registry
@@ -95,9 +95,8 @@ async def lifespan(app: object) -> AsyncIterator[None]:
     work = (
         heartbeat_writer.write,
         slice_writer.write,
-        node_assignments.look,
         hub_uptime.look,
-        node_auth_cache.look,
+        sessions.refresh,
         gpu_sync.look,
         point_hints.flush,
         compaction.fold_due,

@@ -7,7 +7,7 @@ nothing. `to_wire()` gives plain lists, dicts, numbers, str and bytes, for msgpa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from trainhub_launch.errors import WireError
@@ -110,6 +110,10 @@ class AttemptFact:
     ports: tuple[int, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     daemons: tuple[DaemonCall, ...] = ()
+
+    def without_growing_logs(self) -> AttemptFact:
+        """Returns the fact without the sizes of its logs, which change all the time until the attempt is done."""
+        return self if self.phase == "done" else replace(self, logs={})
 
 
 @dataclass(frozen=True)

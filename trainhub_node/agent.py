@@ -20,7 +20,7 @@ from trainhub_node.attempts.attempt_list import Attempts, Key
 from trainhub_node.attempts.tracked_attempt import Held
 from trainhub_node.attempts.watch import Watch
 from trainhub_node.environments import builder_account
-from trainhub_node.gpu.gpu_processes import Owners
+from trainhub_node.gpu.gpu_processes import OwnerFinder
 from trainhub_node.gpu.nvml import Gpus
 from trainhub_node.launch import cache, wrapper
 from trainhub_node.launch.claim import Starter
@@ -32,7 +32,7 @@ from trainhub_node.rundir import RunDir
 from trainhub_node.settings import NodeSettings
 from trainhub_node.telemetry.buckets import Recorder
 from trainhub_node.telemetry.sampler import Sampler
-from trainhub_node.telemetry.telemetry_queue import Feed
+from trainhub_node.telemetry.telemetry_queue import TelemetryQueue
 
 log = logging.getLogger(__name__)
 HOUSEKEEPING_S = 600.0
@@ -48,10 +48,10 @@ class Agent:
         owner = settings.run_as.uid if settings.run_as else None
         self._attempts = Attempts(settings)
         self._uploads = Uploads(self._hub, self._attempts, changed=self._watch.poke, owner=owner)
-        self._gpus = Gpus(Owners(self._attempts.all).of)
+        self._gpus = Gpus(OwnerFinder(self._attempts.all).find)
         recorder = Recorder()
-        self._feed = Feed(recorder, self._gpus.events, self._gpus.confirm)
-        self._sampler = Sampler(settings, self._gpus, recorder, ticked=self._sampled)
+        self._feed = TelemetryQueue(recorder, self._gpus.events, self._gpus.confirm)
+        self._sampler = Sampler(settings, self._gpus, recorder, on_sample=self._sampled)
         self._graves = crash_cleanup.Graves(settings.environments, self._watch.poke)
         self._uplink = Uplink(
             self._hub,
@@ -136,7 +136,7 @@ class Agent:
             self._starter.keep_ports(held.rundir)
 
     def _sampled(self) -> None:
-        if self._feed.wakes:
+        if self._feed.is_due:
             self._watch.poke()
 
     def _keep_house(self) -> None:

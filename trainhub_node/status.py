@@ -72,7 +72,7 @@ def _broker(config: dict[str, object], settings: NodeSettings) -> Finding:
 
 
 def _place(settings: NodeSettings) -> Iterator[Finding]:
-    address, interface = heartbeat.place(settings)
+    address, interface = heartbeat.network_address(settings)
     alone = is_loopback(address)
     note = ": other nodes cannot reach it, so it takes no part in runs of several" if alone else ""
     yield Finding(
@@ -80,7 +80,7 @@ def _place(settings: NodeSettings) -> Iterator[Finding]:
         "address",
         f"{address} on {interface or 'no interface of this machine'}{note}",
     )
-    for doubt in heartbeat.doubts(settings):
+    for doubt in heartbeat.address_warnings(settings):
         yield Finding(False, "address", doubt)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from clusters.alerts.facts import HOLDER, Finding, Found, GpuFacts, Held, NodeFacts
 from clusters.alerts.limits import Limits
-from clusters.node_reports import clocks, node_events
+from clusters.node_reports import node_clock, node_events
 
 OTHERS_PCT = 30.0
 """Below that the others do not work hard enough for a slow one to hold them up."""
@@ -88,7 +88,10 @@ def clock(node: NodeFacts, limits: Limits) -> Found:
     if abs(node.clock_offset_s) < limits.clock_s:
         return ()
     return (
-        Finding(f"{node.name}: {clocks.sentence(node.clock_offset_s)}", {"offset_s": node.clock_offset_s}),
+        Finding(
+            f"{node.name}: {node_clock.offset_sentence(node.clock_offset_s)}",
+            {"offset_s": node.clock_offset_s},
+        ),
     )
 
 

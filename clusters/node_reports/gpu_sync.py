@@ -16,7 +16,7 @@ from django.db.models import Q
 
 from clusters.models import Gpu, Node
 from trainhub_launch.machine import GPU_LOST
-from workspaces import background_loop
+from workspaces import background_loop, process_caches
 
 log = logging.getLogger(__name__)
 LOOK_EVERY_S = 10.0
@@ -133,8 +133,8 @@ def _remember(node_id: int, stored: _Stored) -> None:
         _stored[node_id] = stored
 
 
-def restart() -> None:
-    """Remember nothing, as a process does that has just begun."""
+@process_caches.register
+def clear_cache() -> None:
     global _looked_at  # noqa: PLW0603 - guarded by the lock
     with _lock:
         _stored.clear()

@@ -20,6 +20,7 @@ from clusters.node_reports.node_events import BACK
 from live.fanout import is_watched
 from live.publish import publish
 from live.topics import node_topic
+from workspaces import process_caches
 
 MOST_VITALS = 250
 """Rows of numbers written in one round. Where more nodes report, each one's are written every few seconds, in
@@ -81,8 +82,8 @@ def write() -> None:
             publish(node_topic(key), {"type": "node.changed", "node": taken[key].name})
 
 
-def restart() -> None:
-    """Remember nothing, as a process does that has just begun."""
+@process_caches.register
+def clear_cache() -> None:
     with _lock:
         _pending.clear()
         _latest.clear()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from clusters.models import Node
-from clusters.node_reports import clocks
+from clusters.node_reports import node_clock
 from trainhub_launch.machine import Heartbeat
 
 BACK = "back"
@@ -32,8 +32,8 @@ def of(
     if node.hostname and "hostname" in changed:
         yield "renamed", f"The machine calls itself {changed['hostname']}; before it was {node.hostname}."
     before_s = node.clock_offset_s - clock_moved_s
-    if clock_moved_s and max(abs(before_s), abs(node.clock_offset_s)) > clocks.TOLD_S:
-        yield "clock", clocks.sentence(node.clock_offset_s)
+    if clock_moved_s and max(abs(before_s), abs(node.clock_offset_s)) > node_clock.NOTICED_S:
+        yield "clock", node_clock.offset_sentence(node.clock_offset_s)
     if node.driver and changed.get("driver"):
         yield "driver", f"Its NVIDIA driver is {changed['driver']} now; before it was {node.driver}."
     if "nvml" in changed:

@@ -10,7 +10,7 @@ from pathlib import Path
 from django.conf import settings
 
 from clusters.models import Node
-from clusters.node_reports import clocks, node_events
+from clusters.node_reports import node_clock, node_events
 
 VERSION = re.compile(r'^__version__ = "([^"]+)"', re.MULTILINE)
 
@@ -37,9 +37,9 @@ def agent_version() -> str:
 
 
 def _clock(node: Node) -> Notice | None:
-    if abs(node.clock_offset_s) <= clocks.TOLD_S:
+    if abs(node.clock_offset_s) <= node_clock.NOTICED_S:
         return None
-    return Notice("preparing", "clock", clocks.sentence(node.clock_offset_s))
+    return Notice("preparing", "clock", node_clock.offset_sentence(node.clock_offset_s))
 
 
 def _disk(node: Node) -> Notice | None:

@@ -17,6 +17,7 @@ from clusters.telemetry.expiry import kept_s
 from clusters.telemetry.slice_codec import bucket_of, slice_bytes
 from trainhub_launch.report import Report
 from trainhub_launch.telemetry import BUCKET_S, ITEM_BYTES, SAMPLE_S, Block
+from workspaces import process_caches
 
 log = logging.getLogger(__name__)
 AHEAD_S = 15
@@ -46,11 +47,9 @@ def take(node: Node, report: Report, now: datetime) -> tuple[int, int]:
     return until, gpu_events.take(node, report.agent, report.events, now) if report.events else 0
 
 
-def restart() -> None:
-    """Remember nothing, as a process does that has just begun."""
+@process_caches.register
+def clear_cache() -> None:
     _told.clear()
-    slice_writer.restart()
-    live_samples.restart()
 
 
 def _take_buckets(node: Node, blocks: list[Block], own: Collection[str], now: float) -> int:

@@ -14,6 +14,7 @@ from clusters.models import Node
 from live.fanout import is_watched, tell_here
 from live.topics import telemetry_topic
 from trainhub_launch.telemetry import Block
+from workspaces import process_caches
 
 GRACE_S = 5.0
 """A page that is loaded anew leaves and comes back."""
@@ -72,8 +73,8 @@ def messages(node: Node, blocks: Iterable[Block]) -> Iterator[str]:
         yield _text(said)
 
 
-def restart() -> None:
-    """Remember nothing, as a process does that has just begun."""
+@process_caches.register
+def clear_cache() -> None:
     with _lock:
         _watched_at.clear()
 

@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 from django.db import IntegrityError
 
 from clusters.models import Node, TelemetrySlice
-from workspaces import background_loop
+from workspaces import background_loop, process_caches
 
 log = logging.getLogger(__name__)
 MOST_WAITING_BYTES = 64 * 2**20
@@ -82,8 +82,8 @@ def write() -> None:
         _is_full = False
 
 
-def restart() -> None:
-    """Remember nothing, as a process does that has just begun."""
+@process_caches.register
+def clear_cache() -> None:
     global _waiting_bytes, _is_full
     with _lock:
         _waiting.clear()

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jobs.logs import log_store
+from workspaces import process_caches
 
 EVERY_MS = 250
 MOST_RECORDS = 2048
@@ -88,8 +89,8 @@ def note(key: Key, begin: int, end: int, now_ms: int, *, late: bool = False) -> 
     known.written_ms = now_ms
 
 
-def restart() -> None:
-    """Remember nothing, as a process does that has just begun."""
+@process_caches.register
+def clear_cache() -> None:
     with _lock:
         _noting.clear()
 

@@ -6,25 +6,30 @@ from starlette.requests import Request
 
 from clusters.enrolment.node_tokens import node_of_token
 from clusters.models import Node
-from clusters.node_reports import node_auth_cache
+from jobs.node_api.node_session import NodeSession, sessions
 from workspaces.access import Principal
 from workspaces.http.problems import unauthorized
 from workspaces.http.scopes import bearer, principal_of_scope
 from workspaces.http.threads import in_thread
 
 
-async def require_node(request: Request) -> Node:
-    """Returns the node whose token the request bears; raises Problem 401 where there is none.
+async def require_session(request: Request) -> NodeSession:
+    """Returns the session of the node whose token the request bears; raises Problem 401 where there is none.
 
-    A revoked token may work for about a second longer, until this process compares its cache with the
+    A revoked token may work for about a second longer, until this process compares its nodes with the
     database."""
-    text = bearer(request.scope) or ""
-    node = node_auth_cache.recall(text)
-    if node is None and text:
-        node = await in_thread(node_auth_cache.look_up, text)
-    if node is None:
+    token = bearer(request.scope) or ""
+    session = sessions.recall(token)
+    if session is None and token:
+        session = await in_thread(sessions.look_up, token)
+    if session is None:
         raise unauthorized("A node's token is needed.")
-    return node
+    return session
+
+
+async def require_node(request: Request) -> Node:
+    """Returns the node whose token the request bears; raises Problem 401 where there is none."""
+    return (await require_session(request)).node
 
 
 async def require_node_or_person(request: Request) -> Node | Principal:
@@ -32,8 +37,8 @@ async def require_node_or_person(request: Request) -> Node | Principal:
     principal = await principal_of_scope(request.scope)
     if principal is not None:
         return principal
-    text = bearer(request.scope)
-    node = await in_thread(node_of_token, text) if text else None
+    token = bearer(request.scope)
+    node = await in_thread(node_of_token, token) if token else None
     if node is None:
         raise unauthorized("Sign in, or give a token.")
     return node

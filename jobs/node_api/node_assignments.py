@@ -1,4 +1,4 @@
-"""What a node holds or should hold: its parts that are not settled, and what follows from each for the answer
+"""The assignments of a node: its parts of attempts that are not settled, and what each means for the answer
 to a report."""
 
 from __future__ import annotations
@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -17,18 +17,17 @@ from jobs.states import RunState
 from trainhub_launch.report import READY, StopOrder
 
 Key = tuple[str, int]
-REMEMBERED_S = 0.2
-"""How long a busy node's reports are judged by what was read before: a flood of log bytes costs no query
-each."""
-LOOK_HOLDS_S = 4.0
-"""The same of a look at all nodes, for a node that reports when it was expected to: one that has been woken
-reports sooner."""
+REUSED_S = 0.2
+"""For so long the reports of a busy node share one query: a flood of log bytes does not cost a query each."""
+RECENT_S = 4.0
+"""For so long what was read serves a node that reports when it was expected to. A node that was woken reports
+sooner, and its assignments are read again."""
 _OF_A_NODE = re.compile(r"node_\d+/")
 
 
 @dataclass(frozen=True)
-class Holding:
-    """One unsettled part of a node."""
+class Assignment:
+    """One unsettled part that a node has, or should have, of an attempt."""
 
     part_id: int
     run: str
@@ -53,24 +52,24 @@ class Holding:
 
     @property
     def over(self) -> bool:
-        """Whatever the node still runs of it, nobody waits for any more."""
+        """Whether nothing waits for this part any more, whatever the node still runs of it."""
         return self.ended or self.run_attempt != self.attempt
 
     @property
     def to_start(self) -> bool:
-        """Whether the node is to ask: for its part, or, once all nodes are ready, for the final order."""
+        """Whether the node must claim: its part, or, once all nodes are ready, the final order."""
         if self.over or self.failing or self.served:
             return False
         if self.claimed_at is None:
             return self.run_state in (RunState.PROVISIONING, RunState.PREPARING)
-        return self._may_go
+        return self._may_start
 
     @property
-    def daemon_wanted(self) -> bool:
-        return bool(self.daemon) and not (self.over or self.failing or self.served) and self._may_go
+    def needs_daemon(self) -> bool:
+        return bool(self.daemon) and not (self.over or self.failing or self.served) and self._may_start
 
     @property
-    def _may_go(self) -> bool:
+    def _may_start(self) -> bool:
         return (
             self.phase == READY and self.planned and self.run_state in (RunState.PREPARING, RunState.RUNNING)
         )
@@ -90,10 +89,11 @@ class Holding:
         return StopOrder(self.run, self.attempt, self.grace_s, why) if why else None
 
     def stored_name(self, name: str) -> str | None:
-        """Under which name a log of this node is kept; None where the name belongs to another node's rank.
+        """Returns the name under which the hub stores a log of this node, or None if the name belongs to a
+        rank of another node.
 
-        The head's names are kept as they are, but for those below `node_<rank>/`, which are other nodes'.
-        Other nodes have a build log and a preparation log too."""
+        Names of the head node stay as they are, except those below `node_<rank>/`, which belong to the other
+        nodes. Other nodes have a build log and a preparation log, too."""
         if name in self.own_logs:
             return name
         if name.startswith("70_driver_log") or (self.node_rank == 0 and _OF_A_NODE.match(name)):
@@ -101,86 +101,85 @@ class Holding:
         return name if self.node_rank == 0 else f"node_{self.node_rank}/{name}"
 
 
-_lock = threading.Lock()
-_known: dict[int, tuple[float, dict[Key, Holding]]] = {}
-_looked: tuple[float, dict[int, dict[Key, Holding]]] = (float("-inf"), {})
-_forgotten: dict[int, float] = {}
+class AssignmentCache:
+    """The unsettled assignments of one node, as this process read them last."""
+
+    def __init__(self, node_id: int) -> None:
+        self._node_id = node_id
+        self._lock = threading.Lock()
+        self._read_at = float("-inf")
+        self._outdated_at = float("-inf")
+        self._by_key: dict[Key, Assignment] = {}
+
+    def read(self, *, fresh: bool) -> dict[Key, Assignment]:
+        """Returns the node's unsettled assignments. Queries the database if `fresh`, or if the last query is
+        longer ago than REUSED_S."""
+        now = time.monotonic()
+        with self._lock:
+            previous, read_at, outdated_at = self._by_key, self._read_at, self._outdated_at
+        if not fresh and now - read_at < REUSED_S and read_at > outdated_at:
+            return previous
+        parts = AttemptNode.objects.filter(node_id=self._node_id)
+        self.update(now, _read(parts, {self._node_id: previous}).get(self._node_id, {}))
+        return self._by_key
+
+    def recent(self) -> dict[Key, Assignment] | None:
+        """Returns the assignments as they were within the last seconds, without a query; None if unknown."""
+        with self._lock:
+            is_recent = time.monotonic() - self._read_at <= RECENT_S and self._read_at > self._outdated_at
+            return self._by_key if is_recent else None
+
+    def last_read(self) -> dict[Key, Assignment]:
+        """Returns what was read last, however long ago."""
+        return self._by_key
+
+    def update(self, read_at: float, by_key: dict[Key, Assignment]) -> None:
+        """Takes the result of a query that began at `read_at` (monotonic seconds), unless a newer one is
+        known."""
+        with self._lock:
+            if read_at >= self._read_at:
+                self._read_at, self._by_key = read_at, by_key
+
+    def invalidate(self) -> None:
+        """The assignments have changed: what has been read so far, or is being read now, is outdated."""
+        with self._lock:
+            self._outdated_at = time.monotonic()
 
 
-def of(node_id: int, *, fresh: bool) -> dict[Key, Holding]:
-    """The node's unsettled parts; `fresh` reads them now, else what was read a moment ago will do."""
+def refresh(caches: Mapping[int, AssignmentCache]) -> None:
+    """Reads the assignments of all nodes in one query into `caches` (node id -> cache)."""
     now = time.monotonic()
-    with _lock:
-        read_at, known = _known.get(node_id, (0.0, {}))
-    if not fresh and now - read_at < REMEMBERED_S:
-        return known
-    found = _by_node(AttemptNode.objects.filter(node_id=node_id), {node_id: known}).get(node_id, {})
-    with _lock:
-        _known[node_id] = (now, found)
-    return found
+    previous = {node_id: cache.last_read() for node_id, cache in caches.items()}
+    by_node = _read(AttemptNode.objects.all(), previous, only=previous.keys())
+    for node_id, cache in caches.items():
+        cache.update(now, by_node.get(node_id, {}))
 
 
-def of_late(node_id: int) -> dict[Key, Holding] | None:
-    """The same as it was within the last seconds, without asking; None where this process does not know."""
-    with _lock:
-        looked_at, all_of_them = _looked
-        read_at, known = _known.get(node_id, (0.0, {}))
-        since = max(read_at, looked_at)
-        if time.monotonic() - since > LOOK_HOLDS_S or _forgotten.get(node_id, 0.0) >= since:
-            return None
-        return known if read_at >= looked_at else all_of_them.get(node_id, {})
-
-
-def look() -> None:
-    """A round: what all nodes hold, in one query."""
-    global _looked  # noqa: PLW0603 - guarded by the lock
-    now = time.monotonic()
-    with _lock:
-        known = {**_looked[1], **{node_id: held for node_id, (_, held) in _known.items()}}
-    found = _by_node(AttemptNode.objects.all(), known)
-    with _lock:
-        _looked = (now, found)
-        for gone in [node_id for node_id, at in _forgotten.items() if at < now]:
-            del _forgotten[gone]
-
-
-def forget(node_id: int) -> None:
-    """What was read of this node is no longer so."""
-    with _lock:
-        _known.pop(node_id, None)
-        _forgotten[node_id] = time.monotonic()
-
-
-def restart() -> None:
-    """Remember nothing, as a process does that has just begun."""
-    global _looked  # noqa: PLW0603 - guarded by the lock
-    with _lock:
-        _known.clear()
-        _forgotten.clear()
-        _looked = (float("-inf"), {})
-
-
-def _by_node(
-    parts: QuerySet[AttemptNode], known: Mapping[int, dict[Key, Holding]]
-) -> dict[int, dict[Key, Holding]]:
+def _read(
+    parts: QuerySet[AttemptNode],
+    previous: Mapping[int, dict[Key, Assignment]],
+    only: Collection[int] | None = None,
+) -> dict[int, dict[Key, Assignment]]:
+    """Returns node id -> key -> assignment. `previous` is read before, whose log names still hold."""
     unsettled = (
         parts.filter(settled_at=None)
         .select_related("attempt__run")
-        # A plan of many ranks is long, and read at every report of a busy node.
+        # A plan of many ranks is long, and this is read at every report of a busy node.
         .defer("attempt__plan", "attempt__run__preview")
         .annotate(planned=ExpressionWrapper(Q(attempt__plan__isnull=False), BooleanField()))
     )
-    found: dict[int, dict[Key, Holding]] = {}
+    by_node: dict[int, dict[Key, Assignment]] = {}
     for part in unsettled:
-        holding = _holding(part, part.planned, known.get(part.node_id, {}))
-        found.setdefault(part.node_id, {})[holding.key] = holding
-    return found
+        if only is None or part.node_id in only:
+            assignment = _assignment(part, part.planned, previous.get(part.node_id, {}))
+            by_node.setdefault(part.node_id, {})[assignment.key] = assignment
+    return by_node
 
 
-def _holding(part: AttemptNode, planned: bool, known: dict[Key, Holding]) -> Holding:
+def _assignment(part: AttemptNode, planned: bool, previous: dict[Key, Assignment]) -> Assignment:
     attempt, run = part.attempt, part.attempt.run
-    before = known.get((run.pk, attempt.number))
-    return Holding(
+    before = previous.get((run.pk, attempt.number))
+    return Assignment(
         part_id=part.pk,
         run=run.pk,
         attempt=attempt.number,

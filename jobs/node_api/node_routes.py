@@ -1,9 +1,8 @@
-"""The node's three doors: how to listen, what to run, what happened."""
+"""The three routes that a node calls: how to listen for wake-ups, what to run, and what happened."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,10 +15,10 @@ from starlette.responses import JSONResponse, Response
 
 from clusters import brokers, wakeups
 from clusters.brokers.errors import BrokerAway
-from clusters.models import Node
 from clusters.node_reports import hub_uptime
 from jobs.node_api import claims, fast_ack, report_decoder, reports
-from jobs.node_api.auth import require_node
+from jobs.node_api.auth import require_node, require_session
+from jobs.node_api.node_session import NodeSession
 from trainhub_launch.errors import WireError
 from trainhub_launch.report import Ack, Report
 from workspaces.http.problems import Problem, problem_responses
@@ -38,13 +37,12 @@ UNHURRIED_FROM = 8
 """As many reports waiting for their turn double the time to the next."""
 MAX_REFUSAL = 500
 """Characters of a refusal, which may quote what was sent."""
-_under_way: Counter[int] = Counter()
-"""Node -> how many of its reports are under way."""
 
 
 @problem_responses
 async def config(request: Request) -> Response:
-    """How to listen for wake-ups. Asking lets the node in at the broker; what it held before ends."""
+    """How to listen for wake-ups. The request gives the node new credentials at the broker and ends the old
+    ones."""
     node = await require_node(request)
     capabilities = request.headers.get(CAPABILITIES, "").split()
     try:
@@ -70,9 +68,9 @@ async def claim(request: Request) -> Response:
     node = await require_node(request)
     data = await read_body(request, MAX_CLAIM_BYTES)
     try:
-        asked = json.loads(data)
-        run, attempt, nonce = str(asked["run"]), int(asked["attempt"]), str(asked["nonce"])
-        ports = [int(port) for port in asked.get("ports", ())]
+        body = json.loads(data)
+        run, attempt, nonce = str(body["run"]), int(body["attempt"]), str(body["nonce"])
+        ports = [int(port) for port in body.get("ports", ())]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Problem(400, "Not a claim", "Send JSON with run, attempt, nonce and ports.") from error
     try:
@@ -86,65 +84,65 @@ async def claim(request: Request) -> Response:
 
 @problem_responses
 async def report(request: Request) -> Response:
-    node = await require_node(request)
+    """What happened on the node, and the answer: what it must do next."""
+    session = await require_session(request)
     try:
-        with _one_of_few(node):
+        with _limited(session):
             data = await read_body(request, settings.MAX_REPORT_BYTES)
-            with hub_uptime.talking(node):
-                answer = await _answer(node, data, waiting_in_turn())
+            with hub_uptime.talking(session.node):
+                body = await _answer(session, data, waiting_in_turn())
     except WireError as error:
         raise Problem(400, "Not a report", str(error)[:MAX_REFUSAL]) from error
-    return Response(answer, media_type="application/msgpack")
+    return Response(body, media_type="application/msgpack")
 
 
 @contextmanager
-def _one_of_few(node: Node) -> Iterator[None]:
-    """Bounds the bodies that one node can have the hub hold in memory. Only the event loop comes here: no
-    lock is needed."""
-    if _under_way[node.pk] >= MAX_REPORTS_AT_ONCE:
+def _limited(session: NodeSession) -> Iterator[None]:
+    """Limits the bodies that the hub holds in memory for one node. Only the event loop comes here: no lock is
+    needed."""
+    if session.reports_under_way >= MAX_REPORTS_AT_ONCE:
         detail = f"{MAX_REPORTS_AT_ONCE} reports of this node are under way; send one at a time."
         raise Problem(503, "Not yet", detail, Retry_After="1")
-    _under_way[node.pk] += 1
+    session.reports_under_way += 1
     try:
         yield
     finally:
-        _under_way[node.pk] -= 1
-        if not _under_way[node.pk]:
-            del _under_way[node.pk]
+        session.reports_under_way -= 1
 
 
-async def _answer(node: Node, data: bytes, waiting: int) -> bytes:
+async def _answer(session: NodeSession, data: bytes, waiting: int) -> bytes:
     if len(data) > LIGHT_BYTES:
-        return await in_turn(_decode_and_ingest, node, data, waiting)
-    told = _decode(data)
-    ack = reports.ingest_numbers(node, told)
+        return await in_turn(_decode_and_ingest, session, data, waiting)
+    decoded = _decode(data)
+    ack = fast_ack.try_fast_ack(session, decoded, timezone.now())
     if ack is None:
-        return await in_turn(_ingest, node, told, waiting)
-    return _encode(node, told, ack, waiting)
+        return await in_turn(_ingest, session, decoded, waiting)
+    return _encode(session, decoded, ack, waiting)
 
 
-def _decode_and_ingest(node: Node, data: bytes, waiting: int) -> bytes:
-    return _ingest(node, _decode(data), waiting)
+def _decode_and_ingest(session: NodeSession, data: bytes, waiting: int) -> bytes:
+    return _ingest(session, _decode(data), waiting)
 
 
-def _ingest(node: Node, told: Report, waiting: int) -> bytes:
-    return _encode(node, told, reports.ingest(node, told), waiting)
+def _ingest(session: NodeSession, decoded: Report, waiting: int) -> bytes:
+    return _encode(session, decoded, reports.ingest(session, decoded), waiting)
 
 
 def _decode(data: bytes) -> Report:
     return Report.from_wire(report_decoder.decoded(data))
 
 
-def _encode(node: Node, told: Report, ack: Ack, waiting: int) -> bytes:
+def _encode(session: NodeSession, decoded: Report, ack: Ack, waiting: int) -> bytes:
     ack = replace(ack, interval_s=unhurried(ack.interval_s, waiting))
-    fast_ack.expect(node, told, ack)
+    session.expect_next(decoded, ack)
     packed: bytes = msgpack.packb(ack.to_wire())
     return packed
 
 
 def unhurried(interval_s: float, waiting: int) -> float:
-    """Time to a node's next sign of life, longer the more reports `waiting` find the hub busy. Logs and facts
-    come at once all the same; and a node that lives is heard twice within the hub's patience."""
+    """Returns the seconds to a node's next report, more of them the more reports are `waiting` in a busy hub.
+    Logs and facts come at once all the same; and a node that lives is heard twice within the hub's
+    patience."""
     return max(
         interval_s, min(interval_s * (1 + waiting / UNHURRIED_FROM), settings.NODE_UNREACHABLE_AFTER / 2)
     )

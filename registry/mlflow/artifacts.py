@@ -18,7 +18,7 @@ from tracking.artifacts import paths, protocol
 from tracking.artifacts.file_responses import mlflow_type
 from tracking.callers import Caller
 from tracking.mlflow.protocol.errors import INVALID, MISSING, MlflowError
-from tracking.mlflow.protocol.http import Asked, caller, door
+from tracking.mlflow.protocol.http import CallArgs, require_caller, mlflow_errors
 from workspaces.http.threads import in_thread
 from workspaces.stored_files import blobs
 
@@ -26,7 +26,7 @@ ROOT = "models/"
 Told = dict[str, Any]
 
 
-def listed(who: Caller, asked: Asked) -> Told:
+def listed(who: Caller, asked: CallArgs) -> Told:
     """GET …/mlflow-artifacts/artifacts?path=: of a version, else of a run or a logged model."""
     path = asked.get("path")
     if not isinstance(path, str) or not path.startswith(ROOT):
@@ -46,10 +46,10 @@ def listed(who: Caller, asked: Asked) -> Told:
     return {"files": sorted(files, key=lambda item: str(item["path"]))}
 
 
-@door
+@mlflow_errors
 async def fetch(request: Request) -> Response:
     """GET …/mlflow-artifacts/artifacts/models/<name>/<version>/<path>."""
-    who = await caller(request)
+    who = await require_caller(request)
     found = await in_thread(_found, who, request.path_params["path"])
     return (
         certificate_file(*found)
@@ -58,9 +58,9 @@ async def fetch(request: Request) -> Response:
     )
 
 
-@door
+@mlflow_errors
 async def refuse(request: Request) -> Response:
-    await caller(request)
+    await require_caller(request)
     raise MlflowError(
         INVALID, "path: the files of a registered version do not change; register a new version instead."
     )

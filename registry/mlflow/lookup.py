@@ -9,14 +9,14 @@ from registry.lookup import versions_of
 from registry.model_metadata import LONGEST_VALUE, OURS
 from registry.models import ModelVersion, RegisteredModel
 from tracking.callers import Caller
-from tracking.mlflow.logging_calls import pairs
+from tracking.mlflow.logging_calls import parse_tags
 from tracking.mlflow.protocol.errors import INVALID, MISSING, MlflowError
-from tracking.mlflow.protocol.fields import Asked, objects, words
+from tracking.mlflow.protocol.fields import CallArgs, objects, required_text
 from workspaces.states import Role
 
 
-def model(who: Caller, asked: Asked, name: str = "name") -> RegisteredModel:
-    wanted = words(asked, name)
+def model(who: Caller, asked: CallArgs, name: str = "name") -> RegisteredModel:
+    wanted = required_text(asked, name)
     found = named(who).filter(name=wanted).first()
     if found is None:
         raise MlflowError(MISSING, f"Registered Model with name={wanted[:200]} not found")
@@ -29,7 +29,7 @@ def named(who: Caller) -> QuerySet[RegisteredModel]:
     return models.prefetch_related("aliases__version__run")
 
 
-def describable(who: Caller, asked: Asked) -> RegisteredModel:
+def describable(who: Caller, asked: CallArgs) -> RegisteredModel:
     """A job describes and tags the models that it has made a version of, and those that have none yet."""
     found = model(who, asked)
     if who.job is not None and found.versions.exists():
@@ -43,15 +43,15 @@ def describable(who: Caller, asked: Asked) -> RegisteredModel:
     return found
 
 
-def version(who: Caller, asked: Asked) -> ModelVersion:
-    name, number = words(asked, "name"), number_of(asked)
+def version(who: Caller, asked: CallArgs) -> ModelVersion:
+    name, number = required_text(asked, "name"), number_of(asked)
     found = versions_of(who.workspace).filter(model__name=name, number=number).first()
     if found is None:
         raise MlflowError(MISSING, f"Model Version (name={name[:200]}, version={number}) not found")
     return found
 
 
-def changeable(who: Caller, asked: Asked) -> ModelVersion:
+def changeable(who: Caller, asked: CallArgs) -> ModelVersion:
     """A job changes the versions of what it has made itself."""
     found = version(who, asked)
     check_own(who, found)
@@ -71,15 +71,15 @@ def is_owner(who: Caller) -> bool:
     return who.job is None and who.may(Role.OWNER)
 
 
-def number_of(asked: Asked) -> int:
+def number_of(asked: CallArgs) -> int:
     text = str(asked.get("version") or "")
     if not text.isascii() or not text.isdecimal() or len(text) > 9:
         raise MlflowError(INVALID, f"Parameter 'version' must be an integer, got '{text[:40]}'.")
     return int(text)
 
 
-def tags_of(asked: Asked) -> dict[str, str]:
+def tags_of(asked: CallArgs) -> dict[str, str]:
     """Of something new. TrainHub's own stay behind: a client that copies a version sends that one's along."""
     # One character more than allowed: what is too long is refused, not cut off.
-    told = pairs(objects(asked, "tags"), LONGEST_VALUE + 1)
+    told = parse_tags(objects(asked, "tags"), LONGEST_VALUE + 1)
     return {key: value for key, value in told.items() if not key.startswith(OURS)}

@@ -12,23 +12,23 @@ from registry.mlflow import row_json
 from registry.mlflow.lookup import named
 from registry.models import ModelVersion, RegisteredModel
 from tracking.callers import Caller
-from tracking.mlflow.protocol.conditions import Condition, Grammar, Is, Order, ordered
-from tracking.mlflow.protocol.fields import Asked, most, text, texts
-from tracking.mlflow.protocol.page_tokens import start, token
+from tracking.mlflow.protocol.conditions import Condition, ConditionGrammar, ValueType, AttributeOrder, sort_rows
+from tracking.mlflow.protocol.fields import CallArgs, max_results, text, texts
+from tracking.mlflow.protocol.page_tokens import offset_of, encode
 
-MODELS = Grammar({"name": Is.TEXT}, ("name", "creation_timestamp", "last_updated_timestamp", "timestamp"))
-VERSIONS = Grammar(
-    {"name": Is.TEXT, "version_number": Is.WHOLE, "run_id": Is.TEXT, "source_path": Is.TEXT},
+MODELS = ConditionGrammar({"name": ValueType.TEXT}, ("name", "creation_timestamp", "last_updated_timestamp", "timestamp"))
+VERSIONS = ConditionGrammar(
+    {"name": ValueType.TEXT, "version_number": ValueType.WHOLE, "run_id": ValueType.TEXT, "source_path": ValueType.TEXT},
     ("name", "version_number", "creation_timestamp", "last_updated_timestamp"),
 )
-NEWEST_FIRST = Order("last_updated_timestamp", True)
+NEWEST_FIRST = AttributeOrder("last_updated_timestamp", True)
 PROMPT = "mlflow.prompt.is_prompt"
 NARROWED = {"name": "model__name", "run_id": "run_id", "version_number": "number"}
 Told = dict[str, Any]
 Row = dict[str, Any]
 
 
-def models(who: Caller, asked: Asked) -> Told:
+def models(who: Caller, asked: CallArgs) -> Told:
     wanted, orders = _read(asked, MODELS)
     rows: list[Row] = [
         {
@@ -48,7 +48,7 @@ def models(who: Caller, asked: Asked) -> Told:
     return {"registered_models": row_json.models([found[pk] for pk in page if pk in found]), **told}
 
 
-def versions(who: Caller, asked: Asked) -> Told:
+def versions(who: Caller, asked: CallArgs) -> Told:
     wanted, orders = _read(asked, VERSIONS)
     narrowed = {
         NARROWED[item.key]: item.value
@@ -81,12 +81,12 @@ def versions(who: Caller, asked: Asked) -> Told:
     }
 
 
-def _read(asked: Asked, grammar: Grammar) -> tuple[list[Condition], list[Order]]:
-    return grammar.conditions(text(asked, "filter") or ""), grammar.ordered_by(texts(asked, "order_by"))
+def _read(asked: CallArgs, grammar: ConditionGrammar) -> tuple[list[Condition], list[AttributeOrder]]:
+    return grammar.parse_conditions(text(asked, "filter") or ""), grammar.parse_orders(texts(asked, "order_by"))
 
 
 def _matching(rows: list[Row], wanted: Sequence[Condition]) -> list[Row]:
-    return [row for row in rows if all(item.holds(_told(row, item)) for item in wanted)]
+    return [row for row in rows if all(item.matches(_told(row, item)) for item in wanted)]
 
 
 def _told(row: Row, item: Condition) -> Any:
@@ -96,15 +96,15 @@ def _told(row: Row, item: Condition) -> Any:
     return row[item.key]
 
 
-def _ordered(rows: list[Row], orders: Sequence[Order]) -> list[Row]:
+def _ordered(rows: list[Row], orders: Sequence[AttributeOrder]) -> list[Row]:
     """Rows come in the order that decides where these leave two equal."""
-    return ordered(rows, [(itemgetter(order.key), order.descends) for order in orders])
+    return sort_rows(rows, [(itemgetter(order.key), order.descending) for order in orders])
 
 
-def _page(asked: Asked, rows: list[Row], default: int, limit: int) -> tuple[list[int], Told]:
+def _page(asked: CallArgs, rows: list[Row], default: int, limit: int) -> tuple[list[int], Told]:
     """Keys of the page, and where the next begins."""
-    first, count = start(asked), most(asked, default, limit)
+    first, count = offset_of(asked), max_results(asked, default, limit)
     after = first + count
-    return [row["pk"] for row in rows[first:after]], {"next_page_token": token(after)} if after < len(
+    return [row["pk"] for row in rows[first:after]], {"next_page_token": encode(after)} if after < len(
         rows
     ) else {}

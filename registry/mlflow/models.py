@@ -15,14 +15,14 @@ from registry.mlflow.model_search import models as searched
 from registry.stages import canonical
 from tracking.callers import Caller
 from tracking.mlflow.protocol.errors import EXISTS, INVALID, MISSING, MlflowError
-from tracking.mlflow.protocol.fields import Asked, text, texts, words
+from tracking.mlflow.protocol.fields import CallArgs, text, texts, required_text
 from workspaces.states import Role
 
 Told = dict[str, Any]
 
 
-def create(who: Caller, asked: Asked) -> Told:
-    name = words(asked, "name")
+def create(who: Caller, asked: CallArgs) -> Told:
+    name = required_text(asked, "name")
     told = text(asked, "description") or ""
     try:
         made = model_metadata.create_model(
@@ -33,21 +33,21 @@ def create(who: Caller, asked: Asked) -> Told:
     return _told(who, made.name)
 
 
-def get(who: Caller, asked: Asked) -> Told:
+def get(who: Caller, asked: CallArgs) -> Told:
     return {"registered_model": row_json.models([lookup.model(who, asked)])[0]}
 
 
-def search(who: Caller, asked: Asked) -> Told:
+def search(who: Caller, asked: CallArgs) -> Told:
     return searched(who, asked)
 
 
-def rename(who: Caller, asked: Asked) -> Told:
+def rename(who: Caller, asked: CallArgs) -> Told:
     """Addresses that others use change with the name, so it takes an owner."""
     if not is_owner(who):
         raise PermissionDenied(
             f"Renaming a model needs the role {Role.OWNER}. Ask an owner of {who.workspace}."
         )
-    found, name = lookup.model(who, asked), words(asked, "new_name")
+    found, name = lookup.model(who, asked), required_text(asked, "new_name")
     try:
         model_metadata.rename(found, name, who.user)
     except model_metadata.Exists as error:
@@ -55,47 +55,47 @@ def rename(who: Caller, asked: Asked) -> Told:
     return _told(who, found.name)
 
 
-def update(who: Caller, asked: Asked) -> Told:
+def update(who: Caller, asked: CallArgs) -> Told:
     found = lookup.describable(who, asked)
     model_metadata.describe(found, text(asked, "description") or "")
     return _told(who, found.name)
 
 
-def delete(who: Caller, asked: Asked) -> None:
+def delete(who: Caller, asked: CallArgs) -> None:
     deletion.delete_model(lookup.model(who, asked), who.user)
 
 
-def latest_versions(who: Caller, asked: Asked) -> Told:
+def latest_versions(who: Caller, asked: CallArgs) -> Told:
     found = lookup.model(who, asked)
     stages = {canonical(stage) for stage in texts(asked, "stages")}
     rows = [row for row in row_json.newest([found.pk])[found.pk] if not stages or row.stage in stages]
     return {"model_versions": [row_json.version(row, found.name) for row in rows]}
 
 
-def set_tag(who: Caller, asked: Asked) -> None:
-    model_metadata.set_tag(lookup.describable(who, asked), words(asked, "key"), text(asked, "value") or "")
+def set_tag(who: Caller, asked: CallArgs) -> None:
+    model_metadata.set_tag(lookup.describable(who, asked), required_text(asked, "key"), text(asked, "value") or "")
 
 
-def delete_tag(who: Caller, asked: Asked) -> None:
-    model_metadata.delete_tag(lookup.describable(who, asked), words(asked, "key"))
+def delete_tag(who: Caller, asked: CallArgs) -> None:
+    model_metadata.delete_tag(lookup.describable(who, asked), required_text(asked, "key"))
 
 
-def set_alias(who: Caller, asked: Asked) -> None:
+def set_alias(who: Caller, asked: CallArgs) -> None:
     version = lookup.changeable(who, asked)
-    aliases.set_alias(version.model, words(asked, "alias"), version.number, who.user, is_owner=is_owner(who))
+    aliases.set_alias(version.model, required_text(asked, "alias"), version.number, who.user, is_owner=is_owner(who))
 
 
-def delete_alias(who: Caller, asked: Asked) -> None:
-    found, alias = lookup.model(who, asked), words(asked, "alias")
+def delete_alias(who: Caller, asked: CallArgs) -> None:
+    found, alias = lookup.model(who, asked), required_text(asked, "alias")
     for row in found.aliases.all():
         if row.name == alias:
             lookup.check_own(who, row.version)
     aliases.delete_alias(found, alias, who.user, is_owner=is_owner(who))
 
 
-def by_alias(who: Caller, asked: Asked) -> Told:
+def by_alias(who: Caller, asked: CallArgs) -> Told:
     """`latest` is the newest version."""
-    found, alias = lookup.model(who, asked), words(asked, "alias")
+    found, alias = lookup.model(who, asked), required_text(asked, "alias")
     if alias.lower() == "latest":
         newest = found.versions.select_related("run").order_by("-number").first()
         if newest is None:

@@ -10,12 +10,12 @@ from starlette.routing import Route
 
 from registry.mlflow import artifacts, models, versions
 from tracking.callers import Caller
-from tracking.mlflow.protocol.http import Asked, call
+from tracking.mlflow.protocol.http import CallArgs, handler_for
 from workspaces.states import Role
 
 ROOTS = ("/api/2.0", "/ajax-api/2.0")
 """What clients ask, and what MLflow's own pages ask: the same calls."""
-Work = Callable[[Caller, Asked], Any]
+Work = Callable[[Caller, CallArgs], Any]
 
 _READS: dict[str, Work] = {
     "registered-models/get": models.get,
@@ -50,23 +50,23 @@ def _below(root: str) -> list[Route]:
     writes = [(path, method, work, Role.CONTRIBUTOR) for path, (method, work) in _WRITES.items()]
     writes += [(path, "DELETE", work, Role.OWNER) for path, work in _DELETES.items()]
     return [
-        *(Route(f"{base}/{path}", call(work), methods=["GET"]) for path, work in _READS.items()),
+        *(Route(f"{base}/{path}", handler_for(work), methods=["GET"]) for path, work in _READS.items()),
         Route(
-            f"{base}/registered-models/get-latest-versions", call(models.latest_versions), methods=["POST"]
+            f"{base}/registered-models/get-latest-versions", handler_for(models.latest_versions), methods=["POST"]
         ),
         Route(
-            f"{base}/registered-models/alias", call(models.set_alias, role=Role.CONTRIBUTOR), methods=["POST"]
+            f"{base}/registered-models/alias", handler_for(models.set_alias, role=Role.CONTRIBUTOR), methods=["POST"]
         ),
         Route(
             f"{base}/registered-models/alias",
-            call(models.delete_alias, role=Role.CONTRIBUTOR),
+            handler_for(models.delete_alias, role=Role.CONTRIBUTOR),
             methods=["DELETE"],
         ),
         *(
-            Route(f"{base}/{path}", call(work, role=role), methods=[method])
+            Route(f"{base}/{path}", handler_for(work, role=role), methods=[method])
             for path, method, work, role in writes
         ),
-        Route(artifact, call(artifacts.listed), methods=["GET"]),
+        Route(artifact, handler_for(artifacts.listed), methods=["GET"]),
         Route(f"{artifact}/models/{{path:path}}", artifacts.fetch, methods=["GET", "HEAD"]),
         Route(f"{artifact}/models/{{path:path}}", artifacts.refuse, methods=["PUT", "DELETE"]),
     ]

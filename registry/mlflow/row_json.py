@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db.models import Max
 
 from registry.models import ModelVersion, RegisteredModel
-from tracking.mlflow.protocol.row_json import ARTIFACTS, full, ms, pairs
+from tracking.mlflow.protocol.row_json import ARTIFACTS, without_empty, unix_ms, tag_list
 
 READY = "READY"
 Told = dict[str, Any]
@@ -45,16 +45,16 @@ def _model(row: RegisteredModel, latest: Sequence[ModelVersion]) -> Told:
     """`aliases` are to be at hand."""
     told = {
         "name": row.name,
-        "creation_timestamp": ms(row.created_at),
-        "last_updated_timestamp": ms(row.updated_at),
+        "creation_timestamp": unix_ms(row.created_at),
+        "last_updated_timestamp": unix_ms(row.updated_at),
         "description": row.description,
-        "tags": pairs(row.tags),
+        "tags": tag_list(row.tags),
         "latest_versions": [version(item, row.name) for item in latest],
         "aliases": [
             {"alias": alias.name, "version": str(alias.version.number)} for alias in row.aliases.all()
         ],
     }
-    return full(told)
+    return without_empty(told)
 
 
 def version(row: ModelVersion, name: str) -> Told:
@@ -62,19 +62,19 @@ def version(row: ModelVersion, name: str) -> Told:
     told = {
         "name": name,
         "version": str(row.number),
-        "creation_timestamp": ms(row.created_at),
-        "last_updated_timestamp": ms(row.updated_at),
+        "creation_timestamp": unix_ms(row.created_at),
+        "last_updated_timestamp": unix_ms(row.updated_at),
         "current_stage": row.stage,
         "description": row.description,
         "source": row.source,
         "run_id": row.run_id,
         "status": READY,
-        "tags": pairs(row.tags),
+        "tags": tag_list(row.tags),
         "model_id": row.logged_model_id,
         "run_link": f"{settings.PUBLIC_URL}/runs/{row.run.number}/" if row.run else "",
         "aliases": sorted(alias.name for alias in row.aliases.all()),
     }
-    return full(told)
+    return without_empty(told)
 
 
 def address(row: ModelVersion) -> str:

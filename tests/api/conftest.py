@@ -6,16 +6,9 @@ import pytest
 from django.test import Client
 
 from clusters.models import Node
-from jobs.node_api import node_assignments, reports
 from tests.jobs import builders
 from tests.people import api_client, make_contributor, make_viewer, principal_of
 from workspaces.access import Principal
-
-
-@pytest.fixture(autouse=True)
-def _fresh_process() -> None:
-    node_assignments.restart()
-    reports.restart()
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from jobs.states import RunState
 from tests.api.asking import post, refused
 from tests.people import api_client, make_contributor, make_person, make_viewer, make_workspace, token_of
 from tests.tracking.search.builders import known_run
-from tracking.history import key_catalog
 from tracking.models import Star
+from workspaces import process_caches
 from workspaces.states import Role
 
 pytestmark = pytest.mark.django_db
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def client() -> Client:
-    key_catalog.restart()
+    process_caches.clear_all()
     return api_client(make_contributor())
 
 

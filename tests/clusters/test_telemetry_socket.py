@@ -15,6 +15,7 @@ from tests.live.sockets import Watcher, with_token
 from tests.people import make_viewer, make_workspace, token_of
 from trainhub_launch.report import Report
 from trainhub_launch.telemetry import Block, pack
+from workspaces import process_caches
 from workspaces.http.scopes import principal_of_scope
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]
@@ -22,7 +23,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 @pytest.fixture
 def alpha() -> Node:
-    live_samples.restart()
+    process_caches.clear_all()
     return ready_node("alpha", "GPU-a")
 
 
@@ -65,7 +66,7 @@ class TestTelemetrySocket:
         assert live_samples.is_wanted(alpha.pk)
         await socket.closes()
         assert live_samples.is_wanted(alpha.pk)
-        live_samples.restart()
+        process_caches.clear_all()
         assert not live_samples.is_wanted(alpha.pk)
 
     @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from clusters.models import Cluster, Node
 from clusters.node_reports import heartbeat
 from jobs.models import Run, Snapshot
 from jobs.node_api import claims, reports
+from jobs.node_api.node_session import sessions
 from jobs.node_outputs import senders
 from jobs.scheduling import run_actions
 from jobs.sources import snapshots
@@ -165,7 +166,7 @@ class Played:
         for output in {output for fact in self.facts.values() for output in fact.outputs}:
             if blobs.SHA256.match(output.sha256) and blobs.exists(output.sha256):
                 senders.note(self.node, output.sha256)
-        ack = reports.ingest(self.node, told, now)
+        ack = reports.ingest(sessions.for_node(self.node), told, now)
         for key in ack.settled:
             self.facts.pop(key, None)
         return ack

@@ -5,8 +5,6 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from clusters.node_reports import clocks
-from jobs.node_api import node_assignments, reports
 from tests.jobs.raw import opened
 from tests.people import make_contributor, principal_of
 from workspaces.access import Principal
@@ -16,14 +14,6 @@ from workspaces.access import Principal
 def who(db: None) -> Principal:
     """The contributor who submits."""
     return principal_of(make_contributor())
-
-
-@pytest.fixture(autouse=True)
-def _fresh_process() -> None:
-    """A new test is a new hub: what the last one's process remembered must not meet the new rows."""
-    clocks.restart()
-    node_assignments.restart()
-    reports.restart()
 
 
 @pytest.fixture

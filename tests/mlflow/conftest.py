@@ -10,9 +10,8 @@ import pytest
 from tests.hub import PROJECT, Hub
 from tests.mlflow.clients import run_client
 from tests.mlflow.raw import Caller, contributor_token, opened
-from tracking import callers
-from tracking.metrics import limits
 from tracking.mlflow import run_cache
+from workspaces import process_caches
 
 Client = Callable[..., dict[str, Any]]
 
@@ -41,8 +40,8 @@ def client(mlflow_python: str, hub: Hub, tmp_path_factory: pytest.TempPathFactor
 @pytest.fixture
 async def me(transactional_db: None, valkey: str) -> AsyncIterator[Caller]:
     """A contributor."""
-    callers.restart()
+    process_caches.clear_all()
     run_cache.forget()
-    limits.restart()
+    process_caches.clear_all()
     async with opened() as client:
         yield Caller(client, await contributor_token())

@@ -61,7 +61,7 @@ class TestAParentThatIsNotHere:
                 experiment=like.experiment,
                 kind=like.kind,
             )
-            run_tags.link_waiting(parent)
+            run_tags.link_pending(parent)
             return Run.objects.get(pk=child).parent_id, LoggedModel.objects.get(name="net").run_id
 
         assert await sync_to_async(appear)() == ("f" * 32, "f" * 32)

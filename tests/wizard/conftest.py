@@ -4,7 +4,6 @@ import pytest
 from django.test import Client
 
 from clusters.models import Node
-from jobs.node_api import node_assignments, reports
 from tests.jobs.builders import node
 from tests.people import client_of, make_contributor, principal_of
 from workspaces.access import Principal
@@ -24,9 +23,3 @@ def client(who: Principal) -> Client:
 def ready(db: None) -> Node:
     """One ready node of 8 slots and 2 GPUs."""
     return node("alpha", slots=8, gpus=2)
-
-
-@pytest.fixture(autouse=True)
-def _fresh_process() -> None:
-    node_assignments.restart()
-    reports.restart()

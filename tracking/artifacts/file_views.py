@@ -21,7 +21,7 @@ from tracking.artifacts.previews import isolation
 from tracking.artifacts.previews.documents import NotShown
 from tracking.callers import Caller
 from tracking.mlflow.protocol.errors import MISSING, MlflowError
-from tracking.mlflow.protocol.http import caller
+from tracking.mlflow.protocol.http import require_caller
 from workspaces.http.problems import Handler, Problem
 from workspaces.http.requests import query_integer
 from workspaces.http.threads import in_thread
@@ -95,7 +95,7 @@ async def figure(request: Request) -> Response:
 @door
 async def archive(request: Request) -> Response:
     """A folder as a zip; with `name` (several) only these of its files and folders. With Range."""
-    who = await caller(request)
+    who = await require_caller(request)
     address = paths.address(request.path_params["path"], is_folder=True)
     names = request.query_params.getlist("name")
     if len(names) > MOST_CHOSEN:
@@ -107,7 +107,7 @@ async def archive(request: Request) -> Response:
 
 
 async def _row(request: Request) -> Row:
-    who = await caller(request)
+    who = await require_caller(request)
     address = paths.address(request.path_params["path"])
     return await in_thread(_found, who, address, _attempt(request))
 

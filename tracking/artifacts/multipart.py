@@ -18,7 +18,14 @@ from tracking.artifacts import body_writer, file_owners, paths, uploads
 from tracking.artifacts.body_writer import guarded
 from tracking.callers import Caller
 from tracking.mlflow.protocol.errors import INVALID, MISSING, MlflowError
-from tracking.mlflow.protocol.http import Asked, answer, body, call, caller, door
+from tracking.mlflow.protocol.http import (
+    CallArgs,
+    handler_for,
+    json_body,
+    json_response,
+    mlflow_errors,
+    require_caller,
+)
 from workspaces.http.requests import hub_url
 from workspaces.http.threads import in_thread
 from workspaces.states import Role
@@ -29,15 +36,15 @@ MOST_TOLD_BYTES = 16 * 1024 * 1024
 _MPU = "/api/2.0/mlflow-artifacts/mpu"
 
 
-@door
+@mlflow_errors
 async def create(request: Request) -> Response:
     """POST mpu/create/<folder> {path, num_parts} -> {upload_id, credentials: [{url, part_number,
     headers}]}."""
-    who = await caller(request, Role.CONTRIBUTOR)
-    asked = {**await body(request), "folder": request.path_params["folder"]}
+    who = await require_caller(request, Role.CONTRIBUTOR)
+    asked = {**await json_body(request), "folder": request.path_params["folder"]}
     begun = await in_thread(_begun, who, asked)
     part_url = f"{hub_url(request)}{_MPU}/parts/{begun.upload.id}"
-    return answer(
+    return json_response(
         {
             "upload_id": begun.upload.id,
             "credentials": [
@@ -48,7 +55,7 @@ async def create(request: Request) -> Response:
     )
 
 
-@door
+@mlflow_errors
 async def part(request: Request) -> Response:
     """PUT mpu/parts/<upload>/<number>: again where an earlier try was cut off."""
     parameters = request.path_params
@@ -67,24 +74,24 @@ async def part(request: Request) -> Response:
     return Response(headers={"ETag": f'"{etag}"'})
 
 
-@door
+@mlflow_errors
 async def complete(request: Request) -> Response:
     """POST mpu/complete/<folder> {path, upload_id, parts: [{part_number, etag}]}. Told twice, it is done
     once."""
-    who = await caller(request, Role.CONTRIBUTOR)
-    asked = {**await body(request, MOST_TOLD_BYTES), "folder": request.path_params["folder"]}
+    who = await require_caller(request, Role.CONTRIBUTOR)
+    asked = {**await json_body(request, MOST_TOLD_BYTES), "folder": request.path_params["folder"]}
     await in_thread(_complete, who, asked)
-    return answer(None)
+    return json_response(None)
 
 
-def abort(who: Caller, asked: Asked) -> None:
+def abort(who: Caller, asked: CallArgs) -> None:
     """POST mpu/abort/<folder> {path, upload_id}."""
     address = _target(asked)
     place = file_owners.writable(who, address)
     uploads.abort(uploads.find(_text(asked, "upload_id"), f"{place.root}/{address.path}"))
 
 
-def _complete(who: Caller, asked: Asked) -> None:
+def _complete(who: Caller, asked: CallArgs) -> None:
     address = _target(asked)
     place = file_owners.writable(who, address)
     upload = uploads.find(_text(asked, "upload_id"), f"{place.root}/{address.path}")
@@ -103,7 +110,7 @@ def _complete(who: Caller, asked: Asked) -> None:
     uploads.settle(upload)
 
 
-def _begun(who: Caller, asked: Asked) -> uploads.Begun:
+def _begun(who: Caller, asked: CallArgs) -> uploads.Begun:
     address = _target(asked)
     place = file_owners.writable(who, address)
     count = asked.get("num_parts", 1)
@@ -112,7 +119,7 @@ def _begun(who: Caller, asked: Asked) -> uploads.Begun:
     return uploads.begin(f"{place.root}/{address.path}", int(count))
 
 
-def _target(asked: Asked) -> paths.Address:
+def _target(asked: CallArgs) -> paths.Address:
     """The folder in the address, and below it the last part of the path that the file has at the client."""
     name = PurePosixPath(_text(asked, "path").replace("\\", "/")).name
     if not name:
@@ -120,7 +127,7 @@ def _target(asked: Asked) -> paths.Address:
     return paths.address(f"{asked['folder'].rstrip('/')}/{name}")
 
 
-def _parts(asked: Asked) -> list[dict[str, Any]]:
+def _parts(asked: CallArgs) -> list[dict[str, Any]]:
     told = asked.get("parts")
     if not isinstance(told, list) or not all(isinstance(item, dict) for item in told):
         raise MlflowError(INVALID, "parts: give a list of {part_number, etag}.")
@@ -133,7 +140,7 @@ def _number(told: Any) -> int:
     raise MlflowError(INVALID, "parts: part_number must be a whole number.")
 
 
-def _text(asked: Asked, name: str) -> str:
+def _text(asked: CallArgs, name: str) -> str:
     value = asked.get(name)
     if not isinstance(value, str) or not value:
         raise MlflowError(INVALID, f"{name}: is required, as text.")
@@ -143,6 +150,6 @@ def _text(asked: Asked, name: str) -> str:
 routes = [
     Route(f"{_MPU}/create/{{folder:told}}", create, methods=["POST"]),
     Route(f"{_MPU}/complete/{{folder:told}}", complete, methods=["POST"]),
-    Route(f"{_MPU}/abort/{{folder:told}}", call(abort, role=Role.CONTRIBUTOR), methods=["POST"]),
+    Route(f"{_MPU}/abort/{{folder:told}}", handler_for(abort, role=Role.CONTRIBUTOR), methods=["POST"]),
     Route(f"{_MPU}/parts/{{upload:str}}/{{number:int}}", part, methods=["PUT"]),
 ]

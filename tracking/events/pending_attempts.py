@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from jobs.models import Attempt, AttemptNode
 from tracking.events import event_reader
+from workspaces import process_caches
 
 log = logging.getLogger(__name__)
 LOOK_BACK = timedelta(days=3)
@@ -35,8 +36,8 @@ def look() -> None:
         _busy.release()
 
 
-def restart() -> None:
-    """Remember nothing, as a process does that has just begun."""
+@process_caches.register
+def clear_cache() -> None:
     global _since  # noqa: PLW0603 - as in jobs.node_api.node_assignments
     _since = None
     _unfinished.clear()

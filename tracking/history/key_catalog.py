@@ -15,6 +15,7 @@ from tracking.models import Metric, Param
 from tracking.search import attributes
 from tracking.search.tree import Key
 from tracking.search.vocabulary import Kind, Type
+from workspaces import process_caches
 from workspaces.models import User, Workspace
 
 ROWS: dict[Kind, type[Model]] = {Kind.METRIC: Metric, Kind.PARAM: Param, Kind.TAG: RunTag}
@@ -55,8 +56,8 @@ def keys(workspace: Workspace) -> KnownKeys:
     return found
 
 
-def restart() -> None:
-    """Remember nothing, as a process does that has just begun."""
+@process_caches.register
+def clear_cache() -> None:
     _remembered.clear()
 
 

@@ -12,6 +12,7 @@ from django.db.models import Sum
 
 from tracking.models import Metric
 from trainhub_launch.errors import SpecError
+from workspaces import process_caches
 
 KEYS = (
     "a run may have {most} different metrics (METRIC_KEYS_PER_RUN), and this one has {held}; "
@@ -53,8 +54,8 @@ def check(run_id: str, keys: Collection[str], points: int) -> None:
         known.room -= points
 
 
-def restart() -> None:
-    """Remember nothing, as a process does that has just begun."""
+@process_caches.register
+def clear_cache() -> None:
     with _lock:
         _known.clear()
 

@@ -92,7 +92,7 @@ class _Writer(threading.Thread):
         except Exception as error:
             close_old_connections()
             if len(allowed) == 1:
-                limits.restart()
+                limits.clear_cache()
                 allowed[0].tell(error)
                 return
             # One whose run has just been purged must not keep back what the others told.

@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from jobs.transfer import methods
 from tracking.mlflow.protocol.errors import NO_ENDPOINT, MlflowError
-from tracking.mlflow.protocol.http import answer, caller, door
+from tracking.mlflow.protocol.http import json_response, mlflow_errors, require_caller
 
 VERSION = "3.17.2"
 """Of MLflow, whose protocol is spoken."""
@@ -55,7 +55,7 @@ OUT_OF_SCOPE = {
 }
 """By the first or the last part of the address below .../mlflow/."""
 _BELOW = re.compile(r"^.*?/mlflow(?:-artifacts)?/")
-SENTENCE = (
+SCOPE_SENTENCE = (
     "TrainHub serves MLflow's tracking, registry and artifacts, but neither traces, prompts, "
     "evaluation nor the gateway."
 )
@@ -71,26 +71,26 @@ async def health(_: Request) -> Response:
 
 async def server_info(_: Request) -> Response:
     """Without a token, as MLflow's: nothing of it is a secret."""
-    return answer(SERVER)
+    return json_response(SERVER)
 
 
-async def nothing_at_all(scope: Scope, receive: Receive, send: Send) -> None:
+async def unsupported_below(scope: Scope, receive: Receive, send: Send) -> None:
     """Whatever else clients ask of an MLflow server. Raises HTTPException (405) for a known address and
     another method."""
-    known = methods.allowed(scope["app"].routes, scope)
-    if known != ["OPTIONS"]:
-        raise HTTPException(HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": ", ".join(known)})
-    await (await nothing(Request(scope, receive)))(scope, receive, send)
+    allowed = methods.allowed(scope["app"].routes, scope)
+    if allowed != ["OPTIONS"]:
+        raise HTTPException(HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": ", ".join(allowed)})
+    await (await unsupported(Request(scope, receive)))(scope, receive, send)
 
 
-@door
-async def nothing(request: Request) -> Response:
-    await caller(request)
+@mlflow_errors
+async def unsupported(request: Request) -> Response:
+    await require_caller(request)
     parts = [part for part in _BELOW.sub("", request.url.path).split("/") if part]
     kind = next((OUT_OF_SCOPE[part] for part in (*parts[:1], *parts[-1:]) if part in OUT_OF_SCOPE), None)
-    what = (
+    reason = (
         f"This server does not offer {kind}."
         if kind
         else f"There is no {request.method} {request.url.path[:200]} here."
     )
-    raise MlflowError(NO_ENDPOINT, f"{what} {SENTENCE}")
+    raise MlflowError(NO_ENDPOINT, f"{reason} {SCOPE_SENTENCE}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 
-_HOW = [
+_ADJECTIVES = [
     "able",
     "bold",
     "brave",
@@ -68,7 +68,7 @@ _HOW = [
     "witty",
     "zesty",
 ]
-_WHO = [
+_ANIMALS = [
     "ant",
     "ape",
     "auk",
@@ -151,5 +151,5 @@ _WHO = [
 ]
 
 
-def given_name() -> str:
-    return f"{secrets.choice(_HOW)}-{secrets.choice(_WHO)}-{secrets.randbelow(1000)}"
+def random_name() -> str:
+    return f"{secrets.choice(_ADJECTIVES)}-{secrets.choice(_ANIMALS)}-{secrets.randbelow(1000)}"

@@ -9,48 +9,54 @@ from jobs.models import Experiment
 from tracking.callers import Caller
 from tracking.mlflow import lookup
 from tracking.mlflow.protocol import fields, page_tokens, row_json
-from tracking.mlflow.protocol.conditions import Condition, Grammar, Is, Order, ordered
-from tracking.mlflow.protocol.http import Asked
+from tracking.mlflow.protocol.conditions import (
+    AttributeOrder,
+    Condition,
+    ConditionGrammar,
+    ValueType,
+    sort_rows,
+)
+from tracking.mlflow.protocol.http import CallArgs
 
 VIEWS = ("ACTIVE_ONLY", "DELETED_ONLY", "ALL")
-MOST_AT_ONCE = 50_000
+MAX_RESULTS = 50_000
 ATTRIBUTES = {
-    "name": Is.TEXT,
-    "experiment_id": Is.TEXT,
-    "creation_time": Is.NUMBER,
-    "last_update_time": Is.NUMBER,
+    "name": ValueType.TEXT,
+    "experiment_id": ValueType.TEXT,
+    "creation_time": ValueType.NUMBER,
+    "last_update_time": ValueType.NUMBER,
 }
-GRAMMAR = Grammar(ATTRIBUTES, ATTRIBUTES)
-NEWEST_FIRST = Order("creation_time", True)
+GRAMMAR = ConditionGrammar(ATTRIBUTES, ATTRIBUTES)
+NEWEST_FIRST = AttributeOrder("creation_time", True)
 _VALUES: dict[str, Callable[[Experiment], Any]] = {
     "name": lambda row: row.name,
     "experiment_id": row_json.experiment_id,
-    "creation_time": lambda row: row_json.ms(row.created_at),
-    "last_update_time": lambda row: row_json.ms(row.updated_at),
+    "creation_time": lambda row: row_json.unix_ms(row.created_at),
+    "last_update_time": lambda row: row_json.unix_ms(row.updated_at),
 }
 
 
-def search(caller: Caller, asked: Asked) -> dict[str, Any]:
+def search(caller: Caller, args: CallArgs) -> dict[str, Any]:
     """The newest first, unless another order is asked for."""
-    view = fields.choice(asked, "view_type", VIEWS) or VIEWS[0]
-    most, skip = fields.most(asked, 1000, MOST_AT_ONCE), page_tokens.start(asked)
-    conditions = GRAMMAR.conditions(fields.text(asked, "filter") or "")
-    orders = GRAMMAR.ordered_by(fields.texts(asked, "order_by")) or [NEWEST_FIRST]
+    view = fields.choice(args, "view_type", VIEWS) or VIEWS[0]
+    limit, skip = fields.max_results(args, 1000, MAX_RESULTS), page_tokens.offset_of(args)
+    conditions = GRAMMAR.parse_conditions(fields.text(args, "filter") or "")
+    orders = GRAMMAR.parse_orders(fields.texts(args, "order_by")) or [NEWEST_FIRST]
     rows = list(Experiment.objects.filter(workspace=caller.workspace))
     if not any(row.name == lookup.DEFAULT_NAME for row in rows):
         rows.append(lookup.default(caller))
     if view != "ALL":
         rows = [row for row in rows if (row.deleted_at is None) is (view == "ACTIVE_ONLY")]
-    found = [row for row in rows if all(condition.holds(_told(row, condition)) for condition in conditions)]
-    keys = [(_sort_key(order.key), order.descends) for order in orders]
-    page = ordered(found, [*keys, (lambda row: row.pk or 0, True)])[skip : skip + most]
-    told = {"experiments": [row_json.experiment(row) for row in page]}
-    return row_json.full(
-        told | ({"next_page_token": page_tokens.token(skip + most)} if skip + most < len(found) else {})
+    matches = [row for row in rows if all(condition.matches(_value_of(row, condition)) for condition in conditions)]
+    keys = [(_sort_key(order.key), order.descending) for order in orders]
+    page = sort_rows(matches, [*keys, (lambda row: row.pk or 0, True)])[skip : skip + limit]
+    page = {"experiments": [row_json.experiment_json(row) for row in page]}
+    return row_json.without_empty(
+        page | ({"next_page_token": page_tokens.encode(skip + limit)} if skip + limit < len(matches) else {})
     )
 
 
-def _told(row: Experiment, condition: Condition) -> Any:
+def _value_of(row: Experiment, condition: Condition) -> Any:
     return row.tags.get(condition.key) if condition.entity == "tags" else _VALUES[condition.key](row)
 
 

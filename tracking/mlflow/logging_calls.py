@@ -20,73 +20,73 @@ from tracking.mlflow.logged_models import model_metrics
 from tracking.mlflow.points import ModelPoint
 from tracking.mlflow.protocol import fields, key_rules
 from tracking.mlflow.protocol.errors import INVALID, MlflowError
-from tracking.mlflow.protocol.http import Asked, answer, body, caller, door
+from tracking.mlflow.protocol.http import CallArgs, json_body, json_response, mlflow_errors, require_caller
 from workspaces.http.threads import in_thread
 from workspaces.states import Role
 
-MOST_METRICS = 1000
-MOST_PARAMS = MOST_TAGS = 100
-MOST_IN_ALL = 1000
+MAX_METRICS = 1000
+MAX_PARAMS = MAX_TAGS = 100
+MAX_ITEMS = 1000
 
 
 @dataclass(frozen=True)
-class Told:
+class LoggedData:
     """What one request says about a run."""
 
     points: Sequence[Point] = ()
     params: Mapping[str, str] = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
-    of_models: Sequence[ModelPoint] = ()
+    model_points: Sequence[ModelPoint] = ()
 
     @property
-    def is_points_alone(self) -> bool:
-        return not self.params and not self.tags and not self.of_models
+    def has_only_points(self) -> bool:
+        return not self.params and not self.tags and not self.model_points
 
 
-@door
+@mlflow_errors
 async def log_metric(request: Request) -> Response:
-    who = await caller(request, Role.CONTRIBUTOR)
-    asked = await body(request)
-    run = await run_cache.writable(who, fields.run_id(asked))
-    point, tags = points.one(asked)
-    return await _take(who, run, Told([point], tags=tags, of_models=points.of_models([asked], [point])))
+    caller = await require_caller(request, Role.CONTRIBUTOR)
+    args = await json_body(request)
+    run = await run_cache.writable(caller, fields.run_id(args))
+    point, tags = points.parse_metric(args)
+    return await _save(caller, run, LoggedData([point], tags=tags, model_points=points.model_points([args], [point])))
 
 
-@door
+@mlflow_errors
 async def log_batch(request: Request) -> Response:
-    who = await caller(request, Role.CONTRIBUTOR)
-    asked = await body(request)
-    run = await run_cache.writable(who, fields.run_id(asked))
-    return await _take(who, run, batch(asked))
+    caller = await require_caller(request, Role.CONTRIBUTOR)
+    args = await json_body(request)
+    run = await run_cache.writable(caller, fields.run_id(args))
+    return await _save(caller, run, parse_batch(args))
 
 
-@door
+@mlflow_errors
 async def log_parameter(request: Request) -> Response:
-    who = await caller(request, Role.CONTRIBUTOR)
-    asked = await body(request)
-    run = await run_cache.writable(who, fields.run_id(asked))
-    params_told = {key_rules.key(asked): key_rules.value(asked, key_rules.LONGEST_PARAM)}
-    return await _take(who, run, Told(params=params_told, tags=key_rules.full_keys([asked.get("key")])))
+    caller = await require_caller(request, Role.CONTRIBUTOR)
+    args = await json_body(request)
+    run = await run_cache.writable(caller, fields.run_id(args))
+    logged_params = {key_rules.key(args): key_rules.value(args, key_rules.MAX_PARAM_LENGTH)}
+    return await _save(caller, run, LoggedData(params=logged_params, tags=key_rules.full_keys([args.get("key")])))
 
 
-@door
+@mlflow_errors
 async def set_tag(request: Request) -> Response:
-    who = await caller(request, Role.CONTRIBUTOR)
-    asked = await body(request)
-    run = await run_cache.writable(who, fields.run_id(asked))
-    tags = {key_rules.key(asked): key_rules.value(asked, key_rules.LONGEST_TAG)}
-    return await _take(who, run, Told(tags=tags | key_rules.full_keys([asked.get("key")])))
+    caller = await require_caller(request, Role.CONTRIBUTOR)
+    args = await json_body(request)
+    run = await run_cache.writable(caller, fields.run_id(args))
+    tags = {key_rules.key(args): key_rules.value(args, key_rules.MAX_TAG_LENGTH)}
+    return await _save(caller, run, LoggedData(tags=tags | key_rules.full_keys([args.get("key")])))
 
 
-def batch(asked: Asked) -> Told:
+def parse_batch(args: CallArgs) -> LoggedData:
     """Everything of a log-batch, checked; nothing is stored where anything is wrong."""
-    metrics, tagged = fields.several(asked, "metrics"), fields.objects(asked, "tags")
-    configured = fields.objects(asked, "params")
+    metrics, tag_items = fields.items(args, "metrics"), fields.objects(args, "tags")
+    param_items = fields.objects(args, "params")
     for name, limit, count in (
-        ("metrics", MOST_METRICS, len(metrics)),
-        ("params", MOST_PARAMS, len(configured)),
-        ("tags", MOST_TAGS, len(tagged)),
-        ("metrics, params, and tags", MOST_IN_ALL, len(metrics) + len(configured) + len(tagged)),
+        ("metrics", MAX_METRICS, len(metrics)),
+        ("params", MAX_PARAMS, len(param_items)),
+        ("tags", MAX_TAGS, len(tag_items)),
+        ("metrics, params, and tags", MAX_ITEMS, len(metrics) + len(param_items) + len(tag_items)),
     ):
         if count > limit:
             sentence = (
@@ -94,61 +94,61 @@ def batch(asked: Asked) -> Told:
                 f"Please split up {name} across multiple requests and try again."
             )
             raise MlflowError(INVALID, sentence)
-    found, tags = points.of_batch(metrics)
-    tags |= key_rules.full_keys(item.get("key") for _, item in configured)
-    return Told(found, _params(configured), pairs(tagged) | tags, points.of_models(metrics, found))
+    parsed, tags = points.parse_metrics(metrics)
+    tags |= key_rules.full_keys(item.get("key") for _, item in param_items)
+    return LoggedData(parsed, _parse_params(param_items), parse_tags(tag_items) | tags, points.model_points(metrics, parsed))
 
 
-def pairs(items: Sequence[tuple[str, Asked]], longest: int = key_rules.LONGEST_TAG) -> dict[str, str]:
+def parse_tags(items: Sequence[tuple[str, CallArgs]], max_length: int = key_rules.MAX_TAG_LENGTH) -> dict[str, str]:
     """Keys and values of tags; of a repeated key the last value. Tags with the whole names of those that are
     too long."""
-    found = {
-        key_rules.key(item, "key", f"{path}.key"): key_rules.value(item, longest, f"{path}.value")
+    tags = {
+        key_rules.key(item, "key", f"{path}.key"): key_rules.value(item, max_length, f"{path}.value")
         for path, item in items
     }
-    return found | key_rules.full_keys(item.get("key") for _, item in items)
+    return tags | key_rules.full_keys(item.get("key") for _, item in items)
 
 
-def _params(items: Sequence[tuple[str, Asked]]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    twice: list[str] = []
+def _parse_params(items: Sequence[tuple[str, CallArgs]]) -> dict[str, str]:
+    values: dict[str, str] = {}
+    repeated: list[str] = []
     for path, item in items:
         key = key_rules.key(item, "key", f"{path}.key")
-        if key in found:
-            twice.append(key)
-        found[key] = key_rules.value(item, key_rules.LONGEST_PARAM, f"{path}.value")
-    if twice:
+        if key in values:
+            repeated.append(key)
+        values[key] = key_rules.value(item, key_rules.MAX_PARAM_LENGTH, f"{path}.value")
+    if repeated:
         sentence = (
-            f"Duplicate parameter keys have been submitted: {twice}. Please ensure the request contains "
+            f"Duplicate parameter keys have been submitted: {repeated}. Please ensure the request contains "
             "only one param value "
             "per param key."
         )
         raise MlflowError(INVALID, sentence)
-    return found
+    return values
 
 
-async def _take(who: Caller, run: Run, told: Told) -> Response:
-    if told.is_points_alone:
-        await append_soon(run.pk, run.experiment_id, told.points)
+async def _save(caller: Caller, run: Run, data: LoggedData) -> Response:
+    if data.has_only_points:
+        await append_soon(run.pk, run.experiment_id, data.points)
     else:
-        await in_thread(_store, who, run, told)
-    return answer(None)
+        await in_thread(_store, caller, run, data)
+    return json_response(None)
 
 
-def _store(who: Caller, run: Run, told: Told) -> None:
+def _store(caller: Caller, run: Run, data: LoggedData) -> None:
     """All or none."""
     try:
         with transaction.atomic():
-            params.put(run.pk, run.experiment_id, told.params)
-            run_tags.put(who, run, told.tags)
-            model_metrics.put(who, run, told.of_models)
-            append(run.pk, run.experiment_id, told.points)
+            params.put(run.pk, run.experiment_id, data.params)
+            run_tags.put(caller, run, data.tags)
+            model_metrics.put(caller, run, data.model_points)
+            append(run.pk, run.experiment_id, data.points)
     except params.Changed as error:
-        raise _changed(run, error, told) from error
+        raise _changed(run, error, data) from error
 
 
-def _changed(run: Run, error: params.Changed, told: Told) -> MlflowError:
-    if len(told.params) == 1:
+def _changed(run: Run, error: params.Changed, data: LoggedData) -> MlflowError:
+    if len(data.params) == 1:
         item = error.differences[0]
         sentence = (
             f"Changing param values is not allowed. Param with key='{item.key}' was already logged with "

@@ -27,46 +27,46 @@ def experiment(caller: Caller, key: str | None) -> Experiment:
     """
     if not key or key == DEFAULT_ID:
         return caller.job.experiment if caller.job else default(caller)
-    found = None
+    row = None
     if key.isascii() and key.isdecimal() and len(key) <= 18:
-        found = Experiment.objects.filter(workspace=caller.workspace, pk=int(key)).first()
+        row = Experiment.objects.filter(workspace=caller.workspace, pk=int(key)).first()
     elif not key.isalnum():
         raise MlflowError(
             INVALID, f"Invalid experiment ID '{key[:100]}'. Experiment ID must be a valid integer."
         )
-    if found is None:
+    if row is None:
         raise MlflowError(MISSING, f"No Experiment with id={key[:100]} exists")
-    return found
+    return row
 
 
 def stored_experiment(caller: Caller, key: str | None) -> Experiment:
     """Return an experiment that something is to be written to; the default one gets its row now."""
-    found = experiment(caller, key)
-    if found.pk is None:
+    row = experiment(caller, key)
+    if row.pk is None:
         return Experiment.objects.get_or_create(workspace=caller.workspace, name=DEFAULT_NAME)[0]
-    return found
+    return row
 
 
 def experiment_named(caller: Caller, name: str) -> Experiment:
     """A job gets its own for a name that is not there: its script may set whichever experiment it likes."""
     name = key_rules.experiment_name(name)
-    found = Experiment.objects.filter(workspace=caller.workspace, name=name).first()
+    row = Experiment.objects.filter(workspace=caller.workspace, name=name).first()
     if caller.job is not None:
-        _note_asked(caller.job, "" if found is not None and found.pk == caller.job.experiment_id else name)
-        found = found or caller.job.experiment
-    if found is None and name.lower() == DEFAULT_NAME.lower():
-        found = default(caller)
-    if found is None:
+        _note_asked(caller.job, "" if row is not None and row.pk == caller.job.experiment_id else name)
+        row = row or caller.job.experiment
+    if row is None and name.lower() == DEFAULT_NAME.lower():
+        row = default(caller)
+    if row is None:
         raise MlflowError(MISSING, f"Could not find experiment with name '{name}'")
-    return found
+    return row
 
 
 def default(caller: Caller) -> Experiment:
     """Return the default experiment of the workspace, without a key where it has no row yet."""
-    found = Experiment.objects.filter(workspace=caller.workspace, name=DEFAULT_NAME).first()
-    made_at = caller.workspace.created_at
-    return found or Experiment(
-        workspace=caller.workspace, name=DEFAULT_NAME, created_at=made_at, updated_at=made_at
+    row = Experiment.objects.filter(workspace=caller.workspace, name=DEFAULT_NAME).first()
+    created_at = caller.workspace.created_at
+    return row or Experiment(
+        workspace=caller.workspace, name=DEFAULT_NAME, created_at=created_at, updated_at=created_at
     )
 
 
@@ -83,10 +83,10 @@ def public_id(key: int | None, default: int | None) -> str:
 def run(caller: Caller, run_id: str) -> Run:
     """Deleted ones too."""
     rows = Run.objects.filter(pk=run_id, workspace=caller.workspace)
-    found = rows.select_related("experiment").defer("spec", "preview").first()
-    if found is None:
+    row = rows.select_related("experiment").defer("spec", "preview").first()
+    if row is None:
         raise no_run(run_id)
-    return found
+    return row
 
 
 def writable_run(caller: Caller, run_id: str) -> Run:

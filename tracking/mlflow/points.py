@@ -11,9 +11,9 @@ from typing import Any
 from tracking.metrics.point_writer import Point
 from tracking.mlflow.protocol import fields, key_rules
 from tracking.mlflow.protocol.errors import MlflowError
-from tracking.mlflow.protocol.fields import LEAST, MOST, Asked
+from tracking.mlflow.protocol.fields import MAX_INT64, MIN_INT64, CallArgs
 
-BIG = float(2**53)
+MAX_EXACT_INT = float(2**53)
 
 
 @dataclass(frozen=True)
@@ -26,61 +26,61 @@ class ModelPoint:
     dataset_digest: str = ""
 
 
-def one(asked: Asked) -> tuple[Point, dict[str, str]]:
+def parse_metric(args: CallArgs) -> tuple[Point, dict[str, str]]:
     """Return the metric of log-metric, and the tags that tell its whole name where that is too long."""
-    point = _plain(asked)
-    return (point, {}) if point else (_checked(asked, ""), key_rules.full_keys([asked.get("key")]))
+    point = _parse_plain(args)
+    return (point, {}) if point else (_parse_checked(args, ""), key_rules.full_keys([args.get("key")]))
 
 
-def of_batch(items: Sequence[Any]) -> tuple[list[Point], dict[str, str]]:
+def parse_metrics(items: Sequence[Any]) -> tuple[list[Point], dict[str, str]]:
     """Return the metrics of log-batch, and the tags that tell their whole names where these are too long."""
-    found = []
-    told: dict[str, str] = {}
+    points = []
+    tags: dict[str, str] = {}
     for index, item in enumerate(items):
         path = f"metrics[{index}]"
         if type(item) is not dict:
             raise fields.wrong_type(path, item)
-        point = _plain(item)
+        point = _parse_plain(item)
         if point is None:
-            point = _checked(item, f"{path}.")
-            told |= key_rules.full_keys([item.get("key")])
-        found.append(point)
-    return found, told
+            point = _parse_checked(item, f"{path}.")
+            tags |= key_rules.full_keys([item.get("key")])
+        points.append(point)
+    return points, tags
 
 
-def of_models(items: Sequence[Asked], points: Sequence[Point]) -> list[ModelPoint]:
-    return [_of_model(item, point) for item, point in zip(items, points, strict=True) if item.get("model_id")]
+def model_points(items: Sequence[CallArgs], points: Sequence[Point]) -> list[ModelPoint]:
+    return [_model_point(item, point) for item, point in zip(items, points, strict=True) if item.get("model_id")]
 
 
-def _of_model(item: Asked, point: Point) -> ModelPoint:
+def _model_point(item: CallArgs, point: Point) -> ModelPoint:
     name, digest = fields.text(item, "dataset_name") or "", fields.text(item, "dataset_digest") or ""
-    return ModelPoint(fields.words(item, "model_id"), point, name, digest)
+    return ModelPoint(fields.required_text(item, "model_id"), point, name, digest)
 
 
-def _plain(item: Asked) -> Point | None:
+def _parse_plain(item: CallArgs) -> Point | None:
     key, value, ms, step = item.get("key"), item.get("value"), item.get("timestamp"), item.get("step", 0)
-    if type(value) is int and -BIG < value < BIG:
+    if type(value) is int and -MAX_EXACT_INT < value < MAX_EXACT_INT:
         value = float(value)
-    if type(key) is str and type(value) is float and type(ms) is int and type(step) is int and _is_good(key):
-        return Point(key, value, step, ms) if 0 <= ms <= MOST and LEAST <= step <= MOST else None
+    if type(key) is str and type(value) is float and type(ms) is int and type(step) is int and _is_plain_key(key):
+        return Point(key, value, step, ms) if 0 <= ms <= MAX_INT64 and MIN_INT64 <= step <= MAX_INT64 else None
     return None
 
 
-def _checked(item: Asked, path: str) -> Point:
+def _parse_checked(item: CallArgs, path: str) -> Point:
     key = key_rules.key(item, "key", f"{path}key")
-    value = fields.real(item, "value", f"{path}value")
-    ms = fields.whole(item, "timestamp", f"{path}timestamp")
+    value = fields.required_number(item, "value", f"{path}value")
+    ms = fields.integer(item, "timestamp", f"{path}timestamp")
     if ms is None:
         raise fields.missing(f"{path}timestamp")
     if ms < 0:
         raise fields.invalid(
             f"{path}timestamp", ms, f"metric '{key}': Timestamp must be a nonnegative long (64-bit integer) "
         )
-    return Point(key, value, fields.whole(item, "step", f"{path}step") or 0, ms)
+    return Point(key, value, fields.integer(item, "step", f"{path}step") or 0, ms)
 
 
 @lru_cache(4096)
-def _is_good(key: str) -> bool:
+def _is_plain_key(key: str) -> bool:
     try:
         return key_rules.key({"key": key}) == key
     except MlflowError:

@@ -6,61 +6,61 @@ from starlette.routing import BaseRoute, Mount, Route, Router
 
 from tracking.mlflow import about, experiment_search, experiments, histories, inputs, logging_calls, runs
 from tracking.mlflow.logged_models import logged_model_calls, logged_model_search
-from tracking.mlflow.protocol.http import Handler, call
+from tracking.mlflow.protocol.http import Handler, handler_for
 from workspaces.states import Role
 
 ROOTS = ("/api/2.0/mlflow", "/api/3.0/mlflow", "/ajax-api/2.0/mlflow", "/ajax-api/3.0/mlflow")
 APIS = ("/api", "/ajax-api")
-WRITER = Role.CONTRIBUTOR
+WRITE_ROLE = Role.CONTRIBUTOR
 
 _CALLS: list[tuple[str, str, Handler]] = [
     ("POST", "runs/log-metric", logging_calls.log_metric),
     ("POST", "runs/log-batch", logging_calls.log_batch),
     ("POST", "runs/log-parameter", logging_calls.log_parameter),
     ("POST", "runs/set-tag", logging_calls.set_tag),
-    ("POST", "runs/delete-tag", call(runs.delete_tag, role=WRITER)),
-    ("POST", "runs/create", call(runs.create, role=WRITER)),
-    ("GET", "runs/get", call(runs.get)),
-    ("POST", "runs/update", call(runs.update, role=WRITER)),
-    ("POST", "runs/delete", call(runs.delete, role=WRITER)),
-    ("POST", "runs/restore", call(runs.restore, role=WRITER)),
-    ("POST", "runs/search", call(runs.search)),
-    ("POST", "runs/log-inputs", call(inputs.log_inputs, role=WRITER)),
-    ("POST", "runs/outputs", call(inputs.log_outputs, role=WRITER)),
-    ("POST", "runs/log-model", call(inputs.log_model, role=WRITER)),
-    ("POST", "experiments/create", call(experiments.create, role=WRITER)),
-    ("GET", "experiments/get", call(experiments.get)),
-    ("GET", "experiments/get-by-name", call(experiments.get_by_name)),
-    ("POST", "experiments/search", call(experiment_search.search)),
-    ("GET", "experiments/search", call(experiment_search.search)),
-    ("GET", "experiments/list", call(experiment_search.search)),
-    ("POST", "experiments/update", call(experiments.update, role=WRITER)),
-    ("POST", "experiments/delete", call(experiments.delete, role=WRITER)),
-    ("POST", "experiments/restore", call(experiments.restore, role=WRITER)),
-    ("POST", "experiments/set-experiment-tag", call(experiments.set_tag, role=WRITER)),
-    ("POST", "experiments/delete-experiment-tag", call(experiments.delete_tag, role=WRITER)),
-    ("POST", "experiments/search-datasets", call(inputs.search_datasets)),
-    ("GET", "metrics/get-history", call(histories.get)),
-    ("GET", "metrics/get-history-bulk", call(histories.bulk)),
-    ("GET", "metrics/get-history-bulk-interval", call(histories.bulk_interval)),
-    ("POST", "logged-models", call(logged_model_calls.create, role=WRITER)),
-    ("POST", "logged-models/search", call(logged_model_search.search)),
-    ("GET", "logged-models/{model_id}", call(logged_model_calls.get)),
-    ("PATCH", "logged-models/{model_id}", call(logged_model_calls.finalize, role=WRITER)),
-    ("DELETE", "logged-models/{model_id}", call(logged_model_calls.delete, role=WRITER)),
-    ("PATCH", "logged-models/{model_id}/tags", call(logged_model_calls.set_tags, role=WRITER)),
-    ("DELETE", "logged-models/{model_id}/tags/{key:path}", call(logged_model_calls.delete_tag, role=WRITER)),
-    ("POST", "logged-models/{model_id}/params", call(logged_model_calls.log_params, role=WRITER)),
+    ("POST", "runs/delete-tag", handler_for(runs.delete_tag, role=WRITE_ROLE)),
+    ("POST", "runs/create", handler_for(runs.create, role=WRITE_ROLE)),
+    ("GET", "runs/get", handler_for(runs.get)),
+    ("POST", "runs/update", handler_for(runs.update, role=WRITE_ROLE)),
+    ("POST", "runs/delete", handler_for(runs.delete, role=WRITE_ROLE)),
+    ("POST", "runs/restore", handler_for(runs.restore, role=WRITE_ROLE)),
+    ("POST", "runs/search", handler_for(runs.search)),
+    ("POST", "runs/log-inputs", handler_for(inputs.log_inputs, role=WRITE_ROLE)),
+    ("POST", "runs/outputs", handler_for(inputs.log_outputs, role=WRITE_ROLE)),
+    ("POST", "runs/log-model", handler_for(inputs.log_model, role=WRITE_ROLE)),
+    ("POST", "experiments/create", handler_for(experiments.create, role=WRITE_ROLE)),
+    ("GET", "experiments/get", handler_for(experiments.get)),
+    ("GET", "experiments/get-by-name", handler_for(experiments.get_by_name)),
+    ("POST", "experiments/search", handler_for(experiment_search.search)),
+    ("GET", "experiments/search", handler_for(experiment_search.search)),
+    ("GET", "experiments/list", handler_for(experiment_search.search)),
+    ("POST", "experiments/update", handler_for(experiments.update, role=WRITE_ROLE)),
+    ("POST", "experiments/delete", handler_for(experiments.delete, role=WRITE_ROLE)),
+    ("POST", "experiments/restore", handler_for(experiments.restore, role=WRITE_ROLE)),
+    ("POST", "experiments/set-experiment-tag", handler_for(experiments.set_tag, role=WRITE_ROLE)),
+    ("POST", "experiments/delete-experiment-tag", handler_for(experiments.delete_tag, role=WRITE_ROLE)),
+    ("POST", "experiments/search-datasets", handler_for(inputs.search_datasets)),
+    ("GET", "metrics/get-history", handler_for(histories.get_history)),
+    ("GET", "metrics/get-history-bulk", handler_for(histories.get_history_bulk)),
+    ("GET", "metrics/get-history-bulk-interval", handler_for(histories.get_history_bulk_interval)),
+    ("POST", "logged-models", handler_for(logged_model_calls.create, role=WRITE_ROLE)),
+    ("POST", "logged-models/search", handler_for(logged_model_search.search)),
+    ("GET", "logged-models/{model_id}", handler_for(logged_model_calls.get)),
+    ("PATCH", "logged-models/{model_id}", handler_for(logged_model_calls.finalize, role=WRITE_ROLE)),
+    ("DELETE", "logged-models/{model_id}", handler_for(logged_model_calls.delete, role=WRITE_ROLE)),
+    ("PATCH", "logged-models/{model_id}/tags", handler_for(logged_model_calls.set_tags, role=WRITE_ROLE)),
+    ("DELETE", "logged-models/{model_id}/tags/{key:path}", handler_for(logged_model_calls.delete_tag, role=WRITE_ROLE)),
+    ("POST", "logged-models/{model_id}/params", handler_for(logged_model_calls.log_params, role=WRITE_ROLE)),
     ("GET", "server-info", about.server_info),
 ]
 
 
-def _below(root: str) -> Mount:
+def _mount_below(root: str) -> Mount:
     """All calls below one root, and an answer to any other."""
     calls: list[BaseRoute] = [
         Route(f"/{path}", handler, methods=[method]) for method, path, handler in _CALLS
     ]
-    return Mount(root, Router([*calls, Mount("", about.nothing_at_all)], redirect_slashes=False))
+    return Mount(root, Router([*calls, Mount("", about.unsupported_below)], redirect_slashes=False))
 
 
 hot = [Route(f"{ROOTS[0]}/{path}", handler, methods=[method]) for method, path, handler in _CALLS[:2]]
@@ -68,16 +68,16 @@ hot = [Route(f"{ROOTS[0]}/{path}", handler, methods=[method]) for method, path, 
 routes = [
     Route("/version", about.version),
     Route("/health", about.health),
-    *(_below(root) for root in ROOTS),
+    *(_mount_below(root) for root in ROOTS),
     # MLflow 3.17 lacks a slash in this address, on its server and in its pages.
     *(
-        Route(f"{root}/2.0mlflow/experiments/search-datasets", call(inputs.search_datasets), methods=["POST"])
+        Route(f"{root}/2.0mlflow/experiments/search-datasets", handler_for(inputs.search_datasets), methods=["POST"])
         for root in APIS
     ),
     *(
-        Mount(root, about.nothing_at_all)
+        Mount(root, about.unsupported_below)
         for root in ("/api/{version}/mlflow", "/api/2.0/mlflow-artifacts", APIS[1])
     ),
-    Route("/graphql", about.nothing, methods=["GET", "POST"]),
+    Route("/graphql", about.unsupported, methods=["GET", "POST"]),
 ]
 """Behind the routes of the registry and of artifacts: what is asked below these roots ends here."""

@@ -10,38 +10,38 @@ from tracking.callers import Caller
 from tracking.mlflow.lookup import no_run, permitted
 from workspaces.http.threads import in_thread
 
-KNOWN_S = 3.0
+CACHE_S = 3.0
 """So long something may still be logged to a run that another process has deleted."""
-MOST_KNOWN = 10_000
+MAX_CACHED_RUNS = 10_000
 _FIELDS = ("id", "number", "workspace_id", "experiment_id", "parent_id", "kind", "deleted_at")
 
 _lock = threading.Lock()
-_known: dict[str, tuple[Run, float]] = {}
+_cache: dict[str, tuple[Run, float]] = {}
 
 
 async def writable(caller: Caller, run_id: str) -> Run:
     """A run that the caller may log to, or an MlflowError. Only its ids are known."""
-    known = _known.get(run_id)
-    if known is not None and time.monotonic() < known[1]:
-        return permitted(caller, known[0])
-    found = await in_thread(_look_up, run_id)
-    if found is None:
+    entry = _cache.get(run_id)
+    if entry is not None and time.monotonic() < entry[1]:
+        return permitted(caller, entry[0])
+    run = await in_thread(_load_run, run_id)
+    if run is None:
         raise no_run(run_id)
     with _lock:
-        if len(_known) > MOST_KNOWN:
-            _known.clear()
-        _known[run_id] = found, time.monotonic() + KNOWN_S
-    return permitted(caller, found)
+        if len(_cache) > MAX_CACHED_RUNS:
+            _cache.clear()
+        _cache[run_id] = run, time.monotonic() + CACHE_S
+    return permitted(caller, run)
 
 
 def forget(run_id: str | None = None) -> None:
     """It was deleted or restored, or came under another parent; None: forget all."""
     with _lock:
         if run_id is None:
-            _known.clear()
+            _cache.clear()
         else:
-            _known.pop(run_id, None)
+            _cache.pop(run_id, None)
 
 
-def _look_up(run_id: str) -> Run | None:
+def _load_run(run_id: str) -> Run | None:
     return Run.objects.filter(pk=run_id).only(*_FIELDS).first()

@@ -11,12 +11,12 @@ from jobs.models import Experiment, Run, RunTag
 from jobs.states import RunState
 from tracking.callers import Caller
 from tracking.mlflow.lookup import ASKED_TAG, default_key, public_id
-from tracking.mlflow.protocol.row_json import ARTIFACTS, full, ms, number, stage
+from tracking.mlflow.protocol.row_json import ARTIFACTS, json_number, lifecycle_stage, unix_ms, without_empty
 from tracking.mlflow.run_tags import NAME
 from tracking.models import Metric, Param, RunInput, RunOutput
 from workspaces.models import User
 
-AT_ONCE = 1000
+BATCH_SIZE = 1000
 MODEL = "logged_model"
 """As the type of a run's input: not data but a model."""
 STATUS: dict[str, str] = {
@@ -30,45 +30,45 @@ STATUS: dict[str, str] = {
     RunState.FAILED: "FAILED",
     RunState.CANCELED: "KILLED",
 }
-Told = dict[str, Any]
-_Lists = defaultdict[str, list[Told]]
+JsonObject = dict[str, Any]
+_Lists = defaultdict[str, list[JsonObject]]
 
 
-def runs(caller: Caller, rows: Sequence[Run]) -> list[Told]:
+def runs_json(caller: Caller, rows: Sequence[Run]) -> list[JsonObject]:
     """Whole, in their order."""
     return [
-        told
-        for first in range(0, len(rows), AT_ONCE)
-        for told in _whole(caller, rows[first : first + AT_ONCE])
+        record
+        for first in range(0, len(rows), BATCH_SIZE)
+        for record in _full_batch(caller, rows[first : first + BATCH_SIZE])
     ]
 
 
-def info(caller: Caller, row: Run) -> Told:
-    experiment = public_id(_experiment_seen(caller, row), default_key(caller))
-    return _info(row, _users([row]).get(row.created_by_id or 0, ""), experiment)
+def run_info_json(caller: Caller, row: Run) -> JsonObject:
+    experiment = public_id(_visible_experiment_id(caller, row), default_key(caller))
+    return _run_info(row, _users([row]).get(row.created_by_id or 0, ""), experiment)
 
 
-def _whole(caller: Caller, rows: Sequence[Run]) -> Iterator[Told]:
+def _full_batch(caller: Caller, rows: Sequence[Run]) -> Iterator[JsonObject]:
     keys = [row.pk for row in rows]
     users = _users(rows)
-    metrics, params, tags = _metrics(keys), _pairs(Param, keys), _pairs(RunTag, keys)
+    metrics, params, tags = _metrics(keys), _key_values(Param, keys), _key_values(RunTag, keys)
     data, models = _inputs(keys)
     outputs = _outputs(keys)
     default = default_key(caller)
     for row in rows:
-        told = [*tags[row.pk], {"key": NAME, "value": row.display_name}]
+        record = [*tags[row.pk], {"key": NAME, "value": row.display_name}]
         yield {
-            "info": _info(
-                row, users.get(row.created_by_id or 0, ""), public_id(_experiment_seen(caller, row), default)
+            "info": _run_info(
+                row, users.get(row.created_by_id or 0, ""), public_id(_visible_experiment_id(caller, row), default)
             ),
-            "data": full({"metrics": metrics[row.pk], "params": params[row.pk], "tags": told}),
-            "inputs": full({"dataset_inputs": data[row.pk], "model_inputs": models[row.pk]}),
-            "outputs": full({"model_outputs": outputs[row.pk]}),
+            "data": without_empty({"metrics": metrics[row.pk], "params": params[row.pk], "tags": record}),
+            "inputs": without_empty({"dataset_inputs": data[row.pk], "model_inputs": models[row.pk]}),
+            "outputs": without_empty({"model_outputs": outputs[row.pk]}),
         }
 
 
-def _info(row: Run, user: str, experiment_id: str) -> Told:
-    return full(
+def _run_info(row: Run, user: str, experiment_id: str) -> JsonObject:
+    return without_empty(
         {
             "run_id": row.pk,
             "run_uuid": row.pk,
@@ -76,26 +76,26 @@ def _info(row: Run, user: str, experiment_id: str) -> Told:
             "experiment_id": experiment_id,
             "user_id": user,
             "status": STATUS[row.state],
-            "start_time": ms(row.started_at or row.created_at),
-            "end_time": ms(row.finished_at) if row.finished_at else None,
+            "start_time": unix_ms(row.started_at or row.created_at),
+            "end_time": unix_ms(row.finished_at) if row.finished_at else None,
             "artifact_uri": f"{ARTIFACTS}/{row.experiment_id}/{row.pk}/artifacts",
-            "lifecycle_stage": stage(row.deleted_at),
+            "lifecycle_stage": lifecycle_stage(row.deleted_at),
         }
     )
 
 
-def _experiment_seen(caller: Caller, row: Run) -> int:
+def _visible_experiment_id(caller: Caller, row: Run) -> int:
     """A client refuses to take up its own job's run in another experiment than the one that its script has
     set."""
     if caller.job is None or row.pk != caller.job.pk:
         return row.experiment_id
-    asked = RunTag.objects.filter(run=row, key=ASKED_TAG).values("value")
-    found = (
-        Experiment.objects.filter(workspace=caller.workspace, name__in=asked)
+    names = RunTag.objects.filter(run=row, key=ASKED_TAG).values("value")
+    by_run = (
+        Experiment.objects.filter(workspace=caller.workspace, name__in=names)
         .values_list("pk", flat=True)
         .first()
     )
-    return found or row.experiment_id
+    return by_run or row.experiment_id
 
 
 def _users(rows: Iterable[Run]) -> dict[int, str]:
@@ -104,22 +104,22 @@ def _users(rows: Iterable[Run]) -> dict[int, str]:
 
 def _metrics(keys: Sequence[str]) -> _Lists:
     """The last of each key. One that is no number is null in its row."""
-    found: _Lists = defaultdict(list)
+    by_run: _Lists = defaultdict(list)
     rows = Metric.objects.filter(run_id__in=keys).order_by("run_id", "key")
     for run_id, key, value, at, step in rows.values_list(
         "run_id", "key", "last_value", "last_ms", "last_step"
     ):
-        shown = "NaN" if value is None else number(value)
-        found[run_id].append({"key": key, "value": shown, "timestamp": at, "step": step})
-    return found
+        shown = "NaN" if value is None else json_number(value)
+        by_run[run_id].append({"key": key, "value": shown, "timestamp": at, "step": step})
+    return by_run
 
 
-def _pairs(model: type[Param | RunTag], keys: Sequence[str]) -> _Lists:
-    found: _Lists = defaultdict(list)
+def _key_values(model: type[Param | RunTag], keys: Sequence[str]) -> _Lists:
+    by_run: _Lists = defaultdict(list)
     rows = model.objects.filter(run_id__in=keys).order_by("run_id", "key")
     for run_id, key, value in rows.values_list("run_id", "key", "value"):
-        found[run_id].append({"key": key, "value": value})
-    return found
+        by_run[run_id].append({"key": key, "value": value})
+    return by_run
 
 
 def _inputs(keys: Sequence[str]) -> tuple[_Lists, _Lists]:
@@ -139,13 +139,13 @@ def _inputs(keys: Sequence[str]) -> tuple[_Lists, _Lists]:
             "profile": row.profile,
         }
         tags = [{"key": key, "value": value} for key, value in row.tags.items()]
-        data[row.run_id].append(full({"tags": tags, "dataset": full(dataset)}))
+        data[row.run_id].append(without_empty({"tags": tags, "dataset": without_empty(dataset)}))
     return data, models
 
 
 def _outputs(keys: Sequence[str]) -> _Lists:
-    found: _Lists = defaultdict(list)
+    by_run: _Lists = defaultdict(list)
     rows = RunOutput.objects.filter(run_id__in=keys).order_by("id")
     for run_id, model_id, step in rows.values_list("run_id", "model_id", "step"):
-        found[run_id].append({"model_id": model_id, "step": step})
-    return found
+        by_run[run_id].append({"model_id": model_id, "step": step})
+    return by_run

@@ -18,16 +18,16 @@ NAME = "mlflow.runName"
 PARENT = "mlflow.parentRunId"
 STATUS = "mlflow.client.status"
 END_TIME = "mlflow.client.end_time"
-DEEPEST = 100
+MAX_DEPTH = 100
 
 
-def put(caller: Caller, run: Run, told: Mapping[str, str]) -> None:
+def put(caller: Caller, run: Run, values: Mapping[str, str]) -> None:
     """The name is the run's own, and not a tag that could differ from it; whom it is nested in is both."""
-    if told.get(NAME):
-        rename(run, told[NAME])
-    if PARENT in told:
-        _nest(caller, run, told[PARENT])
-    tags.put(run, {key: value for key, value in told.items() if key != NAME})
+    if values.get(NAME):
+        rename(run, values[NAME])
+    if PARENT in values:
+        _nest(caller, run, values[PARENT])
+    tags.put(run, {key: value for key, value in values.items() if key != NAME})
 
 
 def drop(run: Run, key: str) -> None:
@@ -35,7 +35,7 @@ def drop(run: Run, key: str) -> None:
         raise MlflowError(
             INVALID, f"The tag {NAME} is the run's name, which it cannot be without; set it to another one."
         )
-    if not tags.drop(run, [key_rules.shortened(key, key_rules.LONGEST_KEY)]):
+    if not tags.drop(run, [key_rules.shortened(key, key_rules.MAX_KEY_LENGTH)]):
         raise MlflowError(MISSING, f"No tag with name: {key[:100]} in run with id {run.pk}")
     if key == PARENT and run.kind == external.KIND:
         Run.objects.filter(pk=run.pk).exclude(parent__kind="job").update(parent=None)
@@ -44,21 +44,21 @@ def drop(run: Run, key: str) -> None:
 
 def rename(run: Run, name: str) -> None:
     """A name that is too long is cut off, and kept whole as a tag."""
-    Run.objects.filter(pk=run.pk).update(display_name=key_rules.shortened(name, key_rules.LONGEST_NAME))
+    Run.objects.filter(pk=run.pk).update(display_name=key_rules.shortened(name, key_rules.MAX_NAME_LENGTH))
     tags.put(run, key_rules.full_name(name))
 
 
-def parent_of(caller: Caller, told: Mapping[str, str]) -> Run | None:
+def parent_of(caller: Caller, values: Mapping[str, str]) -> Run | None:
     """Return what a new run is part of: for a job's own token always the job, however deep its script nests.
 
     Nothing where the run that its tag names is not here: the tag is kept, as importers copy children first.
     """
     if caller.job is not None:
         return caller.job
-    return _named(caller, told[PARENT]) if told.get(PARENT) else None
+    return _run_or_none(caller, values[PARENT]) if values.get(PARENT) else None
 
 
-def link_waiting(run: Run) -> None:
+def link_pending(run: Run) -> None:
     """Make a new run the parent of those, and the source of the logged models, that have named it before it
     was here."""
     waiting = RunTag.objects.filter(experiment__workspace=run.workspace_id, key=PARENT, short=run.pk)
@@ -79,30 +79,30 @@ def _nest(caller: Caller, run: Run, parent_id: str) -> None:
     # Two that become part of each other at once would be a ring, in which whoever looks for all parts runs
     # for ever.
     Workspace.objects.select_for_update().get(pk=caller.workspace.pk)
-    parent = _named(caller, parent_id)
+    parent = _run_or_none(caller, parent_id)
     if parent is None:
         Run.objects.filter(pk=run.pk).exclude(parent__kind="job").update(parent=None)
         run_cache.forget(run.pk)
         return
-    above = [parent, *_above(parent)]
-    if any(item.pk == run.pk for item in above):
+    ancestors = [parent, *_ancestors(parent)]
+    if any(item.pk == run.pk for item in ancestors):
         raise MlflowError(INVALID, f"{PARENT}: run {parent_id} is part of run {run.pk} itself; name another.")
-    if len(above) > DEEPEST:
+    if len(ancestors) > MAX_DEPTH:
         raise MlflowError(
-            INVALID, f"{PARENT}: run {parent_id} is {DEEPEST} runs deep already; name one further up."
+            INVALID, f"{PARENT}: run {parent_id} is {MAX_DEPTH} runs deep already; name one further up."
         )
     Run.objects.filter(pk=run.pk).exclude(parent__kind="job").update(parent=parent)
     run_cache.forget(run.pk)
 
 
-def _named(caller: Caller, run_id: str) -> Run | None:
+def _run_or_none(caller: Caller, run_id: str) -> Run | None:
     return Run.objects.filter(pk=run_id, workspace=caller.workspace).defer("spec", "preview").first()
 
 
-def _above(run: Run) -> Iterator[Run]:
+def _ancestors(run: Run) -> Iterator[Run]:
     def chain(item: Run) -> Iterator[Run]:
         while item.parent is not None:
             item = item.parent
             yield item
 
-    return islice(chain(run), DEEPEST)
+    return islice(chain(run), MAX_DEPTH)

@@ -15,11 +15,11 @@ from jobs.retention import deletion
 from jobs.states import RunState
 from tracking.callers import Caller
 from tracking.mlflow import experiments, lookup, run_cache, run_json, run_tags
-from tracking.mlflow.default_names import given_name
-from tracking.mlflow.logging_calls import pairs
+from tracking.mlflow.default_names import random_name
+from tracking.mlflow.logging_calls import parse_tags
 from tracking.mlflow.protocol import fields, key_rules, page_tokens, row_json
 from tracking.mlflow.protocol.errors import INVALID, MlflowError
-from tracking.mlflow.protocol.http import Asked
+from tracking.mlflow.protocol.http import CallArgs
 from tracking.search import FilterError, find
 
 STATUSES = ("RUNNING", "SCHEDULED", "FINISHED", "FAILED", "KILLED")
@@ -31,141 +31,141 @@ STATES = {
     "KILLED": RunState.CANCELED,
 }
 VIEWS = ("ACTIVE_ONLY", "DELETED_ONLY", "ALL")
-MOST_AT_ONCE = 50_000
+MAX_RESULTS = 50_000
 NO_ROW = 0
 """The key of no experiment: the default one has no row before something is logged to it."""
-LATEST_MS = 253_402_300_799_000
+MAX_TIME_MS = 253_402_300_799_000
 """The end of the year 9999: what a database can say of time."""
 
 
-def create(caller: Caller, asked: Asked) -> dict[str, Any]:
+def create(caller: Caller, args: CallArgs) -> dict[str, Any]:
     """A run from elsewhere. What a job's process begins is part of that job."""
     experiment = experiments.check_active(
-        lookup.stored_experiment(caller, fields.text(asked, "experiment_id"))
+        lookup.stored_experiment(caller, fields.text(args, "experiment_id"))
     )
-    told = pairs(fields.objects(asked, "tags"))
-    name = fields.text(asked, "run_name") or ""
-    tagged = told.pop(run_tags.NAME, "")
-    if name and tagged and name != tagged:
+    tags = parse_tags(fields.objects(args, "tags"))
+    name = fields.text(args, "run_name") or ""
+    tagged_name = tags.pop(run_tags.NAME, "")
+    if name and tagged_name and name != tagged_name:
         sentence = (
             "Both 'run_name' argument and 'mlflow.runName' tag are specified, but with different values "
-            f"(run_name='{name}', mlflow.runName='{tagged}')."
+            f"(run_name='{name}', mlflow.runName='{tagged_name}')."
         )
         raise MlflowError(INVALID, sentence)
-    name = name or tagged or given_name()
-    told |= key_rules.full_name(name)
-    parent = run_tags.parent_of(caller, told)
+    name = name or tagged_name or random_name()
+    tags |= key_rules.full_name(name)
+    parent = run_tags.parent_of(caller, tags)
     if parent is not None:
-        told.setdefault(run_tags.PARENT, parent.pk)
-    begun = external.Begun(
-        key_rules.shortened(name, key_rules.LONGEST_NAME), told, parent, _moment(asked, "start_time")
+        tags.setdefault(run_tags.PARENT, parent.pk)
+    new_run = external.Begun(
+        key_rules.shortened(name, key_rules.MAX_NAME_LENGTH), tags, parent, _time_field(args, "start_time")
     )
     with transaction.atomic():
-        made = external.begin(experiment, caller.user, begun)
-        run_tags.link_waiting(made)
-    return {"run": run_json.runs(caller, [made])[0]}
+        run = external.begin(experiment, caller.user, new_run)
+        run_tags.link_pending(run)
+    return {"run": run_json.runs_json(caller, [run])[0]}
 
 
-def get(caller: Caller, asked: Asked) -> dict[str, Any]:
-    return {"run": run_json.runs(caller, [lookup.run(caller, fields.run_id(asked))])[0]}
+def get(caller: Caller, args: CallArgs) -> dict[str, Any]:
+    return {"run": run_json.runs_json(caller, [lookup.run(caller, fields.run_id(args))])[0]}
 
 
-def update(caller: Caller, asked: Asked) -> dict[str, Any]:
+def update(caller: Caller, args: CallArgs) -> dict[str, Any]:
     """The name; and of a run from elsewhere how it stands. A job's own state is TrainHub's: what its client
     says is kept."""
-    found = lookup.writable_run(caller, fields.run_id(asked))
-    status, ended_at = fields.choice(asked, "status", STATUSES), _moment(asked, "end_time")
+    run = lookup.writable_run(caller, fields.run_id(args))
+    status, ended_at = fields.choice(args, "status", STATUSES), _time_field(args, "end_time")
     with transaction.atomic():
-        if name := fields.text(asked, "run_name"):
-            run_tags.rename(found, name)
-        if found.kind != external.KIND:
-            tags.put(found, _said(status, ended_at))
+        if name := fields.text(args, "run_name"):
+            run_tags.rename(run, name)
+        if run.kind != external.KIND:
+            tags.put(run, _client_tags(status, ended_at))
         elif status:
-            external.move(found, STATES[status], caller.user, at=ended_at)
+            external.move(run, STATES[status], caller.user, at=ended_at)
         elif ended_at is not None:
-            external.move(found, RunState(found.state), caller.user, at=ended_at)
-    found.refresh_from_db(fields=["display_name", "state", "finished_at", "started_at"])
-    return {"run_info": run_json.info(caller, found)}
+            external.move(run, RunState(run.state), caller.user, at=ended_at)
+    run.refresh_from_db(fields=["display_name", "state", "finished_at", "started_at"])
+    return {"run_info": run_json.run_info_json(caller, run)}
 
 
-def delete(caller: Caller, asked: Asked) -> None:
-    found = lookup.run(caller, fields.run_id(asked))
+def delete(caller: Caller, args: CallArgs) -> None:
+    run = lookup.run(caller, fields.run_id(args))
     try:
-        deletion.delete(_as_writable(caller, found), experiments.person(caller))
+        deletion.delete(_check_deletable(caller, run), experiments.acting_user(caller))
     except Conflict as error:
         raise MlflowError(INVALID, str(error)) from error
     finally:
         run_cache.forget()
 
 
-def restore(caller: Caller, asked: Asked) -> None:
-    found = lookup.run(caller, fields.run_id(asked))
+def restore(caller: Caller, args: CallArgs) -> None:
+    run = lookup.run(caller, fields.run_id(args))
     try:
-        deletion.restore(_as_writable(caller, found), experiments.person(caller))
+        deletion.restore(_check_deletable(caller, run), experiments.acting_user(caller))
     except Conflict as error:
         raise MlflowError(INVALID, str(error)) from error
     finally:
         run_cache.forget()
 
 
-def delete_tag(caller: Caller, asked: Asked) -> None:
+def delete_tag(caller: Caller, args: CallArgs) -> None:
     with transaction.atomic():
-        run_tags.drop(lookup.writable_run(caller, fields.run_id(asked)), fields.words(asked, "key"))
+        run_tags.drop(lookup.writable_run(caller, fields.run_id(args)), fields.required_text(args, "key"))
 
 
-def search(caller: Caller, asked: Asked) -> dict[str, Any]:
-    view = fields.choice(asked, "run_view_type", VIEWS) or VIEWS[0]
-    most, skip = fields.most(asked, 1000, MOST_AT_ONCE), page_tokens.start(asked)
+def search(caller: Caller, args: CallArgs) -> dict[str, Any]:
+    view = fields.choice(args, "run_view_type", VIEWS) or VIEWS[0]
+    limit, skip = fields.max_results(args, 1000, MAX_RESULTS), page_tokens.offset_of(args)
     try:
-        found = find(
+        result = find(
             caller.workspace,
-            experiments=experiment_ids(caller, fields.texts(asked, "experiment_ids")),
-            text=fields.text(asked, "filter") or "",
-            order_by=fields.texts(asked, "order_by"),
+            experiments=experiment_ids(caller, fields.texts(args, "experiment_ids")),
+            text=fields.text(args, "filter") or "",
+            order_by=fields.texts(args, "order_by"),
             view=view,
-            most=most,
+            limit=limit,
             skip=skip,
         )
     except FilterError as error:
         raise MlflowError(INVALID, f"Invalid {error.field}: {error}") from error
-    told: dict[str, Any] = {"runs": run_json.runs(caller, found.runs)}
-    return row_json.full(told | ({"next_page_token": page_tokens.token(skip + most)} if found.more else {}))
+    page: dict[str, Any] = {"runs": run_json.runs_json(caller, result.runs)}
+    return row_json.without_empty(page | ({"next_page_token": page_tokens.encode(skip + limit)} if result.has_more else {}))
 
 
-def experiment_ids(caller: Caller, asked: list[str]) -> list[int]:
+def experiment_ids(caller: Caller, ids: list[str]) -> list[int]:
     """Those of `asked` that may exist; what is another workspace's is not found there."""
-    found = []
-    for key in asked:
+    keys = []
+    for key in ids:
         if key == lookup.DEFAULT_ID:
-            found.append(lookup.experiment(caller, key).pk or NO_ROW)
+            keys.append(lookup.experiment(caller, key).pk or NO_ROW)
         elif key.isascii() and key.isdecimal() and len(key) <= 18:
-            found.append(int(key))
+            keys.append(int(key))
         else:
             raise MlflowError(
                 INVALID, f"Invalid experiment ID '{key[:100]}'. Experiment ID must be a valid integer."
             )
-    return found
+    return keys
 
 
-def _as_writable(caller: Caller, found: Run) -> Run:
+def _check_deletable(caller: Caller, run: Run) -> Run:
     """Deleting (again) and restoring are for whoever may write; that it is deleted is no hindrance."""
-    deleted_at, found.deleted_at = found.deleted_at, None
-    lookup.permitted(caller, found)
-    found.deleted_at = deleted_at
-    return found
+    deleted_at, run.deleted_at = run.deleted_at, None
+    lookup.permitted(caller, run)
+    run.deleted_at = deleted_at
+    return run
 
 
-def _moment(asked: Asked, name: str) -> datetime | None:
+def _time_field(args: CallArgs, name: str) -> datetime | None:
     """Unix milliseconds as a moment; None where they are not given, or 0, as a client says that does not
     know."""
-    value = fields.whole(asked, name)
+    value = fields.integer(args, name)
     if not value:
         return None
-    if not 0 < value <= LATEST_MS:
+    if not 0 < value <= MAX_TIME_MS:
         raise fields.invalid(name, value, "It must be Unix milliseconds before the year 10000.")
     return datetime.fromtimestamp(value / 1000, UTC)
 
 
-def _said(status: str, ended_at: datetime | None) -> dict[str, str]:
-    told = {run_tags.STATUS: status} if status else {}
-    return told | ({run_tags.END_TIME: ended_at.isoformat()} if ended_at else {})
+def _client_tags(status: str, ended_at: datetime | None) -> dict[str, str]:
+    values = {run_tags.STATUS: status} if status else {}
+    return values | ({run_tags.END_TIME: ended_at.isoformat()} if ended_at else {})

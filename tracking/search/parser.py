@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracking.search.errors import FilterError
-from tracking.search.token_stream import Cursor
+from tracking.search.token_stream import TokenStream
 from tracking.search.tokens import Token
 from tracking.search.tree import And, Comparison, Key, Node, Not, Or, OrderBy, Value
 from tracking.search.values import listed, value_of
@@ -77,7 +77,7 @@ def parse_orders(texts: Sequence[str]) -> list[OrderBy]:
     return found
 
 
-class _Reader(Cursor):
+class _Reader(TokenStream):
     def __init__(self, text: str, field: str) -> None:
         super().__init__(text, field)
         self._comparisons = 0

@@ -10,7 +10,7 @@ from tracking.search.tokens import Token, tokens
 from tracking.search.tree import Key
 
 
-class Cursor:
+class TokenStream:
     """`field`: what errors name, such as filter or order_by. Raises FilterError for text that has no
     tokens."""
 

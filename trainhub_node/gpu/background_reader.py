@@ -8,67 +8,67 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from trainhub_node.gpu.nvml_errors import Unanswered, Unsupported
+from trainhub_node.gpu.nvml_errors import QueryFailed, QueryUnsupported
 
 log = logging.getLogger(__name__)
-LATE_S = 2.5
-LONGEST_CALL_S = 5.0
+GRACE_S = 2.5
+JOIN_TIMEOUT_S = 5.0
 
 
-class SlowReader(threading.Thread):
+class BackgroundReader(threading.Thread):
     """Asks each of its questions every `every_s` seconds and keeps the last answer."""
 
     def __init__(self, every_s: float) -> None:
         super().__init__(name="gpu-slow", daemon=True)
         self._every_s = every_s
         self._lock = threading.Lock()
-        self._questions: dict[str, Callable[[], Mapping[str, float]]] = {}
-        self._answers: dict[str, tuple[float, Mapping[str, float] | Unanswered]] = {}
+        self._calls: dict[str, Callable[[], Mapping[str, float]]] = {}
+        self._results: dict[str, tuple[float, Mapping[str, float] | QueryFailed]] = {}
         self._closing = threading.Event()
 
-    def latest(self, name: str, question: Callable[[], Mapping[str, float]]) -> Mapping[str, float]:
+    def latest(self, name: str, call: Callable[[], Mapping[str, float]]) -> Mapping[str, float]:
         """What it answered last, empty before that and when that is too long ago. The first call has it asked
         from now on."""
         with self._lock:
-            self._questions[name] = question
-            at, told = self._answers.get(name, (float("-inf"), {}))
-            if isinstance(told, Unanswered):
-                del self._answers[name]
+            self._calls[name] = call
+            read_at, result = self._results.get(name, (float("-inf"), {}))
+            if isinstance(result, QueryFailed):
+                del self._results[name]
         if self.ident is None:
             self.start()
-        if isinstance(told, Unanswered):
-            raise told
-        return told if time.monotonic() - at <= self._every_s + LATE_S else {}
+        if isinstance(result, QueryFailed):
+            raise result
+        return result if time.monotonic() - read_at <= self._every_s + GRACE_S else {}
 
     def run(self) -> None:
         while not self._closing.is_set():
-            began = time.monotonic()
-            for name, question in self._all():
+            started = time.monotonic()
+            for name, call in self._calls_snapshot():
                 if self._closing.is_set():
                     return
-                self._ask(name, question)
-            self._closing.wait(max(0.1, self._every_s - (time.monotonic() - began)))
+                self._call(name, call)
+            self._closing.wait(max(0.1, self._every_s - (time.monotonic() - started)))
 
     def close(self) -> bool:
         """Whether it has ended: the library may only be closed when nobody is inside."""
         self._closing.set()
         if self.ident is not None:
-            self.join(LONGEST_CALL_S)
+            self.join(JOIN_TIMEOUT_S)
         return not self.is_alive()
 
-    def _all(self) -> list[tuple[str, Callable[[], Mapping[str, float]]]]:
+    def _calls_snapshot(self) -> list[tuple[str, Callable[[], Mapping[str, float]]]]:
         with self._lock:
-            return list(self._questions.items())
+            return list(self._calls.items())
 
-    def _ask(self, name: str, question: Callable[[], Mapping[str, float]]) -> None:
+    def _call(self, name: str, call: Callable[[], Mapping[str, float]]) -> None:
         try:
-            told: Mapping[str, float] | Unanswered = question()
-        except Unanswered as error:
-            told = error
+            result: Mapping[str, float] | QueryFailed = call()
+        except QueryFailed as error:
+            result = error
         except Exception:
             log.exception("A slow reading of GPU %s failed", name)
-            told = {}
+            result = {}
         with self._lock:
-            self._answers[name] = (time.monotonic(), told)
-            if isinstance(told, Unsupported):
-                self._questions.pop(name, None)
+            self._results[name] = (time.monotonic(), result)
+            if isinstance(result, QueryUnsupported):
+                self._calls.pop(name, None)

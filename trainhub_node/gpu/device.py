@@ -12,48 +12,48 @@ from statistics import fmean
 from trainhub_launch.machine import GPU_LOST, GPU_OK, GpuFact
 from trainhub_launch.metrics import MEDIUM_S
 from trainhub_launch.telemetry import GpuProcess
-from trainhub_node.gpu.background_reader import SlowReader
-from trainhub_node.gpu.gpu_processes import Processes
-from trainhub_node.gpu.library import Found, Library
-from trainhub_node.gpu.reader import Reader
-from trainhub_node.gpu.readings import EARLY_S, STANDS, Reading, Readings, Round
+from trainhub_node.gpu.background_reader import BackgroundReader
+from trainhub_node.gpu.gpu_processes import ProcessInfo
+from trainhub_node.gpu.library import ListedGpu, GpuLibrary
+from trainhub_node.gpu.reader import GpuReader
+from trainhub_node.gpu.readings import JITTER_S, VALID_INTERVALS, Reading, Readings, ReadingResults
 
-WELL, LOST, UNREAD = "well", "lost", "unread"
+OK, LOST, UNKNOWN = "well", "lost", "unread"
 """UNREAD: the library is lost as a whole, so nobody knows about the device."""
-SILENT_FROM = 3
+MIN_FAILURES = 3
 """A device that fails so many questions at once and answers none is lost."""
 WINDOW_US = 10_000_000
 
 
-class Device:
-    def __init__(self, found: Found, processes: Processes, said: set[tuple[str, str]]) -> None:
-        self.found = found
-        self.state = WELL
+class GpuDevice:
+    def __init__(self, gpu: ListedGpu, processes: ProcessInfo, logged: set[tuple[str, str]]) -> None:
+        self.gpu = gpu
+        self.state = OK
         self.error = ""
-        self._faces = processes
-        self._said = said
-        self._reader: Reader | None = None
+        self._process_info = processes
+        self._logged = logged
+        self._reader: GpuReader | None = None
         self._readings: Readings | None = None
         self._processes: tuple[GpuProcess, ...] = ()
         self._processes_at = float("-inf")
         self._sm_pct: Mapping[int, float] = {}
-        self._used_until_us = 0
+        self._utilization_until_us = 0
 
     @property
     def is_attached(self) -> bool:
         return self._reader is not None
 
-    def attach(self, found: Found, library: Library, slow: SlowReader) -> None:
+    def attach(self, gpu: ListedGpu, library: GpuLibrary, background: BackgroundReader) -> None:
         """It is listed: as before, anew, or with another handle."""
-        was, self.found = (
-            self.found,
-            replace(found, memory_bytes=found.memory_bytes or self.found.memory_bytes),
+        previous, self.gpu = (
+            self.gpu,
+            replace(gpu, memory_bytes=gpu.memory_bytes or self.gpu.memory_bytes),
         )
-        if self._reader is not None and (found.handle_id, found.mig) == (was.handle_id, was.mig):
+        if self._reader is not None and (gpu.handle_id, gpu.mig) == (previous.handle_id, previous.mig):
             return
         self.detach()
-        self._reader = Reader(found, library, slow)
-        self._readings = Readings(found.uuid, (*self._reader.table(), *self._own(self._reader)), self._said)
+        self._reader = GpuReader(gpu, library, background)
+        self._readings = Readings(gpu.uuid, (*self._reader.readings(), *self._process_readings(self._reader)), self._logged)
 
     def detach(self) -> None:
         if self._reader is not None:
@@ -61,60 +61,60 @@ class Device:
         self._reader = self._readings = None
         self._processes_at = float("-inf")
 
-    def take(self, now: float) -> Round:
-        return self._readings.take(now) if self._readings is not None else Round(0, 0)
+    def refresh(self, now: float) -> ReadingResults:
+        return self._readings.refresh(now) if self._readings is not None else ReadingResults(0, 0)
 
     def fact(self, now: float, counters: Mapping[str, int]) -> GpuFact:
         """Of a device that does not answer only what stays true: no numbers, but the XIDs that it died
         with."""
-        bare = GpuFact(
-            uuid=self.found.uuid,
-            index=self.found.index,
-            name=self.found.name,
-            memory_bytes=self.found.memory_bytes,
+        identity = GpuFact(
+            uuid=self.gpu.uuid,
+            index=self.gpu.index,
+            name=self.gpu.name,
+            memory_bytes=self.gpu.memory_bytes,
             counters=counters,
-            state=GPU_OK if self.state == WELL else GPU_LOST,
+            state=GPU_OK if self.state == OK else GPU_LOST,
             error=self.error,
-            parent=self.found.parent,
-            profile=self.found.profile,
-            mig=self.found.mig,
+            parent=self.gpu.parent,
+            profile=self.gpu.profile,
+            mig=self.gpu.mig,
         )
-        if self.state != WELL or self._readings is None:
-            return bare
-        stands = now - self._processes_at <= STANDS * MEDIUM_S + EARLY_S
+        if self.state != OK or self._readings is None:
+            return identity
+        is_current = now - self._processes_at <= VALID_INTERVALS * MEDIUM_S + JITTER_S
         return replace(
-            bare,
+            identity,
             numbers=self._readings.numbers(now),
             counters={**self._readings.counters(now), **counters},
-            processes=self._processes if stands else (),
+            processes=self._processes if is_current else (),
         )
 
-    def _own(self, reader: Reader) -> Sequence[Reading]:
+    def _process_readings(self, reader: GpuReader) -> Sequence[Reading]:
         """A GPU in MIG mode runs nothing itself; its MIG devices do."""
-        if self.found.mig:
+        if self.gpu.mig:
             return ()
         return [  # use first: the list shows it
-            Reading(("process_sm",), partial(self._take_usage, reader)),
-            Reading(("processes",), partial(self._take_list, reader)),
+            Reading(("process_sm",), partial(self._read_utilization, reader)),
+            Reading(("processes",), partial(self._read_processes, reader)),
         ]
 
-    def _take_usage(self, reader: Reader, _: float) -> Mapping[str, float]:
+    def _read_utilization(self, reader: GpuReader, _: float) -> Mapping[str, float]:
         """A process without a sample was not seen working: that is not known, and not 0."""
         self._sm_pct = {}
-        until = time.time_ns() // 1000
+        now_us = time.time_ns() // 1000
         # Also when the machine's clock was set back: nothing would be newer for as long.
-        if not until - WINDOW_US <= self._used_until_us <= until:
-            self._used_until_us = until - WINDOW_US
-        seen = reader.usage(self._used_until_us)
-        each = defaultdict(list)
-        for pid, _at, sm_pct in seen:
+        if not now_us - WINDOW_US <= self._utilization_until_us <= now_us:
+            self._utilization_until_us = now_us - WINDOW_US
+        samples = reader.process_utilization(self._utilization_until_us)
+        by_pid = defaultdict(list)
+        for pid, _at, sm_pct in samples:
             if 0 <= sm_pct <= 100:  # drivers are known to tell nonsense for processes that have just ended
-                each[pid].append(sm_pct)
-        self._used_until_us = max((at for _, at, _ in seen), default=self._used_until_us)
-        self._sm_pct = {pid: fmean(values) for pid, values in each.items()}
+                by_pid[pid].append(sm_pct)
+        self._utilization_until_us = max((at for _, at, _ in samples), default=self._utilization_until_us)
+        self._sm_pct = {pid: fmean(values) for pid, values in by_pid.items()}
         return {}
 
-    def _take_list(self, reader: Reader, now: float) -> Mapping[str, float]:
-        self._processes = self._faces.told(reader.processes(), self._sm_pct)
+    def _read_processes(self, reader: GpuReader, now: float) -> Mapping[str, float]:
+        self._processes = self._process_info.describe(reader.processes(), self._sm_pct)
         self._processes_at = now
         return {}

@@ -10,17 +10,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from trainhub_launch.telemetry import GpuEvent
-from trainhub_node.gpu.nvml_errors import TIMEOUT, Unanswered
+from trainhub_node.gpu.nvml_errors import TIMEOUT, QueryFailed
 
 log = logging.getLogger(__name__)
-MOST_KEPT = 1000
-PAUSE_S = 1.0
-LONGEST_CALL_S = 5.0
+MAX_EVENTS = 1000
+RETRY_S = 1.0
+JOIN_TIMEOUT_S = 5.0
 NO_INSTANCE = 0xFFFFFFFF
 
 
 @dataclass(frozen=True)
-class Occurrence:
+class LibraryEvent:
     """What the library reports by itself. `gpu`: UUID, "" where it cannot say. `kind`: xid or ecc."""
 
     kind: str
@@ -29,13 +29,13 @@ class Occurrence:
     instance: int = NO_INSTANCE
 
 
-class EventBook:
+class GpuEventLog:
     """Events in the order in which they came, from any thread; each stays until it is confirmed."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._kept: deque[GpuEvent] = deque()
+        self._events: deque[GpuEvent] = deque()
         self._serial = 0
         self._last_xid: dict[str, int] = {}
         self._xids: Counter[str] = Counter()
@@ -43,33 +43,33 @@ class EventBook:
     def add(self, kind: str, gpu: str, *, code: int = 0, detail: str = "") -> None:
         with self._lock:
             self._serial += 1
-            if len(self._kept) >= MOST_KEPT:
-                dropped = self._kept.popleft()
+            if len(self._events) >= MAX_EVENTS:
+                dropped = self._events.popleft()
                 log.warning(
-                    "More than %d GPU events wait for the hub; the oldest is dropped: %s", MOST_KEPT, dropped
+                    "More than %d GPU events wait for the hub; the oldest is dropped: %s", MAX_EVENTS, dropped
                 )
-            self._kept.append(GpuEvent(self._serial, self._clock(), kind, gpu, code, detail))
+            self._events.append(GpuEvent(self._serial, self._clock(), kind, gpu, code, detail))
             if kind == "xid":
                 self._last_xid[gpu] = code
                 self._xids[gpu] += 1
 
-    def note(self, seen: Occurrence) -> None:
-        if seen.kind == "xid":
+    def record_event(self, event: LibraryEvent) -> None:
+        if event.kind == "xid":
             # What it means, the hub says; for whoever reads here: docs.nvidia.com/deploy/xid-errors.
-            log.warning("GPU %s: XID error %d", seen.gpu or "(unknown)", seen.code)
-            self.add("xid", seen.gpu, code=seen.code, detail=_detail(seen))
+            log.warning("GPU %s: XID error %d", event.gpu or "(unknown)", event.code)
+            self.add("xid", event.gpu, code=event.code, detail=_detail(event))
         else:
-            log.warning("GPU %s: a memory error that ECC could not correct", seen.gpu or "(unknown)")
-            self.add(seen.kind, seen.gpu, detail="A memory error that ECC could not correct.")
+            log.warning("GPU %s: a memory error that ECC could not correct", event.gpu or "(unknown)")
+            self.add(event.kind, event.gpu, detail="A memory error that ECC could not correct.")
 
     def all(self) -> tuple[GpuEvent, ...]:
         with self._lock:
-            return tuple(self._kept)
+            return tuple(self._events)
 
     def confirm(self, serial: int) -> None:
         with self._lock:
-            while self._kept and self._kept[0].serial <= serial:
-                self._kept.popleft()
+            while self._events and self._events[0].serial <= serial:
+                self._events.popleft()
 
     def counters(self, gpu: str) -> dict[str, int]:
         """Of XIDs since the agent started; nothing before the first one."""
@@ -81,39 +81,39 @@ class EventBook:
             )
 
 
-def _detail(seen: Occurrence) -> str:
-    return "" if seen.instance == NO_INSTANCE else f"MIG GPU instance {seen.instance}"
+def _detail(event: LibraryEvent) -> str:
+    return "" if event.instance == NO_INSTANCE else f"MIG GPU instance {event.instance}"
 
 
-class Listener(threading.Thread):
+class GpuEventListener(threading.Thread):
     """Waits for events of one session of the library: `wait` blocks for about a second, and whatever it
     raises, the next event is waited for."""
 
-    def __init__(self, wait: Callable[[], Occurrence], book: EventBook) -> None:
+    def __init__(self, wait: Callable[[], LibraryEvent], events: GpuEventLog) -> None:
         super().__init__(name="gpu-events", daemon=True)
         self._wait = wait
-        self._book = book
+        self._events = events
         self._closing = threading.Event()
-        self._said: set[str] = set()
+        self._logged: set[str] = set()
 
     def run(self) -> None:
         while not self._closing.is_set():
             try:
-                self._book.note(self._wait())
+                self._events.record_event(self._wait())
             except Exception as error:
-                self._hold(error)
+                self._pause_after(error)
 
     def close(self) -> bool:
         """Whether it has ended: the library may only be closed when nobody is inside."""
         self._closing.set()
         if self.ident is not None:
-            self.join(LONGEST_CALL_S)
+            self.join(JOIN_TIMEOUT_S)
         return not self.is_alive()
 
-    def _hold(self, error: Exception) -> None:
-        if isinstance(error, Unanswered) and error.code == TIMEOUT:
+    def _pause_after(self, error: Exception) -> None:
+        if isinstance(error, QueryFailed) and error.code == TIMEOUT:
             return
-        if repr(error) not in self._said:
-            self._said.add(repr(error))
+        if repr(error) not in self._logged:
+            self._logged.add(repr(error))
             log.warning("Waiting for GPU events failed, and is tried again: %r (said once)", error)
-        self._closing.wait(PAUSE_S)
+        self._closing.wait(RETRY_S)

@@ -17,15 +17,15 @@ from trainhub_node.attempts.attempt_state import LARGEST_RANK_RECORD, MAX_RANK_R
 from trainhub_node.proc import Process
 from trainhub_node.rundir import RunDir
 
-FRESH_S = 1.0
-DEEPEST = 64
-MOST_FACES = 4096
-LONGEST_NAME, LONGEST_USER = 100, 64
-STARTED = ".started.json"
+REFRESH_S = 1.0
+MAX_ANCESTORS = 64
+MAX_CACHE = 4096
+MAX_NAME, MAX_USER = 100, 64
+STARTED_SUFFIX = ".started.json"
 
 
 @dataclass(frozen=True)
-class Owner:
+class ProcessOwner:
     """Whose a process is. `rank` None: a launcher or a helper of the run. `user`: "" = the account it runs
     as."""
 
@@ -35,73 +35,73 @@ class Owner:
     user: str = ""
 
 
-def nobodys(_: int) -> Owner | None:
+def no_owner(_: int) -> ProcessOwner | None:
     return None
 
 
-class Processes:
+class ProcessInfo:
     """Looks at each process once; its start time tells it from a later one of the same number."""
 
-    def __init__(self, owner_of: Callable[[int], Owner | None]) -> None:
-        self._owner_of = owner_of
-        self._faces: dict[tuple[int, int], tuple[str, str]] = {}
+    def __init__(self, find_owner: Callable[[int], ProcessOwner | None]) -> None:
+        self._find_owner = find_owner
+        self._cache: dict[tuple[int, int], tuple[str, str]] = {}
 
-    def told(self, memory: Mapping[int, int | None], sm_pct: Mapping[int, float]) -> tuple[GpuProcess, ...]:
+    def describe(self, memory: Mapping[int, int | None], sm_pct: Mapping[int, float]) -> tuple[GpuProcess, ...]:
         """`memory`: bytes of each process on one device, None where the driver cannot tell."""
-        return tuple(self._one(pid, memory[pid], sm_pct.get(pid)) for pid in sorted(memory))
+        return tuple(self._describe_process(pid, memory[pid], sm_pct.get(pid)) for pid in sorted(memory))
 
-    def _one(self, pid: int, memory: int | None, sm_pct: float | None) -> GpuProcess:
-        name, user = self._face(pid)
-        owner = self._owner_of(pid)
+    def _describe_process(self, pid: int, memory: int | None, sm_pct: float | None) -> GpuProcess:
+        name, user = self._name_and_user(pid)
+        owner = self._find_owner(pid)
         if owner is None:
             return GpuProcess(pid, name, user, memory, sm_pct)
         return GpuProcess(pid, name, owner.user or user, memory, sm_pct, owner.run, owner.attempt, owner.rank)
 
-    def _face(self, pid: int) -> tuple[str, str]:
-        found = proc.process(pid)
-        if found is None:
+    def _name_and_user(self, pid: int) -> tuple[str, str]:
+        process = proc.process(pid)
+        if process is None:
             return "", ""  # it has ended, or lives in another PID namespace
-        key = (pid, found.start)
-        if key in self._faces:
-            return self._faces[key]
+        key = (pid, process.start)
+        if key in self._cache:
+            return self._cache[key]
         command = proc.read(f"/proc/{pid}/cmdline") or b""
-        face = _name(pid, command)[:LONGEST_NAME], _account(pid)[:LONGEST_USER]
-        if len(self._faces) >= MOST_FACES:
-            self._faces.clear()
+        info = _program_name(pid, command)[:MAX_NAME], _account(pid)[:MAX_USER]
+        if len(self._cache) >= MAX_CACHE:
+            self._cache.clear()
         if command:  # empty for a moment after it has started its program
-            self._faces[key] = face
-        return face
+            self._cache[key] = info
+        return info
 
 
-class Owners:
+class OwnerFinder:
     """Finds the run that a process belongs to by its ancestors, which the files of our attempts name."""
 
-    def __init__(self, held: Callable[[], Iterable[RunDir]]) -> None:
-        self._held = held
+    def __init__(self, list_attempts: Callable[[], Iterable[RunDir]]) -> None:
+        self._list_attempts = list_attempts
         self._boot = proc.boot_id()
-        self._folders: dict[str, _Folder] = {}
-        self._looked = float("-inf")
-        self._ranks: dict[str, Owner] = {}
-        self._children: dict[str, _Folder] = {}
-        self._cache: dict[str, Owner] = {}
+        self._folders: dict[str, _AttemptProcesses] = {}
+        self._refreshed_at = float("-inf")
+        self._ranks: dict[str, ProcessOwner] = {}
+        self._children: dict[str, _AttemptProcesses] = {}
+        self._cache: dict[str, ProcessOwner] = {}
 
-    def of(self, pid: int) -> Owner | None:
-        one = proc.process(pid)
-        if one is None:
+    def find(self, pid: int) -> ProcessOwner | None:
+        process = proc.process(pid)
+        if process is None:
             return None
-        self._look()
-        identity = self._identity(one)
-        found = self._cache.get(identity) or self._search(one)
-        if found is not None and found.rank is not None:
+        self._refresh()
+        identity = self._identity(process)
+        owner = self._cache.get(identity) or self._search(process)
+        if owner is not None and owner.rank is not None:
             # Only these: that a process is a rank's may not be written down yet when it is first seen.
-            if len(self._cache) >= MOST_FACES:
+            if len(self._cache) >= MAX_CACHE:
                 self._cache.clear()
-            self._cache[identity] = found
-        return found
+            self._cache[identity] = owner
+        return owner
 
-    def _search(self, one: Process) -> Owner | None:
+    def _search(self, process: Process) -> ProcessOwner | None:
         groups = set()
-        for ancestor in _upwards(one):
+        for ancestor in _ancestors(process):
             identity = self._identity(ancestor)
             if identity in self._ranks:
                 return self._ranks[identity]
@@ -115,20 +115,20 @@ class Owners:
                 )
         return None
 
-    def _identity(self, one: Process) -> str:
+    def _identity(self, process: Process) -> str:
         """As proc.identity, which everything on disk is written with; the pid is added, for records hold
         both."""
-        return f"{one.pid}/{self._boot}/{one.start}"
+        return f"{process.pid}/{self._boot}/{process.start}"
 
-    def _look(self) -> None:
+    def _refresh(self) -> None:
         """Read what changed in the attempts' folders."""
-        if time.monotonic() - self._looked < FRESH_S:
+        if time.monotonic() - self._refreshed_at < REFRESH_S:
             return
-        self._looked = time.monotonic()
-        before = self._folders
-        self._folders = {folder.path: before.get(folder.path) or _Folder(folder) for folder in self._held()}
-        looks = [folder.look() for folder in self._folders.values()]
-        if any(looks) or before.keys() != self._folders.keys():
+        self._refreshed_at = time.monotonic()
+        previous = self._folders
+        self._folders = {folder.path: previous.get(folder.path) or _AttemptProcesses(folder) for folder in self._list_attempts()}
+        changes = [folder.refresh() for folder in self._folders.values()]
+        if any(changes) or previous.keys() != self._folders.keys():
             self._ranks = {
                 key: owner for folder in self._folders.values() for key, owner in folder.ranks.items()
             }
@@ -136,44 +136,44 @@ class Owners:
             self._cache.clear()
 
 
-class _Folder:
+class _AttemptProcesses:
     """What one attempt's folder says of processes; read again only when it changed. Keys: pid/boot/start."""
 
     def __init__(self, rundir: RunDir) -> None:
         self._rundir = rundir
-        self._seen: tuple[int, int] = (-1, -1)
-        self.owner = Owner(rundir.run, rundir.attempt)
-        self.ranks: dict[str, Owner] = {}
-        self.groups: dict[int, Owner] = {}
+        self._versions: tuple[int, int] = (-1, -1)
+        self.owner = ProcessOwner(rundir.run, rundir.attempt)
+        self.ranks: dict[str, ProcessOwner] = {}
+        self.groups: dict[int, ProcessOwner] = {}
         self.children: tuple[str, ...] = ()
 
-    def look(self) -> bool:
+    def refresh(self) -> bool:
         """True when something is new."""
-        seen = (_changed(self._rundir.ranks), _changed(self._rundir.child))
-        if seen == self._seen:
+        versions = (_modified_ns(self._rundir.ranks), _modified_ns(self._rundir.child))
+        if versions == self._versions:
             return False
-        self._seen = seen
+        self._versions = versions
         self.children = tuple(
-            f"{pid}/{identity}" for pid, identity in _pair(_record(self._rundir.child), "pid", "identity")
+            f"{pid}/{identity}" for pid, identity in _process_identity(_record(self._rundir.child), "pid", "identity")
         )
         self.ranks, self.groups = {}, {}
-        for number in _numbers(self._rundir.ranks):
-            owner = Owner(self.owner.run, self.owner.attempt, number)
+        for number in _recorded_ranks(self._rundir.ranks):
+            owner = ProcessOwner(self.owner.run, self.owner.attempt, number)
             record = _record(self._rundir.started(number))
             for pid, identity in (
-                *_pair(record, "pid", "identity"),
-                *_pair(record, "wrapper", "wrapper_identity"),
+                *_process_identity(record, "pid", "identity"),
+                *_process_identity(record, "wrapper", "wrapper_identity"),
             ):
                 self.ranks[f"{pid}/{identity}"] = owner
-            self.groups.update({pid: owner for pid, _ in _pair(record, "pid", "identity")})
+            self.groups.update({pid: owner for pid, _ in _process_identity(record, "pid", "identity")})
         return True
 
 
-def _upwards(one: Process) -> Iterator[Process]:
+def _ancestors(process: Process) -> Iterator[Process]:
     """The process and its ancestors. A parent is older than its child; a younger one has only taken over its
     number."""
-    current: Process | None = one
-    for _ in range(DEEPEST):
+    current: Process | None = process
+    for _ in range(MAX_ANCESTORS):
         if current is None:
             return
         yield current
@@ -181,14 +181,14 @@ def _upwards(one: Process) -> Iterator[Process]:
         current = parent if parent is not None and parent.start <= current.start else None
 
 
-def _changed(path: str) -> int:
+def _modified_ns(path: str) -> int:
     try:
         return os.stat(path).st_mtime_ns
     except OSError:
         return -1
 
 
-def _numbers(ranks: str) -> list[int]:
+def _recorded_ranks(ranks: str) -> list[int]:
     """The ranks that have a record. The folder may be the run's, so its names may be anything, and as many as
     it likes."""
     try:
@@ -196,46 +196,46 @@ def _numbers(ranks: str) -> list[int]:
             names = [entry.name for entry in islice(entries, MAX_RANK_RECORDS)]
     except OSError:
         return []
-    numbers = [name.removesuffix(STARTED) for name in names if name.endswith(STARTED)]
+    numbers = [name.removesuffix(STARTED_SUFFIX) for name in names if name.endswith(STARTED_SUFFIX)]
     return [int(number) for number in numbers if number.isdecimal()]
 
 
 def _record(path: str) -> Mapping[str, object]:
     try:
-        found = records.read(path, LARGEST_RANK_RECORD)
+        record = records.read(path, LARGEST_RANK_RECORD)
     except records.Unreadable:
         return {}
-    return found if isinstance(found, dict) else {}
+    return record if isinstance(record, dict) else {}
 
 
-def _pair(record: Mapping[str, object], pid: str, identity: str) -> list[tuple[int, str]]:
+def _process_identity(record: Mapping[str, object], pid_key: str, identity_key: str) -> list[tuple[int, str]]:
     """Empty unless both are what they should be: a rank's account writes some of these files."""
-    number, name = record.get(pid), record.get(identity)
-    return [(number, name)] if isinstance(number, int) and isinstance(name, str) and name else []
+    pid, identity = record.get(pid_key), record.get(identity_key)
+    return [(pid, identity)] if isinstance(pid, int) and isinstance(identity, str) and identity else []
 
 
-def _name(pid: int, command: bytes) -> str:
+def _program_name(pid: int, command: bytes) -> str:
     """The program, and for Python the script: arguments are left out, for they may hold secrets."""
-    words = command.decode(errors="replace").split("\0")
+    argv = command.decode(errors="replace").split("\0")
     program = (
-        os.path.basename(words[0]) or (proc.read(f"/proc/{pid}/comm") or b"").decode(errors="replace").strip()
+        os.path.basename(argv[0]) or (proc.read(f"/proc/{pid}/comm") or b"").decode(errors="replace").strip()
     )
     if program.startswith("python"):
-        program = f"{program} {_script(words[1:])}".strip()
-    return "".join(letter for letter in program if letter.isprintable())
+        program = f"{program} {_script_name(argv[1:])}".strip()
+    return "".join(character for character in program if character.isprintable())
 
 
-def _script(words: list[str]) -> str:
-    left = iter(words)
-    for word in left:
-        if word == "-m":
-            return f"-m {next(left, '')}"
-        if word == "-c" or not word:
+def _script_name(arguments: list[str]) -> str:
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "-m":
+            return f"-m {next(rest, '')}"
+        if argument == "-c" or not argument:
             return ""
-        if word in ("-W", "-X"):
-            next(left, "")
-        elif not word.startswith("-"):
-            return os.path.basename(word)
+        if argument in ("-W", "-X"):
+            next(rest, "")
+        elif not argument.startswith("-"):
+            return os.path.basename(argument)
     return ""
 
 

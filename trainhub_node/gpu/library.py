@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from trainhub_node.gpu.gpu_events import Occurrence
+from trainhub_node.gpu.gpu_events import LibraryEvent
 
-Field = tuple[int, int]
+FieldId = tuple[int, int]
 """A field's number in nvml.h, and its scope, such as a link."""
-Plain = tuple[tuple[str, ...], Callable[[Any], Mapping[str, float]]]
+DirectQuery = tuple[tuple[str, ...], Callable[[Any], Mapping[str, float]]]
 """The keys of a question that a handle alone answers, and the question."""
 
 
 @dataclass(frozen=True)
-class Found:
+class ListedGpu:
     """A device as the library lists it now. `handle`: the library's own, good until it is closed, and
     `handle_id` what tells two of them apart. `instance`: of a MIG device, its GPU instance in
     `parent_handle`."""
@@ -35,11 +35,11 @@ class Found:
     @property
     def profile(self) -> str:
         """Of a MIG device "1g.10gb"; its name ends so."""
-        _, of_part, size = self.name.rpartition(" MIG ")
-        return size if self.parent and of_part else ""
+        _, separator, size = self.name.rpartition(" MIG ")
+        return size if self.parent and separator else ""
 
 
-class Library(Protocol):
+class GpuLibrary(Protocol):
     """Its methods raise Unanswered or one of its kinds, unless they say otherwise."""
 
     def open(self) -> tuple[str, str]:
@@ -51,40 +51,40 @@ class Library(Protocol):
     def count(self) -> int:
         """How many GPUs there are, MIG devices not counted; cheap, where finding each costs milliseconds."""
 
-    def listed(self) -> list[Found]:
+    def list_gpus(self) -> list[ListedGpu]:
         """Every device that answers now, a GPU's MIG devices right after it; raises where there are some and
         none answers."""
 
-    def hear(self, found: Found) -> bool:
+    def register_events(self, gpu: ListedGpu) -> bool:
         """Have its events told by `wait`; False where it tells none. Raises nothing."""
 
-    def wait(self) -> Occurrence:
+    def wait_for_event(self) -> LibraryEvent:
         """The next event of any device; raises Unanswered, a TIMEOUT, when none came within about a
         second."""
 
-    def plain(self, found: Found) -> Sequence[Plain]:
+    def direct_queries(self, gpu: ListedGpu) -> Sequence[DirectQuery]:
         """What is asked of the device by one call each."""
 
-    def fields(self, handle: Any, wanted: Sequence[Field], *, wide: bool = False) -> Mapping[Field, float]:
+    def fields(self, handle: Any, field_ids: Sequence[FieldId], *, wide: bool = False) -> Mapping[FieldId, float]:
         """Those that answer, at least one. `wide`: 64-bit counters only."""
 
-    def throughput(self, handle: Any) -> Mapping[str, float]:
+    def pcie_throughput(self, handle: Any) -> Mapping[str, float]:
         """Over PCIe, bytes a second. Takes 20 ms for each direction."""
 
-    def has_gpm(self, found: Found) -> bool: ...
+    def has_gpm(self, gpu: ListedGpu) -> bool: ...
 
-    def sample(self, found: Found) -> Any:
+    def take_gpm_sample(self, gpu: ListedGpu) -> Any:
         """Of GPM, for `between`; `free` it afterwards."""
 
-    def between(self, before: Any, after: Any, metrics: Sequence[int]) -> Mapping[int, float]:
+    def gpm_metrics(self, before: Any, after: Any, metrics: Sequence[int]) -> Mapping[int, float]:
         """Those of GPM's metrics that the device has, from one sample to the next."""
 
-    def free(self, sample: Any) -> None:
+    def free_gpm_sample(self, sample: Any) -> None:
         """Raises nothing."""
 
     def processes(self, handle: Any) -> Mapping[int, int | None]:
         """Bytes of each process on the device; None where the driver cannot tell."""
 
-    def usage(self, handle: Any, since_us: int) -> Sequence[tuple[int, int, float]]:
+    def process_utilization(self, handle: Any, since_us: int) -> Sequence[tuple[int, int, float]]:
         """(process id, µs of the wall clock, % of the SMs) of every sample since then; where there is none it
         raises Unanswered, NOT_FOUND or even SUCCESS."""

@@ -19,43 +19,43 @@ GPU_IS_LOST, RESET_REQUIRED, VERSION_MISMATCH, ARGUMENT_VERSION, DEPRECATED, GPU
 UNKNOWN = 999
 
 
-class Unanswered(Exception):
+class QueryFailed(Exception):
     """No value this time. The message is the library's own word for it."""
 
-    def __init__(self, code: int, said: str) -> None:
-        super().__init__(said)
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
         self.code = code
-        self.said = said
+        self.message = message
 
 
-class Unsupported(Unanswered):
+class QueryUnsupported(QueryFailed):
     """This device, or this driver, never has that value, or never for this account."""
 
 
-class DeviceGone(Unanswered):
+class DeviceLost(QueryFailed):
     """The device does not answer any more, whatever it is asked."""
 
 
-class LibraryGone(Unanswered):
+class LibraryLost(QueryFailed):
     """Nothing answers any more until the library is initialised again."""
 
 
-_KINDS: dict[int, type[Unanswered]] = {
-    NOT_SUPPORTED: Unsupported,
-    NO_PERMISSION: Unsupported,
-    FUNCTION_NOT_FOUND: Unsupported,
-    ARGUMENT_VERSION: Unsupported,
-    DEPRECATED: Unsupported,
-    GPU_IS_LOST: DeviceGone,
-    RESET_REQUIRED: DeviceGone,
-    GPU_NOT_FOUND: DeviceGone,
-    UNINITIALIZED: LibraryGone,
-    DRIVER_NOT_LOADED: LibraryGone,
-    VERSION_MISMATCH: LibraryGone,
-    LIBRARY_NOT_FOUND: LibraryGone,
+_KINDS: dict[int, type[QueryFailed]] = {
+    NOT_SUPPORTED: QueryUnsupported,
+    NO_PERMISSION: QueryUnsupported,
+    FUNCTION_NOT_FOUND: QueryUnsupported,
+    ARGUMENT_VERSION: QueryUnsupported,
+    DEPRECATED: QueryUnsupported,
+    GPU_IS_LOST: DeviceLost,
+    RESET_REQUIRED: DeviceLost,
+    GPU_NOT_FOUND: DeviceLost,
+    UNINITIALIZED: LibraryLost,
+    DRIVER_NOT_LOADED: LibraryLost,
+    VERSION_MISMATCH: LibraryLost,
+    LIBRARY_NOT_FOUND: LibraryLost,
 }
 
-_TROUBLES = {
+_ADVICE = {
     VERSION_MISMATCH: "The NVIDIA driver was updated while it ran: reboot, or reload its modules",
     DRIVER_NOT_LOADED: (
         "The NVIDIA driver is not loaded: load it (modprobe nvidia), and look into dmesg if that fails"
@@ -70,18 +70,18 @@ _TROUBLES = {
 }
 
 
-def sorted_out(code: int, said: str) -> Unanswered:
-    return _KINDS.get(code, Unanswered)(code, said)
+def from_code(code: int, message: str) -> QueryFailed:
+    return _KINDS.get(code, QueryFailed)(code, message)
 
 
-def trouble(error: Unanswered) -> str:
+def library_advice(error: QueryFailed) -> str:
     """Why no GPU can be read, for the owner of the machine."""
-    other = f"The NVIDIA driver does not answer ({error.said}): look into dmesg, and reboot if it stays so"
-    return f"{_TROUBLES.get(error.code, other)}."
+    default = f"The NVIDIA driver does not answer ({error.message}): look into dmesg, and reboot if it stays so"
+    return f"{_ADVICE.get(error.code, default)}."
 
 
-def loss(error: Unanswered) -> str:
+def device_advice(error: QueryFailed) -> str:
     """How one device was lost, for the owner of the machine."""
     if error.code == RESET_REQUIRED:
         return "It must be reset before it works again (nvidia-smi --gpu-reset), or the machine rebooted."
-    return f"It does not answer any more ({error.said}): look into dmesg; a reboot usually brings it back."
+    return f"It does not answer any more ({error.message}): look into dmesg; a reboot usually brings it back."

@@ -17,8 +17,8 @@ from trainhub_node.attempts.watch import Watch
 from trainhub_node.backoff import Backoff
 from trainhub_node.intake.rejections import accepts_key
 from trainhub_node.link.hub_client import Hub, HubError, Refused, Unwelcome
-from trainhub_node.telemetry.heartbeat import is_news
-from trainhub_node.telemetry.telemetry_queue import Feed
+from trainhub_node.telemetry.heartbeat import has_changed
+from trainhub_node.telemetry.telemetry_queue import TelemetryQueue
 
 log = logging.getLogger(__name__)
 LIVE_S = 1.0
@@ -53,7 +53,7 @@ class Uplink(threading.Thread):
         handlers: Handlers,
         *,
         heartbeat: Callable[[], Heartbeat],
-        feed: Feed,
+        feed: TelemetryQueue,
         tend: Callable[[Held], None],
         owner: int | None = None,
     ) -> None:
@@ -110,7 +110,7 @@ class Uplink(threading.Thread):
         """What is to be told now; None when there is nothing and it is not time for a sign of life."""
         beat = self._heartbeat()
         # What the node is, is told at once; how it does, with the next sign of life.
-        due = self._asked or self._is_time() or is_news(self._told, beat)
+        due = self._asked or self._is_time() or has_changed(self._told, beat)
         self._asked = False
         facts: list[AttemptFact] = []
         chunks: list[LogChunk] = []
@@ -125,7 +125,7 @@ class Uplink(threading.Thread):
             # Beside its last bytes the fact says again that they are the last.
             if due or sent or fact != held.acknowledged:
                 facts.append(fact)
-        if not (due or chunks or self._worth_telling(facts) or self._feed.has_news):
+        if not (due or chunks or self._worth_telling(facts) or self._feed.has_new_events):
             return None
         self._news_since = None
         if due:
@@ -174,7 +174,7 @@ class Uplink(threading.Thread):
         except Refused:
             # Too large for somebody on the way, perhaps: smaller ones may pass.
             self._budget = max(SEND_UNASKED_BYTES, self._budget // 2)
-            self._feed.refused()
+            self._feed.on_rejected()
             raise
         self._budget = LOG_BYTES_PER_REPORT
         self._interval_s = min(60.0, max(0.05, ack.interval_s))
@@ -184,7 +184,7 @@ class Uplink(threading.Thread):
             self._trouble = ""
         for fact in report.attempts:
             self._held[fact.run, fact.attempt].acknowledged = fact
-        self._feed.taken(ack)
+        self._feed.on_accepted(ack)
         self._obey(ack)
 
     def _obey(self, ack: Ack) -> None:

@@ -11,7 +11,7 @@ import psutil
 
 from trainhub_launch.metrics import MEDIUM_S
 from trainhub_node.machine.infiniband import Ports
-from trainhub_node.telemetry.rates import Rates
+from trainhub_node.telemetry.rates import RateMeter
 
 log = logging.getLogger(__name__)
 JITTER_S = 0.5
@@ -26,8 +26,8 @@ class Host:
         self._folder = folder
         self._sys = sys
         self._ports = Ports(f"{sys}/class/infiniband")
-        self._disk_read, self._disk_write = Rates(), Rates()
-        self._tx, self._rx = Rates(), Rates()
+        self._disk_read, self._disk_write = RateMeter(), RateMeter()
+        self._tx, self._rx = RateMeter(), RateMeter()
         self._silent: set[str] = set()
         self._cpu = self._ask("CPU", _cpu_times)
         self._medium: dict[str, float] = {}
@@ -72,16 +72,16 @@ class Host:
         told = self._ask("disks", lambda: psutil.disk_io_counters(perdisk=True, nowrap=False)) or {}
         disks = self._disks.of(told)
         return {
-            "disk_read_bytes_s": self._disk_read.of(now, {name: told[name].read_bytes for name in disks}),
-            "disk_write_bytes_s": self._disk_write.of(now, {name: told[name].write_bytes for name in disks}),
+            "disk_read_bytes_s": self._disk_read.rate(now, {name: told[name].read_bytes for name in disks}),
+            "disk_write_bytes_s": self._disk_write.rate(now, {name: told[name].write_bytes for name in disks}),
         }
 
     def _of_network(self, now: float, interface: str) -> dict[str, float | None]:
         told = self._ask("network", lambda: psutil.net_io_counters(pernic=True, nowrap=False)) or {}
         names = self._interfaces.of(told) or [name for name in (interface,) if name in told and name != "lo"]
         return {
-            "network_tx_bytes_s": self._tx.of(now, {name: told[name].bytes_sent for name in names}),
-            "network_rx_bytes_s": self._rx.of(now, {name: told[name].bytes_recv for name in names}),
+            "network_tx_bytes_s": self._tx.rate(now, {name: told[name].bytes_sent for name in names}),
+            "network_rx_bytes_s": self._rx.rate(now, {name: told[name].bytes_recv for name in names}),
         }
 
     def _ask(self, what: str, call: Callable[[], T]) -> T | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from trainhub_launch.machine import NetworkPort
 from trainhub_node import proc
-from trainhub_node.telemetry.rates import Rates
+from trainhub_node.telemetry.rates import RateMeter
 
 FOLDER = "/sys/class/infiniband"
 WORD_BYTES = 4
@@ -22,7 +22,7 @@ class Ports:
 
     def __init__(self, folder: str = FOLDER) -> None:
         self._folder = folder
-        self._tx, self._rx = Rates(), Rates()
+        self._tx, self._rx = RateMeter(), RateMeter()
 
     def read(self) -> tuple[NetworkPort, ...]:
         return tuple(_port(device, number, path) for device, number, path in self._paths())
@@ -34,8 +34,8 @@ class Ports:
         if not paths:
             return {}
         told = {
-            "infiniband_tx_bytes_s": self._tx.of(now, _counts(paths, "port_xmit_data")),
-            "infiniband_rx_bytes_s": self._rx.of(now, _counts(paths, "port_rcv_data")),
+            "infiniband_tx_bytes_s": self._tx.rate(now, _counts(paths, "port_xmit_data")),
+            "infiniband_rx_bytes_s": self._rx.rate(now, _counts(paths, "port_rcv_data")),
         }
         return {name: rate for name, rate in told.items() if rate is not None}
 

@@ -19,7 +19,7 @@ from trainhub_node.machine.host import memory_total
 from trainhub_node.settings import NodeSettings
 
 log = logging.getLogger(__name__)
-LOOK_S = 5.0
+REFRESH_S = 5.0
 INVENTORY_S = 600.0
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -35,7 +35,7 @@ class Inventory:
     ports: tuple[NetworkPort, ...] = ()
 
 
-class Looker(threading.Thread):
+class InventoryThread(threading.Thread):
     """Keeps the inventory up to date; `inventory` never waits."""
 
     def __init__(self, settings: NodeSettings) -> None:
@@ -43,35 +43,35 @@ class Looker(threading.Thread):
         self._settings = settings
         self._ports = infiniband.Ports()
         self._closing = threading.Event()
-        self._whole_at = float("-inf")
-        for doubt in doubts(settings):
-            log.warning("%s", doubt)
-        self.inventory = self._placed(Inventory())
+        self._software_at = float("-inf")
+        for warning in address_warnings(settings):
+            log.warning("%s", warning)
+        self.inventory = self._refresh_network(Inventory())
 
     def run(self) -> None:
         while not self._closing.is_set():
             try:
-                self.inventory = self._whole(self._placed(self.inventory))
+                self.inventory = self._refresh_software(self._refresh_network(self.inventory))
             except Exception:
                 log.exception("A look at this machine failed")
-            self._closing.wait(LOOK_S)
+            self._closing.wait(REFRESH_S)
 
     def close(self) -> None:
         self._closing.set()
 
-    def _placed(self, before: Inventory) -> Inventory:
-        address, interface = place(self._settings, before.address)
-        return replace(before, address=address, interface=interface, ports=self._ports.read())
+    def _refresh_network(self, previous: Inventory) -> Inventory:
+        address, interface = network_address(self._settings, previous.address)
+        return replace(previous, address=address, interface=interface, ports=self._ports.read())
 
-    def _whole(self, before: Inventory) -> Inventory:
-        if time.monotonic() - self._whole_at < INVENTORY_S:
-            return before
-        found = interpreters.find(self._settings.python, self._settings.run_as)
-        self._whole_at = time.monotonic()
-        return replace(before, interpreters=found, mpi=mpi_version())
+    def _refresh_software(self, previous: Inventory) -> Inventory:
+        if time.monotonic() - self._software_at < INVENTORY_S:
+            return previous
+        pythons = interpreters.find(self._settings.python, self._settings.run_as)
+        self._software_at = time.monotonic()
+        return replace(previous, interpreters=pythons, mpi=mpi_version())
 
 
-class Beats:
+class HeartbeatBuilder:
     """Makes heartbeats of what was found and measured."""
 
     def __init__(self, settings: NodeSettings) -> None:
@@ -79,9 +79,9 @@ class Beats:
         self._boot_id = BOOT_ID.read_text().strip()
         self._memory_bytes = memory_total()
 
-    def make(
+    def build(
         self,
-        found: Inventory,
+        inventory: Inventory,
         numbers: Mapping[str, float],
         gpus: tuple[GpuFact, ...],
         *,
@@ -93,8 +93,8 @@ class Beats:
         return Heartbeat(
             agent_version=__version__,
             hostname=socket.gethostname(),
-            address=found.address,
-            interface=found.interface,
+            address=inventory.address,
+            interface=inventory.interface,
             cores=settings.cores,
             slots=settings.slots,
             memory_bytes=self._memory_bytes,
@@ -102,32 +102,32 @@ class Beats:
             cpu_pct=numbers.get("cpu_pct", 0.0),
             disk_free_bytes=int(numbers.get("disk_free_bytes", 0)),
             gpus=gpus,
-            interpreters=found.interpreters,
-            mpi=found.mpi,
+            interpreters=inventory.interpreters,
+            mpi=inventory.mpi,
             run_as=settings.run_as.name if settings.run_as else "",
-            infiniband=infiniband.are_active(found.ports),
+            infiniband=infiniband.are_active(inventory.ports),
             boot_id=self._boot_id,
             numbers=numbers,
-            network_ports=found.ports,
+            network_ports=inventory.ports,
             driver=driver,
             cuda=cuda,
             nvml=nvml,
         )
 
 
-def is_news(told: Heartbeat | None, beat: Heartbeat) -> bool:
+def has_changed(previous: Heartbeat | None, current: Heartbeat) -> bool:
     """Whether the node is something else now than it said; how it does is no news."""
     return (
-        told is None
-        or any(getattr(told, name) != getattr(beat, name) for name in _INVENTORY)
-        or [_device(gpu) for gpu in told.gpus] != [_device(gpu) for gpu in beat.gpus]
+        previous is None
+        or any(getattr(previous, name) != getattr(current, name) for name in _INVENTORY)
+        or [_gpu_identity(gpu) for gpu in previous.gpus] != [_gpu_identity(gpu) for gpu in current.gpus]
     )
 
 
 _INVENTORY = ("interpreters", "mpi", "address", "infiniband", "driver", "cuda", "nvml", "network_ports")
 
 
-def _device(gpu: GpuFact) -> tuple[object, ...]:
+def _gpu_identity(gpu: GpuFact) -> tuple[object, ...]:
     return gpu.uuid, gpu.state, gpu.parent, gpu.mig
 
 
@@ -137,39 +137,39 @@ def mpi_version() -> str:
     if mpirun is None:
         return ""
     try:
-        done = subprocess.run([mpirun, "--version"], capture_output=True, text=True, timeout=10, check=False)
+        result = subprocess.run([mpirun, "--version"], capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return (done.stdout.strip().splitlines() or [""])[0]
+    return (result.stdout.strip().splitlines() or [""])[0]
 
 
-def place(settings: NodeSettings, before: str = "") -> tuple[str, str]:
+def network_address(settings: NodeSettings, previous: str = "") -> tuple[str, str]:
     """The address at which other nodes reach this one, and its interface. `before`: the address until now,
     which still holds while there is no way to the hub."""
-    held = addresses.by_interface().get(settings.interface, ())
+    candidates = addresses.by_interface().get(settings.interface, ())
     address = (
         settings.address
-        or next(iter(held), "")
+        or next(iter(candidates), "")
         or addresses.towards(settings.hub_url)
-        or before
+        or previous
         or addresses.LOOPBACK
     )
     return address, settings.interface or addresses.interface_of(address)
 
 
-def doubts(settings: NodeSettings) -> list[str]:
+def address_warnings(settings: NodeSettings) -> list[str]:
     """What may be wrong with the address that the operator chose, in sentences."""
     if not settings.address:
         return []
-    real = addresses.interface_of(settings.address)
-    if not real:
-        held = ", ".join(address for found in addresses.by_interface().values() for address in found)
+    interface = addresses.interface_of(settings.address)
+    if not interface:
+        existing = ", ".join(address for group in addresses.by_interface().values() for address in group)
         return [
             (
-                f"{settings.address} is none of this machine's addresses ({held}); right only behind address "
+                f"{settings.address} is none of this machine's addresses ({existing}); right only behind address "
                 "translation"
             )
         ]
-    if settings.interface and real != settings.interface:
-        return [f"{settings.address} belongs to the interface {real}, not to {settings.interface}"]
+    if settings.interface and interface != settings.interface:
+        return [f"{settings.address} belongs to the interface {interface}, not to {settings.interface}"]
     return []

@@ -14,8 +14,8 @@ from registry.registration import register
 from tests.jobs.builders import snapshot
 from tests.people import make_contributor, make_person, make_viewer, make_workspace, principal_of, token_of
 from tests.registry.builders import add_output, run_with
-from tracking.callers import restart
 from trainhub.asgi import application
+from workspaces import process_caches
 from workspaces.models import Membership
 from workspaces.states import Role
 from workspaces.stored_files import blobs
@@ -36,7 +36,7 @@ class Files:
 
 @sync_to_async
 def prepared() -> Files:
-    restart()
+    process_caches.clear_all()
     run = run_with("saved/a.pt")
     add_output(run, "saved/page.html", content=PAGE)
     add_output(run, "saved/chart.svg", content=b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>")
@@ -98,7 +98,7 @@ async def test_who_has_lost_access_gets_no_304_412_or_206(kind: str) -> None:
     again = await ask(address, files.viewer, If_None_Match=before.headers["etag"])
     assert (before.status_code, again.status_code) == (200, 304)
     await sync_to_async(lambda: Membership.objects.filter(user__username="vera").delete())()
-    restart()  # a token is remembered for three seconds
+    process_caches.clear_all()  # a token is remembered for three seconds
     for token in (files.viewer, files.other):
         for conditions in (
             {"If-None-Match": before.headers["etag"]},

@@ -14,7 +14,6 @@ from asgiref.sync import sync_to_async
 from clusters.models import Node
 from jobs import outputs
 from jobs.models import Artifact, AttemptNode, Run
-from jobs.node_api import reports
 from tests.jobs.builders import ended
 from tests.jobs.raw import (
     Headers,
@@ -29,6 +28,7 @@ from tests.jobs.raw import (
     packed,
 )
 from trainhub_launch.report import AttemptFact, OutputFile
+from workspaces import process_caches
 from workspaces.stored_files import blobs
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]
@@ -38,7 +38,7 @@ SHA256 = hashlib.sha256(SECRET).hexdigest()
 
 @pytest.fixture
 async def client() -> AsyncIterator[httpx.AsyncClient]:
-    reports.restart()
+    process_caches.clear_all()
     async with opened() as opened_client:
         yield opened_client
 
@@ -105,7 +105,7 @@ async def test_a_node_that_has_sent_the_bytes_may_name_them_also_after_a_restart
     assert (await client.head(f"/api/v1/uploads/{SHA256}", headers=headers)).headers[
         "upload-complete"
     ] == "true"
-    reports.restart()
+    process_caches.clear_all()
     await names(client, headers, run, ("own.txt", SECRET))
     assert await sync_to_async(
         lambda: list(Artifact.objects.filter(run=run).values_list("path", flat=True))

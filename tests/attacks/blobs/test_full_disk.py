@@ -20,8 +20,8 @@ from jobs.sources.source_files import SnapshotError
 from tests.jobs.builders import zipped
 from tests.people import make_contributor, principal_of, token_of
 from tests.tracking.builders import logged_run
-from tracking.callers import restart
 from trainhub.asgi import application
+from workspaces import process_caches
 from workspaces.stored_files import blobs
 
 pytestmark = [
@@ -64,7 +64,7 @@ def only(disk: Path, free: int) -> Iterator[None]:
 
 @pytest.fixture
 async def client() -> AsyncIterator[httpx.AsyncClient]:
-    restart()
+    process_caches.clear_all()
     token = await sync_to_async(lambda: token_of(make_contributor()))()
     transport = httpx.ASGITransport(application)
     async with httpx.AsyncClient(

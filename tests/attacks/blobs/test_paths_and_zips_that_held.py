@@ -24,8 +24,9 @@ from tests.jobs.builders import snapshot, zipped
 from tests.jobs.raw import other_token
 from tests.people import make_contributor, make_viewer, make_workspace, principal_of, token_of
 from tests.registry.builders import run_with
-from tracking.callers import Caller, restart
+from tracking.callers import Caller
 from trainhub.asgi import application
+from workspaces import process_caches
 from workspaces.access import Principal
 from workspaces.states import Role
 from workspaces.stored_files import blobs
@@ -53,7 +54,7 @@ LEAD_ELSEWHERE = [
 @sync_to_async
 def prepared() -> tuple[list[str], str]:
     """The addresses below which files are served, and the token of who may read them."""
-    restart()
+    process_caches.clear_all()
     run = run_with("saved/a.pt")
     register(run.workspace, "digits", run, "saved", make_contributor())
     root = f"{run.experiment_id}/{run.pk}/artifacts"

@@ -14,6 +14,7 @@ from jobs.logs.log_pattern import MAX_EXPRESSION_INSTRUCTIONS, compiled, program
 from jobs.logs.log_scan import window_bytes
 from jobs.logs.log_search import Page, Search, Searched
 from trainhub_launch.errors import SpecError
+from workspaces import process_caches
 
 MAX_CPU_S = 2.0
 NAME = "70_driver_log_0.txt"
@@ -33,9 +34,9 @@ HOSTILE_TEXTS = {
 
 @pytest.fixture(autouse=True)
 def _forget_arrivals() -> Iterator[None]:
-    log_timestamps.restart()
+    process_caches.clear_all()
     yield
-    log_timestamps.restart()
+    process_caches.clear_all()
 
 
 def stored_log(

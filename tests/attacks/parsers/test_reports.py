@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -11,6 +11,7 @@ import msgpack
 import pytest
 
 from jobs.node_api import node_routes, report_decoder
+from jobs.node_api.node_session import sessions
 from tests.attacks.parsers.bounds import bounded
 from tests.jobs.raw import enrolled, opened, packed
 from trainhub_launch.errors import WireError
@@ -190,7 +191,10 @@ async def test_a_node_can_have_the_hub_hold_only_a_few_reports_at_once(client: h
         return await client.post("/api/v1/node/report/", headers=headers, content=held_back())
 
     held = [asyncio.create_task(send()) for _ in range(node_routes.MAX_REPORTS_AT_ONCE)]
-    while sum(node_routes._under_way.values()) < node_routes.MAX_REPORTS_AT_ONCE:
+    token = headers["Authorization"].removeprefix("Bearer ")
+    while (session := sessions.recall(token)) is None or (
+        session.reports_under_way < node_routes.MAX_REPORTS_AT_ONCE
+    ):
         await asyncio.sleep(0.01)
     late = await client.post("/api/v1/node/report/", headers=headers, content=packed())
     assert (late.status_code, late.headers["retry-after"]) == (503, "1")
@@ -199,11 +203,4 @@ async def test_a_node_can_have_the_hub_hold_only_a_few_reports_at_once(client: h
         200
     ] * node_routes.MAX_REPORTS_AT_ONCE
     assert (await client.post("/api/v1/node/report/", headers=headers, content=packed())).status_code == 200
-    assert not node_routes._under_way
-
-
-@pytest.fixture(autouse=True)
-def _nothing_under_way() -> Iterator[None]:
-    node_routes._under_way.clear()
-    yield
-    node_routes._under_way.clear()
+    assert session.reports_under_way == 0

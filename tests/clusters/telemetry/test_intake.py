@@ -13,7 +13,7 @@ from tests.clusters.builders import ready_node
 from tests.clusters.telemetry.builders import gpu_block, host_block
 from trainhub_launch.report import Report
 from trainhub_launch.telemetry import Block, GpuEvent
-from workspaces import background_loop
+from workspaces import background_loop, process_caches
 
 pytestmark = pytest.mark.django_db
 START = 1_800_000_000
@@ -22,9 +22,9 @@ NOW = datetime.fromtimestamp(START + 60, UTC)
 
 @pytest.fixture(autouse=True)
 def _fresh_process() -> Iterator[None]:
-    intake.restart()
+    process_caches.clear_all()
     yield
-    intake.restart()
+    process_caches.clear_all()
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ import pytest
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from jobs.models import AttemptNode, Run
-from jobs.node_api import reports
 from jobs.scheduling import run_actions
 from tests.jobs.builders import Played, alive, both_running, ended, two_nodes
 from tests.jobs.gangs import woken
 from trainhub_launch.report import AttemptFact, DaemonCall
+from workspaces import process_caches
 from workspaces.access import Principal
 
 pytestmark = pytest.mark.django_db
@@ -64,7 +64,7 @@ def test_the_first_call_holds(
     call(alpha, run, DaemonCall(BETA, ARGV), DaemonCall(BETA, ("orted", "second")))
     with django_capture_on_commit_callbacks() as callbacks:
         call(alpha, run, DaemonCall(BETA, ("orted", "third")))
-        reports.restart()
+        process_caches.clear_all()
         alpha.report()
     assert (daemon_of("beta"), woken(callbacks)) == (list(ARGV), [])
 

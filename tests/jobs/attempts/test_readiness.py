@@ -9,12 +9,12 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from jobs.attempts import readiness
 from jobs.models import Attempt, AttemptNode
-from jobs.node_api import reports
 from jobs.recovery import reaper
 from jobs.scheduling import run_actions
 from jobs.states import MemberState, Reason, RunState
 from tests.jobs.builders import Played, alive, two_nodes
 from tests.jobs.gangs import heard_at, held, later, members, state_of, told, woken
+from workspaces import process_caches
 from workspaces.access import Principal
 
 pytestmark = pytest.mark.django_db
@@ -59,7 +59,7 @@ class TestStart:
         alpha.ready(run, ports=(6106, 6107))
         beta.ready(run)
         before = Attempt.objects.get().plan
-        reports.restart()
+        process_caches.clear_all()
         alpha.tell(run, "ready", ports=(7000,))
         assert Attempt.objects.get().plan == before
         assert before is not None
@@ -86,7 +86,7 @@ class TestStart:
         beta.claim(run)
         beta.tell(run, "preparing")
         alpha.ready(run)
-        reports.restart()
+        process_caches.clear_all()
         alpha.report()
         assert told(run).count("alpha is ready; waiting for beta, which is preparing its environment.") == 1
 

@@ -9,6 +9,7 @@ from jobs.logs import log_timestamps
 from jobs.models import Run
 from tests.jobs.builders import Played, running
 from trainhub_launch.report import Ack, LogChunk
+from workspaces import process_caches
 from workspaces.access import Principal
 
 pytestmark = pytest.mark.django_db
@@ -62,7 +63,7 @@ class TestAfterAnOutage:
     ) -> None:
         alpha, run = running(who)
         sends(alpha, run, b"one\n", 0, held=4, at=start)
-        log_timestamps.restart()
+        process_caches.clear_all()
         alpha.node.refresh_from_db()
         sends(alpha, run, b"two\n", 4, held=8, at=start + timedelta(seconds=30))
         assert late(run, 4)

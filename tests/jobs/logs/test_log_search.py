@@ -9,6 +9,7 @@ import pytest
 from jobs.logs import log_search, log_store, log_timestamps
 from jobs.logs.log_pattern import compiled
 from jobs.logs.log_search import Cursor, Hit, Search, Searched
+from workspaces import process_caches
 
 T0 = 1_800_000_000_000
 RANKS = {f"70_driver_log_{rank}.txt": rank for rank in range(3)}
@@ -53,7 +54,7 @@ class Attempt:
 
 @pytest.fixture
 def attempt() -> Attempt:
-    log_timestamps.restart()
+    process_caches.clear_all()
     made = Attempt()
     for at, rank, text in (
         (0, 0, "start\nx a\n"),

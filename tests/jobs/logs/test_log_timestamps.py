@@ -8,6 +8,7 @@ import pytest
 
 from jobs.logs import log_store, log_timestamps
 from jobs.logs.log_timestamps import EVERY_MS, MOST_RECORDS, RECORD_BYTES, Arrival, Gap, thinned
+from workspaces import process_caches
 
 NAME = "70_driver_log.txt"
 T0 = 1_800_000_000_000
@@ -42,7 +43,7 @@ class Log:
 
 @pytest.fixture
 def log() -> Log:
-    log_timestamps.restart()
+    process_caches.clear_all()
     return Log()
 
 
@@ -106,7 +107,7 @@ class TestCrash:
         log.grow(0)
         with log.path.open("ab") as file:
             file.write(b"torn")
-        log_timestamps.restart()
+        process_caches.clear_all()
         log.grow(5_000)
         assert log.came(10) == (5_000, 5_000, False)
         assert log.path.stat().st_size == 2 * RECORD_BYTES
@@ -114,7 +115,7 @@ class TestCrash:
     def test_what_an_ended_process_had_only_collected_came_soon_after_its_last_record(self, log: Log) -> None:
         log.grow(0)
         log.grow(100)
-        log_timestamps.restart()
+        process_caches.clear_all()
         log.grow(60_000)
         assert log.came(10) == (0, 2 * EVERY_MS, False)
         assert log.came(20) == (60_000, 60_000, False)
@@ -123,7 +124,7 @@ class TestCrash:
         log.grow(0)
         log.grow(1_000)
         os.truncate(log_store.path(*log.key), 10)
-        log_timestamps.restart()
+        process_caches.clear_all()
         log.size = 10
         log.grow(9_000, 5)
         assert log.came(9) == (0, 0, False)

@@ -10,14 +10,14 @@ from django.db import transaction
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from clusters.node_reports import clocks
 from jobs.models import AttemptNode, Member, Run
-from jobs.node_api import claims, node_assignments, reports
+from jobs.node_api import claims
 from jobs.recovery import node_loss, reaper
 from jobs.states import MemberState, RunState
 from tests.jobs.builders import Played, alive, ended, launched, node, processes
 from tests.jobs.gangs import held, state_of, told
 from trainhub_launch.report import PHASES, Ack, AttemptFact
+from workspaces import process_caches
 from workspaces.access import Principal
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
@@ -41,8 +41,7 @@ class Simulated(Played):
         elif act == "step":
             self.step(run)
         elif act == "forget":
-            node_assignments.restart()
-            reports.restart()
+            process_caches.clear_all()
         elif act == "tick":
             node_loss.watch()
             reaper.tick()
@@ -98,8 +97,7 @@ class Simulated(Played):
 
 def played_out(who: Principal, acts: list[tuple[int, str]], codes: tuple[int, int]) -> Run:
     """The run after these acts, and after whatever was left to do."""
-    for module in (clocks, node_assignments, reports):
-        module.restart()
+    process_caches.clear_all()
     nodes = [
         Simulated(node(name), nonce=nonce * 32, rank=rank, code=code)
         for rank, (name, nonce, code) in enumerate(zip(("alpha", "beta"), "ab", codes, strict=True))

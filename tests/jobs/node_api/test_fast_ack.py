@@ -14,8 +14,9 @@ from pytest_django import DjangoAssertNumQueries
 from clusters import journal
 from clusters.enrolment.node_tokens import enrol, revoke
 from clusters.models import Gpu, Hearing, Node
-from clusters.node_reports import gpu_sync, heartbeat_writer, hub_uptime, node_auth_cache
-from jobs.node_api import fast_ack, node_assignments, reports
+from clusters.node_reports import gpu_sync, heartbeat_writer, hub_uptime
+from jobs.node_api import fast_ack, reports
+from jobs.node_api.node_session import sessions
 from tests.jobs.builders import Played, alive, beat, ended, node, running
 from trainhub_launch.machine import Heartbeat
 from trainhub_launch.report import Ack, AttemptFact, LogChunk, Report
@@ -29,21 +30,16 @@ SOON = timedelta(seconds=2)
 
 @pytest.fixture(autouse=True)
 def _going() -> Iterator[None]:
-    restart()
     with background_loop.going():
         yield
-    restart()
-
-
-def restart() -> None:
-    for part in (heartbeat_writer, node_auth_cache, gpu_sync):
-        part.restart()
 
 
 def look() -> None:
-    """What the rounds see, now."""
-    for part in (heartbeat_writer, node_assignments, hub_uptime, node_auth_cache, gpu_sync):
-        (part.write if part is heartbeat_writer else part.look)()
+    """Does now what the background loop does once a second."""
+    heartbeat_writer.write()
+    sessions.refresh()
+    hub_uptime.look()
+    gpu_sync.look()
 
 
 @pytest.fixture
@@ -61,7 +57,7 @@ def numbers(beat_: Heartbeat | None = None, *, at: datetime | None = None, **mor
 
 
 def answer(node_: Node, told: Report, after: timedelta = SOON) -> Ack | None:
-    return reports.ingest_numbers(node_, told, timezone.now() + after)
+    return fast_ack.try_fast_ack(sessions.for_node(node_), told, timezone.now() + after)
 
 
 class TestNumbers:
@@ -161,18 +157,18 @@ class TestMoreThanNumbers:
         first = numbers()
         ack = answer(alpha, first)
         assert ack is not None
-        fast_ack.expect(alpha, first, ack)
+        sessions.for_node(alpha).expect_next(first, ack)
         assert answer(alpha, replace(first, sent_at=first.sent_at + 3)) is None
         assert answer(alpha, replace(first, sent_at=first.sent_at + 5), timedelta(seconds=5)) is not None
 
     def test_what_was_read_before_a_settlement_is_not_believed_after_it(self, alpha: Node) -> None:
-        node_assignments.forget(alpha.pk)
+        sessions.for_node(alpha).assignments.invalidate()
         assert answer(alpha, numbers()) is None
 
     def test_a_clock_that_has_moved_is_journaled_on_the_long_way(self, alpha: Node) -> None:
         told = numbers(sent_at=time.time() + 3600)
         assert answer(alpha, told) is None
-        reports.ingest(alpha, told)
+        reports.ingest(sessions.for_node(alpha), told)
         assert Node.objects.get().clock_offset_s == pytest.approx(-3600, abs=2)
         assert journal.recent_events(alpha)[0].kind == "clock"
 
@@ -193,35 +189,34 @@ class TestReturns:
         assert journal.recent_events(alpha)[0].message == "Reports again, after 40 s of silence."
 
 
-class TestFamiliar:
-    def test_all_nodes_are_known_from_the_first_round_on(
+class TestSessions:
+    def test_all_nodes_have_one_after_the_first_refresh(
         self, django_assert_num_queries: DjangoAssertNumQueries
     ) -> None:
         tokens = [enrol("local", name)[1] for name in ("one", "two", "three")]
-        node_auth_cache.look()
+        sessions.refresh()
         with django_assert_num_queries(0):
-            assert [found.name for token in tokens if (found := node_auth_cache.recall(token))] == [
-                "one",
-                "two",
-                "three",
-            ]
+            names = [session.node.name for token in tokens if (session := sessions.recall(token))]
+        assert names == ["one", "two", "three"]
 
     def test_a_revoked_or_replaced_token_is_forgotten_with_the_next(self) -> None:
         made, first = enrol("local", "one")
-        node_auth_cache.look()
+        sessions.refresh()
         _, second = enrol("local", "one")
-        node_auth_cache.look()
-        assert (node_auth_cache.recall(first), node_auth_cache.recall(second)) == (None, made)
+        sessions.refresh()
+        session = sessions.recall(second)
+        assert session is not None
+        assert (sessions.recall(first), session.node) == (None, made)
         revoke(made)
-        node_auth_cache.look()
-        assert node_auth_cache.recall(second) is None
+        sessions.refresh()
+        assert sessions.recall(second) is None
 
     def test_a_row_that_is_a_second_behind_does_not_make_the_node_silent(self, alpha: Node) -> None:
         _, token = enrol("local", "alpha")
         answer(alpha, numbers())
-        found = node_auth_cache.look_up(token)
-        assert found is not None
-        assert found.last_report_at == alpha.last_report_at
+        session = sessions.look_up(token)
+        assert session is not None
+        assert session.node.last_report_at == alpha.last_report_at
 
 
 def test_what_a_played_node_tells_is_the_same_on_both_ways(who: Principal) -> None:
@@ -229,4 +224,5 @@ def test_what_a_played_node_tells_is_the_same_on_both_ways(who: Principal) -> No
     look()
     lightly = answer(played.node, numbers(beat(), agent=""))
     assert lightly is not None
-    assert lightly == reports.ingest(played.node, numbers(beat(), agent=""), timezone.now() + SOON)
+    session = sessions.for_node(played.node)
+    assert lightly == reports.ingest(session, numbers(beat(), agent=""), timezone.now() + SOON)

@@ -15,6 +15,7 @@ from jobs import outputs
 from jobs.logs import log_store
 from jobs.models import Artifact, Attempt, AttemptNode, Member
 from jobs.node_api import reports
+from jobs.node_api.node_session import sessions
 from jobs.states import MemberState, RunState
 from jobs.tokens import token_of
 from tests.jobs.builders import (
@@ -29,6 +30,7 @@ from tests.jobs.builders import (
     two_nodes,
 )
 from trainhub_launch.report import LogChunk, OutputFile, Report
+from workspaces import process_caches
 from workspaces.access import Principal
 from workspaces.stored_files import blobs
 
@@ -114,9 +116,9 @@ class TestLogs:
             attempts=tuple(alpha.facts.values()),
             logs=(LogChunk(run.pk, 1, LOG, 0, b"line\n"),),
         )
-        reports.ingest(alpha.node, report)
+        reports.ingest(sessions.for_node(alpha.node), report)
         with django_assert_num_queries(0):
-            reports.ingest(alpha.node, report)
+            reports.ingest(sessions.for_node(alpha.node), report)
 
 
 class TestFacts:
@@ -125,7 +127,7 @@ class TestFacts:
         events = run.events.count()
         for _ in range(3):
             alpha.report()
-        reports.restart()
+        process_caches.clear_all()
         alpha.report()
         assert run.events.count() == events
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from trainhub_node.gpu import gpu_events, gpu_inventory
-from trainhub_node.gpu.gpu_events import Occurrence
-from trainhub_node.gpu.gpu_inventory import Roster
-from trainhub_node.gpu.gpu_processes import nobodys
-from trainhub_node.gpu.library import Field, Found, Plain
-from trainhub_node.gpu.nvml_errors import DRIVER_NOT_LOADED, GPU_IS_LOST, NOT_SUPPORTED, TIMEOUT, sorted_out
+from trainhub_node.gpu.gpu_events import LibraryEvent
+from trainhub_node.gpu.gpu_inventory import GpuInventory
+from trainhub_node.gpu.gpu_processes import no_owner
+from trainhub_node.gpu.library import DirectQuery, FieldId, ListedGpu
+from trainhub_node.gpu.nvml_errors import DRIVER_NOT_LOADED, GPU_IS_LOST, NOT_SUPPORTED, TIMEOUT, from_code
 
 
 class Driver:
@@ -33,7 +33,7 @@ class Driver:
     def open(self) -> tuple[str, str]:
         self.opened += 1
         if self.fails:
-            raise sorted_out(self.fails, "no")
+            raise from_code(self.fails, "no")
         self.known = self.gpus
         return "570.1", "12.8"
 
@@ -47,21 +47,21 @@ class Driver:
     def count(self) -> int:
         return len(self.known)
 
-    def listed(self) -> list[Found]:
+    def listed(self) -> list[ListedGpu]:
         self.listings += 1
         return [
-            Found(uuid=gpu, index=at, name="GPU", handle=gpu, handle_id=at + 1)
+            ListedGpu(uuid=gpu, index=at, name="GPU", handle=gpu, handle_id=at + 1)
             for at, gpu in enumerate(self.known)
         ]
 
-    def hear(self, _: Found) -> bool:
+    def hear(self, _: ListedGpu) -> bool:
         return True
 
-    def wait(self) -> Occurrence:
+    def wait(self) -> LibraryEvent:
         self.told.wait(0.01)
-        raise sorted_out(TIMEOUT, "Timeout")
+        raise from_code(TIMEOUT, "Timeout")
 
-    def plain(self, _: Found) -> Sequence[Plain]:
+    def plain(self, _: ListedGpu) -> Sequence[DirectQuery]:
         return [(("power_w",), self._power)]
 
     def _power(self, gpu: str) -> Mapping[str, float]:
@@ -69,16 +69,16 @@ class Driver:
         if self.hold is not None:
             self.hold.wait(30)
         if gpu not in self.known:
-            raise sorted_out(GPU_IS_LOST, "GPU is lost")
+            raise from_code(GPU_IS_LOST, "GPU is lost")
         return {"power_w": 70}
 
-    def fields(self, *_: Any, **__: Any) -> Mapping[Field, float]:
-        raise sorted_out(NOT_SUPPORTED, "Not Supported")
+    def fields(self, *_: Any, **__: Any) -> Mapping[FieldId, float]:
+        raise from_code(NOT_SUPPORTED, "Not Supported")
 
     def throughput(self, _: Any) -> Mapping[str, float]:
-        raise sorted_out(NOT_SUPPORTED, "Not Supported")
+        raise from_code(NOT_SUPPORTED, "Not Supported")
 
-    def has_gpm(self, _: Found) -> bool:
+    def has_gpm(self, _: ListedGpu) -> bool:
         return False
 
     def processes(self, _: Any) -> Mapping[int, int | None]:
@@ -88,8 +88,8 @@ class Driver:
         return ()
 
 
-def roster_of(driver: Driver) -> Roster:
-    return Roster(driver, nobodys)  # type: ignore[arg-type]  # GPM's samples are never asked for
+def roster_of(driver: Driver) -> GpuInventory:
+    return GpuInventory(driver, no_owner)  # type: ignore[arg-type]  # GPM's samples are never asked for
 
 
 class TestListing:
@@ -152,7 +152,7 @@ class TestReopening:
 
 class TestClosing:
     def test_does_not_wait_for_ever_for_a_reading_that_hangs(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(gpu_inventory, "PATIENCE_S", 0.05)
+        monkeypatch.setattr(gpu_inventory, "CLOSE_TIMEOUT_S", 0.05)
         driver = Driver("GPU-1")
         driver.hold = threading.Event()
         roster = roster_of(driver)
@@ -168,7 +168,7 @@ class TestClosing:
     def test_leaves_the_library_open_while_the_listener_is_inside(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(gpu_events, "LONGEST_CALL_S", 0.05)
+        monkeypatch.setattr(gpu_events, "JOIN_TIMEOUT_S", 0.05)
         driver, go_on = Driver("GPU-1"), threading.Event()
         monkeypatch.setattr(driver, "wait", lambda: go_on.wait(30))
         roster = roster_of(driver)

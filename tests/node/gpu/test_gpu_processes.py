@@ -13,7 +13,7 @@ import pytest
 
 from tests.hub import eventually
 from trainhub_node import proc, records
-from trainhub_node.gpu.gpu_processes import Owner, Owners, Processes, nobodys
+from trainhub_node.gpu.gpu_processes import OwnerFinder, ProcessInfo, ProcessOwner, no_owner
 from trainhub_node.rundir import RunDir
 
 RUN = "a" * 32
@@ -89,13 +89,13 @@ class TestOwners:
         (pid,) = tree(0).pids
         started(folder, 3, pid)
 
-        assert Owners(lambda: [folder]).of(pid) == Owner(RUN, 2, 3)
+        assert OwnerFinder(lambda: [folder]).find(pid) == ProcessOwner(RUN, 2, 3)
 
     def test_of_a_ranks_descendants_are_the_ranks(self, folder: RunDir, tree: Callable[[int], Tree]) -> None:
         pids = tree(3).pids
         started(folder, 0, pids[0])
 
-        assert Owners(lambda: [folder]).of(pids[-1]) == Owner(RUN, 2, 0)
+        assert OwnerFinder(lambda: [folder]).find(pids[-1]) == ProcessOwner(RUN, 2, 0)
 
     def test_of_launchers_and_helpers_are_the_run_alone(
         self, folder: RunDir, tree: Callable[[int], Tree]
@@ -104,9 +104,9 @@ class TestOwners:
         child(folder, pids[0])
         started(folder, 1, pids[2])
 
-        owners = Owners(lambda: [folder])
-        assert owners.of(pids[1]) == Owner(RUN, 2, None)
-        assert owners.of(pids[2]) == Owner(RUN, 2, 1)
+        owners = OwnerFinder(lambda: [folder])
+        assert owners.find(pids[1]) == ProcessOwner(RUN, 2, None)
+        assert owners.find(pids[2]) == ProcessOwner(RUN, 2, 1)
 
     def test_of_a_process_whose_rank_is_gone_are_known_by_its_group(
         self, folder: RunDir, tree: Callable[[int], Tree]
@@ -115,21 +115,21 @@ class TestOwners:
         (pid,) = tree(0).pids  # it leads a group of its own, as a rank does; taken in by the child
         started(folder, 5, pid, identity="the boot of before/1")
 
-        assert Owners(lambda: [folder]).of(pid) == Owner(RUN, 2, 5)
+        assert OwnerFinder(lambda: [folder]).find(pid) == ProcessOwner(RUN, 2, 5)
 
     def test_of_strangers_are_nobody(self, folder: RunDir, tree: Callable[[int], Tree]) -> None:
         ours, strange = tree(0).pids[0], tree(0).pids[0]
         started(folder, 0, ours)
 
-        owners = Owners(lambda: [folder])
-        assert owners.of(strange) is None
-        assert owners.of(1) is None
+        owners = OwnerFinder(lambda: [folder])
+        assert owners.find(strange) is None
+        assert owners.find(1) is None
 
     def test_of_a_reused_number_are_nobody(self, folder: RunDir, tree: Callable[[int], Tree]) -> None:
         (pid,) = tree(0).pids
         started(folder, 0, pid, identity=f"{proc.boot_id()}/17")
 
-        assert Owners(lambda: [folder]).of(pid) is None
+        assert OwnerFinder(lambda: [folder]).find(pid) is None
 
     def test_of_a_process_that_has_ended_are_nobody(
         self, folder: RunDir, tree: Callable[[int], Tree]
@@ -137,27 +137,27 @@ class TestOwners:
         with Tree(0) as gone:
             started(folder, 0, gone.pids[0])
 
-        assert Owners(lambda: [folder]).of(gone.pids[0]) is None
+        assert OwnerFinder(lambda: [folder]).find(gone.pids[0]) is None
 
     def test_that_are_written_down_later_are_found_later(
         self, folder: RunDir, tree: Callable[[int], Tree]
     ) -> None:
         (pid,) = tree(0).pids
-        owners = Owners(lambda: [folder])
-        assert owners.of(pid) is None
+        owners = OwnerFinder(lambda: [folder])
+        assert owners.find(pid) is None
 
         started(folder, 0, pid)
-        assert eventually(lambda: owners.of(pid)) == Owner(RUN, 2, 0)
+        assert eventually(lambda: owners.find(pid)) == ProcessOwner(RUN, 2, 0)
 
     def test_are_forgotten_with_their_attempt(self, folder: RunDir, tree: Callable[[int], Tree]) -> None:
         (pid,) = tree(0).pids
         started(folder, 0, pid)
         held = [folder]
-        owners = Owners(lambda: held)
-        assert owners.of(pid)
+        owners = OwnerFinder(lambda: held)
+        assert owners.find(pid)
 
         held.clear()
-        assert eventually(lambda: owners.of(pid) is None)
+        assert eventually(lambda: owners.find(pid) is None)
 
     @pytest.mark.parametrize(
         "record", [{"pid": "1", "identity": 7}, [], {"pid": None}, {"identity": "x"}, 17]
@@ -167,17 +167,17 @@ class TestOwners:
         Path(folder.ranks, "x.started.json").write_text("{")
         Path(folder.ranks, "1.started.json").symlink_to("/dev/zero")
 
-        assert Owners(lambda: [folder]).of(os.getpid()) is None
+        assert OwnerFinder(lambda: [folder]).find(os.getpid()) is None
 
     def test_of_an_attempt_without_a_folder_are_nobody(self, tmp_path: Path) -> None:
-        assert Owners(lambda: [RunDir(str(tmp_path), "0" * 32, 1)]).of(os.getpid()) is None
+        assert OwnerFinder(lambda: [RunDir(str(tmp_path), "0" * 32, 1)]).find(os.getpid()) is None
 
 
 class TestProcesses:
     def test_are_told_in_order_with_what_is_known(self, tree: Callable[[int], Tree]) -> None:
         first, second = sorted(tree(1).pids)
-        processes = Processes(lambda pid: Owner("r1", 1, 0) if pid == first else None)
-        told = processes.told({second: None, first: 2**30}, {first: 40.0})
+        processes = ProcessInfo(lambda pid: ProcessOwner("r1", 1, 0) if pid == first else None)
+        told = processes.describe({second: None, first: 2**30}, {first: 40.0})
 
         assert [(one.pid, one.memory_bytes, one.sm_pct, one.run, one.rank) for one in told] == [
             (first, 2**30, 40.0, "r1", 0),
@@ -185,8 +185,8 @@ class TestProcesses:
         ]
 
     def test_have_the_account_that_they_run_as_unless_the_owner_is_known(self) -> None:
-        (one,) = Processes(nobodys).told({os.getpid(): None}, {})
-        (ours,) = Processes(lambda _: Owner("r1", 1, user="ada")).told({os.getpid(): None}, {})
+        (one,) = ProcessInfo(no_owner).describe({os.getpid(): None}, {})
+        (ours,) = ProcessInfo(lambda _: ProcessOwner("r1", 1, user="ada")).describe({os.getpid(): None}, {})
 
         assert one.user
         assert ours.user == "ada"
@@ -209,14 +209,14 @@ class TestProcesses:
         made = subprocess.Popen(
             [str(python), *(word.format(script=script) for word in arguments)], stderr=subprocess.DEVNULL
         )
-        processes = Processes(nobodys)
+        processes = ProcessInfo(no_owner)
         try:
-            assert eventually(lambda: [one.name for one in processes.told({made.pid: None}, {})] == [name])
+            assert eventually(lambda: [one.name for one in processes.describe({made.pid: None}, {})] == [name])
         finally:
             made.kill()
             made.wait()
 
     def test_that_are_gone_or_elsewhere_keep_their_number(self) -> None:
-        (one,) = Processes(nobodys).told({2**22 + 1: 2**30}, {})
+        (one,) = ProcessInfo(no_owner).describe({2**22 + 1: 2**30}, {})
 
         assert (one.pid, one.name, one.user, one.memory_bytes) == (2**22 + 1, "", "", 2**30)

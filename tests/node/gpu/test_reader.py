@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tests.hub import eventually
-from trainhub_node.gpu.background_reader import SlowReader
-from trainhub_node.gpu.library import Field, Found, Plain
-from trainhub_node.gpu.nvml_errors import NOT_SUPPORTED, UNKNOWN, Unanswered, sorted_out
-from trainhub_node.gpu.reader import ALL_LINKS, LINK_COUNT, PCIE_RECEIVED, PCIE_SENT, Reader
+from trainhub_node.gpu.background_reader import BackgroundReader
+from trainhub_node.gpu.library import DirectQuery, FieldId, ListedGpu
+from trainhub_node.gpu.nvml_errors import NOT_SUPPORTED, UNKNOWN, QueryFailed, from_code
+from trainhub_node.gpu.reader import ALL_LINKS, LINK_COUNT, PCIE_RX, PCIE_TX, GpuReader
 
 KIB, MIB = 2**10, 2**20
 SENT, RECEIVED = 138, 139
@@ -23,32 +23,32 @@ class Driver:
     """A library of one device: `told` by field, `profile` by GPM metric, `samples` those not freed."""
 
     def __init__(self) -> None:
-        self.told: dict[Field, float] = {}
+        self.told: dict[FieldId, float] = {}
         self.profile: dict[int, float] | None = None
-        self.slow: dict[str, float] | Unanswered = {}
+        self.slow: dict[str, float] | QueryFailed = {}
         self.samples: list[object] = []
         self.fails = False
 
-    def plain(self, _: Found) -> Sequence[Plain]:
+    def plain(self, _: ListedGpu) -> Sequence[DirectQuery]:
         return ()
 
-    def fields(self, _: Any, wanted: Sequence[Field], *, wide: bool = False) -> Mapping[Field, float]:
+    def fields(self, _: Any, wanted: Sequence[FieldId], *, wide: bool = False) -> Mapping[FieldId, float]:
         answers = {field: self.told[field] for field in wanted if field in self.told}
         if not answers:
-            raise sorted_out(NOT_SUPPORTED, f"Not Supported, wide={wide}")
+            raise from_code(NOT_SUPPORTED, f"Not Supported, wide={wide}")
         return answers
 
     def throughput(self, _: Any) -> Mapping[str, float]:
-        if isinstance(self.slow, Unanswered):
+        if isinstance(self.slow, QueryFailed):
             raise self.slow
         return self.slow
 
-    def has_gpm(self, _: Found) -> bool:
+    def has_gpm(self, _: ListedGpu) -> bool:
         return self.profile is not None
 
-    def sample(self, _: Found) -> object:
+    def sample(self, _: ListedGpu) -> object:
         if self.fails:
-            raise sorted_out(UNKNOWN, "Unknown Error")
+            raise from_code(UNKNOWN, "Unknown Error")
         made = object()
         self.samples.append(made)
         return made
@@ -67,9 +67,9 @@ def driver() -> Driver:
 
 
 @pytest.fixture
-def reader(driver: Driver) -> Reader:
-    found = Found(uuid="GPU-1", index=0, name="GPU", handle=None, handle_id=1)
-    return Reader(found, driver, SlowReader(5))  # type: ignore[arg-type]  # what is asked of it here is there
+def reader(driver: Driver) -> GpuReader:
+    found = ListedGpu(uuid="GPU-1", index=0, name="GPU", handle=None, handle_id=1)
+    return GpuReader(found, driver, BackgroundReader(5))  # type: ignore[arg-type]  # what is asked of it here is there
 
 
 class TestNvlink:
@@ -78,14 +78,14 @@ class TestNvlink:
         for link, (sent, received) in enumerate(sent_and_received):
             driver.told |= {(SENT, link): sent, (RECEIVED, link): received}
 
-    def test_is_the_growth_of_all_links_in_bytes_a_second(self, driver: Driver, reader: Reader) -> None:
+    def test_is_the_growth_of_all_links_in_bytes_a_second(self, driver: Driver, reader: GpuReader) -> None:
         self.links(driver, (0, 1000), (0, 1000))
         assert reader.nvlink(100) == {}
         self.links(driver, (500, 1000), (2000, 1250))
 
         assert reader.nvlink(105) == {"nvlink_tx_bytes_s": 500 * KIB, "nvlink_rx_bytes_s": 50 * KIB}
 
-    def test_is_what_the_driver_adds_up_where_it_does(self, driver: Driver, reader: Reader) -> None:
+    def test_is_what_the_driver_adds_up_where_it_does(self, driver: Driver, reader: GpuReader) -> None:
         self.links(driver, (0, 0), (0, 0))
         driver.told |= {(SENT, ALL_LINKS): 0, (RECEIVED, ALL_LINKS): 0}
         reader.nvlink(0)
@@ -94,7 +94,7 @@ class TestNvlink:
 
         assert reader.nvlink(5) == {"nvlink_tx_bytes_s": 200 * KIB, "nvlink_rx_bytes_s": 200 * KIB}
 
-    def test_is_absent_once_after_a_reset(self, driver: Driver, reader: Reader) -> None:
+    def test_is_absent_once_after_a_reset(self, driver: Driver, reader: GpuReader) -> None:
         self.links(driver, (9000, 9000))
         reader.nvlink(0)
         self.links(driver, (10, 9000))
@@ -103,7 +103,7 @@ class TestNvlink:
 
         assert reader.nvlink(10)["nvlink_tx_bytes_s"] == 10 * KIB
 
-    def test_leaves_links_out_that_are_down(self, driver: Driver, reader: Reader) -> None:
+    def test_leaves_links_out_that_are_down(self, driver: Driver, reader: GpuReader) -> None:
         self.links(driver, (0, 0), (0, 0))
         del driver.told[SENT, 1], driver.told[RECEIVED, 1]
         reader.nvlink(0)
@@ -113,80 +113,80 @@ class TestNvlink:
 
 
 class TestPcie:
-    def test_is_the_growth_of_counters(self, driver: Driver, reader: Reader) -> None:
-        driver.told = {PCIE_SENT: WIDE, PCIE_RECEIVED: WIDE}
+    def test_is_the_growth_of_counters(self, driver: Driver, reader: GpuReader) -> None:
+        driver.told = {PCIE_TX: WIDE, PCIE_RX: WIDE}
         reader.pcie(0)
-        driver.told = {PCIE_SENT: WIDE + 5000, PCIE_RECEIVED: WIDE + 500}
+        driver.told = {PCIE_TX: WIDE + 5000, PCIE_RX: WIDE + 500}
 
         assert reader.pcie(5) == {"pcie_tx_bytes_s": 1000, "pcie_rx_bytes_s": 100}
 
-    def test_is_absent_once_after_a_counter_wrapped(self, driver: Driver, reader: Reader) -> None:
-        driver.told = {PCIE_SENT: 2**64 - 1, PCIE_RECEIVED: WIDE}
+    def test_is_absent_once_after_a_counter_wrapped(self, driver: Driver, reader: GpuReader) -> None:
+        driver.told = {PCIE_TX: 2**64 - 1, PCIE_RX: WIDE}
         reader.pcie(0)
-        driver.told = {PCIE_SENT: 7, PCIE_RECEIVED: WIDE + 5}
+        driver.told = {PCIE_TX: 7, PCIE_RX: WIDE + 5}
 
         assert reader.pcie(5) == {"pcie_rx_bytes_s": 1}
 
-    def test_is_never_taken_from_counters_that_may_have_32_bits(self, driver: Driver, reader: Reader) -> None:
-        driver.told, driver.slow = {PCIE_SENT: 10, PCIE_RECEIVED: 10}, {"pcie_tx_bytes_s": 1}
+    def test_is_never_taken_from_counters_that_may_have_32_bits(self, driver: Driver, reader: GpuReader) -> None:
+        driver.told, driver.slow = {PCIE_TX: 10, PCIE_RX: 10}, {"pcie_tx_bytes_s": 1}
         reader.pcie(0)
-        driver.told = {PCIE_SENT: WIDE - 1, PCIE_RECEIVED: 20}
+        driver.told = {PCIE_TX: WIDE - 1, PCIE_RX: 20}
 
         assert eventually(lambda: reader.pcie(5)) == {"pcie_tx_bytes_s": 1}
 
     def test_goes_over_to_the_counters_without_a_gap_once_they_show_more(
-        self, driver: Driver, reader: Reader
+        self, driver: Driver, reader: GpuReader
     ) -> None:
-        driver.told = {PCIE_SENT: WIDE - 1000, PCIE_RECEIVED: 0}
+        driver.told = {PCIE_TX: WIDE - 1000, PCIE_RX: 0}
         reader.pcie(0)
-        driver.told = {PCIE_SENT: WIDE + 4000, PCIE_RECEIVED: 500}
+        driver.told = {PCIE_TX: WIDE + 4000, PCIE_RX: 500}
 
         assert reader.pcie(5) == {"pcie_tx_bytes_s": 1000, "pcie_rx_bytes_s": 100}
 
     def test_waits_for_the_profile_before_it_takes_the_slow_call(
-        self, driver: Driver, reader: Reader
+        self, driver: Driver, reader: GpuReader
     ) -> None:
         driver.profile, driver.slow = {20: 7, 21: 3}, {"pcie_tx_bytes_s": 1}
-        reader.profile(0)
+        reader.gpm(0)
         assert reader.pcie(0) == {}
-        reader.profile(5)
+        reader.gpm(5)
 
         assert reader.pcie(5) == {"pcie_tx_bytes_s": 7 * MIB, "pcie_rx_bytes_s": 3 * MIB}
 
-    def test_comes_by_the_slow_call_where_the_profile_has_none(self, driver: Driver, reader: Reader) -> None:
+    def test_comes_by_the_slow_call_where_the_profile_has_none(self, driver: Driver, reader: GpuReader) -> None:
         driver.profile, driver.slow = {1: 50}, {"pcie_tx_bytes_s": 1}
-        reader.profile(0)
-        reader.profile(5)
+        reader.gpm(0)
+        reader.gpm(5)
 
         assert eventually(lambda: reader.pcie(5)) == {"pcie_tx_bytes_s": 1}
 
 
 class TestProfile:
-    def test_frees_every_sample(self, driver: Driver, reader: Reader) -> None:
+    def test_frees_every_sample(self, driver: Driver, reader: GpuReader) -> None:
         driver.profile = {1: 50}
         for second in range(0, 50, 5):
-            reader.profile(second)
+            reader.gpm(second)
         assert len(driver.samples) == 1
         reader.close()
 
         assert driver.samples == []
 
-    def test_goes_on_after_a_sample_that_failed(self, driver: Driver, reader: Reader) -> None:
+    def test_goes_on_after_a_sample_that_failed(self, driver: Driver, reader: GpuReader) -> None:
         driver.profile = {1: 50}
-        reader.profile(0)
+        reader.gpm(0)
         driver.fails = True
-        with pytest.raises(Unanswered):
-            reader.profile(5)
+        with pytest.raises(QueryFailed):
+            reader.gpm(5)
         driver.fails = False
 
-        assert reader.profile(10) == {"engine_active_pct": 50}
+        assert reader.gpm(10) == {"engine_active_pct": 50}
         reader.close()
         assert driver.samples == []
 
 
 class TestSlowReader:
     def test_never_keeps_the_asker_waiting(self) -> None:
-        slow, begun, go_on = SlowReader(0.01), threading.Event(), threading.Event()
+        slow, begun, go_on = BackgroundReader(0.01), threading.Event(), threading.Event()
 
         def hangs() -> Mapping[str, float]:
             begun.set()
@@ -201,7 +201,7 @@ class TestSlowReader:
         assert slow.close()
 
     def test_tells_the_asker_what_went_wrong_once_and_asks_again(self) -> None:
-        slow, answers = SlowReader(0.01), iter([sorted_out(UNKNOWN, "Unknown Error")])
+        slow, answers = BackgroundReader(0.01), iter([from_code(UNKNOWN, "Unknown Error")])
 
         def fails_first() -> Mapping[str, float]:
             for error in answers:
@@ -211,8 +211,8 @@ class TestSlowReader:
         def told() -> Mapping[str, float] | str:
             try:
                 return slow.latest("GPU-1", fails_first)
-            except Unanswered as error:
-                return error.said
+            except QueryFailed as error:
+                return error.message
 
         assert eventually(told) in ("Unknown Error", {"pcie_tx_bytes_s": 1})
         assert eventually(lambda: told() == {"pcie_tx_bytes_s": 1})

@@ -10,26 +10,26 @@ import pytest
 
 from trainhub_launch.metrics import COUNTERS, GPU_KEYS
 from trainhub_node.gpu import nvml, reader
-from trainhub_node.gpu.background_reader import SlowReader
-from trainhub_node.gpu.library import Found
+from trainhub_node.gpu.background_reader import BackgroundReader
+from trainhub_node.gpu.library import ListedGpu
 from trainhub_node.gpu.nvml_errors import (
     DRIVER_NOT_LOADED,
     GPU_IS_LOST,
     NO_PERMISSION,
     NOT_SUPPORTED,
     UNKNOWN,
-    DeviceGone,
-    LibraryGone,
-    Unanswered,
-    sorted_out,
+    DeviceLost,
+    LibraryLost,
+    QueryFailed,
+    from_code,
 )
-from trainhub_node.gpu.readings import Rates, Reading, Readings, throttled
+from trainhub_node.gpu.readings import CounterRates, Reading, Readings, throttle_numbers
 
 
 class Device:
     """Answers with what stands in `values`; an error there is raised. `asked`: how often, by key."""
 
-    def __init__(self, **values: float | Unanswered | None) -> None:
+    def __init__(self, **values: float | QueryFailed | None) -> None:
         self.values = values
         self.asked = dict.fromkeys(values, 0)
         self.said: set[tuple[str, str]] = set()
@@ -43,19 +43,19 @@ class Device:
         return Readings("GPU-1", readings, self.said)
 
     def at(self, now: float) -> dict[str, float]:
-        self.readings.take(now)
+        self.readings.refresh(now)
         return {**self.readings.numbers(now), **self.readings.counters(now)}
 
     def _answer(self, key: str) -> Mapping[str, float]:
         self.asked[key] += 1
         value = self.values[key]
-        if isinstance(value, Unanswered):
+        if isinstance(value, QueryFailed):
             raise value
         return {} if value is None else {key: value}
 
 
-def error(code: int) -> Unanswered:
-    return sorted_out(code, f"code {code}")
+def error(code: int) -> QueryFailed:
+    return from_code(code, f"code {code}")
 
 
 class TestRhythm:
@@ -63,7 +63,7 @@ class TestRhythm:
         device = Device(power_w=300, encoder_pct=5, ecc_corrected=0, energy_mj=7, throttle_reasons=0)
 
         for second in range(120):
-            device.readings.take(float(second))
+            device.readings.refresh(float(second))
 
         assert device.asked == {
             "power_w": 120,
@@ -117,7 +117,7 @@ class TestFailures:
         broken = Reading(("power_w",), lambda _: {"power_w": 1 / 0})
         readings = Readings("GPU-1", [broken, Reading(("fan_pct",), lambda _: {"fan_pct": 3})], set())
 
-        readings.take(0)
+        readings.refresh(0)
         assert readings.numbers(0) == {"fan_pct": 3}
         assert "ZeroDivisionError" in caplog.text
 
@@ -125,7 +125,7 @@ class TestFailures:
     def test_what_is_not_supported_is_asked_once(self, code: int) -> None:
         device = Device(power_w=error(code))
         for second in range(10):
-            device.readings.take(second)
+            device.readings.refresh(second)
 
         assert device.asked["power_w"] == 1
 
@@ -146,9 +146,9 @@ class TestFailures:
             power_w=error(UNKNOWN), fan_pct=error(NOT_SUPPORTED), encoder_pct=error(NO_PERMISSION)
         )
         for second in range(100):
-            device.readings.take(second)
+            device.readings.refresh(second)
         device.readings = device.again()
-        device.readings.take(200)
+        device.readings.refresh(200)
 
         assert [(record.levelname, record.message) for record in caplog.records] == [
             ("WARNING", "GPU GPU-1 did not tell power_w: code 999 (said once)"),
@@ -157,40 +157,40 @@ class TestFailures:
         ]
 
     def test_of_the_device_or_the_library_are_the_callers_to_judge(self) -> None:
-        with pytest.raises(DeviceGone):
+        with pytest.raises(DeviceLost):
             Device(power_w=error(GPU_IS_LOST)).at(0)
-        with pytest.raises(LibraryGone):
+        with pytest.raises(LibraryLost):
             Device(power_w=error(DRIVER_NOT_LOADED)).at(0)
 
 
 class TestRates:
     def test_are_growth_by_time(self) -> None:
-        rates = Rates()
+        rates = CounterRates()
 
         assert rates.rate("tx", 1000, 10) is None
         assert rates.rate("tx", 6000, 15) == 1000
 
     def test_are_absent_once_after_a_reset_or_a_wrap(self) -> None:
-        rates = Rates()
+        rates = CounterRates()
         rates.rate("tx", 2**64 - 5, 0)
 
         assert rates.rate("tx", 100, 5) is None
         assert rates.rate("tx", 600, 10) == 100
 
     def test_are_absent_when_the_clock_stood_still(self) -> None:
-        rates = Rates()
+        rates = CounterRates()
         rates.rate("tx", 100, 5)
 
         assert rates.rate("tx", 200, 5) is None
 
     def test_of_several_links_are_their_sum(self) -> None:
-        rates = Rates()
+        rates = CounterRates()
         rates.total("tx", {0: 0, 1: 0}, 0)
 
         assert rates.total("tx", {0: 50, 1: 100}, 5) == 30
 
     def test_of_several_links_are_absent_once_when_one_began_anew(self) -> None:
-        rates = Rates()
+        rates = CounterRates()
         rates.total("tx", {0: 100, 1: 100}, 0)
 
         assert rates.total("tx", {0: 150, 1: 50}, 5) is None
@@ -216,7 +216,7 @@ class TestThrottling:
         ],
     )
     def test_reasons_are_a_hundred_or_nothing_each(self, mask: int, slowed: set[str]) -> None:
-        told = throttled(mask)
+        told = throttle_numbers(mask)
 
         assert told.pop("throttle_reasons") == mask
         assert told == {
@@ -226,8 +226,8 @@ class TestThrottling:
 
 class TestTable:
     def table(self, **changes: str) -> list[Reading]:
-        found = Found(uuid="GPU-1", index=0, name="GPU", handle=None, handle_id=1, **changes)  # type: ignore[arg-type]
-        return reader.Reader(found, nvml.Nvml(), SlowReader(5)).table()
+        found = ListedGpu(uuid="GPU-1", index=0, name="GPU", handle=None, handle_id=1, **changes)  # type: ignore[arg-type]
+        return reader.GpuReader(found, nvml.Nvml(), BackgroundReader(5)).readings()
 
     def test_every_metric_and_counter_is_read_exactly_once(self) -> None:
         read = [key for reading in self.table() for key in reading.keys]
@@ -245,19 +245,19 @@ class TestTable:
         ]
 
     def test_numbers_of_nvml_are_those_of_its_header(self) -> None:
-        sent, received, _ = reader.NVLINK_DATA
+        sent, received, _ = reader.NVLINK_DATA_FIELDS
         newer = (pynvml.NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES, pynvml.NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES)
 
         assert (sent, received) == (
             pynvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX,
             pynvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX,
         )
-        assert reader.NVLINK_COUNT[:2] == newer
+        assert reader.NVLINK_COUNT_FIELDS[:2] == newer
         assert reader.LINK_COUNT[0] == pynvml.NVML_FI_DEV_NVLINK_LINK_COUNT
-        assert reader.PCIE_SENT[0] == pynvml.NVML_FI_DEV_PCIE_COUNT_TX_BYTES
-        assert reader.PCIE_RECEIVED[0] == pynvml.NVML_FI_DEV_PCIE_COUNT_RX_BYTES
-        assert reader.GPM_PCIE_SENT == pynvml.NVML_GPM_METRIC_PCIE_TX_PER_SEC
-        assert reader.GPM_PCIE_RECEIVED == pynvml.NVML_GPM_METRIC_PCIE_RX_PER_SEC
+        assert reader.PCIE_TX[0] == pynvml.NVML_FI_DEV_PCIE_COUNT_TX_BYTES
+        assert reader.PCIE_RX[0] == pynvml.NVML_FI_DEV_PCIE_COUNT_RX_BYTES
+        assert reader.GPM_PCIE_TX == pynvml.NVML_GPM_METRIC_PCIE_TX_PER_SEC
+        assert reader.GPM_PCIE_RX == pynvml.NVML_GPM_METRIC_PCIE_RX_PER_SEC
         assert reader.GPM == {
             pynvml.NVML_GPM_METRIC_GRAPHICS_UTIL: "engine_active_pct",
             pynvml.NVML_GPM_METRIC_SM_UTIL: "sm_active_pct",
@@ -289,4 +289,4 @@ class TestTable:
         assert {type(error(code)).__name__ for code in told} == {"Unsupported"}
         assert {type(error(code)).__name__ for code in lost} == {"DeviceGone"}
         assert {type(error(code)).__name__ for code in gone} == {"LibraryGone"}
-        assert type(error(pynvml.NVML_ERROR_UNKNOWN)) is Unanswered
+        assert type(error(pynvml.NVML_ERROR_UNKNOWN)) is QueryFailed

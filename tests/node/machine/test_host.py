@@ -11,7 +11,7 @@ import pytest
 from trainhub_launch.metrics import HOST_KEYS
 from trainhub_node.machine import host
 from trainhub_node.machine.host import Host
-from trainhub_node.telemetry.rates import Rates
+from trainhub_node.telemetry.rates import RateMeter
 
 SECTOR = 512
 GIB = 1024**3
@@ -170,20 +170,20 @@ class TestHost:
 
 class TestRates:
     def test_are_none_after_a_reset_and_true_again_thereafter(self) -> None:
-        rates = Rates()
+        rates = RateMeter()
 
-        told = [rates.of(now, {"sda": count}) for now, count in enumerate([100, 150, 20, 50])]
+        told = [rates.rate(now, {"sda": count}) for now, count in enumerate([100, 150, 20, 50])]
 
         assert told == [None, 50, None, 30]
 
     def test_are_those_of_devices_that_were_there_before(self) -> None:
-        rates = Rates()
-        rates.of(0, {"sda": 10, "sdb": 1000})
+        rates = RateMeter()
+        rates.rate(0, {"sda": 10, "sdb": 1000})
 
-        assert rates.of(2, {"sda": 30, "sdc": 10**9}) == 10
+        assert rates.rate(2, {"sda": 30, "sdc": 10**9}) == 10
 
     def test_are_none_when_no_time_has_passed(self) -> None:
-        rates = Rates()
-        rates.of(5, {"sda": 10})
+        rates = RateMeter()
+        rates.rate(5, {"sda": 10})
 
-        assert rates.of(5, {"sda": 20}) is None
+        assert rates.rate(5, {"sda": 20}) is None

@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 
 from trainhub_launch.telemetry import BUCKET_S, HOST, Block, check, unpack
-from trainhub_node.telemetry.buckets import KEPT_BUCKETS, MOST_BLOCKS, Bucket, Recorder, joined
+from trainhub_node.telemetry.buckets import MAX_BLOCKS, MAX_BUCKETS, Bucket, Recorder, merge
 
 START = 1_800_000_000
 A, B = "GPU-a", "GPU-b"
@@ -36,7 +36,7 @@ class Node:
         return self.recorder.buckets(most, MANY)
 
     def blocks(self) -> tuple[Block, ...]:
-        return joined(self.buckets())
+        return merge(self.buckets())
 
     def starts(self) -> list[int]:
         return [bucket.start - START for bucket in self.buckets()]
@@ -160,7 +160,7 @@ class TestOnTheRoad:
         for bucket in range(101):
             node.tick(10, gpus={(A, B)[bucket % 2]: {"power_w": 1.0}})
 
-        assert 0 < len(node.blocks()) <= MOST_BLOCKS
+        assert 0 < len(node.blocks()) <= MAX_BLOCKS
 
     def test_confirmed_ones_are_not_sent_again(self, node: Node) -> None:
         node.tick(51)
@@ -180,7 +180,7 @@ class TestOnTheRoad:
     def test_after_an_hour_the_oldest_are_dropped(self, node: Node) -> None:
         node.tick(3600 + 55)
 
-        assert len(node.buckets()) == KEPT_BUCKETS
+        assert len(node.buckets()) == MAX_BUCKETS
         assert node.starts()[0] == 50
 
 

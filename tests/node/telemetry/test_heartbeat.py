@@ -65,31 +65,36 @@ class TestAddresses:
 
 class TestPlace:
     def test_is_on_the_way_to_the_hub(self, settings: NodeSettings) -> None:
-        assert heartbeat.place(settings) == ("127.0.0.1", "lo")
+        assert heartbeat.network_address(settings) == ("127.0.0.1", "lo")
 
     def test_is_that_of_the_chosen_interface(self, settings: NodeSettings) -> None:
-        assert heartbeat.place(replace(settings, hub_url="http://10.0.0.1:8000", interface="lo")) == (
+        assert heartbeat.network_address(
+            replace(settings, hub_url="http://10.0.0.1:8000", interface="lo")
+        ) == (
             "127.0.0.1",
             "lo",
         )
 
     def test_is_the_chosen_address_and_its_interface(self, settings: NodeSettings) -> None:
-        assert heartbeat.place(replace(settings, address="127.0.0.1")) == ("127.0.0.1", "lo")
-        assert heartbeat.place(replace(settings, address=OF_DOCUMENTS)) == (OF_DOCUMENTS, "")
+        assert heartbeat.network_address(replace(settings, address="127.0.0.1")) == ("127.0.0.1", "lo")
+        assert heartbeat.network_address(replace(settings, address=OF_DOCUMENTS)) == (OF_DOCUMENTS, "")
 
     def test_stays_while_the_hubs_name_means_nothing(self, settings: NodeSettings) -> None:
-        assert heartbeat.place(replace(settings, hub_url=NOWHERE), before="127.0.0.1") == ("127.0.0.1", "lo")
+        assert heartbeat.network_address(replace(settings, hub_url=NOWHERE), previous="127.0.0.1") == (
+            "127.0.0.1",
+            "lo",
+        )
 
     def test_of_another_machine_is_doubted_and_told(self, settings: NodeSettings) -> None:
-        (doubt,) = heartbeat.doubts(replace(settings, address=OF_DOCUMENTS))
+        (doubt,) = heartbeat.address_warnings(replace(settings, address=OF_DOCUMENTS))
 
         assert doubt.startswith(f"{OF_DOCUMENTS} is none of this machine's addresses (127.0.0.1")
-        assert heartbeat.doubts(settings) == []
+        assert heartbeat.address_warnings(settings) == []
 
     def test_of_another_interface_is_doubted(self, settings: NodeSettings) -> None:
         other = next((name for _, name in socket.if_nameindex() if name != "lo"), "eth0")
 
-        (doubt,) = heartbeat.doubts(replace(settings, address="127.0.0.1", interface=other))
+        (doubt,) = heartbeat.address_warnings(replace(settings, address="127.0.0.1", interface=other))
 
         assert doubt == f"127.0.0.1 belongs to the interface lo, not to {other}"
 
@@ -110,7 +115,7 @@ class TestNews:
         ids=str,
     )
     def test_are_what_the_node_is(self, changes: dict[str, Any]) -> None:
-        assert heartbeat.is_news(BEAT, replace(BEAT, **changes))
+        assert heartbeat.has_changed(BEAT, replace(BEAT, **changes))
 
     @pytest.mark.parametrize(
         "changes",
@@ -123,10 +128,10 @@ class TestNews:
         ids=str,
     )
     def test_are_not_how_it_does(self, changes: dict[str, Any]) -> None:
-        assert not heartbeat.is_news(BEAT, replace(BEAT, **changes))
+        assert not heartbeat.has_changed(BEAT, replace(BEAT, **changes))
 
     def test_are_the_first_word(self) -> None:
-        assert heartbeat.is_news(None, BEAT)
+        assert heartbeat.has_changed(None, BEAT)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from trainhub_launch.machine import GpuFact
 from trainhub_launch.telemetry import HOST, GpuProcess
 from trainhub_node.telemetry import sampler
 from trainhub_node.telemetry.buckets import Recorder
-from trainhub_node.telemetry.sampler import Sampler, following
+from trainhub_node.telemetry.sampler import Sampler, next_due
 
 
 class Device:
@@ -84,7 +84,7 @@ class TestFirstWord:
     def test_waits_for_slow_devices_only_so_long(
         self, make: Callable[..., Sampler], device: Device, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(sampler, "FIRST_S", 0.05)
+        monkeypatch.setattr(sampler, "FIRST_TIMEOUT_S", 0.05)
         device.answers.clear()
 
         assert make().latest().gpus == ()
@@ -103,9 +103,9 @@ class TestBeat:
         assert len(ticks) >= 3
 
     def test_keeps_its_distance_and_skips_what_it_missed(self) -> None:
-        assert following(10.25, 10.26) == 11.25
-        assert following(10.25, 11.24) == 11.25
-        assert following(10.25, 15.0) == 15.25
+        assert next_due(10.25, 10.26) == 11.25
+        assert next_due(10.25, 11.24) == 11.25
+        assert next_due(10.25, 15.0) == 15.25
 
     def test_keeps_interpreters_up_to_date_beside(self, make: Callable[..., Sampler]) -> None:
         one = make()
@@ -117,8 +117,8 @@ class TestBeat:
 class TestAHangingDriver:
     @pytest.fixture(autouse=True)
     def _impatient(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(sampler, "HANGS_S", 1.5)
-        monkeypatch.setattr(sampler, "FRESH_S", 0.5)
+        monkeypatch.setattr(sampler, "HANG_S", 1.5)
+        monkeypatch.setattr(sampler, "MAX_AGE_S", 0.5)
 
     def test_stops_neither_the_machines_numbers_nor_the_heartbeat(
         self,

@@ -12,9 +12,9 @@ from tests.node.hub import FakeHub
 from trainhub_launch.machine import Heartbeat
 from trainhub_launch.report import Ack, Report
 from trainhub_launch.telemetry import GpuEvent
-from trainhub_node.gpu.gpu_events import EventBook
+from trainhub_node.gpu.gpu_events import GpuEventLog
 from trainhub_node.telemetry.buckets import Recorder
-from trainhub_node.telemetry.telemetry_queue import MOST_BUCKETS, MOST_EVENTS, Feed
+from trainhub_node.telemetry.telemetry_queue import MAX_BUCKETS, MAX_EVENTS, TelemetryQueue
 
 BEAT = Heartbeat(
     agent_version="1",
@@ -37,8 +37,8 @@ class Node:
 
     def __init__(self) -> None:
         self.recorder = Recorder()
-        self.book = EventBook()
-        self.feed = Feed(self.recorder, self.book.all, self.book.confirm)
+        self.book = GpuEventLog()
+        self.feed = TelemetryQueue(self.recorder, self.book.all, self.book.confirm)
         self.hub = FakeHub()
         self._seconds = itertools.count()
 
@@ -51,9 +51,9 @@ class Node:
         bare = Report(agent="agent", sequence=1, sent_at=0.0, heartbeat=BEAT if beats else None)
         sent = self.feed.fill(bare)
         if self.hub.refuses(sent):
-            self.feed.refused()
+            self.feed.on_rejected()
         else:
-            self.feed.taken(self.hub.take(sent))
+            self.feed.on_accepted(self.hub.take(sent))
         return sent
 
     def lost(self) -> Report:
@@ -79,14 +79,14 @@ class TestSamples:
         node.pass_seconds(30)
 
         assert node.report().samples == ()
-        assert not node.feed.wakes
+        assert not node.feed.is_due
 
     def test_begin_with_the_last_minute_when_somebody_looks(self, node: Node) -> None:
         node.pass_seconds(100)
         node.hub.is_watched = True
         node.report()
 
-        assert node.feed.wakes
+        assert node.feed.is_due
         assert seconds(node.report()) == 60
 
     def test_go_on_with_what_is_new(self, node: Node) -> None:
@@ -125,7 +125,7 @@ class TestBuckets:
     def test_ride_with_a_sign_of_life_and_hasten_nothing(self, node: Node) -> None:
         node.pass_seconds(11)
 
-        assert not node.feed.wakes
+        assert not node.feed.is_due
         assert moments(node.report(beats=False)) == 0
         assert moments(node.report()) == 1
 
@@ -143,7 +143,7 @@ class TestBuckets:
 
         sent = [moments(node.report()) for _ in range(7)]
 
-        assert sent == [MOST_BUCKETS] * 6 + [0]
+        assert sent == [MAX_BUCKETS] * 6 + [0]
         assert [block.start for block in node.hub.buckets if block.is_host] == [
             START + 600 * part for part in range(6)
         ]
@@ -152,13 +152,13 @@ class TestBuckets:
 class TestEvents:
     def test_are_news_until_a_report_with_them_is_answered(self, node: Node) -> None:
         node.book.add("xid", "GPU-a", code=79)
-        assert node.feed.wakes
+        assert node.feed.is_due
 
         node.lost()
-        assert node.feed.wakes
+        assert node.feed.is_due
         node.report(beats=False)
 
-        assert not node.feed.wakes
+        assert not node.feed.is_due
         assert [event.code for event in node.hub.events] == [79]
 
     def test_are_sent_again_until_they_are_confirmed(self, node: Node) -> None:
@@ -170,14 +170,14 @@ class TestEvents:
         node.report()
 
         assert [event.serial for event in node.hub.events] == [1, 1]
-        assert not node.feed.wakes
+        assert not node.feed.is_due
 
     def test_go_in_parts_where_they_are_many(self, node: Node) -> None:
-        for _ in range(MOST_EVENTS + 1):
+        for _ in range(MAX_EVENTS + 1):
             node.book.add("lost", "GPU-a")
 
         assert [len(node.report().events), len(node.report().events), len(node.report().events)] == [
-            MOST_EVENTS,
+            MAX_EVENTS,
             1,
             0,
         ]
@@ -187,7 +187,7 @@ class TestEvents:
         sent = node.feed.fill(Report(agent="agent", sequence=1, sent_at=0.0))
         node.book.add("back", "GPU-a")
 
-        node.feed.taken(Ack(events_until=99))
+        node.feed.on_accepted(Ack(events_until=99))
 
         assert ([event.kind for event in sent.events], [event.kind for event in node.book.all()]) == (
             ["lost"],

@@ -16,18 +16,12 @@ from tests.registry.builders import blob
 from tests.tracking.artifacts.raw import Logged, left, logged, model_of, opened
 from tests.tracking.builders import logged_run
 from tracking.artifacts import pages
-from tracking.callers import restart
 from tracking.models import LoggedModel, LoggedModelFile
 
 FIGURE = {
     "data": [{"type": "bar", "y": [1]}],
     "layout": {"title": {"text": "</script><script>alert(1)</script>"}},
 }
-
-
-@pytest.fixture(autouse=True)
-def _fresh_process() -> None:
-    restart()
 
 
 @pytest.fixture

@@ -15,15 +15,9 @@ from django.conf import settings as configured
 from tests.tracking.artifacts.raw import MPU, Logged, disk_of, logged, opened, stored_files
 from tracking.artifacts import multipart, uploads
 from tracking.artifacts.body_writer import Received
-from tracking.callers import restart
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PART = 5 * 2**20
-
-
-@pytest.fixture(autouse=True)
-def _fresh_process() -> None:
-    restart()
 
 
 @pytest.fixture

@@ -29,7 +29,6 @@ from tests.tracking.artifacts.raw import (
 from tests.tracking.builders import logged_run
 from tracking.artifacts import body_writer
 from tracking.artifacts.routes import routes
-from tracking.callers import restart
 from workspaces.stored_files import blobs
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -54,11 +53,6 @@ BAD = [
     "x" * 901,
     f"{'y' * 256}/z",
 ]
-
-
-@pytest.fixture(autouse=True)
-def _fresh_process() -> None:
-    restart()
 
 
 @pytest.fixture

@@ -4,12 +4,6 @@ import pytest
 from django.test import Client
 
 from tests.people import api_client, client_of, make_viewer
-from tracking.metrics import limits
-
-
-@pytest.fixture(autouse=True)
-def _fresh_process() -> None:
-    limits.restart()
 
 
 @pytest.fixture

@@ -6,12 +6,6 @@ from django.test import Client
 from jobs.models import Run
 from tests.people import api_client, make_viewer
 from tests.tracking.builders import logged_run
-from tracking.metrics import limits
-
-
-@pytest.fixture(autouse=True)
-def _fresh_process() -> None:
-    limits.restart()
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from tracking.metrics.curve_reader import history
 from tracking.metrics.point_writer import Point, append
 from tracking.models import EventFile, Metric, Param
 from trainhub_launch.report import OutputFile
+from workspaces import process_caches
 from workspaces.access import Principal
 from workspaces.stored_files import blobs
 
@@ -147,7 +148,7 @@ class TestOver:
         pending_attempts.look()
         settled(node, run, output(TB, data, tmp_path), sizes={TB: len(data)})
         pending_attempts.look()
-        pending_attempts.restart()
+        process_caches.clear_all()
         pending_attempts.look()
         assert (steps(run), Metric.objects.get().count, EventFile.objects.count()) == ([0, 1, 2], 3, 1)
 

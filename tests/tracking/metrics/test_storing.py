@@ -13,13 +13,9 @@ from tests.tracking.builders import logged_run
 from tracking.metrics import compaction, curve_reader, limits, point_writer
 from tracking.metrics.points import MOST_IN_BLOCK, Point
 from tracking.models import Metric, MetricBlock, MetricSlice
+from workspaces import process_caches
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def _as_new() -> None:
-    limits.restart()
 
 
 def log(run: Run, *points: tuple[str, float, int], ms: int = 1000) -> None:
@@ -98,7 +94,7 @@ class TestLimits:
         settings.METRIC_POINTS_PER_RUN = 3
         run = logged_run()
         log(run, ("a", 1, 0), ("a", 1, 1))
-        limits.restart()
+        process_caches.clear_all()
         with pytest.raises(limits.TooMuch, match="3 points in all"):
             log(run, ("a", 1, 2), ("a", 1, 3))
         log(run, ("a", 5, 2))

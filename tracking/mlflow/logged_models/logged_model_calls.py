@@ -13,10 +13,10 @@ from jobs.models import Run
 from jobs.task_messages import ask_soon
 from tracking.callers import Caller
 from tracking.mlflow import experiments, lookup
-from tracking.mlflow.default_names import given_name
+from tracking.mlflow.default_names import random_name
 from tracking.mlflow.protocol import fields, key_rules, row_json
 from tracking.mlflow.protocol.errors import DENIED, INVALID, MISSING, MlflowError
-from tracking.mlflow.protocol.http import Asked
+from tracking.mlflow.protocol.http import CallArgs
 from tracking.models import LoggedModel
 from workspaces.states import Role
 
@@ -29,90 +29,90 @@ STATUSES = (
     "LOGGED_MODEL_READY",
     "LOGGED_MODEL_UPLOAD_FAILED",
 )
-MOST_TAGS = 1000
-MOST_PARAMS = 10_000
-_WRONG = re.compile(r"[/:.%\"']")
-_RULE = "Model name must be a non-empty string and cannot contain the following characters: / : . % \" '"
-Told = dict[str, Any]
+MAX_TAGS = 1000
+MAX_PARAMS = 10_000
+_FORBIDDEN = re.compile(r"[/:.%\"']")
+_NAME_RULE = "Model name must be a non-empty string and cannot contain the following characters: / : . % \" '"
+JsonObject = dict[str, Any]
 
 
-def create(caller: Caller, asked: Asked) -> Told:
+def create(caller: Caller, args: CallArgs) -> JsonObject:
     """Of the run that is named, else of the job whose process asks."""
-    source = fields.text(asked, "source_run_id") or ""
-    run = _source(caller, source)
-    key = fields.words(asked, "experiment_id")
+    source = fields.text(args, "source_run_id") or ""
+    run = _source_run(caller, source)
+    key = fields.required_text(args, "experiment_id")
     experiment = experiments.check_active(run.experiment if run else lookup.stored_experiment(caller, key))
-    name = fields.text(asked, "name") or given_name()
-    if _WRONG.search(name):
-        raise MlflowError(INVALID, f"Invalid model name ('{name[:100]}') provided. {_RULE}")
-    made = LoggedModel.objects.create(
+    name = fields.text(args, "name") or random_name()
+    if _FORBIDDEN.search(name):
+        raise MlflowError(INVALID, f"Invalid model name ('{name[:100]}') provided. {_NAME_RULE}")
+    model = LoggedModel.objects.create(
         experiment=experiment,
         run=run,
-        name=key_rules.shortened(name, key_rules.LONGEST_NAME),
+        name=key_rules.shortened(name, key_rules.MAX_NAME_LENGTH),
         source_run_id=""
         if run is not None and run.pk == source
-        else key_rules.at_most(source, 250, "source_run_id"),
-        model_type=key_rules.at_most(fields.text(asked, "model_type") or "", 250, "model_type"),
-        tags=_pairs(asked, "tags", {}, MOST_TAGS) | key_rules.full_name(name),
-        params=_pairs(asked, "params", {}, MOST_PARAMS),
+        else key_rules.check_length(source, 250, "source_run_id"),
+        model_type=key_rules.check_length(fields.text(args, "model_type") or "", 250, "model_type"),
+        tags=_merged_pairs(args, "tags", {}, MAX_TAGS) | key_rules.full_name(name),
+        params=_merged_pairs(args, "params", {}, MAX_PARAMS),
     )
-    return {"model": row_json.logged_model(made)}
+    return {"model": row_json.logged_model_json(model)}
 
 
-def get(caller: Caller, asked: Asked) -> Told:
-    deleted_too = str(asked.get("allow_deleted", "")).lower() == "true"
-    return {"model": row_json.logged_model(found(caller, str(asked["model_id"]), deleted_too=deleted_too))}
+def get(caller: Caller, args: CallArgs) -> JsonObject:
+    include_deleted = str(args.get("allow_deleted", "")).lower() == "true"
+    return {"model": row_json.logged_model_json(logged_model(caller, str(args["model_id"]), include_deleted=include_deleted))}
 
 
-def finalize(caller: Caller, asked: Asked) -> Told:
-    status = fields.choice(asked, "status", STATUSES, first=0)
+def finalize(caller: Caller, args: CallArgs) -> JsonObject:
+    status = fields.choice(args, "status", STATUSES, first=0)
     if not status:
         raise fields.missing("status")
     with transaction.atomic():
-        model = _locked(caller, asked)
+        model = _locked_model(caller, args)
         model.status = status
         model.save(update_fields=["status", "updated_at"])
         if status == READY:
             ask_soon(FILL_VERSIONS, model.pk)
-    return {"model": row_json.logged_model(model)}
+    return {"model": row_json.logged_model_json(model)}
 
 
-def delete(caller: Caller, asked: Asked) -> None:
+def delete(caller: Caller, args: CallArgs) -> None:
     with transaction.atomic():
-        model = _locked(caller, asked)
+        model = _locked_model(caller, args)
         model.deleted_at = timezone.now()
         model.save(update_fields=["deleted_at", "updated_at"])
 
 
-def set_tags(caller: Caller, asked: Asked) -> None:
+def set_tags(caller: Caller, args: CallArgs) -> None:
     with transaction.atomic():
-        model = _locked(caller, asked)
-        model.tags = _pairs(asked, "tags", model.tags, MOST_TAGS)
+        model = _locked_model(caller, args)
+        model.tags = _merged_pairs(args, "tags", model.tags, MAX_TAGS)
         model.save(update_fields=["tags", "updated_at"])
 
 
-def delete_tag(caller: Caller, asked: Asked) -> None:
-    key = key_rules.shortened(str(asked["key"]), key_rules.LONGEST_KEY)
+def delete_tag(caller: Caller, args: CallArgs) -> None:
+    key = key_rules.shortened(str(args["key"]), key_rules.MAX_KEY_LENGTH)
     with transaction.atomic():
-        model = _locked(caller, asked)
+        model = _locked_model(caller, args)
         if key not in model.tags:
             raise MlflowError(MISSING, f"No tag with key {key[:100]!r} found for model with ID {model.pk!r}.")
         del model.tags[key]
         model.save(update_fields=["tags", "updated_at"])
 
 
-def log_params(caller: Caller, asked: Asked) -> None:
+def log_params(caller: Caller, args: CallArgs) -> None:
     with transaction.atomic():
-        model = _locked(caller, asked)
-        model.params = _pairs(asked, "params", model.params, MOST_PARAMS)
+        model = _locked_model(caller, args)
+        model.params = _merged_pairs(args, "params", model.params, MAX_PARAMS)
         model.save(update_fields=["params", "updated_at"])
 
 
-def found(caller: Caller, model_id: str, *, deleted_too: bool = False) -> LoggedModel:
+def logged_model(caller: Caller, model_id: str, *, include_deleted: bool = False) -> LoggedModel:
     rows = LoggedModel.objects.select_related("experiment").filter(
         experiment__workspace=caller.workspace, pk=model_id
     )
-    row = rows.first() if deleted_too else rows.filter(deleted_at=None).first()
+    row = rows.first() if include_deleted else rows.filter(deleted_at=None).first()
     if row is None:
         raise MlflowError(MISSING, f"Logged model with ID '{model_id[:100]}' not found.")
     return row
@@ -125,8 +125,8 @@ def may_write(caller: Caller, model: LoggedModel) -> bool:
     return caller.job is None or (model.run is not None and caller.may_write(model.run))
 
 
-def _locked(caller: Caller, asked: Asked) -> LoggedModel:
-    model = found(caller, str(asked["model_id"]))
+def _locked_model(caller: Caller, args: CallArgs) -> LoggedModel:
+    model = logged_model(caller, str(args["model_id"]))
     if not may_write(caller, model):
         raise MlflowError(
             DENIED, f"The logged model {model.pk} is another run's; use an API token of a contributor."
@@ -134,7 +134,7 @@ def _locked(caller: Caller, asked: Asked) -> LoggedModel:
     return LoggedModel.objects.select_for_update().get(pk=model.pk)
 
 
-def _source(caller: Caller, run_id: str) -> Run | None:
+def _source_run(caller: Caller, run_id: str) -> Run | None:
     """Return the run that is named, which must be writable; of one that is not here only its id is kept, as
     text."""
     if run_id and Run.objects.filter(pk=run_id, workspace=caller.workspace).exists():
@@ -142,15 +142,15 @@ def _source(caller: Caller, run_id: str) -> Run | None:
     return caller.job
 
 
-def _pairs(asked: Asked, name: str, before: dict[str, str], most: int) -> dict[str, str]:
+def _merged_pairs(args: CallArgs, name: str, before: dict[str, str], limit: int) -> dict[str, str]:
     """`before` and what is asked; of a repeated key the last value."""
-    longest = key_rules.LONGEST_TAG if name == "tags" else key_rules.LONGEST_PARAM
-    told = {
-        key_rules.shortened(fields.words(item, "key", f"{path}.key"), key_rules.LONGEST_KEY): key_rules.value(
-            item, longest, f"{path}.value"
+    max_length = key_rules.MAX_TAG_LENGTH if name == "tags" else key_rules.MAX_PARAM_LENGTH
+    pairs = {
+        key_rules.shortened(fields.required_text(item, "key", f"{path}.key"), key_rules.MAX_KEY_LENGTH): key_rules.value(
+            item, max_length, f"{path}.value"
         )
-        for path, item in fields.objects(asked, name)
+        for path, item in fields.objects(args, name)
     }
-    if len(before | told) > most:
-        raise MlflowError(INVALID, f"{name}: a logged model may have {most} of them; log fewer.")
-    return before | told
+    if len(before | pairs) > limit:
+        raise MlflowError(INVALID, f"{name}: a logged model may have {limit} of them; log fewer.")
+    return before | pairs

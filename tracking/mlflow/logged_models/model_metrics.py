@@ -12,36 +12,36 @@ from jobs.models import Run
 from tracking.callers import Caller
 from tracking.mlflow.points import ModelPoint
 from tracking.mlflow.protocol.errors import INVALID, MISSING, MlflowError
-from tracking.mlflow.protocol.row_json import number
+from tracking.mlflow.protocol.row_json import json_number
 from tracking.models import LoggedModel
 
-MOST_OF_A_MODEL = 2000
+MAX_METRICS_PER_MODEL = 2000
 
 
-def put(caller: Caller, run: Run, told: Sequence[ModelPoint]) -> None:
+def put(caller: Caller, run: Run, points: Sequence[ModelPoint]) -> None:
     """Inside a transaction."""
-    for model_id in sorted({item.model_id for item in told}):
+    for model_id in sorted({item.model_id for item in points}):
         models = LoggedModel.objects.select_for_update().filter(
             experiment__workspace=caller.workspace, deleted_at=None
         )
         model = models.filter(pk=model_id).first()
         if model is None:
             raise MlflowError(MISSING, f"Logged model with ID '{model_id[:100]}' not found.")
-        held = {_identity(entry): entry for entry in model.metrics}
-        for item in told:
+        entries = {_identity(entry): entry for entry in model.metrics}
+        for item in points:
             if item.model_id == model_id:
-                _place(held, _entry(run, item))
-        if len(held) > MOST_OF_A_MODEL:
+                _keep_newest(entries, _entry(run, item))
+        if len(entries) > MAX_METRICS_PER_MODEL:
             raise MlflowError(
-                INVALID, f"metrics: a logged model may have {MOST_OF_A_MODEL} different metrics; log fewer."
+                INVALID, f"metrics: a logged model may have {MAX_METRICS_PER_MODEL} different metrics; log fewer."
             )
-        LoggedModel.objects.filter(pk=model_id).update(metrics=list(held.values()), updated_at=timezone.now())
+        LoggedModel.objects.filter(pk=model_id).update(metrics=list(entries.values()), updated_at=timezone.now())
 
 
-def _place(held: dict[tuple[str, ...], dict[str, Any]], entry: dict[str, Any]) -> None:
-    before = held.get(_identity(entry))
+def _keep_newest(entries: dict[tuple[str, ...], dict[str, Any]], entry: dict[str, Any]) -> None:
+    before = entries.get(_identity(entry))
     if before is None or _order(before) <= _order(entry):
-        held[_identity(entry)] = entry
+        entries[_identity(entry)] = entry
 
 
 def _order(entry: Mapping[str, Any]) -> tuple[int, int, float]:
@@ -58,7 +58,7 @@ def _entry(run: Run, item: ModelPoint) -> dict[str, Any]:
     point = item.point
     entry = {
         "key": point.key,
-        "value": number(point.value),
+        "value": json_number(point.value),
         "timestamp": point.ms,
         "step": point.step,
         "run_id": run.pk,

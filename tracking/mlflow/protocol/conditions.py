@@ -13,7 +13,7 @@ from typing import Any
 from tracking.mlflow.protocol.errors import INVALID, MlflowError
 from tracking.search.errors import FilterError
 from tracking.search.patterns import matches
-from tracking.search.token_stream import Cursor
+from tracking.search.token_stream import TokenStream
 
 _NUMBERS = ("=", "!=", ">", ">=", "<", "<=")
 _TEXTS = ("=", "!=", "LIKE", "ILIKE", "IN", "NOT IN", "IS NULL", "IS NOT NULL")
@@ -25,10 +25,10 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     ">=": ge,
     "<": lt,
     "<=": le,
-    "IN": lambda told, value: told in value,
-    "NOT IN": lambda told, value: told not in value,
-    "LIKE": lambda told, value: matches(value, told),
-    "ILIKE": lambda told, value: matches(value, told, any_case=True),
+    "IN": lambda actual, value: actual in value,
+    "NOT IN": lambda actual, value: actual not in value,
+    "LIKE": lambda actual, value: matches(value, actual),
+    "ILIKE": lambda actual, value: matches(value, actual, any_case=True),
 }
 ATTRIBUTES_AND_TAGS = {
     "attribute": "attributes",
@@ -40,7 +40,7 @@ ATTRIBUTES_AND_TAGS = {
 Value = str | float | tuple[str, ...] | None
 
 
-class Is(Enum):
+class ValueType(Enum):
     """What an attribute is. A whole number may stand in quotes, as MLflow's clients write a version's."""
 
     TEXT = "text in quotes"
@@ -57,55 +57,55 @@ class Condition:
     operator: str
     value: Value
 
-    def holds(self, told: str | float | None) -> bool:
+    def matches(self, actual: str | float | None) -> bool:
         """Of what is not there only IS NULL holds."""
         if self.value is None:
-            return (told is None) is (self.operator == "IS NULL")
-        return told is not None and _COMPARE[self.operator](told, self.value)
+            return (actual is None) is (self.operator == "IS NULL")
+        return actual is not None and _COMPARE[self.operator](actual, self.value)
 
 
 @dataclass(frozen=True)
-class Order:
+class AttributeOrder:
     key: str
-    descends: bool
+    descending: bool
 
 
 @dataclass(frozen=True)
-class Grammar:
+class ConditionGrammar:
     """`orders`: attributes to order by; `entities`: what keys are of, by all its names."""
 
-    attributes: Mapping[str, Is]
+    attributes: Mapping[str, ValueType]
     orders: Collection[str]
     entities: Mapping[str, str] = field(default_factory=lambda: ATTRIBUTES_AND_TAGS)
 
-    def conditions(self, text: str) -> list[Condition]:
+    def parse_conditions(self, text: str) -> list[Condition]:
         """Raises MlflowError, which points at the character."""
         try:
-            return list(_Reader(self, text, "filter").all())
+            return list(_ConditionParser(self, text, "filter").all())
         except FilterError as error:
             raise MlflowError(INVALID, f"Invalid {error.field}: {error}") from error
 
-    def ordered_by(self, texts: Sequence[str]) -> list[Order]:
+    def parse_orders(self, texts: Sequence[str]) -> list[AttributeOrder]:
         """Such as `name ASC`, each attribute once; raises MlflowError."""
-        found: dict[str, Order] = {}
+        by_key: dict[str, AttributeOrder] = {}
         try:
             for text in texts:
-                order = _Reader(self, text, "order_by").order()
-                if order.key in found:
+                order = _ConditionParser(self, text, "order_by").order()
+                if order.key in by_key:
                     raise FilterError(f"{order.key} is given twice", 0, text, "order_by")
-                found[order.key] = order
+                by_key[order.key] = order
         except FilterError as error:
             raise MlflowError(INVALID, f"Invalid {error.field}: {error}") from error
-        return list(found.values())
+        return list(by_key.values())
 
-    def type_of(self, entity: str, key: str) -> Is:
+    def type_of(self, entity: str, key: str) -> ValueType:
         if entity == "attributes":
             return self.attributes[key]
-        return Is.NUMBER if entity == "metrics" else Is.TEXT
+        return ValueType.NUMBER if entity == "metrics" else ValueType.TEXT
 
 
-class _Reader(Cursor):
-    def __init__(self, grammar: Grammar, text: str, field: str) -> None:
+class _ConditionParser(TokenStream):
+    def __init__(self, grammar: ConditionGrammar, text: str, field: str) -> None:
         super().__init__(text, field)
         self._grammar = grammar
 
@@ -117,73 +117,73 @@ class _Reader(Cursor):
             yield self._condition()
         self.end("AND")
 
-    def order(self) -> Order:
+    def order(self) -> AttributeOrder:
         at = self.next.at
         entity, key = self._key(self._grammar.orders)
         if entity != "attributes":
             self.refuse(f"{entity} give no order; use {', '.join(self._grammar.orders)}", at)
-        descends = self.word("ASC", "DESC") == "DESC"
+        descending = self.word("ASC", "DESC") == "DESC"
         self.end("ASC or DESC")
-        return Order(key, descends)
+        return AttributeOrder(key, descending)
 
     def _condition(self) -> Condition:
         entity, key = self._key(self._grammar.attributes)
-        wanted, at = self._grammar.type_of(entity, key), self.next.at
-        operators = _TEXTS if wanted is Is.TEXT else _NUMBERS
+        value_type, at = self._grammar.type_of(entity, key), self.next.at
+        operators = _TEXTS if value_type is ValueType.TEXT else _NUMBERS
         operator = self.operator(", ".join(operators))
         if operator not in operators:
             self.refuse(f"{key} cannot be compared by {operator}; use {', '.join(operators)}", at)
-        return Condition(entity, key, operator, self._value(operator, wanted))
+        return Condition(entity, key, operator, self._value(operator, value_type))
 
     def _key(self, attributes: Collection[str]) -> tuple[str, str]:
-        token, known = self.next, ", ".join(attributes)
+        token, allowed = self.next, ", ".join(attributes)
         entity = self._grammar.entities.get(token.prefix) if token.kind == "key" else "attributes"
         if token.kind not in ("key", "word", "ticks", "string"):
-            self.expected(f"one of {known}, or a key such as tags.team")
+            self.expected(f"one of {allowed}, or a key such as tags.team")
         if entity is None:
             self.refuse(
                 f"{token.prefix!r} is no kind of key; use "
                 f"{', '.join(sorted(set(self._grammar.entities.values())))}"
             )
         if entity == "attributes" and token.text not in attributes:
-            self.refuse(f"{token.text!r} cannot be asked for; use {known}")
+            self.refuse(f"{token.text!r} cannot be asked for; use {allowed}")
         self.take()
         return entity, token.text
 
-    def _value(self, operator: str, wanted: Is) -> Value:
+    def _value(self, operator: str, value_type: ValueType) -> Value:
         if operator in ("IS NULL", "IS NOT NULL"):
             return None
         if operator not in ("IN", "NOT IN"):
-            return self._scalar(wanted)
+            return self._scalar(value_type)
         if not self.mark("("):
             self.expected("( before the list of values")
-        found = [self._quoted()]
+        values = [self._quoted()]
         while self.mark(","):
-            found.append(self._quoted())
+            values.append(self._quoted())
         if not self.mark(")"):
             self.expected(", or )")
-        return tuple(found)
+        return tuple(values)
 
-    def _scalar(self, wanted: Is) -> str | float:
-        if wanted is Is.TEXT:
+    def _scalar(self, value_type: ValueType) -> str | float:
+        if value_type is ValueType.TEXT:
             return self._quoted()
         token = self.next
-        if wanted is Is.WHOLE and token.kind in ("number", "string") and _WHOLE.fullmatch(token.text):
+        if value_type is ValueType.WHOLE and token.kind in ("number", "string") and _WHOLE.fullmatch(token.text):
             return int(self.take().text)
-        if wanted is Is.WHOLE or token.kind != "number":
-            self.expected(wanted.value)
+        if value_type is ValueType.WHOLE or token.kind != "number":
+            self.expected(value_type.value)
         return float(self.take().text)
 
     def _quoted(self) -> str:
         if self.next.kind != "string":
-            self.expected(Is.TEXT.value)
+            self.expected(ValueType.TEXT.value)
         return self.take().text
 
 
-def ordered(rows: list[Any], keys: Sequence[tuple[Callable[[Any], Any], bool]]) -> list[Any]:
+def sort_rows(rows: list[Any], keys: Sequence[tuple[Callable[[Any], Any], bool]]) -> list[Any]:
     """By these keys, the first before the others; None comes last, also where the key descends."""
-    for value_of, descends in reversed(keys):
-        there = [row for row in rows if value_of(row) is not None]
+    for value_of, descending in reversed(keys):
+        present = [row for row in rows if value_of(row) is not None]
         rest = [row for row in rows if value_of(row) is None]
-        rows = [*sorted(there, key=value_of, reverse=descends), *rest]
+        rows = [*sorted(present, key=value_of, reverse=descending), *rest]
     return rows

@@ -9,27 +9,27 @@ from typing import Any, cast
 
 from tracking.mlflow.protocol.errors import INVALID, MlflowError
 
-LEAST, MOST = -(2**63), 2**63 - 1
-_SEE = "See the API docs for more information about request parameters."
-_REALS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-Asked = Mapping[str, Any]
+MIN_INT64, MAX_INT64 = -(2**63), 2**63 - 1
+_API_DOCS_HINT = "See the API docs for more information about request parameters."
+_NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+CallArgs = Mapping[str, Any]
 
 
-def invalid(path: str, value: object, why: str = "") -> MlflowError:
-    shown = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
-    shown = shown if len(shown) <= 200 else f"{shown[:200]}…"
+def invalid(path: str, value: object, reason: str = "") -> MlflowError:
+    spelled = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
+    spelled = spelled if len(spelled) <= 200 else f"{spelled[:200]}…"
     return MlflowError(
-        INVALID, f"Invalid value {shown} for parameter '{path}' supplied{': ' + why if why else '.'}"
+        INVALID, f"Invalid value {spelled} for parameter '{path}' supplied{': ' + reason if reason else '.'}"
     )
 
 
 def missing(path: str) -> MlflowError:
-    return MlflowError(INVALID, f"Missing value for required parameter '{path}'. {_SEE}")
+    return MlflowError(INVALID, f"Missing value for required parameter '{path}'. {_API_DOCS_HINT}")
 
 
-def text(asked: Asked, name: str, path: str = "") -> str | None:
+def text(args: CallArgs, name: str, path: str = "") -> str | None:
     """None where it is not given."""
-    value = asked.get(name)
+    value = args.get(name)
     if value is None:
         return None
     if not isinstance(value, str):
@@ -39,60 +39,60 @@ def text(asked: Asked, name: str, path: str = "") -> str | None:
     return value
 
 
-def words(asked: Asked, name: str, path: str = "") -> str:
+def required_text(args: CallArgs, name: str, path: str = "") -> str:
     """Text that must be there and not be empty."""
-    value = text(asked, name, path)
+    value = text(args, name, path)
     if not value:
         raise missing(path or name)
     return value
 
 
-def run_id(asked: Asked) -> str:
+def run_id(args: CallArgs) -> str:
     """`run_id`, which older clients call `run_uuid`."""
     return (
-        words(asked, "run_id")
-        if asked.get("run_id") is not None or "run_uuid" not in asked
-        else words(asked, "run_uuid")
+        required_text(args, "run_id")
+        if args.get("run_id") is not None or "run_uuid" not in args
+        else required_text(args, "run_uuid")
     )
 
 
-def whole(asked: Asked, name: str, path: str = "") -> int | None:
+def integer(args: CallArgs, name: str, path: str = "") -> int | None:
     """A 64-bit whole number, which may come as text; None where it is not given."""
-    value = asked.get(name)
+    value = args.get(name)
     if value is None:
         return None
-    found = _whole(value)
-    if found is None:
+    number = _parse_integer(value)
+    if number is None:
         raise wrong_type(path or name, value)
-    if not LEAST <= found <= MOST:
+    if not MIN_INT64 <= number <= MAX_INT64:
         raise invalid(path or name, value, "It must fit in 64 bits.")
-    return found
+    return number
 
 
-def real(asked: Asked, name: str, path: str = "") -> float:
+def required_number(args: CallArgs, name: str, path: str = "") -> float:
     """A number that must be there; what JSON cannot spell comes as "NaN", "Infinity" or "-Infinity"."""
-    value = asked.get(name)
+    value = args.get(name)
     path = path or name
     if value is None:
         raise missing(path)
     if isinstance(value, str):
-        if value in _REALS:
-            return _REALS[value]
+        if value in _NON_FINITE:
+            return _NON_FINITE[value]
         try:
             return float(value)
         except ValueError as error:
-            raise _no_real(path, value) from error
+            raise _not_a_number(path, value) from error
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _no_real(path, value)
+        raise _not_a_number(path, value)
     try:
         return float(value)
     except OverflowError as error:
-        raise _no_real(path, value) from error
+        raise _not_a_number(path, value) from error
 
 
-def several(asked: Asked, name: str, path: str = "") -> list[Any]:
+def items(args: CallArgs, name: str, path: str = "") -> list[Any]:
     """A list, or one alone as a query spells it; empty where it is not given."""
-    value = asked.get(name)
+    value = args.get(name)
     if value is None:
         return []
     if isinstance(value, list):
@@ -102,31 +102,31 @@ def several(asked: Asked, name: str, path: str = "") -> list[Any]:
     raise wrong_type(path or name, value)
 
 
-def objects(asked: Asked, name: str) -> list[tuple[str, dict[str, Any]]]:
+def objects(args: CallArgs, name: str) -> list[tuple[str, dict[str, Any]]]:
     """A list of JSON objects, each with its path for messages: `metrics[3]`."""
-    found = []
-    for index, item in enumerate(several(asked, name)):
+    pairs = []
+    for index, item in enumerate(items(args, name)):
         path = f"{name}[{index}]"
         if not isinstance(item, dict):
             raise wrong_type(path, item)
-        found.append((path, cast("dict[str, Any]", item)))
-    return found
+        pairs.append((path, cast("dict[str, Any]", item)))
+    return pairs
 
 
-def texts(asked: Asked, name: str) -> list[str]:
-    found = several(asked, name)
-    for item in found:
+def texts(args: CallArgs, name: str) -> list[str]:
+    values = items(args, name)
+    for item in values:
         if not isinstance(item, str) or "\x00" in item:
             raise wrong_type(name, item)
-    return found
+    return values
 
 
-def choice(asked: Asked, name: str, options: Sequence[str], *, first: int = 1) -> str:
+def choice(args: CallArgs, name: str, options: Sequence[str], *, first: int = 1) -> str:
     """One of these words, or its number, counted from `first`; empty where it is not given."""
-    value = asked.get(name)
+    value = args.get(name)
     if value is None or value == "":
         return ""
-    number = _whole(value)
+    number = _parse_integer(value)
     if number is not None and first <= number < first + len(options):
         return options[number - first]
     if value not in options:
@@ -134,33 +134,33 @@ def choice(asked: Asked, name: str, options: Sequence[str], *, first: int = 1) -
     return str(value)
 
 
-def most(asked: Asked, default: int, limit: int, name: str = "max_results") -> int:
+def max_results(args: CallArgs, default: int, limit: int, name: str = "max_results") -> int:
     """How many are wanted at once."""
-    found = whole(asked, name)
-    if found is None:
+    count = integer(args, name)
+    if count is None:
         return default
-    if not 1 <= found <= limit:
-        raise invalid(name, found, f"It must be a positive integer of at most {limit}.")
-    return found
+    if not 1 <= count <= limit:
+        raise invalid(name, count, f"It must be a positive integer of at most {limit}.")
+    return count
 
 
 def wrong_type(path: str, value: object) -> MlflowError:
-    return invalid(path, value, f" Hint: Value was of type '{type(value).__name__}'. {_SEE}")
+    return invalid(path, value, f" Hint: Value was of type '{type(value).__name__}'. {_API_DOCS_HINT}")
 
 
-def _no_real(path: str, value: object) -> MlflowError:
+def _not_a_number(path: str, value: object) -> MlflowError:
     return invalid(path, value, "Please specify value as a valid double (64-bit floating point)")
 
 
-def _whole(value: object) -> int | None:
+def _parse_integer(value: object) -> int | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
         return value
     if isinstance(value, float):
         # A whole number beyond 64 bits has been read as the float nearest to it, which may be within.
-        if not abs(value) < -LEAST:
-            return MOST + 1
+        if not abs(value) < -MIN_INT64:
+            return MAX_INT64 + 1
         return int(value) if value == int(value) else None
     if isinstance(value, str) and len(value) <= 40:
         try:

@@ -23,13 +23,13 @@ from workspaces.states import Role
 from workspaces.tokens import TokenRefused
 
 log = logging.getLogger(__name__)
-MOST_BYTES = 1024 * 1024
+MAX_BODY_BYTES = 1024 * 1024
 """Of a request's JSON, as in MLflow."""
-Asked = dict[str, Any]
+CallArgs = dict[str, Any]
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-def door(handler: Handler) -> Handler:
+def mlflow_errors(handler: Handler) -> Handler:
     """Turn refusals into MLflow's errors."""
 
     @wraps(handler)
@@ -37,25 +37,25 @@ def door(handler: Handler) -> Handler:
         try:
             return await handler(request)
         except MlflowError as error:
-            return refusal(error)
+            return error_response(error)
         except Problem as problem:
             code = INVALID if problem.status < 500 else INTERNAL
-            return refusal(MlflowError(code, str(problem), status=problem.status))
+            return error_response(MlflowError(code, str(problem), status=problem.status))
         except SpecError as error:
-            return refusal(MlflowError(INVALID, f"{error.field}: {error.message}"))
+            return error_response(MlflowError(INVALID, f"{error.field}: {error.message}"))
         except TokenRefused as error:
-            return refusal(MlflowError(UNAUTHENTICATED if error.status == 401 else DENIED, error.message))
+            return error_response(MlflowError(UNAUTHENTICATED if error.status == 401 else DENIED, error.message))
         except PermissionDenied as error:
-            return refusal(MlflowError(DENIED, str(error) or "You may not do this."))
+            return error_response(MlflowError(DENIED, str(error) or "You may not do this."))
         except ClientDisconnect:
             raise
         except DatabaseError as error:
             log.exception("the database failed under %s", request.url.path)
             sentence = f"The hub's database does not answer as it should; try again. ({type(error).__name__})"
-            return refusal(MlflowError(BUSY, sentence))
+            return error_response(MlflowError(BUSY, sentence))
         except Exception:
             log.exception("%s failed", request.url.path)
-            return refusal(
+            return error_response(
                 MlflowError(
                     INTERNAL, "TrainHub itself failed; the operator finds the traceback in the server log."
                 )
@@ -64,26 +64,26 @@ def door(handler: Handler) -> Handler:
     return guarded
 
 
-def call(work: Callable[[Caller, Asked], Any], *, role: Role = Role.VIEWER) -> Handler:
+def handler_for(function: Callable[[Caller, CallArgs], Any], *, role: Role = Role.VIEWER) -> Handler:
     """A door for blocking `work(caller, asked)`: `asked` is the body's JSON, or the query of a GET (repeated
     names: lists).
 
     The answer is what `work` returns, as JSON.
     """
 
-    @door
+    @mlflow_errors
     async def handler(request: Request) -> Response:
-        who = await caller(request, role)
-        asked = query(request) if request.method in ("GET", "HEAD") else await body(request)
-        return answer(await in_thread(work, who, asked | dict(request.path_params)))
+        caller = await require_caller(request, role)
+        args = query_args(request) if request.method in ("GET", "HEAD") else await json_body(request)
+        return json_response(await in_thread(function, caller, args | dict(request.path_params)))
 
     return handler
 
 
-async def caller(request: Request, role: Role = Role.VIEWER) -> Caller:
+async def require_caller(request: Request, role: Role = Role.VIEWER) -> Caller:
     """Who asks, or 401; 403 where their role is below `role`."""
-    found = await caller_of(request.scope)
-    if found is None:
+    caller = await caller_of(request.scope)
+    if caller is None:
         raise MlflowError(
             UNAUTHENTICATED,
             (
@@ -91,41 +91,41 @@ async def caller(request: Request, role: Role = Role.VIEWER) -> Caller:
                 "its attempt."
             ),
         )
-    if not found.may(role):
+    if not caller.may(role):
         sentence = (
-            f"This needs the role {role}; you are {found.role} of {found.workspace}. Ask one of its owners."
+            f"This needs the role {role}; you are {caller.role} of {caller.workspace}. Ask one of its owners."
         )
         raise MlflowError(DENIED, sentence)
-    return found
+    return caller
 
 
-async def body(request: Request, most: int = MOST_BYTES) -> Asked:
-    data = await read_body(request, most)
+async def json_body(request: Request, max_bytes: int = MAX_BODY_BYTES) -> CallArgs:
+    data = await read_body(request, max_bytes)
     try:
-        told = orjson.loads(data) if data else {}
+        args = orjson.loads(data) if data else {}
     except orjson.JSONDecodeError as error:
         raise MlflowError(INVALID, f"The body is not JSON: {error}.") from error
-    if not isinstance(told, dict):
+    if not isinstance(args, dict):
         raise MlflowError(INVALID, "The body must be a JSON object.")
-    return cast("Asked", told)
+    return cast("Asked", args)
 
 
-def query(request: Request) -> Asked:
+def query_args(request: Request) -> CallArgs:
     """Each name's value; its list of values where it is given more than once."""
-    found: Asked = {}
+    args: CallArgs = {}
     for name, value in request.query_params.multi_items():
-        if name in found:
-            found[name] = [*(found[name] if isinstance(found[name], list) else [found[name]]), value]
+        if name in args:
+            args[name] = [*(args[name] if isinstance(args[name], list) else [args[name]]), value]
         else:
-            found[name] = value
-    return found
+            args[name] = value
+    return args
 
 
-def answer(data: Any, status: int = 200) -> Response:
+def json_response(data: Any, status: int = 200) -> Response:
     return Response(orjson.dumps({} if data is None else data), status, media_type="application/json")
 
 
-def refusal(error: MlflowError) -> Response:
+def error_response(error: MlflowError) -> Response:
     headers = {"WWW-Authenticate": 'Bearer realm="TrainHub"'} if error.status == 401 else None
     return Response(
         orjson.dumps({"error_code": error.code, "message": error.message}),

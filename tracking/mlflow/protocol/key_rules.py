@@ -8,13 +8,13 @@ import re
 from collections.abc import Iterable
 
 from tracking.mlflow.protocol.errors import INVALID, MlflowError
-from tracking.mlflow.protocol.fields import Asked, invalid, missing, text
+from tracking.mlflow.protocol.fields import CallArgs, invalid, missing, text
 
-LONGEST_KEY = 250
-LONGEST_PARAM = 6000
-LONGEST_TAG = 8000
-LONGEST_EXPERIMENT_TAG = 20_000
-LONGEST_NAME = 500
+MAX_KEY_LENGTH = 250
+MAX_PARAM_LENGTH = 6000
+MAX_TAG_LENGTH = 8000
+MAX_EXPERIMENT_TAG_LENGTH = 20_000
+MAX_NAME_LENGTH = 500
 """Of experiments, runs and logged models, as in MLflow."""
 FULL_NAME = "trainhub.full_name"
 """The tag with the whole name of what had a longer one."""
@@ -33,57 +33,57 @@ _PATH = (
 )
 
 
-def key(asked: Asked, name: str = "key", path: str = "") -> str:
+def key(args: CallArgs, name: str = "key", path: str = "") -> str:
     """The name of a metric, a param or a tag."""
     path = path or name
-    found = text(asked, name, path)
-    if found is None:
+    key_name = text(args, name, path)
+    if key_name is None:
         raise missing(path)
-    if not _KEY.fullmatch(found):
-        raise invalid(path, found, _CHARACTERS)
-    resolved = posixpath.normpath(found)
-    if resolved != found or resolved == "." or resolved.startswith(("..", "/")):
-        raise invalid(path, found, _PATH.format(resolved))
-    return shortened(found, LONGEST_KEY)
+    if not _KEY.fullmatch(key_name):
+        raise invalid(path, key_name, _CHARACTERS)
+    resolved = posixpath.normpath(key_name)
+    if resolved != key_name or resolved == "." or resolved.startswith(("..", "/")):
+        raise invalid(path, key_name, _PATH.format(resolved))
+    return shortened(key_name, MAX_KEY_LENGTH)
 
 
-def shortened(name: str, longest: int) -> str:
+def shortened(name: str, max_length: int) -> str:
     """Cut off a name that is too long; a hash of the whole keeps two such names apart.
 
     MLflow's server refuses most of these, which would end a training before it begins.
     """
-    if len(name) <= longest:
+    if len(name) <= max_length:
         return name
-    return f"{name[: longest - _HASH_LENGTH - 1]}_{_hash(name)}"
+    return f"{name[: max_length - _HASH_LENGTH - 1]}_{_hash(name)}"
 
 
-def full_name(name: str, longest_value: int = LONGEST_TAG) -> dict[str, str]:
+def full_name(name: str, max_length: int = MAX_TAG_LENGTH) -> dict[str, str]:
     """Return the tag that tells the whole name of a run or an experiment; empty where it was not too long."""
-    return {FULL_NAME: name[:longest_value]} if len(name) > LONGEST_NAME else {}
+    return {FULL_NAME: name[:max_length]} if len(name) > MAX_NAME_LENGTH else {}
 
 
 def full_keys(names: Iterable[object]) -> dict[str, str]:
     """Return the tags that tell the whole names of those metrics, params and tags that are too long."""
-    long = [name for name in names if isinstance(name, str) and len(name) > LONGEST_KEY]
-    return {f"{FULL_KEY}{_hash(name)}": name[:LONGEST_TAG] for name in long}
+    long = [name for name in names if isinstance(name, str) and len(name) > MAX_KEY_LENGTH]
+    return {f"{FULL_KEY}{_hash(name)}": name[:MAX_TAG_LENGTH] for name in long}
 
 
 def _hash(name: str) -> str:
     return hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:_HASH_LENGTH]
 
 
-def value(asked: Asked, longest: int, path: str = "value") -> str:
+def value(args: CallArgs, max_length: int, path: str = "value") -> str:
     """What a param or a tag says. Too much is cut off, as MLflow's server does."""
-    return (text(asked, "value", path) or "")[:longest]
+    return (text(args, "value", path) or "")[:max_length]
 
 
-def at_most(found: str, longest: int, path: str) -> str:
-    if len(found) > longest:
-        raise MlflowError(INVALID, f"'{path}' exceeds the maximum length of {longest} characters")
-    return found
+def check_length(content: str, max_length: int, path: str) -> str:
+    if len(content) > max_length:
+        raise MlflowError(INVALID, f"'{path}' exceeds the maximum length of {max_length} characters")
+    return content
 
 
-def experiment_name(found: str | None) -> str:
-    if not found or not found.strip():
-        raise MlflowError(INVALID, f"Invalid experiment name: '{found or ''}'")
-    return shortened(found, LONGEST_NAME)
+def experiment_name(name: str | None) -> str:
+    if not name or not name.strip():
+        raise MlflowError(INVALID, f"Invalid experiment name: '{name or ''}'")
+    return shortened(name, MAX_NAME_LENGTH)

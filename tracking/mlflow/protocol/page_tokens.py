@@ -8,19 +8,19 @@ import binascii
 import orjson
 
 from tracking.mlflow.protocol.errors import INVALID, MlflowError
-from tracking.mlflow.protocol.fields import Asked, text
+from tracking.mlflow.protocol.fields import CallArgs, text
 
 
-def start(asked: Asked) -> int:
+def offset_of(args: CallArgs) -> int:
     """Where the page that is asked for begins; 0 without a token."""
-    token = text(asked, "page_token")
+    token = text(args, "page_token")
     if not token:
         return 0
     try:
-        told = orjson.loads(base64.b64decode(token, validate=True))
+        content = orjson.loads(base64.b64decode(token, validate=True))
     except (binascii.Error, ValueError) as error:
         raise MlflowError(INVALID, "Invalid page token, could not base64-decode") from error
-    offset = told.get("offset") if isinstance(told, dict) else None
+    offset = content.get("offset") if isinstance(content, dict) else None
     if isinstance(offset, bool) or not isinstance(offset, int) or not 0 < offset < 2**62:
         raise MlflowError(
             INVALID, "Invalid page token: it is none that this server gave; leave it out to begin anew."
@@ -28,5 +28,5 @@ def start(asked: Asked) -> int:
     return offset
 
 
-def token(offset: int) -> str:
+def encode(offset: int) -> str:
     return base64.b64encode(orjson.dumps({"offset": offset})).decode()

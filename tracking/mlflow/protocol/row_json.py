@@ -14,28 +14,28 @@ from tracking.models import LoggedModel
 ARTIFACTS = "mlflow-artifacts:"
 
 
-def number(value: float) -> float | str:
+def json_number(value: float) -> float | str:
     """What JSON cannot spell, in words."""
     if math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
 
 
-def ms(at: datetime) -> int:
+def unix_ms(at: datetime) -> int:
     return round(at.timestamp() * 1000)
 
 
-def pairs(told: Mapping[str, str]) -> list[dict[str, str]]:
-    return [{"key": key, "value": value} for key, value in told.items()]
+def tag_list(values: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"key": key, "value": value} for key, value in values.items()]
 
 
-def stage(deleted_at: datetime | None) -> str:
+def lifecycle_stage(deleted_at: datetime | None) -> str:
     return "active" if deleted_at is None else "deleted"
 
 
-def full(told: Mapping[str, Any]) -> dict[str, Any]:
+def without_empty(values: Mapping[str, Any]) -> dict[str, Any]:
     """Without what is empty."""
-    return {name: value for name, value in told.items() if value not in (None, "", [], {})}
+    return {name: value for name, value in values.items() if value not in (None, "", [], {})}
 
 
 def experiment_id(row: Experiment) -> str:
@@ -43,29 +43,29 @@ def experiment_id(row: Experiment) -> str:
     return DEFAULT_ID if row.name == DEFAULT_NAME else str(row.pk)
 
 
-def experiment(row: Experiment) -> dict[str, Any]:
-    told = {
+def experiment_json(row: Experiment) -> dict[str, Any]:
+    values = {
         "experiment_id": experiment_id(row),
         "name": row.name,
         "artifact_location": f"{ARTIFACTS}/{row.pk or DEFAULT_ID}",
-        "lifecycle_stage": stage(row.deleted_at),
-        "last_update_time": ms(row.updated_at),
-        "creation_time": ms(row.created_at),
+        "lifecycle_stage": lifecycle_stage(row.deleted_at),
+        "last_update_time": unix_ms(row.updated_at),
+        "creation_time": unix_ms(row.created_at),
     }
-    return told | ({"tags": pairs(row.tags)} if row.tags else {})
+    return values | ({"tags": tag_list(row.tags)} if row.tags else {})
 
 
-def logged_model(row: LoggedModel) -> dict[str, Any]:
+def logged_model_json(row: LoggedModel) -> dict[str, Any]:
     info = {
         "model_id": row.pk,
         "experiment_id": experiment_id(row.experiment),
         "name": row.name,
-        "creation_timestamp_ms": ms(row.created_at),
-        "last_updated_timestamp_ms": ms(row.updated_at),
+        "creation_timestamp_ms": unix_ms(row.created_at),
+        "last_updated_timestamp_ms": unix_ms(row.updated_at),
         "artifact_uri": f"{ARTIFACTS}/{row.experiment_id}/models/{row.pk}/artifacts",
         "status": row.status,
         "model_type": row.model_type,
         "source_run_id": row.source_run_id or row.run_id,
-        "tags": pairs(row.tags),
+        "tags": tag_list(row.tags),
     }
-    return {"info": full(info), "data": full({"params": pairs(row.params), "metrics": row.metrics})}
+    return {"info": without_empty(info), "data": without_empty({"params": tag_list(row.params), "metrics": row.metrics})}

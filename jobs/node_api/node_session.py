@@ -1,0 +1,188 @@
+"""What this process remembers of each node between its reports: one session per node, found by the node's
+token.
+
+Nothing here is the only copy of anything: a session is made again from the database, and costs a few queries.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from clusters.enrolment.node_tokens import node_of_token
+from clusters.models import Node
+from clusters.node_reports import heartbeat_writer
+from clusters.node_reports.node_clock import NodeClock
+from jobs.node_api import node_assignments
+from jobs.node_api.late_log_bytes import LateLogBytes
+from jobs.node_api.node_assignments import AssignmentCache, Key
+from trainhub_launch.report import Ack, AttemptFact, Report
+from workspaces import background_loop, process_caches
+from workspaces.tokens import digest
+
+LOOKED_UP_S = 1.0
+"""A busy node reports a hundred times a second: its token is not looked up each time."""
+CONFIRMED_S = 4.0
+"""For so long a comparison of all nodes with their rows holds, should the next one be late. A token that was
+revoked may work for so long."""
+COMPARED = (
+    "token_digest",
+    "revoked_at",
+    "cluster_id",
+    "agent_id",
+    "boot_id",
+    "hostname",
+    "address",
+    "agent_version",
+    "slots",
+    "clock_offset_s",
+    "driver",
+    "cuda",
+    "nvml",
+)
+"""A node is read again where another process has written one of these fields."""
+BATCH = 500
+PUNCTUAL, PUNCTUAL_WATCHED = 0.97, 0.7
+"""Shares of the time to its next report that a node lets pass if nothing happens. A node that reports sooner
+was woken, and is answered by what the database says now. While a page watches the node, its reports follow
+the samples."""
+
+
+@dataclass(eq=False)
+class NodeSession:
+    """One node, as this process knows it. All reports of the node share the session and its `node` object:
+    what one report changes, the next one sees."""
+
+    node: Node
+    valid_until: float = 0.0
+    """Monotonic seconds until which `node` needs no comparison with its row."""
+    clock: NodeClock = field(default_factory=NodeClock)
+    late_logs: LateLogBytes = field(default_factory=LateLogBytes)
+    assignments: AssignmentCache = field(init=False)
+    accepted_facts: dict[Key, AttemptFact] = field(default_factory=dict)
+    """The last fact of each attempt that this process has applied. Single dict operations need no lock."""
+    reports_under_way: int = 0
+    """Reports that are being received or answered; changed by the event loop alone."""
+    _last_sent_at: float = 0.0
+    _next_report_after_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.assignments = AssignmentCache(self.node.pk)
+
+    def has_accepted(self, fact: AttemptFact) -> bool:
+        """Returns whether this process has applied exactly this fact, apart from sizes of logs that still
+        grow."""
+        return self.accepted_facts.get((fact.run, fact.attempt)) == fact.without_growing_logs()
+
+    def accept(self, fact: AttemptFact) -> None:
+        self.accepted_facts[(fact.run, fact.attempt)] = fact.without_growing_logs()
+
+    def forget_attempt(self, run_id: str, attempt: int) -> None:
+        """Drops what is remembered of an attempt that is settled."""
+        self.assignments.invalidate()
+        self.late_logs.forget(run_id, attempt)
+        self.accepted_facts.pop((run_id, attempt), None)
+
+    def expect_next(self, report: Report, ack: Ack) -> None:
+        """Remembers when the node, having got `ack`, reports next unless it is woken."""
+        if report.heartbeat is not None:
+            self._last_sent_at = report.sent_at
+            self._next_report_after_s = ack.interval_s * (PUNCTUAL_WATCHED if ack.is_watched else PUNCTUAL)
+
+    def is_punctual(self, report: Report) -> bool:
+        """Returns whether the report comes when it was expected, so that nothing has woken the node."""
+        return report.sent_at - self._last_sent_at >= self._next_report_after_s
+
+
+class NodeSessions:
+    """The sessions of this process, by the SHA-256 of the node's token and by the node's id."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._by_token: dict[str, NodeSession] = {}
+        self._by_node: dict[int, NodeSession] = {}
+
+    def recall(self, token: str) -> NodeSession | None:
+        """Returns the session of the node that holds this token, without a query; None where one is
+        needed."""
+        session = self._by_token.get(digest(token))
+        return session if session is not None and time.monotonic() < session.valid_until else None
+
+    def look_up(self, token: str) -> NodeSession | None:
+        """Returns the session of the node that holds this token, from the database; None if no node does."""
+        node = node_of_token(token)
+        if node is None:
+            with self._lock:
+                session = self._by_token.get(digest(token))
+                if session is not None:
+                    self._remove(session)
+            return None
+        return self._update(_with_last_report(node), time.monotonic() + LOOKED_UP_S)
+
+    def for_node(self, node: Node) -> NodeSession:
+        """Returns the session of a node whose row was read elsewhere; the session takes over that object."""
+        return self._update(node, 0.0)
+
+    def refresh(self) -> None:
+        """Compares all nodes with their rows and reads those that have changed, and reads all assignments:
+        once a second, in a few queries."""
+        if not background_loop.is_running():
+            return
+        self._refresh_nodes()
+        with self._lock:
+            caches = {node_id: session.assignments for node_id, session in self._by_node.items()}
+        node_assignments.refresh(caches)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._by_token.clear()
+            self._by_node.clear()
+
+    def _refresh_nodes(self) -> None:
+        started = time.monotonic()
+        rows = {row[0]: row[1:] for row in Node.objects.filter(revoked_at=None).values_list("pk", *COMPARED)}
+        with self._lock:
+            for node_id, session in list(self._by_node.items()):
+                if node_id not in rows:
+                    self._remove(session)
+                elif rows[node_id] == tuple(getattr(session.node, name) for name in COMPARED):
+                    session.valid_until = started + CONFIRMED_S
+                    del rows[node_id]
+        for batch in _batches(rows):
+            for node in Node.objects.select_related("cluster").filter(pk__in=batch, revoked_at=None):
+                self._update(_with_last_report(node), started + CONFIRMED_S)
+
+    def _update(self, node: Node, valid_until: float) -> NodeSession:
+        with self._lock:
+            session = self._by_node.get(node.pk)
+            if session is None:
+                session = self._by_node[node.pk] = NodeSession(node)
+            elif session.node.token_digest != node.token_digest:
+                self._by_token.pop(session.node.token_digest, None)
+            session.node, session.valid_until = node, valid_until
+            self._by_token[node.token_digest] = session
+            return session
+
+    def _remove(self, session: NodeSession) -> None:
+        """The lock is held."""
+        self._by_node.pop(session.node.pk, None)
+        self._by_token.pop(session.node.token_digest, None)
+
+
+sessions = NodeSessions()
+process_caches.register(sessions.clear)
+
+
+def _with_last_report(node: Node) -> Node:
+    """Corrects `last_report_at` of a row that was just read, which is up to a second behind."""
+    reported_at = heartbeat_writer.latest(node.pk)
+    if reported_at is not None and (node.last_report_at is None or node.last_report_at < reported_at):
+        node.last_report_at = reported_at
+    return node
+
+
+def _batches(keys: Collection[int]) -> Iterable[list[int]]:
+    ordered = sorted(keys)
+    return (ordered[first : first + BATCH] for first in range(0, len(ordered), BATCH))
