@@ -106,13 +106,13 @@ class Agent:
         folder = self._attempts.get(key)
         if folder is not None and not Path(folder.daemon).exists():
             records.write(folder.daemon, {"argv": list(argv)}, patient=False)
-            book.call(folder)
+            book.wake_child(folder)
 
     def stop(self, order: StopOrder) -> None:
         folder = self._attempts.get((order.run, order.attempt))
-        if folder is not None and book.ask_to_stop(folder, order.why, order.grace_s):
+        if folder is not None and book.request_stop(folder, order.why, order.grace_s):
             log.info("Run %s, attempt %d is to end: %s", order.run, order.attempt, order.why)
-            book.call(folder)
+            book.wake_child(folder)
 
     def settle(self, key: Key) -> None:
         self._attempts.settle(key)
@@ -150,7 +150,7 @@ class Agent:
             try:
                 free = shutil.disk_usage(self.settings.folder).free
                 self._attempts.discard_old(
-                    now=time.time(), keep_s=0 if free < LOW_DISK_BYTES else book.KEEP_SETTLED_S
+                    now=time.time(), retention_s=0 if free < LOW_DISK_BYTES else book.RETENTION_S
                 )
                 cache.trim(self.settings)
             except OSError:
@@ -173,5 +173,5 @@ def prepare_folders(settings: NodeSettings) -> None:
 
 def _ended(folder: RunDir) -> bool:
     """Asked again after the child was seen dead: it may have written its last word just before."""
-    state = book.state_of(folder)
+    state = book.read_state(folder)
     return bool(state and state.get("ended"))

@@ -1,8 +1,8 @@
 """DeepSpeed with ZeRO on scikit-learn's handwritten digits.
 
 MPI starts the processes; DeepSpeed's own launcher is not needed. `init_distributed` finds rank, size
-and rendezvous in the environment. ZeRO stage 1 shares out the optimizer's state over the processes,
-stage 2 the gradients too, stage 3 also the parameters.
+and rendezvous in the environment. ZeRO stage 1 partitions the optimizer's state across the processes,
+stage 2 also the gradients, stage 3 also the parameters.
 """
 
 import argparse

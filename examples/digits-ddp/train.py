@@ -1,12 +1,13 @@
 """Distributed data parallel training on scikit-learn's handwritten digits.
 
 Several processes hold the same model, each reads its own share of the images, and after every
-step they average their gradients. Nothing in here says who started the processes: the variables
-MASTER_ADDR, MASTER_PORT, WORLD_SIZE, RANK and LOCAL_RANK do. TrainHub sets them when it starts
-every process itself; torchrun sets them when it is started once per node. The script is the same.
+step they average their gradients. The script does not depend on what starts the processes: it reads
+MASTER_ADDR, MASTER_PORT, WORLD_SIZE, RANK and LOCAL_RANK from the environment. TrainHub sets them
+when it starts every process itself; torchrun sets them when it is started once per node.
 
-Where MLflow's client is installed, the first process logs with it; TrainHub has told it where, and as which
-run."""
+If MLflow's client is installed, the first process logs with it; the environment contains the address
+and the run.
+"""
 
 import argparse
 import importlib.util
@@ -35,7 +36,7 @@ def read_arguments() -> argparse.Namespace:
 
 
 def join_group() -> torch.device:
-    """Meet the other processes; NCCL between GPUs, gloo between CPUs."""
+    """Joins the other processes: NCCL between GPUs, gloo between CPUs."""
     local_rank = int(os.environ.get("LOCAL_RANK", "0"))
     if torch.cuda.is_available():
         # Every process sees all GPUs of its node and takes the one with its own number.
@@ -111,7 +112,7 @@ def train_epoch(
 
 
 def evaluate(model: nn.Module, data: TensorDataset, device: torch.device) -> float:
-    """Accuracy over all held-out images: each process judges its share, then the counts are summed."""
+    """Accuracy over all held-out images: each process evaluates its share, then the counts are summed."""
     model.eval()
     share = slice(dist.get_rank(), None, dist.get_world_size())
     images, labels = (tensor[share].to(device) for tensor in data.tensors)
@@ -123,7 +124,7 @@ def evaluate(model: nn.Module, data: TensorDataset, device: torch.device) -> flo
 
 
 class Log:
-    """Takes the numbers of an epoch: by MLflow's client in the first process, where it is installed."""
+    """Logs the metrics of an epoch with MLflow's client, if it is installed, in the first process."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.mlflow = None
@@ -171,7 +172,7 @@ def main() -> None:
     history: list[dict[str, float]] = []
     best = 0.0
     for epoch in range(1, args.epochs + 1):
-        sampler.set_epoch(epoch)  # without it every epoch would deal the same images to the same process
+        sampler.set_epoch(epoch)  # without it each process would get the same images in every epoch
         loss = train_epoch(
             model, loader, optimizer, device, Bar(f"epoch {epoch:>2}/{args.epochs}", len(loader))
         )

@@ -1,5 +1,5 @@
-"""The network, in a module of its own: who loads its weights later imports it from here, without training
-anything."""
+"""The network, in a separate module: code that loads its weights can import it without starting a
+training."""
 
 from torch import nn
 

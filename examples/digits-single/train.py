@@ -1,8 +1,8 @@
 """Train a small network on scikit-learn's handwritten digits, in one process.
 
-The data (1,797 real 8x8 images) comes with scikit-learn: nothing is downloaded.
+The data (1,797 real 8x8 images) is part of scikit-learn: nothing is downloaded.
 Read `../digits-ddp/train.py` next to see what changes when several processes train together.
-Where TensorBoard is installed, its event files go below logs/, and the run's page shows them as curves.
+If TensorBoard is installed, its event files go below logs/, and the run's page shows them as curves.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 """The smallest run: no packages, no data, one process.
 
-It shows the three things that every training script on TrainHub may rely on:
-what it prints is the live log, what it writes below `outputs/` is kept, and
-its environment tells it which run it is.
+It shows three things that every training script on TrainHub can rely on:
+its output is the live log, files below `outputs/` are kept, and the
+environment variable TRAINHUB_RUN_ID contains the id of the run.
 """
 
 import argparse

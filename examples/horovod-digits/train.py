@@ -1,7 +1,7 @@
 """Horovod with PyTorch on scikit-learn's handwritten digits.
 
 MPI starts the processes and numbers them; Horovod finds its peers through MPI alone. Four lines make
-a script distributed: `init`, the sampler, `DistributedOptimizer` and the broadcast of the first state.
+a script distributed: `init`, the sampler, `DistributedOptimizer` and the broadcast of the initial state.
 """
 
 import argparse
@@ -39,7 +39,7 @@ held_out, used = order[:HELD_OUT], TensorDataset(images[order[HELD_OUT:]], label
 sampler = DistributedSampler(used, num_replicas=size, rank=rank, seed=0)
 loader = DataLoader(used, batch_size=args.batch_size, sampler=sampler)
 
-torch.manual_seed(rank)  # different on purpose: the broadcast below makes all start from rank 0's weights
+torch.manual_seed(rank)  # different on purpose: after the broadcast below all start from rank 0's weights
 model = nn.Sequential(
     nn.Conv2d(1, 32, 3, padding=1),
     nn.ReLU(),

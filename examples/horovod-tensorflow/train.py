@@ -1,7 +1,7 @@
-"""Horovod with TensorFlow on scikit-learn's handwritten digits, the training loop written out.
+"""Horovod with TensorFlow on scikit-learn's handwritten digits, with an explicit training loop.
 
-`DistributedGradientTape` averages the gradients over all processes. Horovod's Keras API does not know
-Keras 3 (TensorFlow from 2.16 on); the tape does not care.
+`DistributedGradientTape` averages the gradients over all processes. Horovod's Keras API does not support
+Keras 3 (TensorFlow from 2.16 on); the tape works with it.
 """
 
 import os
@@ -29,7 +29,7 @@ hvd.init()
 rank, size = hvd.rank(), hvd.size()
 gpus = tf.config.list_physical_devices("GPU")
 if gpus:
-    # TensorFlow takes all memory of every GPU that it may use: each process gets its own.
+    # TensorFlow takes all memory of every GPU that it sees, so each process uses its own GPU.
     tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")
 print(f"rank {rank} of {size}, {hvd.local_rank()} on its node, TensorFlow {tf.__version__}", flush=True)
 
@@ -37,7 +37,7 @@ digits = load_digits()
 images, labels = (digits.images[..., np.newaxis] / 16.0).astype("float32"), digits.target.astype("int64")
 order = np.random.default_rng(0).permutation(len(labels))
 held_out, used = order[:HELD_OUT], order[HELD_OUT:]
-# Equal shares: were one process to make more steps than another, it would wait for ever.
+# Equal shares: a process with more steps than the others would wait forever.
 mine = used[: len(used) // size * size][rank::size]
 data = (
     tf.data.Dataset.from_tensor_slices((images[mine], labels[mine]))
@@ -45,7 +45,7 @@ data = (
     .batch(args.batch_size)
 )
 
-tf.random.set_seed(rank)  # different on purpose: the broadcast below makes all start from rank 0's weights
+tf.random.set_seed(rank)  # different on purpose: after the broadcast below all start from rank 0's weights
 model = tf.keras.Sequential(
     [
         tf.keras.layers.Input((8, 8, 1)),
@@ -58,7 +58,7 @@ model = tf.keras.Sequential(
 )
 optimizer = tf.keras.optimizers.Adam(args.learning_rate)
 optimizer.build(model.trainable_variables)
-# Horovod wants TensorFlow's own variables, which Keras 3 wraps.
+# Horovod needs TensorFlow's own variables, which Keras 3 wraps.
 weights = [variable.value for variable in model.trainable_variables]
 hvd.broadcast_variables([*weights, *(variable.value for variable in optimizer.variables)], root_rank=0)
 

@@ -1,11 +1,11 @@
 """The handwritten digits with Lightning's Trainer.
 
-Started once per node, Lightning makes `--devices` processes there itself: it meets the other nodes
-with MASTER_ADDR, MASTER_PORT and NODE_RANK, and works out every rank from `--devices` and
-`--num_nodes`. Started once per process it finds LOCAL_RANK and takes what is there; the defaults
-of the two options below fit that case too.
+If it is started once per node, Lightning starts `--devices` processes there. It connects to the other
+nodes with MASTER_ADDR, MASTER_PORT and NODE_RANK, and computes every rank from `--devices` and
+`--num_nodes`. If it is started once per process, it reads its rank from LOCAL_RANK; the defaults of
+the two options below fit that case too.
 
-Where MLflow's client is installed, Lightning logs with it to this run.
+If MLflow's client is installed, Lightning logs with it to this run.
 """
 
 import argparse
@@ -39,7 +39,7 @@ def read_arguments() -> argparse.Namespace:
 
 
 def make_logger() -> MLFlowLogger | bool:
-    """Lightning does not look for MLFLOW_RUN_ID by itself, and would log to a run beside this one."""
+    """Lightning does not read MLFLOW_RUN_ID by itself, and would log to another run."""
     run = os.environ.get("MLFLOW_RUN_ID")
     return MLFlowLogger(run_id=run) if run and importlib.util.find_spec("mlflow") else False
 

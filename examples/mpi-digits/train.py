@@ -1,8 +1,8 @@
 """Data parallel training with nothing but NumPy and MPI.
 
 Every process computes the gradient of its own share of the handwritten digits; Allreduce sums the
-gradients, each divides by the number of processes, and so all take the same step. This is what
-Horovod and DistributedDataParallel do for you, written out.
+gradients, each divides by the number of processes, and so all take the same step. Horovod and
+DistributedDataParallel do the same internally.
 """
 
 import json
@@ -29,7 +29,7 @@ digits = load_digits()
 images, labels = digits.data / 16.0, digits.target
 order = np.random.default_rng(0).permutation(len(labels))  # the same in every process
 held_out, used = order[:360], order[360:]
-# Equal shares: were one process to make more steps than another, it would wait in Allreduce for ever.
+# Equal shares: a process with more steps than the others would wait in Allreduce forever.
 mine = used[: len(used) // size * size][rank::size]
 print(f"rank {rank} reads {len(mine)} of {len(used)} images", flush=True)
 
@@ -46,7 +46,7 @@ for array in weights:
 
 
 def probabilities(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The hidden layer and the softmax of the output layer."""
+    """Returns the hidden layer and the softmax of the output layer."""
     w1, b1, w2, b2 = weights
     hidden = np.maximum(x @ w1 + b1, 0)
     scores = hidden @ w2 + b2
@@ -56,7 +56,7 @@ def probabilities(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def gradients(x: np.ndarray, y: np.ndarray) -> tuple[float, list[np.ndarray]]:
-    """Cross-entropy of one batch and its gradient for every weight."""
+    """Returns the cross-entropy of one batch and its gradient for every weight."""
     hidden, probability = probabilities(x)
     loss = -np.log(probability[np.arange(len(y)), y] + 1e-12).mean()
     delta = probability.copy()

@@ -1,10 +1,11 @@
-"""Keras' own `fit` on several TensorFlow workers, logged by nobody's hand.
+"""Keras' own `fit` on several TensorFlow workers, with automatic logging.
 
-Keras 3's `fit` does not work under MultiWorkerMirroredStrategy, tf-keras' does: TF_USE_LEGACY_KERAS=1 must be
-set before TensorFlow is imported. TrainHub tells each worker its place in TF_CONFIG, and MLflow where to log
-and as which run: where its client is installed, the first worker's losses, metrics and settings are logged by
-`autolog`. Where TensorBoard is installed, the first worker writes its event files below logs/, which the
-run's page shows as curves too."""
+Keras 3's `fit` does not work under MultiWorkerMirroredStrategy, tf-keras' does: TF_USE_LEGACY_KERAS=1 must
+be set before TensorFlow is imported. TrainHub sets TF_CONFIG for each worker, and the variables of MLflow's
+client. If the client is installed, `autolog` logs the first worker's losses, metrics and settings. If
+TensorBoard is installed, the first worker writes its event files below logs/, and the run's page shows them
+as curves too.
+"""
 
 import argparse
 import importlib.util
@@ -27,7 +28,7 @@ parser.add_argument("--batch-size", type=int, default=64, help="images per step,
 parser.add_argument("--learning-rate", type=float, default=2e-3)
 args = parser.parse_args()
 
-# The strategy must be made before anything else touches TensorFlow: it starts this worker's server.
+# Create the strategy before anything else uses TensorFlow: it starts this worker's server.
 strategy = tf.distribute.MultiWorkerMirroredStrategy()
 task = json.loads(os.environ.get("TF_CONFIG", "{}")).get("task", {"type": "worker", "index": 0})
 first = task["type"] == "chief" or task["index"] == 0
@@ -37,7 +38,7 @@ print(f"{task['type']} {task['index']}: {workers} replicas in step, TensorFlow {
 if first and "MLFLOW_TRACKING_URI" in os.environ and importlib.util.find_spec("mlflow"):
     import mlflow.tensorflow
 
-    # Saving the model takes all workers, so it is left to the end of this script.
+    # Saving the model needs all workers, so autologging leaves it to the end of this script.
     mlflow.tensorflow.autolog(log_models=False, log_datasets=False)
 callbacks = (
     [tf.keras.callbacks.TensorBoard("logs")] if first and importlib.util.find_spec("tensorboard") else []
@@ -81,7 +82,7 @@ seen = model.fit(
     callbacks=callbacks,
 )
 
-# Saving is a step of all workers too; what the others write is thrown away.
+# All workers take part in saving too; the files of the others are discarded.
 outputs = pathlib.Path("outputs" if first else f"scratch-{task['index']}")
 outputs.mkdir(exist_ok=True)
 model.save(outputs / "model.keras")

@@ -1,9 +1,9 @@
 """Synchronous training on several TensorFlow workers with MultiWorkerMirroredStrategy.
 
 The strategy reads TF_CONFIG, which TrainHub sets for every worker before this script starts: the
-addresses of all workers and which of them this one is. The training loop is written out, because
-Keras 3's `fit` does not work under this strategy (with tf-keras and TF_USE_LEGACY_KERAS=1 it does:
-see `../tf-keras-fit/train.py`). The first worker logs with MLflow's client where that is installed.
+addresses of all workers and the index of this one. The training loop is explicit, because Keras 3's
+`fit` does not work under this strategy (with tf-keras and TF_USE_LEGACY_KERAS=1 it does: see
+`../tf-keras-fit/train.py`). The first worker logs with MLflow's client if it is installed.
 """
 
 import argparse
@@ -27,7 +27,7 @@ parser.add_argument("--batch-size", type=int, default=64, help="images per step,
 parser.add_argument("--learning-rate", type=float, default=2e-3)
 args = parser.parse_args()
 
-# The strategy must be made before anything else touches TensorFlow: it starts this worker's server.
+# Create the strategy before anything else uses TensorFlow: it starts this worker's server.
 strategy = tf.distribute.MultiWorkerMirroredStrategy()
 task = json.loads(os.environ.get("TF_CONFIG", "{}")).get("task", {"type": "worker", "index": 0})
 first = task["type"] == "chief" or task["index"] == 0
@@ -105,7 +105,7 @@ for epoch in range(1, args.epochs + 1):
         flush=True,
     )
 
-# The replicas hold the same weights: one of them writes.
+# The replicas have the same weights, so only one of them writes.
 if first:
     outputs = pathlib.Path("outputs")
     outputs.mkdir(exist_ok=True)

@@ -1,8 +1,8 @@
 """Asynchronous training with parameter servers in TensorFlow 2.
 
-One chief hands out steps, workers compute them, parameter servers hold the variables. TrainHub gives
-every task its TF_CONFIG and adds the chief. Workers and servers never end by themselves: when the
-chief is done, TrainHub ends them, and the run is completed.
+One chief assigns steps, workers compute them, and parameter servers hold the variables. TrainHub sets
+TF_CONFIG for every task and adds the chief. Workers and servers never end by themselves: when the
+chief has finished, TrainHub ends them, and the run is completed.
 """
 
 import os
@@ -52,7 +52,7 @@ order = np.random.default_rng(0).permutation(len(labels))
 held_out, used = order[:HELD_OUT], order[HELD_OUT:]
 steps = len(used) // args.batch_size
 
-with strategy.scope():  # the variables are dealt to the servers
+with strategy.scope():  # the variables are distributed over the servers
     first = tf.Variable(tf.random.stateless_normal((64, HIDDEN), seed=(0, 0), stddev=(2 / 64) ** 0.5))
     second = tf.Variable(tf.random.stateless_normal((HIDDEN, 10), seed=(0, 1), stddev=(2 / HIDDEN) ** 0.5))
 variables = (first, second)

@@ -1,9 +1,9 @@
-"""Train a tiny BERT with the Transformers Trainer to tell praise from blame.
+"""Train a tiny BERT with the Transformers Trainer to distinguish praise from blame.
 
-The sentences, the tokenizer and the model are made on the spot: nothing is downloaded. Every option
-of TrainingArguments can be given (`--num_train_epochs 5`, `--bf16`, …). Started once per process,
-hand over the local rank: `--local_rank $LOCAL_RANK`; under torchrun nothing is needed. Where MLflow's
-client is installed, the Trainer logs with it to this run.
+The script generates the sentences, the tokenizer and the model, so nothing is downloaded. It takes every
+option of TrainingArguments (`--num_train_epochs 5`, `--bf16`, …). If it is started once per process, pass
+the local rank: `--local_rank $LOCAL_RANK`; under torchrun this is not needed. If MLflow's client is
+installed, the Trainer logs with it to this run.
 """
 
 import os
@@ -36,7 +36,7 @@ LENGTH = 12
 
 
 def make_sentences(count: int, seed: int) -> list[tuple[str, int]]:
-    """Sentences and whether they praise; "not" turns the meaning round, so single words do not tell."""
+    """Sentences with their label (praise or not); "not" inverts the meaning, so no word alone decides."""
     choose = random.Random(seed)
     made = []
     for _ in range(count):

@@ -22,7 +22,7 @@ from trainhub_node.settings import NodeSettings
 from trainhub_node.untrusted import removal
 
 log = logging.getLogger(__name__)
-KEEP_SETTLED_S = 3 * 86400.0
+RETENTION_S = 3 * 86400.0
 READY_PORTS = "ready"
 """In `claim.json`: the ports found free when the attempt was ready; it then keeps all, and later those that
 it uses."""
@@ -37,7 +37,7 @@ class Attempts:
     def __init__(self, settings: NodeSettings) -> None:
         self._settings = settings
         self._lock = threading.RLock()
-        self._held: dict[Key, RunDir] = {}
+        self._folders: dict[Key, RunDir] = {}
         self._ports: dict[Key, set[int]] = {}
         self._offered: set[int] = set()
         self._locks = PortLocks()
@@ -62,7 +62,7 @@ class Attempts:
                 log.warning("%s; the attempt is left alone", error)
                 continue
             if is_claimed:
-                self.hold(folder)
+                self.track(folder)
             else:
                 unanswered.append(folder)
         return unanswered
@@ -71,55 +71,55 @@ class Attempts:
         """The folder of that attempt, which need not exist. Raises BadIdentifier."""
         return RunDir(str(self._settings.attempts), run, attempt)
 
-    def hold(self, folder: RunDir) -> None:
+    def track(self, folder: RunDir) -> None:
         claim = records.read(folder.claim) or {}
         with self._lock:
-            self._held[folder.key] = folder
+            self._folders[folder.key] = folder
             self._ports[folder.key] = set(claim.get("held", ()))
-        self._share()
+        self._sync_port_locks()
 
-    def keep_ports(self, folder: RunDir, claim: Mapping[str, Any]) -> None:
+    def reserve_ports(self, folder: RunDir, claim: Mapping[str, Any]) -> None:
         """`claim` is written, and what it says is held is nobody else's from here on."""
         records.write(folder.claim, dict(claim))
         with self._lock:
-            if folder.key in self._held:
+            if folder.key in self._folders:
                 self._ports[folder.key] = set(claim["held"])
-        self._share()
+        self._sync_port_locks()
 
-    def holds(self, key: Key) -> bool:
+    def is_tracked(self, key: Key) -> bool:
         with self._lock:
-            return key in self._held
+            return key in self._folders
 
     def get(self, key: Key) -> RunDir | None:
         with self._lock:
-            return self._held.get(key)
+            return self._folders.get(key)
 
     def all(self) -> list[RunDir]:
         with self._lock:
-            return list(self._held.values())
+            return list(self._folders.values())
 
     @contextmanager
     def free_ports(self) -> Iterator[list[int]]:
         """Free ones, nobody else's meanwhile; afterwards those that no attempt keeps are for other agents of
         this machine. One asker at a time."""
-        found = ports.free(self.ports(), take=self._locks.take)
+        offer = ports.free(self.reserved_ports(), take=self._locks.take)
         with self._lock:
-            self._offered = set(found)
+            self._offered = set(offer)
         try:
-            yield found
+            yield offer
         finally:
             with self._lock:
                 self._offered = set()
-            self._share()
+            self._sync_port_locks()
 
-    def _share(self) -> None:
+    def _sync_port_locks(self) -> None:
         with self._lock:
-            kept = self.ports()
-            self._locks.keep_only(kept | self._offered)
-        for port in kept:
+            reserved = self.reserved_ports()
+            self._locks.keep_only(reserved | self._offered)
+        for port in reserved:
             self._locks.take(port)
 
-    def ports(self) -> set[int]:
+    def reserved_ports(self) -> set[int]:
         """Ports that living attempts were given."""
         with self._lock:
             return set().union(*self._ports.values())
@@ -136,26 +136,26 @@ class Attempts:
             return
         records.write(folder.settled, {"at": time.time()}, patient=False)
         with self._lock:
-            self._held.pop(key, None)
+            self._folders.pop(key, None)
             self._ports.pop(key, None)
-        self._share()
+        self._sync_port_locks()
 
-    def discard_old(self, *, now: float, keep_s: float) -> list[str]:
+    def discard_old(self, *, now: float, retention_s: float) -> list[str]:
         """Delete the folders of attempts that were settled longer ago than that."""
-        gone = []
+        removed = []
         for path in self._settings.attempts.iterdir():
             settled = path / "settled.json"
-            if _is_own(path) and settled.exists() and settled.stat().st_mtime < now - keep_s:
+            if _belongs_to_agent(path) and settled.exists() and settled.stat().st_mtime < now - retention_s:
                 try:
                     removal.remove(str(path))
                 except OSError:
                     log.exception("%s could not be deleted; the others are not to wait for it", path)
                 else:
-                    gone.append(path.name)
-        return gone
+                    removed.append(path.name)
+        return removed
 
 
-def _is_own(path: Path) -> bool:
+def _belongs_to_agent(path: Path) -> bool:
     """Whether this is the folder of an attempt that this agent's account made."""
     try:
         ownership.require_folder(RunDir.at(str(path)).path)
@@ -164,46 +164,46 @@ def _is_own(path: Path) -> bool:
     return True
 
 
-def ask_to_stop(folder: RunDir, why: str, grace_s: float) -> bool:
+def request_stop(folder: RunDir, reason: str, grace_s: float) -> bool:
     """Write the request down once; the first asker's reason stays. True when it is new."""
     if Path(folder.stop).exists():
         return False
-    records.write(folder.stop, {"why": why, "grace_s": grace_s, "at": time.time()}, patient=False)
+    records.write(folder.stop, {"why": reason, "grace_s": grace_s, "at": time.time()}, patient=False)
     return True
 
 
-def call(folder: RunDir) -> None:
+def wake_child(folder: RunDir) -> None:
     """Have the child look at its folder now; it does so by itself within a second anyway."""
-    facts = child_of(folder)
-    if facts is not None and proc.alive(facts["pid"], facts["identity"]):
-        os.kill(facts["pid"], signal.SIGUSR1)
+    child = read_child(folder)
+    if child is not None and proc.alive(child["pid"], child["identity"]):
+        os.kill(child["pid"], signal.SIGUSR1)
 
 
-def note(folder: RunDir, *, phase: str = "", **facts: Any) -> None:
+def update_agent_record(folder: RunDir, *, phase: str = "", **facts: Any) -> None:
     """Change what the agent itself knows about the attempt (`agent.json`), in one step."""
-    known = told(folder) | facts
+    record = read_agent_record(folder) | facts
     if phase:
-        known["phase_at"] = {phase: time.time(), **known["phase_at"]}
-    records.write(folder.agent, known, patient=False)
+        record["phase_at"] = {phase: time.time(), **record["phase_at"]}
+    records.write(folder.agent, record, patient=False)
 
 
-def told(folder: RunDir) -> dict[str, Any]:
-    return complete(records.read(folder.agent))
+def read_agent_record(folder: RunDir) -> dict[str, Any]:
+    return with_defaults(records.read(folder.agent))
 
 
-def complete(record: dict[str, Any] | None) -> dict[str, Any]:
+def with_defaults(record: dict[str, Any] | None) -> dict[str, Any]:
     return {"phase_at": {}, "error": "", "error_kind": "", "stopping": "", "warnings": [], **(record or {})}
 
 
-def child_of(folder: RunDir) -> dict[str, Any] | None:
-    found: dict[str, Any] | None = records.read(folder.child)
-    return found
+def read_child(folder: RunDir) -> dict[str, Any] | None:
+    record: dict[str, Any] | None = records.read(folder.child)
+    return record
 
 
-def state_of(folder: RunDir) -> dict[str, Any] | None:
-    found: dict[str, Any] | None = records.read(folder.state)
-    return found
+def read_state(folder: RunDir) -> dict[str, Any] | None:
+    record: dict[str, Any] | None = records.read(folder.state)
+    return record
 
 
-def sentence(error: object) -> str:
+def as_sentence(error: object) -> str:
     return f"{str(error).rstrip('.')}."

@@ -12,18 +12,18 @@ from trainhub_node import records
 from trainhub_node.attempts import attempt_list as book
 from trainhub_node.rundir import DAEMON_CALL, RunDir
 
-LARGEST_RANK_RECORD = 65536
-MOST_DAEMONS = 512
+MAX_RANK_RECORD_BYTES = 65536
+MAX_DAEMONS = 512
 MAX_RANK_RECORDS = 8192
 MAX_INTEGER = 2**53
 
 
-class Folder:
+class AttemptState:
     """One attempt's folder as facts; records are read again only when they changed."""
 
     def __init__(self, rundir: RunDir) -> None:
         self.rundir = rundir
-        self._seen: dict[str, tuple[tuple[int, int, int], Any]] = {}
+        self._cache: dict[str, tuple[tuple[int, int, int], Any]] = {}
 
     def fact(self, logs: Mapping[str, int], *, extra_warnings: tuple[str, ...] = ()) -> AttemptFact:
         agent, state, claim = self.agent(), self.state(), self.claim()
@@ -73,7 +73,7 @@ class Folder:
         return dict(self._read(self.rundir.go) or self._read(self.rundir.order))
 
     def agent(self) -> dict[str, Any]:
-        return book.complete(self._read(self.rundir.agent))
+        return book.with_defaults(self._read(self.rundir.agent))
 
     def state(self) -> dict[str, Any]:
         return self._read(self.rundir.state) or {}
@@ -89,7 +89,7 @@ class Folder:
 
     def _member(self, process: Mapping[str, Any], logs: Mapping[str, int]) -> MemberFact:
         rank = process["rank"]
-        started = self._read(self.rundir.started(rank), LARGEST_RANK_RECORD)
+        started = self._read(self.rundir.started(rank), MAX_RANK_RECORD_BYTES)
         started = started if isinstance(started, dict) else {}
         ended = self._ended(rank)
         over = self.over
@@ -120,7 +120,7 @@ class Folder:
         """The child's record before the wrapper's. Children of earlier versions wrote theirs in place of the
         wrapper's."""
         for path in (self.rundir.supervisor_ended(rank), self.rundir.ended(rank)):
-            found = self._read(path, LARGEST_RANK_RECORD)
+            found = self._read(path, MAX_RANK_RECORD_BYTES)
             if isinstance(found, dict):
                 return found
         return None
@@ -133,7 +133,7 @@ class Folder:
         if any(os.path.exists(self.rundir.started(process["rank"])) for process in command["processes"]):
             return
         for name in self._daemon_calls():
-            call = self._read(f"{self.rundir.ranks}/{name}", LARGEST_RANK_RECORD)
+            call = self._read(f"{self.rundir.ranks}/{name}", MAX_RANK_RECORD_BYTES)
             if isinstance(call, dict) and _are_words([call.get("host")]) and _are_words(call.get("argv")):
                 yield DaemonCall(call["host"], tuple(call["argv"]))
 
@@ -143,7 +143,7 @@ class Folder:
         with os.scandir(self.rundir.ranks) as entries:
             names = [entry.name for entry in islice(entries, MAX_RANK_RECORDS)]
         return sorted(name for name in names if name.startswith(DAEMON_CALL) and name.endswith(".json"))[
-            :MOST_DAEMONS
+            :MAX_DAEMONS
         ]
 
     def _read(self, path: str, largest: int = records.LARGEST) -> Any:
@@ -152,14 +152,14 @@ class Folder:
         except OSError:
             return None
         version = (facts.st_ino, facts.st_mtime_ns, facts.st_size)
-        known = self._seen.get(path)
+        known = self._cache.get(path)
         if known is None or known[0] != version:
             try:
                 known = version, records.read(path, largest)
             except records.Unreadable:
                 # Written by the run's own account; what makes no sense says nothing.
                 known = version, None
-            self._seen[path] = known
+            self._cache[path] = known
         return known[1]
 
 

@@ -36,7 +36,7 @@ class Graves:
 
     def _bury(self, folder: RunDir) -> None:
         try:
-            child = book.child_of(folder) or {}
+            child = book.read_child(folder) or {}
             rebooted = not str(child.get("identity", "")).startswith(f"{proc.boot_id()}/")
             left = 0 if rebooted else end_all(folder, int(child.get("pid", 0)))
             builder_account.end_abandoned(str(self._environments))
@@ -49,7 +49,7 @@ class Graves:
                 )
             )
             log.error("Run %s, attempt %d: %s", folder.run, folder.attempt, sentence)
-            book.note(folder, error=sentence, error_kind="internal", over_at=time.time())
+            book.update_agent_record(folder, error=sentence, error_kind="internal", over_at=time.time())
         except Exception:
             log.exception(
                 "Run %s, attempt %d could not be buried; it is tried again", folder.run, folder.attempt

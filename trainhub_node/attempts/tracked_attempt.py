@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 
 from trainhub_launch.report import MAX_CHUNK_BYTES, AttemptFact, LogChunk
-from trainhub_node.attempts.attempt_state import Folder
+from trainhub_node.attempts.attempt_state import AttemptState
 from trainhub_node.attempts.log_tail import MOST_USER_LOGS, LogTail
 from trainhub_node.attempts.watch import Watch
 from trainhub_node.rundir import RunDir
@@ -20,7 +20,7 @@ class Held:
 
     def __init__(self, rundir: RunDir, owner: int | None) -> None:
         self.rundir = rundir
-        self.folder = Folder(rundir)
+        self.folder = AttemptState(rundir)
         self.tail = LogTail(rundir, owner)
         self.wanted: dict[str, int] = {}
         self.acknowledged: AttemptFact | None = None

@@ -13,7 +13,7 @@ from itertools import islice
 
 from trainhub_launch.telemetry import GpuProcess
 from trainhub_node import proc, records
-from trainhub_node.attempts.attempt_state import LARGEST_RANK_RECORD, MAX_RANK_RECORDS
+from trainhub_node.attempts.attempt_state import MAX_RANK_RECORD_BYTES, MAX_RANK_RECORDS
 from trainhub_node.proc import Process
 from trainhub_node.rundir import RunDir
 
@@ -202,7 +202,7 @@ def _recorded_ranks(ranks: str) -> list[int]:
 
 def _record(path: str) -> Mapping[str, object]:
     try:
-        record = records.read(path, LARGEST_RANK_RECORD)
+        record = records.read(path, MAX_RANK_RECORD_BYTES)
     except records.Unreadable:
         return {}
     return record if isinstance(record, dict) else {}

@@ -81,7 +81,7 @@ class Starter:
     def wake(self, run: str, attempt: int) -> None:
         """Something is to be done about this attempt: start it, go on with it, or tell the hub of it at
         once."""
-        if self._attempts.holds((run, attempt)):
+        if self._attempts.is_tracked((run, attempt)):
             self._report()
         self.go_on(run, attempt)
 
@@ -148,7 +148,7 @@ class Starter:
         except Exception:
             log.exception("Attempt %s of run %s could not be started", folder.attempt, folder.run)
             self._closing.wait(AFTER_FAILURE_S)
-            if self._attempts.holds(folder.key) and not Path(folder.child).exists():
+            if self._attempts.is_tracked(folder.key) and not Path(folder.child).exists():
                 fail(
                     folder, "internal", "the agent failed while preparing it; its own log has the traceback."
                 )
@@ -176,7 +176,7 @@ class Starter:
             claim = records.read(folder.claim)
             if READY_PORTS not in claim:
                 with self._attempts.free_ports() as found:
-                    self._attempts.keep_ports(folder, {**claim, READY_PORTS: found, "held": found})
+                    self._attempts.reserve_ports(folder, {**claim, READY_PORTS: found, "held": found})
 
     def _claim_final(self, folder: RunDir) -> None:
         """Ask for the order with which the processes may start. While there is none, the hub offers it
@@ -195,9 +195,9 @@ class Starter:
         told = order.to_json()
         # Ports before the order: whoever is killed in between keeps those that it names.
         held = sorted(ports.named_in(told["command"], claim[READY_PORTS]))
-        self._attempts.keep_ports(folder, {**claim, "held": held})
+        self._attempts.reserve_ports(folder, {**claim, "held": held})
         records.write(folder.go, told)
-        book.call(folder)
+        book.wake_child(folder)
 
     def _claim(self, folder: RunDir) -> bool:
         """Ask for the order; False when the hub has none for us."""
@@ -224,8 +224,8 @@ class Starter:
                 self._make(path)
             records.write(folder.terms, self._terms(order))
             records.write(folder.order, told)
-            book.note(folder, phase="accepted")
-            self._attempts.hold(folder)
+            book.update_agent_record(folder, phase="accepted")
+            self._attempts.track(folder)
         return True
 
     def _make(self, path: str) -> None:
@@ -267,7 +267,7 @@ class Starter:
         }
 
     def _prepare(self, folder: RunDir) -> None:
-        if Path(folder.child).exists() or "over_at" in book.told(folder):
+        if Path(folder.child).exists() or "over_at" in book.read_agent_record(folder):
             return
         order = NodeOrder.from_json(records.read(folder.order))
         if not Path(folder.work).exists() and not self._unpack(folder, order):
@@ -293,7 +293,7 @@ class Starter:
                 log.info("Waiting for the snapshot of run %s: %s", folder.run, error)
                 self._closing.wait(backoff.next_s())
             except (HubError, unpack.BadSnapshot) as error:
-                fail(folder, "snapshot", book.sentence(error))
+                fail(folder, "snapshot", book.as_sentence(error))
                 return False
             except OSError as error:
                 fail(folder, "snapshot", f"{error.strerror or error} ({error.filename or folder.work}).")
@@ -321,10 +321,10 @@ def start_child(folder: RunDir) -> subprocess.Popen[bytes]:
 
 def fail(folder: RunDir, kind: str, sentence: str) -> None:
     """The attempt ends before it had a child."""
-    book.note(folder, phase="done", error=sentence, error_kind=kind, over_at=time.time())
+    book.update_agent_record(folder, phase="done", error=sentence, error_kind=kind, over_at=time.time())
 
 
 def finish_unstarted(folder: RunDir) -> None:
     """Stopped before it had a child."""
     why = (records.read(folder.stop) or {}).get("why", "canceled")
-    book.note(folder, phase="done", stopping=why, over_at=time.time())
+    book.update_agent_record(folder, phase="done", stopping=why, over_at=time.time())

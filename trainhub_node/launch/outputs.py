@@ -46,7 +46,7 @@ class Uploads:
     def submit(self, folder: RunDir) -> None:
         """Called from one thread only; again for the same attempt is fine."""
         if folder.key not in self._busy:
-            book.note(folder, phase="uploading")
+            book.update_agent_record(folder, phase="uploading")
             self._busy.add(folder.key)
             self._threads.submit(self._run, folder)
 
@@ -57,7 +57,7 @@ class Uploads:
     def _run(self, folder: RunDir) -> None:
         try:
             self._upload(folder)
-            book.note(folder, phase="done")
+            book.update_agent_record(folder, phase="done")
         except _Abandoned:
             return
         except Exception as error:
@@ -68,7 +68,7 @@ class Uploads:
     def _give_up(self, folder: RunDir, error: Exception) -> None:
         while not self._closing:
             try:
-                book.note(folder, phase="done", error=book.sentence(error), error_kind="upload")
+                book.update_agent_record(folder, phase="done", error=book.as_sentence(error), error_kind="upload")
             except OSError:
                 time.sleep(1)  # the disk is full; what went wrong is still to be told
             else:
@@ -88,7 +88,7 @@ class Uploads:
             except OSError as error:
                 progress.warn(f"{shown} is not among the outputs: {error.strerror}.")
             except Refused as error:
-                book.note(folder, error=book.sentence(f"{shown}: {error}"), error_kind="upload")
+                book.update_agent_record(folder, error=book.as_sentence(f"{shown}: {error}"), error_kind="upload")
         progress.save()
 
     def _one(self, folder: RunDir, shown: str, path: str, progress: _Progress) -> None:
@@ -118,7 +118,7 @@ class Uploads:
                 damaged += 1
                 if damaged > 1:
                     raise
-            if self._closing or not self._attempts.holds(folder.key):
+            if self._closing or not self._attempts.is_tracked(folder.key):
                 raise _Abandoned
 
     def _send(self, fd: int, sha256: str, size: int) -> bool:

@@ -18,7 +18,7 @@ from trainhub_launch.plan import RANK_WRAPPER
 from trainhub_launch.report import AttemptFact
 from trainhub_node import records
 from trainhub_node.agent import Agent
-from trainhub_node.attempts.attempt_state import Folder
+from trainhub_node.attempts.attempt_state import AttemptState
 from trainhub_node.rundir import RunDir
 
 pytestmark = [needs_root, pytest.mark.mpi]
@@ -117,6 +117,6 @@ class TestUpgrade:
         records.write(folder.ended(1), {"at": 1.0, "exit_code": 0, "signal": None, "by_us": True})
         records.write(folder.supervisor_ended(1), {"at": 2.0, "exit_code": None, "signal": 9, "by_us": False})
 
-        ends = [Folder(folder)._ended(rank) for rank in range(3)]
+        ends = [AttemptState(folder)._ended(rank) for rank in range(3)]
 
         assert [end["signal"] if end else "none" for end in ends] == [None, 9, "none"]
