@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from trainhub_launch.machine import GpuFact
-from trainhub_node.gpu.nvml import Gpus
+from trainhub_node.gpu.nvml.nvml_library import Gpus
 
 MIB = 2**20
 TOLERANCE = 0.02

@@ -48,4 +48,4 @@ def evaluate_alerts() -> None:
 
 @shared_task(ignore_result=True)
 def forget_alerts() -> None:
-    alert_store.forget(timezone.now())
+    alert_store.delete_old(timezone.now())

@@ -16,7 +16,7 @@ from jobs import run_notifications
 from jobs.logs import log_store
 from jobs.models import Attempt, AttemptNode, Member, Run, RunEvent
 from jobs.states import FINAL, TRANSITIONS, MemberState, Reason, RunState
-from jobs.task_messages import launch_soon, wake_soon
+from jobs.task_messages import launch_run_soon, launch_soon, wake_soon
 from live.publish import publish_on_commit
 from live.topics import run_topic, runs_topic
 
@@ -57,7 +57,10 @@ def advance(
         )
         if to in FINAL or to is RunState.QUEUED:
             _end_attempt(run, when)
-            launch_soon()
+            if to is RunState.QUEUED:
+                launch_run_soon(run.pk)
+            else:
+                launch_soon()
         if to in FINAL:
             run_notifications.ended(run, to, reason, sentence, when)
         announce(run, to, reason)

@@ -19,8 +19,14 @@ log = logging.getLogger(__name__)
 RETRY = {"max_retries": 1, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.2}
 
 
+def launch_run_soon(run_id: str) -> None:
+    """Once this transaction has committed, have this run launched, which has just been queued."""
+    ask_soon("jobs.tasks.launch_run", run_id)
+
+
 def launch_soon() -> None:
-    """Once this transaction has committed, have whatever waits launched as far as it fits."""
+    """Once this transaction has committed, have queued runs launched: something that they wait for has become
+    free."""
     ask_soon("jobs.tasks.launch_queued")
 
 

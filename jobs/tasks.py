@@ -11,11 +11,14 @@ from jobs.scheduling import run_actions
 
 @shared_task(ignore_result=True)
 def launch_run(run_id: str) -> None:
+    """Sent once a run is submitted, or queued again for another attempt. `reap` launches too, should the
+    message be lost."""
     run_actions.launch(run_id)
 
 
 @shared_task(ignore_result=True)
 def launch_queued() -> None:
+    """Sent once GPUs or process slots become free."""
     run_actions.launch_queued()
 
 

@@ -27,11 +27,6 @@ def publish(topic: str, message: Message) -> None:
     _sender().put(topic, encode(message))
 
 
-async def apublish(topic: str, message: Message) -> None:
-    """From the hub's own event loop, over the loop's own connection."""
-    await _send(topic, encode(message))
-
-
 def publish_on_commit(topic: str, message: Message) -> None:
     """After the present transaction commits; now, outside of one. Nothing if it is rolled back."""
     transaction.on_commit(lambda: publish(topic, message))

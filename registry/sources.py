@@ -101,7 +101,7 @@ def _of_artifacts(caller: Caller, source: str, text: str) -> Origin:
             _refuse(source, "names no registered version of this workspace")
         return _of_version(version)
     try:
-        address = paths.address(text, is_folder=True)
+        address = paths.parse_address(text, is_folder=True)
     except MlflowError as error:
         raise RegistryError("source", f"{source[:SHOWN]!r} names nothing here: {error.message}") from error
     if address.is_model:
@@ -158,7 +158,7 @@ def _logged(caller: Caller, source: str, model_id: str) -> LoggedModel:
 
 def _checked(source: str, path: str) -> str:
     try:
-        return paths.folder(path)
+        return paths.folder_path(path)
     except MlflowError as error:
         raise RegistryError("source", f"{source[:SHOWN]!r}: {error.message}") from error
 

@@ -13,6 +13,7 @@ import pytest
 from channels.layers import channel_layers
 from django.conf import settings
 
+from tests import openmpi
 from tests.hub import PROJECT, Hub
 from tests.people import contributor, owner, stranger, viewer, workspace  # noqa: F401 - fixtures
 from tests.signing_in import sign_in
@@ -34,6 +35,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         others = [item for item in items if not _uses_database(item)]
         config.hook.pytest_deselected(items=others)
         items[:] = [item for item in items if _uses_database(item)]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if _has("mpi", item):
+        openmpi.require()
 
 
 def _has(marker: str, item: pytest.Item) -> bool:

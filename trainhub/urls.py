@@ -3,6 +3,7 @@ from __future__ import annotations
 from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView
 
+from trainhub.api_root import ApiRoot
 from trainhub.views import api_page
 
 PAGES = (
@@ -30,6 +31,7 @@ APIS = (
 urlpatterns: list[URLPattern | URLResolver] = [
     *(path("", include(name)) for name in PAGES),
     *(path("api/v1/", include(name)) for name in APIS),
+    path("api/v1/", ApiRoot.as_view()),
     path("api/v1/schema/", SpectacularAPIView.as_view(), name="api-schema"),
     path("api/", api_page, name="api"),
 ]

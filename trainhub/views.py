@@ -32,9 +32,9 @@ class Operation:
 
 @needs(Role.VIEWER)
 def api_page(request: WorkspaceRequest) -> HttpResponse:
-    groups = [
-        (area, list(found)) for area, found in groupby(operations(), key=lambda operation: operation.area)
-    ]
+    # The root itself is in no area; the page names it above the lists.
+    areas = groupby((item for item in operations() if item.area), key=lambda operation: operation.area)
+    groups = [(area, list(found)) for area, found in areas]
     return render(request, "trainhub/api.html", {"groups": groups, "base": settings.API_URL})
 
 

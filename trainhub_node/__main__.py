@@ -15,7 +15,7 @@ from trainhub_node import __version__, configuration, join, settings, status, sy
 from trainhub_node.agent import Agent
 from trainhub_node.settings import SettingsError
 
-FLAGS = {
+OPTION_VARIABLES = {
     "address": "TRAINHUB_NODE_ADDRESS",
     "interface": "TRAINHUB_NODE_INTERFACE",
     "run_as": "TRAINHUB_NODE_RUN_AS",
@@ -23,7 +23,7 @@ FLAGS = {
     "name": "TRAINHUB_NODE_NAME",
 }
 MARKS = {True: "ok", False: "wrong", None: "note"}
-WORDS = """\
+DESCRIPTION = """\
 Make this machine a node of a TrainHub, and keep it one.
 
   1. on the hub:   manage.py node token NAME        prints a join token, for one machine, once
@@ -32,17 +32,17 @@ Make this machine a node of a TrainHub, and keep it one.
 """
 
 
-def parser() -> argparse.ArgumentParser:
-    whole = argparse.ArgumentParser(
-        prog="trainhub-node", description=WORDS, formatter_class=argparse.RawDescriptionHelpFormatter
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="trainhub-node", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    whole.add_argument("--version", action="version", version=f"trainhub-node {__version__}")
-    commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    where = argparse.ArgumentParser(add_help=False)
-    where.add_argument(
+    parser.add_argument("--version", action="version", version=f"trainhub-node {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    folder_options = argparse.ArgumentParser(add_help=False)
+    folder_options.add_argument(
         "--dir", default="", help=f"folder of this node (default here: {configuration.default_folder()})"
     )
-    join = commands.add_parser("join", parents=[where], help="become a node of a hub")
+    join = commands.add_parser("join", parents=[folder_options], help="become a node of a hub")
     join.add_argument("url", metavar="URL", help="the hub's address, like https://10.0.0.1:8000")
     join.add_argument(
         "--token", required=True, help="join token that `manage.py node token NAME` printed on the hub"
@@ -73,82 +73,82 @@ def parser() -> argparse.ArgumentParser:
     join.add_argument(
         "--systemd", action="store_true", help="then print a systemd unit, and what to do with it"
     )
-    commands.add_parser("run", parents=[where], help="take work from the hub, until SIGTERM")
+    commands.add_parser("run", parents=[folder_options], help="take work from the hub, until SIGTERM")
     commands.add_parser(
-        "status", parents=[where], help="whether the hub takes this node, and what may be wrong"
+        "status", parents=[folder_options], help="whether the hub takes this node, and what may be wrong"
     )
-    commands.add_parser("unit", parents=[where], help="print a systemd unit for `run`")
-    return whole
+    commands.add_parser("unit", parents=[folder_options], help="print a systemd unit for `run`")
+    return parser
 
 
 def main() -> None:
     """The console script. Threads of libraries may still wait for a broker or a hub; nothing that they hold
     needs an orderly end."""
-    code = obey()
+    code = run_command()
     logging.shutdown()
     sys.stdout.flush()
     os._exit(code)
 
 
-def obey() -> int:
+def run_command() -> int:
     """0: done; 1: a refusal, said in a sentence; 2: a command line that cannot be read."""
-    given = parser().parse_args()
-    place = configuration.folder(given.dir, os.environ)
+    args = build_parser().parse_args()
+    folder = configuration.folder(args.dir, os.environ)
     try:
-        match given.command:
+        match args.command:
             case "join":
-                return _join(given, place)
+                return _join(args, folder)
             case "status":
-                return _status(place)
+                return _status(folder)
             case "unit":
-                sys.stdout.write(systemd.unit(place))
-                _say(systemd.advice(place))
+                sys.stdout.write(systemd.unit(folder))
+                _print_note(systemd.advice(folder))
                 return 0
-        return _run(place)
-    except join.CannotJoin as error:
-        _say(f"trainhub-node: {_with_flags(str(error))}. Nothing was changed here.")
+        return _run(folder)
+    except join.JoinError as error:
+        _print_note(f"trainhub-node: {_with_flags(str(error))}. Nothing was changed here.")
     except (SettingsError, OSError) as error:
-        _say(f"trainhub-node: {error}")
+        _print_note(f"trainhub-node: {error}")
     return 1
 
 
-def _join(given: argparse.Namespace, place: Path) -> int:
-    flags = {variable: value for flag, variable in FLAGS.items() if (value := getattr(given, flag))}
+def _join(args: argparse.Namespace, folder: Path) -> int:
+    flags = {variable: value for flag, variable in OPTION_VARIABLES.items() if (value := getattr(args, flag))}
     env = {**os.environ, **flags}
-    joined = join.join(
-        join.Wish(
-            url=given.url,
-            token=given.token,
-            folder=place,
+    result = join.join(
+        join.JoinRequest(
+            url=args.url,
+            token=args.token,
+            folder=folder,
             environment=env,
             name=env.get("TRAINHUB_NODE_NAME", ""),
-            replace=given.replace,
-            insecure_http=given.insecure_http,
+            replace=args.replace,
+            allow_http=args.insecure_http,
         )
     )
-    _say(f"This machine is now {joined.name} of cluster {joined.cluster}, at {joined.url}.")
-    for remark in joined.remarks:
-        _say(f"But {remark}.")
-    if given.systemd:
-        sys.stdout.write(systemd.unit(place))
-        _say(systemd.advice(place))
+    _print_note(f"This machine is now {result.name} of cluster {result.cluster}, at {result.url}.")
+    for remark in result.warnings:
+        _print_note(f"But {remark}.")
+    if args.systemd:
+        sys.stdout.write(systemd.unit(folder))
+        _print_note(systemd.advice(folder))
     else:
-        _say(f"Start it: trainhub-node run --dir {place}   (as a service: trainhub-node unit --dir {place})")
+        _print_note(f"Start it: trainhub-node run --dir {folder}   (as a service: trainhub-node unit --dir {folder})")
     return 0
 
 
-def _status(place: Path) -> int:
-    found = list(status.findings(settings.read(configuration.environment(place, os.environ))))
-    for finding in found:
-        sys.stdout.write(f"{MARKS[finding.good]:<6} {finding.about:<8} {finding.text}\n")
-    return int(any(finding.good is False for finding in found))
+def _status(folder: Path) -> int:
+    findings = list(status.status_findings(settings.read(configuration.environment(folder, os.environ))))
+    for finding in findings:
+        sys.stdout.write(f"{MARKS[finding.is_good]:<6} {finding.subject:<8} {finding.text}\n")
+    return int(any(finding.is_good is False for finding in findings))
 
 
-def _run(place: Path) -> int:
+def _run(folder: Path) -> int:
     level = os.environ.get("LOG_LEVEL", "INFO")
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("httpx").setLevel(logging.WARNING)
-    agent = Agent(settings.read(configuration.environment(place, os.environ)))
+    agent = Agent(settings.read(configuration.environment(folder, os.environ)))
 
     def end(_number: int, _frame: object) -> None:
         # A handler may not wait for locks that the interrupted code holds.
@@ -162,12 +162,12 @@ def _run(place: Path) -> int:
 
 def _with_flags(sentence: str) -> str:
     """What a refusal calls a variable, as the flag that was given for it."""
-    for flag, variable in FLAGS.items():
+    for flag, variable in OPTION_VARIABLES.items():
         sentence = re.sub(rf"\b{variable}=", f"--{flag.replace('_', '-')} ", sentence)
     return sentence
 
 
-def _say(line: str) -> None:
+def _print_note(line: str) -> None:
     """To a person, beside what a command prints for others to read."""
     sys.stderr.write(f"{line}\n")
 

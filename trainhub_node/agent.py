@@ -17,16 +17,16 @@ from trainhub_node import proc, records
 from trainhub_node.attempts import attempt_list as book
 from trainhub_node.attempts import crash_cleanup
 from trainhub_node.attempts.attempt_list import Attempts, Key
-from trainhub_node.attempts.tracked_attempt import Held
-from trainhub_node.attempts.watch import Watch
+from trainhub_node.attempts.tracked_attempt import TrackedAttempt
+from trainhub_node.attempts.watch import FileWatch
 from trainhub_node.environments import builder_account
 from trainhub_node.gpu.gpu_processes import OwnerFinder
-from trainhub_node.gpu.nvml import Gpus
+from trainhub_node.gpu.nvml.nvml_library import Gpus
 from trainhub_node.launch import cache, wrapper
 from trainhub_node.launch.claim import Starter
-from trainhub_node.launch.outputs import Uploads
+from trainhub_node.launch.outputs import OutputUploads
 from trainhub_node.link import wakeups
-from trainhub_node.link.hub_client import Hub
+from trainhub_node.link.hub_client import HubClient
 from trainhub_node.link.uplink import Uplink
 from trainhub_node.rundir import RunDir
 from trainhub_node.settings import NodeSettings
@@ -43,44 +43,44 @@ class Agent:
     def __init__(self, settings: NodeSettings) -> None:
         self.settings = settings
         prepare_folders(settings)
-        self._hub = Hub(settings.hub_url, settings.token, settings.hub_ca)
-        self._watch = Watch()
+        self._hub = HubClient(settings.hub_url, settings.token, settings.hub_ca)
+        self._watch = FileWatch()
         owner = settings.run_as.uid if settings.run_as else None
         self._attempts = Attempts(settings)
-        self._uploads = Uploads(self._hub, self._attempts, changed=self._watch.poke, owner=owner)
+        self._uploads = OutputUploads(self._hub, self._attempts, on_change=self._watch.notify, owner=owner)
         self._gpus = Gpus(OwnerFinder(self._attempts.all).find)
         recorder = Recorder()
-        self._feed = TelemetryQueue(recorder, self._gpus.events, self._gpus.confirm)
-        self._sampler = Sampler(settings, self._gpus, recorder, on_sample=self._sampled)
-        self._graves = crash_cleanup.Graves(settings.environments, self._watch.poke)
+        self._telemetry = TelemetryQueue(recorder, self._gpus.events, self._gpus.confirm)
+        self._sampler = Sampler(settings, self._gpus, recorder, on_sample=self._on_sample)
+        self._crash_cleaner = crash_cleanup.CrashCleaner(settings.environments, self._watch.notify)
         self._uplink = Uplink(
             self._hub,
             self._attempts,
             self._watch,
             self,
             heartbeat=self._sampler.latest,
-            feed=self._feed,
-            tend=self._tend,
+            telemetry=self._telemetry,
+            advance=self._advance,
             owner=owner,
         )
         self._starter = Starter(
-            settings, self._hub, self._attempts, changed=self._watch.poke, report=self._uplink.report_now
+            settings, self._hub, self._attempts, on_change=self._watch.notify, request_report=self._uplink.report_now
         )
         # Without the broker, and until the hub says where it is, reports bring the work.
-        self._listener = wakeups.Listener(self._hub.config, self.wake, settings.hub_ca)
+        self._listener = wakeups.WakeupListener(self._hub.config, self.wake, settings.hub_ca)
         self._closing = threading.Event()
 
     def run(self) -> None:
         """Until `close`. Attempts of an earlier agent are taken up first."""
         for folder in self._attempts.scan():
-            self._starter.take_up(folder)
+            self._starter.prepare(folder)
         for folder in self._attempts.all():
             if not Path(folder.child).exists():
-                self._starter.take_up(folder)
+                self._starter.prepare(folder)
         self._sampler.start()
         self._uplink.start()
-        keeper = threading.Thread(target=self._keep_house, name="house", daemon=True)
-        keeper.start()
+        housekeeper = threading.Thread(target=self._housekeeping, name="house", daemon=True)
+        housekeeper.start()
         self._listener.start()
         self._closing.wait()
         self._uplink.join(5)
@@ -99,8 +99,8 @@ class Agent:
     def wake(self, run: str, attempt: int) -> None:
         self._starter.wake(run, attempt)
 
-    def start(self, run: str, attempt: int) -> None:
-        self._starter.go_on(run, attempt)
+    def resume(self, run: str, attempt: int) -> None:
+        self._starter.resume(run, attempt)
 
     def start_daemon(self, key: Key, argv: tuple[str, ...]) -> None:
         folder = self._attempts.get(key)
@@ -117,29 +117,29 @@ class Agent:
     def settle(self, key: Key) -> None:
         self._attempts.settle(key)
 
-    def _tend(self, held: Held) -> None:
+    def _advance(self, tracked: TrackedAttempt) -> None:
         """What has to follow from how an attempt stands."""
-        facts = held.folder
-        if "done" in facts.agent()["phase_at"]:
+        state = tracked.state
+        if "done" in state.agent()["phase_at"]:
             return
-        child = facts.child()
-        if facts.over:
-            self._starter.reap(held.rundir)
-            self._uploads.submit(held.rundir)
+        child = state.child()
+        if state.is_over:
+            self._starter.reap(tracked.rundir)
+            self._uploads.submit(tracked.rundir)
         elif (
-            child is not None and not proc.alive(child["pid"], child["identity"]) and not _ended(held.rundir)
+            child is not None and not proc.is_alive(child["pid"], child["identity"]) and not _has_ended(tracked.rundir)
         ):
-            self._graves.dig(held.rundir)
+            self._crash_cleaner.submit(tracked.rundir)
         elif child is None:
-            self._starter.check(held.rundir)
-        elif facts.is_ready and not facts.may_say_ready:
-            self._starter.keep_ports(held.rundir)
+            self._starter.check(tracked.rundir)
+        elif state.is_ready and not state.has_ready_ports:
+            self._starter.reserve_ports(tracked.rundir)
 
-    def _sampled(self) -> None:
-        if self._feed.is_due:
-            self._watch.poke()
+    def _on_sample(self) -> None:
+        if self._telemetry.is_due:
+            self._watch.notify()
 
-    def _keep_house(self) -> None:
+    def _housekeeping(self) -> None:
         try:
             cache.remove_set_aside(self.settings)
         except OSError:
@@ -159,7 +159,7 @@ class Agent:
 
 def prepare_folders(settings: NodeSettings) -> None:
     """Private to the agent's account; whom the ranks run as may pass through, but not look inside."""
-    wrapper.check_places(settings)
+    wrapper.check_folders(settings)
     os.umask(0o077)
     through = 0o711 if settings.run_as else 0o700
     for folder in (settings.folder, settings.attempts, settings.cache, settings.environments):
@@ -167,11 +167,11 @@ def prepare_folders(settings: NodeSettings) -> None:
         folder.chmod(through)
     settings.snapshots.mkdir(exist_ok=True)
     wrapper.prepare(settings)
-    builder_account.end_abandoned(str(settings.environments))
+    builder_account.kill_abandoned(str(settings.environments))
     cache.set_untrusted_aside(settings)
 
 
-def _ended(folder: RunDir) -> bool:
+def _has_ended(folder: RunDir) -> bool:
     """Asked again after the child was seen dead: it may have written its last word just before."""
     state = book.read_state(folder)
     return bool(state and state.get("ended"))

@@ -16,12 +16,12 @@ ROLE, FOLDER = sys.argv[1:3]
 if ROLE == "rank":
     from trainhub_node.supervisor import rank
 
-    rank.under_mpirun(FOLDER)
+    rank.run_under_mpirun(FOLDER)
 
 if ROLE == "rsh":
     from trainhub_node.supervisor import rsh
 
-    rsh.stay(FOLDER, sys.argv[3:])
+    rsh.run(FOLDER, sys.argv[3:])
 
 from trainhub_node.supervisor import child
 
@@ -29,19 +29,19 @@ GANG = child.prepare(FOLDER)
 if not GANG.python:
     from trainhub_node.environments import build
 
-    GANG.go_through(build.build)
-if GANG.several:
+    GANG.run_step(build.build)
+if GANG.is_multi_node:
     from trainhub_node.supervisor import readiness
 
-    GANG.go_through(readiness.reach)
-if GANG.under_mpi:
+    GANG.run_step(readiness.wait_until_ready)
+if GANG.uses_mpi:
     from trainhub_node.supervisor import mpi_launcher
 
-    GANG.go_through(mpi_launcher.start)
+    GANG.run_step(mpi_launcher.start)
 else:
-    GANG.go_through(child.start_ranks)
+    GANG.run_step(child.start_ranks)
 
 # The ranks run from here on: what they need not wait for is imported now.
 from trainhub_node.supervisor import supervise
 
-supervise.keep(GANG)
+supervise.supervise(GANG)

@@ -35,33 +35,33 @@ def default_folder() -> Path:
     )
 
 
-def folder(given: str, env: Mapping[str, str]) -> Path:
-    return Path(given or env.get("TRAINHUB_NODE_DIR", "") or default_folder()).absolute()
+def folder(option: str, env: Mapping[str, str]) -> Path:
+    return Path(option or env.get("TRAINHUB_NODE_DIR", "") or default_folder()).absolute()
 
 
-def environment(place: Path, env: Mapping[str, str]) -> dict[str, str]:
+def environment(folder: Path, env: Mapping[str, str]) -> dict[str, str]:
     """`env`, completed by what the folder holds. Raises SettingsError."""
-    held = {NAMES[name]: value for name, value in read(place).items() if name in NAMES}
+    stored = {NAMES[name]: value for name, value in read(folder).items() if name in NAMES}
     if env.get("TRAINHUB_NODE_TOKEN_FILE"):
-        held.pop("TRAINHUB_NODE_TOKEN", None)
-    if (place / HUB_CA).exists():
-        held["TRAINHUB_HUB_CA"] = str(place / HUB_CA)
-    given = {name: value for name, value in env.items() if value}
-    if "TRAINHUB_HUB_URL" not in held | given:
+        stored.pop("TRAINHUB_NODE_TOKEN", None)
+    if (folder / HUB_CA).exists():
+        stored["TRAINHUB_HUB_CA"] = str(folder / HUB_CA)
+    variables = {name: value for name, value in env.items() if value}
+    if "TRAINHUB_HUB_URL" not in stored | variables:
         raise SettingsError(
-            f"this machine is no node yet: there is no {place / FILE}, and TRAINHUB_HUB_URL is not set; run "
+            f"this machine is no node yet: there is no {folder / FILE}, and TRAINHUB_HUB_URL is not set; run "
             "`trainhub-node join URL --token …` first, with what `manage.py node token NAME` prints "
             "on the hub"
         )
-    return {**held, **given, "TRAINHUB_NODE_DIR": str(place)}
+    return {**stored, **variables, "TRAINHUB_NODE_DIR": str(folder)}
 
 
-def read(place: Path) -> dict[str, str]:
+def read(folder: Path) -> dict[str, str]:
     """What node.json holds, nothing where there is none. Raises SettingsError."""
-    file = place / FILE
+    file = folder / FILE
     try:
-        found = json.loads(file.read_text())
-        return {str(name): str(value) for name, value in found.items()}
+        values = json.loads(file.read_text())
+        return {str(name): str(value) for name, value in values.items()}
     except FileNotFoundError:
         return {}
     except OSError as error:
@@ -72,13 +72,13 @@ def read(place: Path) -> dict[str, str]:
         raise SettingsError(f"{file} is damaged; join again with --replace") from error
 
 
-def write(place: Path, values: Mapping[str, str], ca: str) -> None:
+def write(folder: Path, values: Mapping[str, str], ca: str) -> None:
     """Both files, private, each complete or not at all; what `run` needs first comes last."""
     if ca:
-        _write(place / HUB_CA, ca)
+        _write(folder / HUB_CA, ca)
     else:
-        (place / HUB_CA).unlink(missing_ok=True)
-    _write(place / FILE, json.dumps(values, indent=2) + "\n")
+        (folder / HUB_CA).unlink(missing_ok=True)
+    _write(folder / FILE, json.dumps(values, indent=2) + "\n")
 
 
 def _write(file: Path, text: str) -> None:

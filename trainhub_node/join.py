@@ -20,23 +20,30 @@ import httpx
 
 from trainhub_launch.addresses import is_loopback
 from trainhub_node import clock, configuration, settings
-from trainhub_node.link.hub_client import Hub, HubError, Refused, Unwelcome, client, why
+from trainhub_node.link.hub_client import (
+    HubClient,
+    HubError,
+    RequestRejected,
+    TokenRejected,
+    describe_error,
+    http_client,
+)
 from trainhub_node.machine import interpreters
 from trainhub_node.settings import NodeSettings, SettingsError
 
 TOKEN = re.compile(r"(thj_[A-Za-z0-9_-]{8,})(?:\.([0-9a-f]{64}))?\Z")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}\Z")
-WRONG_CLOCK_S = 300.0
+MAX_CLOCK_OFFSET_S = 300.0
 """From here on nothing that this machine says of times is worth anything, certificates fail, and nobody wants
 it so."""
 
 
-class CannotJoin(Exception):
+class JoinError(Exception):
     """The machine did not become a node; the message is a sentence that names what to change."""
 
 
 @dataclass(frozen=True)
-class Wish:
+class JoinRequest:
     """`environment`: settings of the node as variables, those of flags and of the environment alike."""
 
     url: str
@@ -45,78 +52,78 @@ class Wish:
     environment: Mapping[str, str]
     name: str = ""
     replace: bool = False
-    insecure_http: bool = False
+    allow_http: bool = False
 
 
 @dataclass(frozen=True)
-class Joined:
+class JoinResult:
     name: str
     cluster: str
     url: str
-    remarks: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
-def join(wish: Wish) -> Joined:
+def join(request: JoinRequest) -> JoinResult:
     """Raises CannotJoin; then the folder is as it was before."""
-    url = _url(wish.url)
-    secret, fingerprint = _token(wish.token)
-    _check_road(url, fingerprint, wish.insecure_http)
-    if wish.name and not NAME.match(wish.name):
-        raise CannotJoin(
-            f"--name {wish.name} must be up to 50 letters, digits, '-' and '_', starting with a "
+    url = _url(request.url)
+    secret, fingerprint = _token(request.token)
+    _check_encryption(url, fingerprint, request.allow_http)
+    if request.name and not NAME.match(request.name):
+        raise JoinError(
+            f"--name {request.name} must be up to 50 letters, digits, '-' and '_', starting with a "
             "letter or digit"
         )
-    _check_unused(wish)
-    with _place(wish.folder):
-        _check_machine(_settings(wish, url))
-        ca = _authority(url, fingerprint) if fingerprint else ""
-        hub = Hub(url, pem=ca)
+    _check_unused(request)
+    with _writable_folder(request.folder):
+        _check_machine(_settings(request, url))
+        ca = _fetch_authority(url, fingerprint) if fingerprint else ""
+        hub = HubClient(url, pem=ca)
         try:
-            remarks = _check_clock(hub, url)
-            told = _enrol(hub, secret, wish, url)
+            warnings = _check_clock(hub, url)
+            node = _enrol(hub, secret, request, url)
         finally:
             hub.close()
-        _write(wish, url, told, ca)
-    return Joined(name=told["name"], cluster=told["cluster"], url=url, remarks=remarks)
+        _write(request, url, node, ca)
+    return JoinResult(name=node["name"], cluster=node["cluster"], url=url, warnings=warnings)
 
 
-def _url(given: str) -> str:
-    value = given.rstrip("/")
+def _url(url: str) -> str:
+    value = url.rstrip("/")
     parts = urlsplit(value)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path or parts.query:
-        raise CannotJoin(
-            f"URL {given} must be the hub's address alone, like https://hub.example.org or "
+        raise JoinError(
+            f"URL {url} must be the hub's address alone, like https://hub.example.org or "
             "https://10.0.0.1:8000"
         )
     return value
 
 
-def _token(given: str) -> tuple[str, str]:
+def _token(token: str) -> tuple[str, str]:
     """(the secret, the fingerprint of the hub's own authority or nothing)."""
-    found = TOKEN.match(given)
-    if found:
-        return found[1], found[2] or ""
-    if given.startswith("thn_"):
-        raise CannotJoin(
+    match = TOKEN.match(token)
+    if match:
+        return match[1], match[2] or ""
+    if token.startswith("thn_"):
+        raise JoinError(
             "--token is a node's own token; a join token begins with thj_, `manage.py node token NAME` "
             "prints one"
         )
-    raise CannotJoin(
+    raise JoinError(
         "--token is no whole join token (thj_…); copy it again as `manage.py node token NAME` printed it "
         "on the hub"
     )
 
 
-def _check_road(url: str, fingerprint: str, insecure: bool) -> None:
+def _check_encryption(url: str, fingerprint: str, allow_http: bool) -> None:
     parts = urlsplit(url)
     if parts.scheme == "https":
         return
     if fingerprint:
-        raise CannotJoin(
+        raise JoinError(
             f"URL {url} must begin with https://, because this token is of a hub that speaks only TLS"
         )
-    if not is_loopback(parts.hostname or "") and not insecure:
-        raise CannotJoin(
+    if not is_loopback(parts.hostname or "") and not allow_http:
+        raise JoinError(
             f"URL {url} is not encrypted: anybody on the way could read this node's token and its runs' "
             "secrets; "
             "use https:// (start the hub with OPEN=1), or say --insecure-http where the network is "
@@ -124,89 +131,89 @@ def _check_road(url: str, fingerprint: str, insecure: bool) -> None:
         )
 
 
-def _check_unused(wish: Wish) -> None:
+def _check_unused(request: JoinRequest) -> None:
     try:
-        held = configuration.read(wish.folder)
+        existing = configuration.read(request.folder)
     except SettingsError as error:
-        if not wish.replace:
-            raise CannotJoin(f"{error}") from error
+        if not request.replace:
+            raise JoinError(f"{error}") from error
         return
-    if held and not wish.replace:
-        raise CannotJoin(
-            f"{wish.folder} is already the folder of node {held.get('name', '?')} at "
-            f"{held.get('hub_url', '?')}; "
+    if existing and not request.replace:
+        raise JoinError(
+            f"{request.folder} is already the folder of node {existing.get('name', '?')} at "
+            f"{existing.get('hub_url', '?')}; "
             "say --replace to join it anew, or choose another --dir"
         )
 
 
 @contextmanager
-def _place(folder: Path) -> Iterator[None]:
+def _writable_folder(folder: Path) -> Iterator[None]:
     """The folder, writable; where this fails, whatever was made for it goes again."""
-    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    created = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
-        _try(folder)
+        _check_writable(folder)
         yield
     except BaseException:
-        if made and made[-1].exists():
-            shutil.rmtree(made[-1])
+        if created and created[-1].exists():
+            shutil.rmtree(created[-1])
         raise
 
 
-def _try(folder: Path) -> None:
+def _check_writable(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.NamedTemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise CannotJoin(
+        raise JoinError(
             f"--dir {folder} cannot be used: {error.strerror}; choose one that this account may write"
         ) from error
 
 
-def _settings(wish: Wish, url: str) -> NodeSettings:
+def _settings(request: JoinRequest, url: str) -> NodeSettings:
     """As `run` will read them."""
-    own = {"TRAINHUB_HUB_URL": url, "TRAINHUB_NODE_TOKEN": "to come", "TRAINHUB_NODE_DIR": str(wish.folder)}
+    variables = {"TRAINHUB_HUB_URL": url, "TRAINHUB_NODE_TOKEN": "to come", "TRAINHUB_NODE_DIR": str(request.folder)}
     try:
-        return settings.read({**wish.environment, **own})
+        return settings.read({**request.environment, **variables})
     except SettingsError as error:
-        raise CannotJoin(str(error)) from error
+        raise JoinError(str(error)) from error
 
 
-def _check_machine(found: NodeSettings) -> None:
-    if not interpreters.ask(found.python, found.run_as):
-        raise CannotJoin(
-            f"{found.python} does not start as a Python; set TRAINHUB_NODE_PYTHON to one that works"
+def _check_machine(node_settings: NodeSettings) -> None:
+    if not interpreters.version_of(node_settings.python, node_settings.run_as):
+        raise JoinError(
+            f"{node_settings.python} does not start as a Python; set TRAINHUB_NODE_PYTHON to one that works"
         )
-    if found.run_as and not settings.may_run(str(found.folder.parent), found.run_as):
-        raise CannotJoin(
-            f"--run-as {found.run_as.name} cannot reach {found.folder}; choose a --dir below folders that "
+    if node_settings.run_as and not settings.can_execute(str(node_settings.folder.parent), node_settings.run_as):
+        raise JoinError(
+            f"--run-as {node_settings.run_as.name} cannot reach {node_settings.folder}; choose a --dir below folders that "
             "everybody may pass "
             "through, like /var/lib"
         )
 
 
-def _authority(url: str, fingerprint: str) -> str:
+def _fetch_authority(url: str, fingerprint: str) -> str:
     """The hub's own authority as PEM. Whoever answered, it is the one that the token's fingerprint names."""
-    nobody_yet = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    nobody_yet.check_hostname = False
-    nobody_yet.verify_mode = ssl.CERT_NONE
+    unverified = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    unverified.check_hostname = False
+    unverified.verify_mode = ssl.CERT_NONE
     try:
-        with client(url, nobody_yet) as asking:
-            answer = asking.get("/api/v1/node/ca/")
+        with http_client(url, unverified) as client:
+            answer = client.get("/api/v1/node/ca/")
         answer.raise_for_status()
         der = ssl.PEM_cert_to_DER_cert(answer.text.strip() + "\n")
     except httpx.HTTPStatusError as error:
-        raise CannotJoin(
+        raise JoinError(
             f"{url} has no certificate authority of its own ({error.response.status_code}), but the token "
             "is of a hub that has; "
             "check URL and --token"
         ) from error
     except httpx.HTTPError as error:
-        raise CannotJoin(_away(url, why(error))) from error
+        raise JoinError(_unreachable(url, describe_error(error))) from error
     except ValueError as error:
-        raise CannotJoin(f"what answers at {url} is no TrainHub; check URL") from error
+        raise JoinError(f"what answers at {url} is no TrainHub; check URL") from error
     if not hmac.compare_digest(hashlib.sha256(der).hexdigest(), fingerprint):
-        raise CannotJoin(
+        raise JoinError(
             f"{url} does not show the certificate authority that the token names: it is another hub, or "
             "somebody may stand "
             "between; nothing was sent to it. Check URL, and take a new token from the hub itself"
@@ -214,55 +221,55 @@ def _authority(url: str, fingerprint: str) -> str:
     return ssl.DER_cert_to_PEM_cert(der)
 
 
-def _check_clock(hub: Hub, url: str) -> tuple[str, ...]:
-    asked_at = time.time()
+def _check_clock(hub: HubClient, url: str) -> tuple[str, ...]:
+    requested_at = time.time()
     try:
-        now = hub.time()
+        now = hub.server_time()
     except HubError as error:
-        raise CannotJoin(_away(url, str(error))) from error
-    offset = clock.offset_s(now, asked_at, time.time()) if now else 0.0
-    if abs(offset) > WRONG_CLOCK_S:
-        raise CannotJoin(f"{clock.doubt(offset)}, then join again")
-    return (clock.doubt(offset),) if clock.doubt(offset) else ()
+        raise JoinError(_unreachable(url, str(error))) from error
+    offset = clock.offset_s(now, requested_at, time.time()) if now else 0.0
+    if abs(offset) > MAX_CLOCK_OFFSET_S:
+        raise JoinError(f"{clock.warning(offset)}, then join again")
+    return (clock.warning(offset),) if clock.warning(offset) else ()
 
 
-def _enrol(hub: Hub, secret: str, wish: Wish, url: str) -> dict[str, str]:
+def _enrol(hub: HubClient, secret: str, request: JoinRequest, url: str) -> dict[str, str]:
     try:
-        told = hub.enrol(secret, wish.name, socket.gethostname(), replace=wish.replace)
-        return {name: str(told[name]) for name in ("token", "name", "cluster")}
-    except Unwelcome as error:
-        raise CannotJoin(
+        node = hub.enrol(secret, request.name, socket.gethostname(), replace=request.replace)
+        return {name: str(node[name]) for name in ("token", "name", "cluster")}
+    except TokenRejected as error:
+        raise JoinError(
             "--token is not known to this hub; `manage.py node token NAME` there prints a new one"
         ) from error
-    except Refused as error:
-        raise CannotJoin(f"the hub said no: {str(error).rstrip('.')}") from error
+    except RequestRejected as error:
+        raise JoinError(f"the hub said no: {str(error).rstrip('.')}") from error
     except HubError as error:
         remedy = "should the token be used up now, take a new one and say --replace"
-        raise CannotJoin(f"{_away(url, str(error))}; {remedy}") from error
+        raise JoinError(f"{_unreachable(url, str(error))}; {remedy}") from error
     except KeyError as error:
-        raise CannotJoin(
+        raise JoinError(
             f"what answers at {url} is no TrainHub of this version; upgrade the hub or this machine"
         ) from error
 
 
-def _write(wish: Wish, url: str, told: Mapping[str, str], ca: str) -> None:
+def _write(request: JoinRequest, url: str, node: Mapping[str, str], ca: str) -> None:
     values = {
         name: value
         for name, variable in configuration.NAMES.items()
-        if (value := wish.environment.get(variable))
+        if (value := request.environment.get(variable))
     }
-    own = {"hub_url": url, "token": told["token"], "name": told["name"], "cluster": told["cluster"]}
+    values_of_hub = {"hub_url": url, "token": node["token"], "name": node["name"], "cluster": node["cluster"]}
     try:
-        configuration.write(wish.folder, {**values, **own}, ca)
+        configuration.write(request.folder, {**values, **values_of_hub}, ca)
     except OSError as error:
-        raise CannotJoin(
-            f"the hub took this machine in as {told['name']}, but {wish.folder} cannot be written: "
+        raise JoinError(
+            f"the hub took this machine in as {node['name']}, but {request.folder} cannot be written: "
             f"{error.strerror}; "
             "mend that, take a new token, and join again with --replace"
         ) from error
 
 
-def _away(url: str, error: str) -> str:
+def _unreachable(url: str, error: str) -> str:
     if "certificate" in error:
         remedy = (
             "a token of a hub with an authority of its own ends with a dot and 64 digits: copy all of "

@@ -7,7 +7,7 @@ import os
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
-class Process:
+class ProcessStat:
     __slots__ = ("group", "parent", "pid", "session", "start", "state")
 
     def __init__(self, pid: int, fields: list[bytes]) -> None:
@@ -18,7 +18,7 @@ class Process:
         self.start = int(fields[19])
 
     @property
-    def dead(self) -> bool:
+    def is_dead(self) -> bool:
         return self.state in "ZXx"
 
 
@@ -39,18 +39,18 @@ def read(path: str) -> bytes | None:
         os.close(fd)
 
 
-def process(pid: int) -> Process | None:
+def read_process(pid: int) -> ProcessStat | None:
     data = read(f"/proc/{pid}/stat")
     if not data:
         return None
     # The program's name stands in parentheses and may itself hold any of " ()".
-    return Process(pid, data[data.rindex(b")") + 2 :].split())
+    return ProcessStat(pid, data[data.rindex(b")") + 2 :].split())
 
 
-def processes() -> list[Process]:
+def list_processes() -> list[ProcessStat]:
     """Every process of the machine that is not dead."""
-    found = [process(int(name)) for name in os.listdir("/proc") if name.isdigit()]
-    return [one for one in found if one is not None and not one.dead]
+    running = [read_process(int(name)) for name in os.listdir("/proc") if name.isdigit()]
+    return [entry for entry in running if entry is not None and not entry.is_dead]
 
 
 def oom_kills() -> int:
@@ -68,9 +68,9 @@ def boot_id() -> str:
 
 def identity(pid: int) -> str | None:
     """Names this very process: boot and start time, so that neither a reused pid nor a reboot deceives."""
-    one = process(pid)
-    return None if one is None or one.dead else f"{boot_id()}/{one.start}"
+    entry = read_process(pid)
+    return None if entry is None or entry.is_dead else f"{boot_id()}/{entry.start}"
 
 
-def alive(pid: int, known: str) -> bool:
-    return bool(known) and identity(pid) == known
+def is_alive(pid: int, expected: str) -> bool:
+    return bool(expected) and identity(pid) == expected

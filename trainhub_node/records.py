@@ -16,16 +16,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-FULL = (errno.ENOSPC, errno.EDQUOT)
-LARGEST = 256 * 1024 * 1024
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+MAX_BYTES = 256 * 1024 * 1024
 READ_BYTES = 1024 * 1024
 
 
-class Unreadable(Exception):
+class UnreadableRecord(Exception):
     """A record that its writer cannot have written; the message names the file."""
 
 
-class _Rules:
+class _ScannerOptions:
     """Plain JSON, as the scanner asks for it."""
 
     strict = True
@@ -36,12 +36,12 @@ class _Rules:
     parse_constant = float
 
 
-def _refuse(value: object) -> None:
+def _reject_value(value: object) -> None:
     raise TypeError(f"{type(value).__name__} has no place in a record")
 
 
-_scan = make_scanner(_Rules())  # type: ignore[arg-type]  # any object with these attributes
-_encode = make_encoder(None, _refuse, encode_basestring_ascii, None, ": ", ", ", False, False, False)
+_scan = make_scanner(_ScannerOptions())  # type: ignore[arg-type]  # any object with these attributes
+_encode = make_encoder(None, _reject_value, encode_basestring_ascii, None, ": ", ", ", False, False, False)
 
 
 def dumps(value: Any) -> bytes:
@@ -65,7 +65,7 @@ def write(path: str, value: Any, *, patient: bool = True) -> None:
         try:
             _write_aside(path, data)
         except OSError as error:
-            if error.errno not in FULL or not patient:
+            if error.errno not in DISK_FULL or not patient:
                 raise
             time.sleep(1)
         else:
@@ -89,7 +89,7 @@ def _write_aside(path: str, data: bytes) -> None:
         raise
 
 
-def read(path: str, largest: int = LARGEST) -> Any:
+def read(path: str, max_bytes: int = MAX_BYTES) -> Any:
     """The record at `path`, None where there is none. Raises Unreadable.
 
     Some folders of records belong to the account that runs the training. So the entry is looked at before it
@@ -99,31 +99,31 @@ def read(path: str, largest: int = LARGEST) -> Any:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise Unreadable(f"{path} cannot be read: {error.strerror}") from error
+        raise UnreadableRecord(f"{path} cannot be read: {error.strerror}") from error
     try:
-        facts = os.fstat(entry)
-        if not stat.S_ISREG(facts.st_mode):
-            raise Unreadable(f"{path} is not a regular file")
-        if facts.st_size > largest:
-            raise Unreadable(f"{path} has {facts.st_size} bytes")
-        return loads(_read_regular(entry, largest))
+        status = os.fstat(entry)
+        if not stat.S_ISREG(status.st_mode):
+            raise UnreadableRecord(f"{path} is not a regular file")
+        if status.st_size > max_bytes:
+            raise UnreadableRecord(f"{path} has {status.st_size} bytes")
+        return loads(_read_regular(entry, max_bytes))
     except (OSError, ValueError) as error:
-        raise Unreadable(f"{path} is not a record: {error}") from error
+        raise UnreadableRecord(f"{path} is not a record: {error}") from error
     finally:
         os.close(entry)
 
 
-def _read_regular(entry: int, largest: int) -> bytes:
+def _read_regular(entry: int, max_bytes: int) -> bytes:
     """At most one byte more than `largest`, though the file may grow meanwhile."""
     fd = os.open(f"/proc/self/fd/{entry}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         pieces: list[bytes] = []
-        left = largest + 1
-        while left > 0 and (piece := os.read(fd, min(left, READ_BYTES))):
+        remaining = max_bytes + 1
+        while remaining > 0 and (piece := os.read(fd, min(remaining, READ_BYTES))):
             pieces.append(piece)
-            left -= len(piece)
+            remaining -= len(piece)
     finally:
         os.close(fd)
-    if left <= 0:
-        raise ValueError(f"it has more than {largest} bytes")
+    if remaining <= 0:
+        raise ValueError(f"it has more than {max_bytes} bytes")
     return b"".join(pieces)

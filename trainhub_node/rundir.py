@@ -11,7 +11,7 @@ RUN_ID_CHARACTERS = "0123456789abcdef"
 MAX_ATTEMPT = 2**31 - 1
 
 
-class BadIdentifier(ValueError):
+class InvalidIdentifier(ValueError):
     """A value that cannot name a run, an attempt or a file of one, and must not become a path."""
 
 
@@ -36,7 +36,7 @@ class RunDir:
 
     def __init__(self, attempts: str, run: str, attempt: int) -> None:
         if not is_key(run, attempt):
-            raise BadIdentifier(f"{run!r:.100} and {attempt!r:.100} do not name an attempt of a run")
+            raise InvalidIdentifier(f"{run!r:.100} and {attempt!r:.100} do not name an attempt of a run")
         self.run = run
         self.attempt = attempt
         self.path = f"{attempts}/{run}-{attempt}"
@@ -49,7 +49,7 @@ class RunDir:
         # `isdigit` alone accepts digits of other scripts, and `int` leading zeros: each attempt has one name.
         is_number = attempt.isascii() and attempt.isdigit() and not attempt.startswith("0")
         if not is_number or len(attempt) > len(str(MAX_ATTEMPT)):
-            raise BadIdentifier(f"{path} is not the folder of an attempt")
+            raise InvalidIdentifier(f"{path} is not the folder of an attempt")
         return cls(attempts, run, int(attempt))
 
     @property
@@ -147,7 +147,7 @@ class RunDir:
         """The path of the log `name`. Raises BadIdentifier for a name that would leave the folder of the
         logs."""
         if name in ("", ".", "..") or "/" in name or "\0" in name:
-            raise BadIdentifier(f"{name!r:.100} is not the name of a log")
+            raise InvalidIdentifier(f"{name!r:.100} is not the name of a log")
         return f"{self.path}/logs/{name}"
 
     @property

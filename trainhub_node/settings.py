@@ -66,7 +66,7 @@ class NodeSettings:
         return self.folder / "sites"
 
     @property
-    def shown_ca(self) -> Path:
+    def rank_ca(self) -> Path:
         """The hub's authority where ranks may read it."""
         return self.sites / "hub-ca.pem"
 
@@ -157,12 +157,12 @@ def _address(env: Mapping[str, str]) -> str:
 
 def _interface(env: Mapping[str, str]) -> str:
     value = env.get("TRAINHUB_NODE_INTERFACE", "")
-    known = addresses.by_interface()
-    if value and value not in known:
+    interfaces = addresses.by_interface()
+    if value and value not in interfaces:
         raise SettingsError(
-            f"TRAINHUB_NODE_INTERFACE={value} is not an interface here; there are: {', '.join(known)}"
+            f"TRAINHUB_NODE_INTERFACE={value} is not an interface here; there are: {', '.join(interfaces)}"
         )
-    if value and not known[value] and not env.get("TRAINHUB_NODE_ADDRESS"):
+    if value and not interfaces[value] and not env.get("TRAINHUB_NODE_ADDRESS"):
         raise SettingsError(
             f"TRAINHUB_NODE_INTERFACE={value} has no address now; bring it up, or choose another one"
         )
@@ -181,30 +181,30 @@ def _positive(env: Mapping[str, str], name: str, default: int) -> int:
 def _python(env: Mapping[str, str], account: Account | None) -> str:
     value = env.get("TRAINHUB_NODE_PYTHON", "")
     if value:
-        if not may_run(value, account):
+        if not can_execute(value, account):
             raise SettingsError(
-                f"TRAINHUB_NODE_PYTHON={value} is not a file that {_whom(account)} may execute"
+                f"TRAINHUB_NODE_PYTHON={value} is not a file that {_account_text(account)} may execute"
             )
         return str(Path(value).absolute())
     # The interpreter below the agent's own virtual environment: training must not find the agent's packages.
-    for found in (
+    for candidate in (
         getattr(sys, "_base_executable", "") or sys.executable,
         "/usr/bin/python3",
         "/usr/local/bin/python3",
     ):
-        if may_run(found, account):
-            return found
+        if can_execute(candidate, account):
+            return candidate
     raise SettingsError(
-        f"TRAINHUB_NODE_PYTHON is not set, and there is no Python that {_whom(account)} may execute"
+        f"TRAINHUB_NODE_PYTHON is not set, and there is no Python that {_account_text(account)} may execute"
     )
 
 
-def may_run(path: str, account: Account | None) -> bool:
+def can_execute(path: str, account: Account | None) -> bool:
     """Whether whom the ranks run as may execute the file, or enter the folder, at `path`."""
     if account is None:
         return os.access(path, os.X_OK)
     # Asked as that account: folders on the way count too.
-    done = subprocess.run(
+    result = subprocess.run(
         ["/usr/bin/test", "-x", path],
         user=account.uid,
         group=account.gid,
@@ -212,10 +212,10 @@ def may_run(path: str, account: Account | None) -> bool:
         stdin=subprocess.DEVNULL,
         extra_groups=os.getgrouplist(account.name, account.gid),
     )
-    return done.returncode == 0
+    return result.returncode == 0
 
 
-def _whom(account: Account | None) -> str:
+def _account_text(account: Account | None) -> str:
     return "the agent" if account is None else f"the account {account.name}"
 
 
@@ -227,7 +227,7 @@ def _account(name: str) -> Account | None:
             f"TRAINHUB_NODE_RUN_AS={name} needs an agent that runs as root; leave it out otherwise"
         )
     try:
-        found = pwd.getpwnam(name)
+        entry = pwd.getpwnam(name)
     except KeyError as error:
         raise SettingsError(f"TRAINHUB_NODE_RUN_AS={name} is not an account of this machine") from error
-    return Account(name=found.pw_name, uid=found.pw_uid, gid=found.pw_gid, home=found.pw_dir)
+    return Account(name=entry.pw_name, uid=entry.pw_uid, gid=entry.pw_gid, home=entry.pw_dir)

@@ -37,12 +37,12 @@ WantedBy={target}
 def unit(folder: Path) -> str:
     """For the agent of this interpreter and that folder; of the whole machine for root, else of this
     account."""
-    words = (sys.executable, "-m", "trainhub_node", "run", "--dir", str(folder))
-    own = Path(__file__).resolve().parent.parent
-    installed = {Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")}
-    environment = "" if own in installed else f"Environment={quoted(f'PYTHONPATH={own}')}\n"
+    argv = (sys.executable, "-m", "trainhub_node", "run", "--dir", str(folder))
+    package = Path(__file__).resolve().parent.parent
+    site_packages = {Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")}
+    environment = "" if package in site_packages else f"Environment={quote(f'PYTHONPATH={package}')}\n"
     target = "multi-user.target" if os.geteuid() == 0 else "default.target"
-    command = " ".join(quoted(word).replace("$", "$$") for word in words)
+    command = " ".join(quote(argument).replace("$", "$$") for argument in argv)
     return UNIT.format(command=command, environment=environment, target=target)
 
 
@@ -65,7 +65,7 @@ def advice(folder: Path) -> str:
     )
 
 
-def quoted(word: str) -> str:
+def quote(word: str) -> str:
     """One word of a unit file, in which % and backslashes have a meaning."""
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{escaped}"' if escaped != word or " " in word or not word else word

@@ -11,4 +11,5 @@ class WorkspacesConfig(AppConfig):
     def ready(self) -> None:
         # Looked up by name: it needs the models, which are loaded only now.
         receiver = import_string("workspaces.authentication.confirmation.confirm_by_sign_in")
+        import_string("workspaces.checks.rows_set_aside")
         user_logged_in.connect(receiver, dispatch_uid="workspaces.authentication.confirmation")

@@ -18,7 +18,7 @@ django.setup()
 from django.test import Client  # noqa: E402 - only now are the models there
 
 from bench.support.run_filler import analyze, fill  # noqa: E402
-from tracking.search import find  # noqa: E402
+from tracking.search import find_runs  # noqa: E402
 from workspaces.models import Membership, User, Workspace  # noqa: E402
 
 TIMES = 7
@@ -67,7 +67,7 @@ def main() -> None:
     analyze()
     print(f"  {runs} runs filled in {time.perf_counter() - begun:.0f} s")
     for name, text, order in ASKED:
-        _measure(name, partial(find, workspace, text=text, order_by=[order] if order else [], most=50))
+        _measure(name, partial(find_runs, workspace, text=text, order_by=[order] if order else [], limit=50))
     client = Client()
     client.force_login(user)
     for name, asked in PAGES:

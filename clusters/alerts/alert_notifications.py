@@ -18,22 +18,22 @@ from workspaces.notifications import outbox
 from workspaces.notifications.events import ALERT_CLEARED, ALERT_FIRED, Event
 
 
-def tell(alert: Alert, at: datetime) -> None:
+def notify(alert: Alert, at: datetime) -> None:
     """`alert` as it now stands: firing, or cleared."""
     if alert.node is not None:
         publish_on_commit(node_topic(alert.node.pk), {"type": "alert.changed", "node": alert.node.name})
     if alert.holder:
         publish_on_commit(run_topic(alert.holder), {"type": "event.added", "run": alert.holder})
     has_fired = alert.state == "firing"
-    asked = {f"alert.{alert.severity}"} | (set() if has_fired else {ALERT_CLEARED})
+    event_names = {f"alert.{alert.severity}"} | (set() if has_fired else {ALERT_CLEARED})
     gpu = presenters.gpu_of(alert)
     outbox.post(
         Event(
             name=ALERT_FIRED if has_fired else ALERT_CLEARED,
             key=f"alert:{alert.pk}:{alert.state}",
             at=at,
-            asked_as=asked,
-            workspaces=_may_know(alert),
+            asked_as=event_names,
+            workspaces=_workspace_ids(alert),
             body=partial(body, alert, gpu, at),
             theirs=alert.facts.get("holder_workspace"),
         )
@@ -42,16 +42,16 @@ def tell(alert: Alert, at: datetime) -> None:
 
 def body(alert: Alert, gpu: Gpu | None, at: datetime, workspace_id: int) -> dict[str, Any]:
     """The JSON of docs/alerts.md, for one workspace."""
-    shown = presenters.line(alert, workspace_id, gpu)
+    summary = presenters.line(alert, workspace_id, gpu)
     event = ALERT_FIRED if alert.state == "firing" else ALERT_CLEARED
     node = alert.node
     where = "" if node is None else f" on {node.name}"
     if event == ALERT_FIRED:
-        text = f"[{alert.severity}] {shown.title}{where}, since {alert.since:%H:%M} UTC: {shown.sentence}"
+        text = f"[{alert.severity}] {summary.title}{where}, since {alert.since:%H:%M} UTC: {summary.sentence}"
     else:
         text = (
-            f"[cleared] {shown.title}{where}, which began at {alert.since:%H:%M} UTC. It was: "
-            f"{shown.sentence}"
+            f"[cleared] {summary.title}{where}, which began at {alert.since:%H:%M} UTC. It was: "
+            f"{summary.sentence}"
         )
     return {
         "event": event,
@@ -61,27 +61,27 @@ def body(alert: Alert, gpu: Gpu | None, at: datetime, workspace_id: int) -> dict
         "alert": {
             "id": alert.pk,
             "kind": alert.kind,
-            "title": shown.title,
+            "title": summary.title,
             "severity": alert.severity,
             "state": alert.state,
-            "sentence": shown.sentence,
+            "sentence": summary.sentence,
             "since": alert.since.isoformat(),
             "fired_at": _iso(alert.fired_at),
             "cleared_at": _iso(alert.cleared_at),
         },
         "node": None if node is None else {"name": node.name, "cluster": node.cluster.name},
         "gpu": None if gpu is None else {"uuid": gpu.uuid, "index": gpu.index, "name": gpu.name},
-        "run": {"id": shown.run, "title": shown.run_title} if shown.run else None,
+        "run": {"id": summary.run, "title": summary.run_title} if summary.run else None,
     }
 
 
-def _may_know(alert: Alert) -> list[int]:
+def _workspace_ids(alert: Alert) -> list[int]:
     """The workspaces that may use the node's cluster."""
     cluster: Cluster | None = None if alert.node is None else alert.node.cluster
     if cluster is None:
         return []
-    listed = list(cluster.workspaces.values_list("pk", flat=True))
-    return listed or list(Workspace.objects.values_list("pk", flat=True))
+    allowed = list(cluster.workspaces.values_list("pk", flat=True))
+    return allowed or list(Workspace.objects.values_list("pk", flat=True))
 
 
 def _iso(at: datetime | None) -> str | None:

@@ -5,7 +5,8 @@ them at once agree: what opens an alert is unique, what fires or clears it is a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TypeVar
@@ -15,71 +16,83 @@ from django.db import transaction
 from django.db.models import F, OrderBy, QuerySet
 
 from clusters.alerts import fact_loader
-from clusters.alerts.alert_notifications import tell
-from clusters.alerts.evaluation import Case, Judged, judge
-from clusters.alerts.limits import limits
+from clusters.alerts.alert_notifications import notify
+from clusters.alerts.evaluation import AlertCase, Evaluation, evaluate_rules
+from clusters.alerts.limits import current_limits
 from clusters.alerts.rules import RULES, GpuRule, NodeRule
 from clusters.models import Alert, Node
 
+log = logging.getLogger(__name__)
 PENDING, FIRING, CLEARED = "pending", "firing", "cleared"
-GAP = timedelta(seconds=60)
+MAX_UNSEEN = timedelta(seconds=60)
 """A condition that nobody looked at for longer has not been shown to last."""
 BATCH = 500
-AT_ONCE = 50
+CHANGES_PER_TRANSACTION = 50
 """Alerts of one transaction: few, because everybody else waits for it on SQLite."""
+_logged_failures: set[str] = set()
 T = TypeVar("T")
-Change = Callable[[], None]
+AlertChange = Callable[[], None]
 
 
 def evaluate(now: datetime) -> None:
     """Look at everything once. Any number of times, from any worker."""
-    settle(judge(fact_loader.nodes(now), limits()), now)
+    evaluation = evaluate_rules(fact_loader.load_nodes(now), current_limits())
+    _log_failures(evaluation.failures)
+    apply_evaluation(evaluation, now)
 
 
-def settle(judged: Judged, now: datetime) -> None:
-    known = _open()
-    new = [case for key, case in judged.cases.items() if key not in known]
+def apply_evaluation(evaluation: Evaluation, now: datetime) -> None:
+    open_by_key = _open()
+    new = [case for key, case in evaluation.cases.items() if key not in open_by_key]
     if new:
-        _begin(new, now)
-        known = _open()
-    changes = [change for alert in known.values() if (change := _change(alert, judged, now)) is not None]
-    for some in _batches(changes, AT_ONCE):
+        _create_pending(new, now)
+        open_by_key = _open()
+    changes = [change for alert in open_by_key.values() if (change := _next_change(alert, evaluation, now)) is not None]
+    for batch in _batches(changes, CHANGES_PER_TRANSACTION):
         with transaction.atomic():
-            for change in some:
+            for change in batch:
                 change()
-    _see([alert.pk for alert in known.values() if alert.key in judged.cases], now)
+    _update_seen_at([alert.pk for alert in open_by_key.values() if alert.key in evaluation.cases], now)
 
 
 def open_alerts(nodes: Iterable[Node]) -> list[Alert]:
     """Those that fire on these nodes, the gravest and then the latest first."""
-    return list(firing().filter(node__in=list(nodes)).order_by(*GRAVEST_FIRST))
+    return list(firing().filter(node__in=list(nodes)).order_by(*BY_SEVERITY))
 
 
 def firing() -> QuerySet[Alert]:
-    return shown().filter(state=FIRING)
+    return with_nodes().filter(state=FIRING)
 
 
-def shown() -> QuerySet[Alert]:
+def with_nodes() -> QuerySet[Alert]:
     """With their nodes, but for what is large of these."""
     return Alert.objects.select_related("node", "node__cluster").defer("node__vitals", "node__interpreters")
 
 
-def forget(now: datetime) -> None:
+def delete_old(now: datetime) -> None:
     """Delete what cleared long ago."""
     Alert.objects.filter(
         state=CLEARED, cleared_at__lt=now - timedelta(days=settings.ALERT_KEEP_DAYS)
     ).delete()
 
 
-GRAVEST_FIRST: tuple[OrderBy | str, ...] = ("severity", F("fired_at").desc(nulls_last=True), "-pk")
+BY_SEVERITY: tuple[OrderBy | str, ...] = ("severity", F("fired_at").desc(nulls_last=True), "-pk")
 """By its name "critical" comes before "warning"."""
+
+
+def _log_failures(failures: Mapping[str, Exception]) -> None:
+    """Each rule once in the life of this process: it would fail at every look."""
+    for kind, error in failures.items():
+        if kind not in _logged_failures:
+            _logged_failures.add(kind)
+            log.error("The rule %s failed; this is logged only once", kind, exc_info=error)
 
 
 def _open() -> dict[str, Alert]:
     return {alert.key: alert for alert in Alert.objects.exclude(state=CLEARED)}
 
 
-def _begin(cases: Sequence[Case], now: datetime) -> None:
+def _create_pending(cases: Sequence[AlertCase], now: datetime) -> None:
     rows = [
         Alert(
             key=case.key,
@@ -88,7 +101,7 @@ def _begin(cases: Sequence[Case], now: datetime) -> None:
             subject=case.subject,
             state=PENDING,
             severity=case.severity,
-            holder=case.held.holder if case.held else "",
+            holder=case.lease.holder if case.lease else "",
             since=now,
             seen_at=now,
         )
@@ -97,91 +110,91 @@ def _begin(cases: Sequence[Case], now: datetime) -> None:
     Alert.objects.bulk_create(rows, batch_size=BATCH, ignore_conflicts=True)
 
 
-def _see(found: Sequence[int], now: datetime) -> None:
-    for some in _batches(found, BATCH):
-        Alert.objects.filter(pk__in=some, seen_at__lt=now).update(seen_at=now)
+def _update_seen_at(alert_ids: Sequence[int], now: datetime) -> None:
+    for batch in _batches(alert_ids, BATCH):
+        Alert.objects.filter(pk__in=batch, seen_at__lt=now).update(seen_at=now)
 
 
-def _change(alert: Alert, judged: Judged, now: datetime) -> Change | None:
+def _next_change(alert: Alert, evaluation: Evaluation, now: datetime) -> AlertChange | None:
     """What is to become of an open alert; None: it stays as it is."""
-    case = judged.cases.get(alert.key)
+    case = evaluation.cases.get(alert.key)
     if case is None:
-        return None if _is_unknown(alert, judged) else _missed(alert, now)
+        return None if _is_unknown(alert, evaluation) else _change_for_absent(alert, now)
     if alert.state != PENDING:
         return None
-    if now - alert.seen_at > GAP:
-        return partial(_begin_anew, alert, now)
+    if now - alert.seen_at > MAX_UNSEEN:
+        return partial(_restart_pending, alert, now)
     return (
         partial(_fire, alert, case, now)
-        if now - alert.since >= timedelta(seconds=case.rule.lasts_s(limits()))
+        if now - alert.since >= timedelta(seconds=case.rule.delay_s(current_limits()))
         else None
     )
 
 
-def _missed(alert: Alert, now: datetime) -> Change | None:
+def _change_for_absent(alert: Alert, now: datetime) -> AlertChange | None:
     rule = RULES.get(alert.kind)
-    gone = now - alert.seen_at
+    absent_for = now - alert.seen_at
     if alert.state == PENDING:
-        return partial(_drop, alert) if gone > timedelta(seconds=rule.forgives_s if rule else 0.0) else None
+        return partial(_delete_pending, alert) if absent_for > timedelta(seconds=rule.max_gap_s if rule else 0.0) else None
     return (
         partial(_clear, alert, now)
-        if gone >= timedelta(seconds=min(rule.hold_s, limits().hold_s) if rule else 0.0)
+        if absent_for >= timedelta(seconds=min(rule.clear_after_s, current_limits().hold_s) if rule else 0.0)
         else None
     )
 
 
-def _begin_anew(alert: Alert, now: datetime) -> None:
+def _restart_pending(alert: Alert, now: datetime) -> None:
     Alert.objects.filter(pk=alert.pk, state=PENDING).update(since=now)
 
 
-def _drop(alert: Alert) -> None:
+def _delete_pending(alert: Alert) -> None:
     """What never fired is no history."""
     Alert.objects.filter(pk=alert.pk, state=PENDING).delete()
 
 
 def _clear(alert: Alert, now: datetime) -> None:
     if Alert.objects.filter(pk=alert.pk, state=FIRING).update(state=CLEARED, cleared_at=now):
-        tell(shown().get(pk=alert.pk), now)
+        notify(with_nodes().get(pk=alert.pk), now)
 
 
-def _fire(alert: Alert, case: Case, now: datetime) -> None:
-    held = case.held
+def _fire(alert: Alert, case: AlertCase, now: datetime) -> None:
+    lease = case.lease
     fields = {
         "state": FIRING,
         "fired_at": now,
         "severity": case.severity,
-        "sentence": case.finding.sentence,
+        "sentence": case.match.sentence,
         "node_id": case.node,
-        "holder": held.holder if held else "",
+        "holder": lease.holder if lease else "",
         "facts": {
-            **case.finding.facts,
-            "gpu": case.finding.gpu or (case.subject if isinstance(case.rule, GpuRule) else ""),
-            "holder_label": held.label if held else "",
-            "holder_workspace": held.workspace if held else None,
+            **case.match.facts,
+            "gpu": case.match.gpu or (case.subject if isinstance(case.rule, GpuRule) else ""),
+            "holder_label": lease.label if lease else "",
+            "holder_workspace": lease.workspace if lease else None,
         },
     }
     if Alert.objects.filter(pk=alert.pk, state=PENDING).update(**fields):
-        tell(shown().get(pk=alert.pk), now)
+        notify(with_nodes().get(pk=alert.pk), now)
 
 
-def _is_unknown(alert: Alert, judged: Judged) -> bool:
+def _is_unknown(alert: Alert, evaluation: Evaluation) -> bool:
     rule = RULES.get(alert.kind)
-    if rule is None or alert.kind not in judged.is_on:
+    if rule is None or alert.kind not in evaluation.enabled_kinds:
         return False
     if isinstance(rule, GpuRule):
-        if rule.by_holder and judged.holders.get(alert.subject, alert.holder) != alert.holder:
+        if rule.per_holder and evaluation.holders.get(alert.subject, alert.holder) != alert.holder:
             return False
-        return alert.node_id in judged.unread or _scope(alert) in judged.unknown
-    if isinstance(rule, NodeRule) and not rule.of_silent and alert.node_id in judged.unheard:
+        return alert.node_id in evaluation.unreadable_nodes or _scope(alert) in evaluation.unknown_scopes
+    if isinstance(rule, NodeRule) and not rule.applies_to_silent and alert.node_id in evaluation.silent_nodes:
         return True
-    return _scope(alert) in judged.unknown
+    return _scope(alert) in evaluation.unknown_scopes
 
 
 def _scope(alert: Alert) -> str:
     return ":".join(alert.key.split(":")[:2])
 
 
-def _batches(found: Iterable[T], most: int) -> Iterator[list[T]]:
-    ordered = list(found)
-    for first in range(0, len(ordered), most):
-        yield ordered[first : first + most]
+def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    ordered = list(items)
+    for first in range(0, len(ordered), size):
+        yield ordered[first : first + size]

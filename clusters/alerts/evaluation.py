@@ -2,146 +2,141 @@
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
-from clusters.alerts.facts import Finding, Found, GpuFacts, Held, NodeFacts
-from clusters.alerts.limits import Limits
+from clusters.alerts.facts import GpuFacts, LeaseFacts, NodeFacts, RuleMatch, RuleResult
+from clusters.alerts.limits import AlertLimits
 from clusters.alerts.node_rules import RunFacts
-from clusters.alerts.rules import GPU_RULES, NODE_RULES, RUN_RULES, GpuRule, NodeRule, Rule
-
-log = logging.getLogger(__name__)
+from clusters.alerts.rules import GPU_RULES, NODE_RULES, RUN_RULES, AlertRule, GpuRule, NodeRule
 
 
 @dataclass(frozen=True)
-class Case:
+class AlertCase:
     """A finding about something: what an open Alert is about. `scope` is the rule and the thing, `key` the
     case itself."""
 
-    rule: Rule
+    rule: AlertRule
     scope: str
     subject: str
-    finding: Finding
+    match: RuleMatch
     node: int | None = None
-    held: Held | None = None
-    by_holder: bool = False
+    lease: LeaseFacts | None = None
+    per_holder: bool = False
 
     @property
     def key(self) -> str:
-        parts = [self.scope, self.held.holder if self.by_holder and self.held else "", self.finding.also]
+        parts = [self.scope, self.lease.holder if self.per_holder and self.lease else "", self.match.subkey]
         return ":".join(part for part in parts if part)
 
     @property
     def severity(self) -> str:
-        return self.finding.severity or self.rule.severity
+        return self.match.severity or self.rule.severity
 
 
 @dataclass(frozen=True)
-class Judged:
+class Evaluation:
     """`unknown`: scopes of which the facts do not tell. `unheard` and `unread`: nodes of which nothing, or
-    nothing about their GPUs, is known. `holders`: who holds each GPU, which the hub knows of any node."""
+    nothing about their GPUs, is known. `holders`: who holds each GPU, which the hub knows of any node.
+    `failures`: the first error of each rule that failed, by its kind; what such a rule is about counts as
+    unknown."""
 
-    cases: dict[str, Case] = field(default_factory=dict)
-    unknown: frozenset[str] = frozenset()
-    unheard: frozenset[int] = frozenset()
-    unread: frozenset[int] = frozenset()
+    cases: dict[str, AlertCase] = field(default_factory=dict)
+    unknown_scopes: frozenset[str] = frozenset()
+    silent_nodes: frozenset[int] = frozenset()
+    unreadable_nodes: frozenset[int] = frozenset()
     holders: dict[str, str] = field(default_factory=dict)
-    is_on: frozenset[str] = frozenset()
+    enabled_kinds: frozenset[str] = frozenset()
+    failures: dict[str, Exception] = field(default_factory=dict)
 
 
-def judge(nodes: Sequence[NodeFacts], limits: Limits) -> Judged:
-    cases: dict[str, Case] = {}
-    unknown: set[str] = set()
-    for rule, scope, subject, node, held, found in _all(nodes, limits):
-        if found is None:
-            unknown.add(scope)
+def evaluate_rules(nodes: Sequence[NodeFacts], limits: AlertLimits) -> Evaluation:
+    cases: dict[str, AlertCase] = {}
+    unknown_scopes: set[str] = set()
+    failures: dict[str, Exception] = {}
+    for rule, scope, subject, node, lease, condition in _conditions(nodes, limits):
+        matches = _check(rule.kind, condition, failures)
+        if matches is None:
+            unknown_scopes.add(scope)
             continue
-        by_holder = isinstance(rule, GpuRule) and rule.by_holder
-        for finding in found:
-            where = finding.node if finding.node is not None else node
-            case = Case(rule, scope, subject, finding, where, held, by_holder)
+        per_holder = isinstance(rule, GpuRule) and rule.per_holder
+        for match in matches:
+            node_id = match.node if match.node is not None else node
+            case = AlertCase(rule, scope, subject, match, node_id, lease, per_holder)
             cases[case.key] = case
-    return Judged(
+    return Evaluation(
         cases,
-        frozenset(unknown),
-        unheard=frozenset(node.pk for node in nodes if not node.is_heard),
-        unread=frozenset(node.pk for node in nodes if not node.is_heard or node.nvml),
-        holders={gpu.uuid: gpu.held.holder if gpu.held else "" for node in nodes for gpu in node.gpus},
-        is_on=frozenset(rule.kind for rule in (*GPU_RULES, *NODE_RULES, *RUN_RULES) if rule.is_on(limits)),
+        frozenset(unknown_scopes),
+        silent_nodes=frozenset(node.pk for node in nodes if not node.is_reporting),
+        unreadable_nodes=frozenset(node.pk for node in nodes if not node.is_reporting or node.nvml),
+        holders={gpu.uuid: gpu.lease.holder if gpu.lease else "" for node in nodes for gpu in node.gpus},
+        enabled_kinds=frozenset(rule.kind for rule in (*GPU_RULES, *NODE_RULES, *RUN_RULES) if rule.is_enabled(limits)),
+        failures=failures,
     )
 
 
-_complained: set[str] = set()
-Asked = tuple[Rule, str, str, int | None, Held | None, Found]
+_RuleCondition = tuple[AlertRule, str, str, int | None, LeaseFacts | None, Callable[[], RuleResult]]
 
 
-def _all(nodes: Sequence[NodeFacts], limits: Limits) -> Iterator[Asked]:
-    gpu_rules = [rule for rule in GPU_RULES if rule.is_on(limits)]
-    node_rules = [rule for rule in NODE_RULES if rule.is_on(limits)]
+def _conditions(nodes: Sequence[NodeFacts], limits: AlertLimits) -> Iterator[_RuleCondition]:
+    gpu_rules = [rule for rule in GPU_RULES if rule.is_enabled(limits)]
+    node_rules = [rule for rule in NODE_RULES if rule.is_enabled(limits)]
     for node in nodes:
-        yield from _of_node(node, node_rules, limits)
-        if node.is_heard:
+        yield from _node_conditions(node, node_rules, limits)
+        if node.is_reporting:
             for gpu in node.gpus:
-                yield from _of_gpu(gpu, node, gpu_rules, limits)
+                yield from _gpu_conditions(gpu, node, gpu_rules, limits)
     for run in _runs(nodes):
         for rule in RUN_RULES:
-            if rule.is_on(limits):
-                subject = run.held.holder
+            if rule.is_enabled(limits):
+                subject = run.lease.holder
                 yield (
                     rule,
                     f"{rule.kind}:{subject}",
                     subject,
                     None,
-                    run.held,
-                    _found(rule.kind, rule.condition, run, limits),
+                    run.lease,
+                    partial(rule.condition, run, limits),
                 )
 
 
-def _of_node(node: NodeFacts, rules: Sequence[NodeRule], limits: Limits) -> Iterator[Asked]:
+def _node_conditions(node: NodeFacts, rules: Sequence[NodeRule], limits: AlertLimits) -> Iterator[_RuleCondition]:
     for rule in rules:
-        if node.is_heard or rule.of_silent:
-            yield (
-                rule,
-                f"{rule.kind}:{node.pk}",
-                "",
-                node.pk,
-                None,
-                _found(rule.kind, rule.condition, node, limits),
-            )
+        if node.is_reporting or rule.applies_to_silent:
+            yield rule, f"{rule.kind}:{node.pk}", "", node.pk, None, partial(rule.condition, node, limits)
 
 
-def _of_gpu(gpu: GpuFacts, node: NodeFacts, rules: Sequence[GpuRule], limits: Limits) -> Iterator[Asked]:
+def _gpu_conditions(gpu: GpuFacts, node: NodeFacts, rules: Sequence[GpuRule], limits: AlertLimits) -> Iterator[_RuleCondition]:
     for rule in rules:
         yield (
             rule,
             f"{rule.kind}:{gpu.uuid}",
             gpu.uuid,
             node.pk,
-            gpu.held,
-            _found(rule.kind, rule.condition, gpu, node, limits),
+            gpu.lease,
+            partial(rule.condition, gpu, node, limits),
         )
 
 
-def _found(kind: str, condition: Callable[..., Found], *facts: object) -> Found:
-    """One rule that fails over odd facts must not silence all others: then nothing is known."""
+def _check(kind: str, condition: Callable[[], RuleResult], failures: dict[str, Exception]) -> RuleResult:
+    """Returns the result of one rule. A rule that fails over odd facts must not silence all others: its error
+    goes into `failures`, and nothing is known of what it is about."""
     try:
-        return condition(*facts)
-    except Exception:
-        if kind not in _complained:
-            _complained.add(kind)
-            log.exception("The rule %s failed; it is told this once", kind)
+        return condition()
+    except Exception as error:
+        failures.setdefault(kind, error)
         return None
 
 
 def _runs(nodes: Sequence[NodeFacts]) -> list[RunFacts]:
     """Holders with all their GPUs. Of a node that is not heard, a GPU counts as one without numbers."""
     gpus: dict[str, list[tuple[NodeFacts, GpuFacts]]] = defaultdict(list)
-    holders: dict[str, Held] = {}
+    leases: dict[str, LeaseFacts] = {}
     for node in nodes:
         for gpu in node.gpus:
-            if gpu.held is not None:
-                holders[gpu.held.holder] = gpu.held
-                gpus[gpu.held.holder].append((node, gpu if node.is_heard else GpuFacts(gpu.uuid, gpu.index)))
-    return [RunFacts(held, gpus[holder]) for holder, held in holders.items() if len(gpus[holder]) > 1]
+            if gpu.lease is not None:
+                leases[gpu.lease.holder] = gpu.lease
+                gpus[gpu.lease.holder].append((node, gpu if node.is_reporting else GpuFacts(gpu.uuid, gpu.index)))
+    return [RunFacts(lease, gpus[holder]) for holder, lease in leases.items() if len(gpus[holder]) > 1]

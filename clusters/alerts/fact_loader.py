@@ -14,7 +14,7 @@ from django.db import transaction
 from django.utils.dateparse import parse_datetime
 
 from clusters.alerts import baseline
-from clusters.alerts.facts import GpuFacts, Happening, Held, NodeFacts
+from clusters.alerts.facts import GpuFacts, LeaseFacts, NodeFacts, RecentEvent
 from clusters.models import Baseline, Gpu, Lease, Node, NodeEvent
 from clusters.node_reports.heartbeat import silence_s, status
 from clusters.node_reports.hub_uptime import Heard, heard
@@ -22,20 +22,20 @@ from clusters.states import NodeStatus
 from clusters.telemetry import latest
 from clusters.telemetry.latest import Latest
 
-OLDEST = timedelta(seconds=60)
+MAX_AGE = timedelta(seconds=60)
 """Numbers older than that are not of now."""
 GPU_KINDS = {"xid": "xid", "ecc": "ecc", "gpu_back": "back"}
 """Kind of the journal -> of a happening."""
-EVENTS_FOR = timedelta(days=1)
-MOST_EVENTS = 10_000
+EVENT_WINDOW = timedelta(days=1)
+MAX_EVENTS = 10_000
 
 
-def nodes(now: datetime) -> list[NodeFacts]:
+def load_nodes(now: datetime) -> list[NodeFacts]:
     """All nodes that have ever reported and are not revoked."""
     rows = list(
         Node.objects.filter(revoked_at=None).exclude(last_report_at=None).defer("interpreters").order_by("pk")
     )
-    span = heard(now)
+    uptime = heard(now)
     newest = latest.of(rows, now.timestamp())
     devices: dict[int, list[Gpu]] = defaultdict(list)
     for gpu in Gpu.objects.filter(present=True).order_by("node_id", "index"):
@@ -43,34 +43,34 @@ def nodes(now: datetime) -> list[NodeFacts]:
     leases: dict[int, list[Lease]] = defaultdict(list)
     for lease in Lease.objects.filter(released_at=None).order_by("pk"):
         leases[lease.node_id].append(lease)
-    known = _Known(now, span, newest, dict(devices), dict(leases), _baselines(rows, now), _happenings(now))
-    return [_node(row, known) for row in rows]
+    data = _Loaded(now, uptime, newest, dict(devices), dict(leases), _baselines(rows, now), _happenings(now))
+    return [_node(row, data) for row in rows]
 
 
 @dataclass(frozen=True)
-class _Known:
+class _Loaded:
     """What the queries brought, by node or by GPU."""
 
     now: datetime
-    span: Heard
+    uptime: Heard
     newest: Mapping[int, Latest]
     devices: Mapping[int, Sequence[Gpu]]
     leases: Mapping[int, Sequence[Lease]]
     baselines: Mapping[int, Baseline]
-    happenings: Mapping[str, Sequence[Happening]]
+    events: Mapping[str, Sequence[RecentEvent]]
 
 
-def _node(node: Node, known: _Known) -> NodeFacts:
+def _node(node: Node, data: _Loaded) -> NodeFacts:
     vitals: dict[str, Any] = node.vitals
-    held = known.leases.get(node.pk, ())
-    leases = [(lease, Held(lease.holder, lease.attempt, lease.label, lease.workspace_id)) for lease in held]
-    holders = {uuid: holder for lease, holder in leases for uuid in lease.gpus}
-    is_ready = status(node, known.now, known.span) is NodeStatus.READY
+    rows = data.leases.get(node.pk, ())
+    leases = [(lease, LeaseFacts(lease.holder, lease.attempt, lease.label, lease.workspace_id)) for lease in rows]
+    lease_by_gpu = {uuid: holder for lease, holder in leases for uuid in lease.gpus}
+    is_ready = status(node, data.now, data.uptime) is NodeStatus.READY
     return NodeFacts(
         pk=node.pk,
         name=node.name,
-        is_heard=is_ready and _is_fresh(vitals, known.now),
-        silence_s=silence_s(node, known.now, known.span),
+        is_reporting=is_ready and _is_fresh(vitals, data.now),
+        silence_s=silence_s(node, data.now, data.uptime),
         is_drained=node.drained_at is not None,
         is_monitor_only=node.monitor_only,
         nvml=node.nvml,
@@ -78,16 +78,16 @@ def _node(node: Node, known: _Known) -> NodeFacts:
         memory_bytes=node.memory_bytes or None,
         memory_used_bytes=vitals.get("memory_used_bytes"),
         disk_free_bytes=vitals.get("disk_free_bytes"),
-        ports=baseline.ports_now(known.baselines[node.pk], node),
+        ports=baseline.port_states(data.baselines[node.pk], node),
         holders=tuple(holder for _, holder in leases),
-        gpus=tuple(_gpu(gpu, node, holders.get(gpu.uuid), known) for gpu in known.devices.get(node.pk, ())),
+        gpus=tuple(_gpu(gpu, node, lease_by_gpu.get(gpu.uuid), data) for gpu in data.devices.get(node.pk, ())),
     )
 
 
-def _gpu(gpu: Gpu, node: Node, held: Held | None, known: _Known) -> GpuFacts:
+def _gpu(gpu: Gpu, node: Node, lease: LeaseFacts | None, data: _Loaded) -> GpuFacts:
     vitals: dict[str, Any] = node.vitals
-    told = vitals.get("gpus", {}).get(gpu.uuid, {})
-    newest = known.newest.get(node.pk)
+    heartbeat = vitals.get("gpus", {}).get(gpu.uuid, {})
+    newest = data.newest.get(node.pk)
     bucket = {} if newest is None else newest.gpus.get(gpu.uuid, {})
     return GpuFacts(
         uuid=gpu.uuid,
@@ -98,31 +98,31 @@ def _gpu(gpu: Gpu, node: Node, held: Held | None, known: _Known) -> GpuFacts:
         error=gpu.error,
         parent=gpu.parent,
         mig=gpu.mig,
-        held=held,
-        mean=_numbers(told, {metric: mean for metric, (mean, _) in bucket.items()}),
-        peak=_numbers(told, {metric: peak for metric, (_, peak) in bucket.items()}),
+        lease=lease,
+        mean=_numbers(heartbeat, {metric: mean for metric, (mean, _) in bucket.items()}),
+        peak=_numbers(heartbeat, {metric: peak for metric, (_, peak) in bucket.items()}),
         counters=vitals.get("counters", {}).get(gpu.uuid, {}),
         processes=vitals.get("processes", {}).get(gpu.uuid, ()),
-        happenings=known.happenings.get(gpu.uuid, ()),
-        grown=baseline.growth(known.baselines[node.pk], gpu.uuid, known.now),
+        events=data.events.get(gpu.uuid, ()),
+        ecc_growth=baseline.ecc_growth(data.baselines[node.pk], gpu.uuid, data.now),
     )
 
 
-def _numbers(told: Mapping[str, float], bucket: Mapping[str, float]) -> dict[str, float]:
+def _numbers(heartbeat: Mapping[str, float], bucket: Mapping[str, float]) -> dict[str, float]:
     """Of the newest bucket; where it tells nothing, those of the last heartbeat."""
-    return {**told, **{metric: value for metric, value in bucket.items() if not math.isnan(value)}}
+    return {**heartbeat, **{metric: value for metric, value in bucket.items() if not math.isnan(value)}}
 
 
 def _is_fresh(vitals: Mapping[str, Any], now: datetime) -> bool:
     at = parse_datetime(vitals.get("at") or "")
-    return at is not None and now - at <= OLDEST
+    return at is not None and now - at <= MAX_AGE
 
 
 def _baselines(rows: Collection[Node], now: datetime) -> dict[int, Baseline]:
-    known = {item.pk: item for item in Baseline.objects.all()}
+    stored = {item.pk: item for item in Baseline.objects.all()}
     found, changed = {}, []
     for node in rows:
-        found[node.pk], is_new = baseline.refresh(known.get(node.pk), node, now)
+        found[node.pk], is_new = baseline.refresh(stored.get(node.pk), node, now)
         if is_new:
             changed.append(found[node.pk])
     if changed:
@@ -137,19 +137,19 @@ def _baselines(rows: Collection[Node], now: datetime) -> dict[int, Baseline]:
     return found
 
 
-def _happenings(now: datetime) -> dict[str, list[Happening]]:
+def _happenings(now: datetime) -> dict[str, list[RecentEvent]]:
     """What has befallen GPUs of late, by UUID, with the restarts of their machines."""
-    found: dict[str, list[Happening]] = defaultdict(list)
-    recent = NodeEvent.objects.filter(at__gt=now - EVENTS_FOR)
-    gpus = recent.filter(kind__in=tuple(GPU_KINDS)).exclude(gpu="").order_by("-pk")[:MOST_EVENTS]
+    found: dict[str, list[RecentEvent]] = defaultdict(list)
+    recent = NodeEvent.objects.filter(at__gt=now - EVENT_WINDOW)
+    gpus = recent.filter(kind__in=tuple(GPU_KINDS)).exclude(gpu="").order_by("-pk")[:MAX_EVENTS]
     on: dict[int, set[str]] = defaultdict(set)
     for event in gpus:
         found[event.gpu].append(
-            Happening(GPU_KINDS[event.kind], (now - event.at).total_seconds(), event.code)
+            RecentEvent(GPU_KINDS[event.kind], (now - event.at).total_seconds(), event.code)
         )
         on[event.node_id].add(event.gpu)
     restarts = recent.filter(node__in=on, kind="restarted").values_list("node_id", "at") if on else ()
     for node_id, at in restarts:
         for uuid in on[node_id]:
-            found[uuid].append(Happening("restarted", (now - at).total_seconds()))
+            found[uuid].append(RecentEvent("restarted", (now - at).total_seconds()))
     return found

@@ -12,7 +12,7 @@ HOLDER = "{holder}"
 
 
 @dataclass(frozen=True)
-class Held:
+class LeaseFacts:
     """A lease. `holder` is a run's id, `label` what its own workspace calls it."""
 
     holder: str
@@ -22,7 +22,7 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Happening:
+class RecentEvent:
     """A stored event of a GPU: xid (with its code), ecc, lost or back; and of its node: restarted."""
 
     kind: str
@@ -31,7 +31,7 @@ class Happening:
 
 
 @dataclass(frozen=True)
-class Growth:
+class CounterGrowth:
     """By how much a counter has grown when it last did."""
 
     by: int
@@ -55,9 +55,9 @@ class GpuFacts:
     peak: Mapping[str, float] = field(default_factory=dict)
     counters: Mapping[str, int] = field(default_factory=dict)
     processes: Sequence[Mapping[str, Any]] = ()
-    held: Held | None = None
-    happenings: Sequence[Happening] = ()
-    grown: Growth | None = None
+    lease: LeaseFacts | None = None
+    events: Sequence[RecentEvent] = ()
+    ecc_growth: CounterGrowth | None = None
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class NodeFacts:
 
     pk: int
     name: str
-    is_heard: bool = True
+    is_reporting: bool = True
     silence_s: float = 0.0
     is_drained: bool = False
     is_monitor_only: bool = False
@@ -78,11 +78,11 @@ class NodeFacts:
     disk_free_bytes: float | None = None
     ports: Mapping[str, bool] = field(default_factory=dict)
     gpus: Sequence[GpuFacts] = ()
-    holders: Sequence[Held] = ()
+    holders: Sequence[LeaseFacts] = ()
 
 
 @dataclass(frozen=True)
-class Finding:
+class RuleMatch:
     """A condition that holds. `also` tells findings of one rule about one thing apart; `severity` where it is
     not the rule's.
 
@@ -92,10 +92,10 @@ class Finding:
     sentence: str
     facts: Mapping[str, Any] = field(default_factory=dict)
     severity: str = ""
-    also: str = ""
+    subkey: str = ""
     node: int | None = None
     gpu: str = ""
 
 
-Found = Sequence[Finding] | None
+RuleResult = Sequence[RuleMatch] | None
 """None: not known. Nothing: known not to hold."""

@@ -4,8 +4,8 @@ nothing."""
 
 from __future__ import annotations
 
-from clusters.alerts.facts import HOLDER, Finding, Found, GpuFacts, Happening, NodeFacts
-from clusters.alerts.limits import Limits
+from clusters.alerts.facts import HOLDER, GpuFacts, NodeFacts, RecentEvent, RuleMatch, RuleResult
+from clusters.alerts.limits import AlertLimits
 from trainhub_launch.gpus.xid import xid
 from trainhub_launch.machine import GPU_LOST
 from trainhub_launch.severity import CRITICAL, WARNING
@@ -24,9 +24,9 @@ def where(gpu: GpuFacts, node: NodeFacts) -> str:
     return f"GPU {gpu.index} of {node.name}"
 
 
-def idle(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
+def idle(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
     """Held, and nothing works on it."""
-    if gpu.held is None:
+    if gpu.lease is None:
         return ()
     highest = gpu.peak.get("utilization_pct", _busiest(gpu))
     if highest is None:
@@ -40,10 +40,10 @@ def idle(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
         f"{where(gpu, node)} is held by {HOLDER} and does not work: {how}. "
         "Look into the log for what the run waits for, or end the run so that others get the GPU."
     )
-    return (Finding(sentence, {"highest_pct": highest, "processes": len(gpu.processes)}),)
+    return (RuleMatch(sentence, {"highest_pct": highest, "processes": len(gpu.processes)}),)
 
 
-def hang(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
+def hang(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
     """Every moment a kernel is there, and no power is drawn: ranks that wait for each other look like
     that."""
     busy, power, most = (
@@ -62,10 +62,10 @@ def hang(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
         "rank whose log is "
         "silent, take stacks with py-spy there, and end the run if it does not go on."
     )
-    return (Finding(sentence, {"utilization_pct": busy, "power_w": power, "power_limit_w": most}),)
+    return (RuleMatch(sentence, {"utilization_pct": busy, "power_w": power, "power_limit_w": most}),)
 
 
-def throttled(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
+def throttled(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
     heat, hardware = gpu.mean.get("throttled_thermal_pct"), gpu.mean.get("throttled_hardware_pct")
     if heat is None and hardware is None:
         return None
@@ -79,10 +79,10 @@ def throttled(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
         sentence = (
             f"{where(gpu, node)} is slowed by its hardware{at}. Check power supply, power cables and cooling."
         )
-    return (Finding(sentence, {"thermal_pct": heat, "hardware_pct": hardware, "temperature_c": degrees}),)
+    return (RuleMatch(sentence, {"thermal_pct": heat, "hardware_pct": hardware, "temperature_c": degrees}),)
 
 
-def hot(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
+def hot(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
     core, memory = gpu.mean.get("temperature_c"), gpu.mean.get("memory_temperature_c")
     if core is None and memory is None:
         return None
@@ -97,10 +97,10 @@ def hot(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
         f"{where(gpu, node)} is {' and '.join(parts)}. Check fans, air flow and the room's cooling "
         "before it slows down."
     )
-    return (Finding(sentence, {"temperature_c": core, "memory_temperature_c": memory}),)
+    return (RuleMatch(sentence, {"temperature_c": core, "memory_temperature_c": memory}),)
 
 
-def memory(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
+def memory(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
     used = gpu.mean.get("memory_used_bytes")
     if used is None or not gpu.memory_bytes:
         return None
@@ -114,13 +114,13 @@ def memory(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
         f"held by {HOLDER}. What runs there may run out of it: a smaller batch, gradient checkpointing or "
         "sharding makes room."
     )
-    return (Finding(sentence, {"percent": share}),)
+    return (RuleMatch(sentence, {"percent": share}),)
 
 
-def ecc(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
+def ecc(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
     """Once seen, until it has been quiet for a while or the GPU has begun anew."""
     events = [item for item in _since_reset(gpu, limits) if item.kind == "ecc"]
-    grown = gpu.grown if gpu.grown is not None and gpu.grown.age_s <= _counts_for_s(gpu, limits) else None
+    grown = gpu.ecc_growth if gpu.ecc_growth is not None and gpu.ecc_growth.age_s <= _counts_for_s(gpu, limits) else None
     if not events and grown is None:
         return ()
     count = "" if grown is None else f" ({grown.by} more)"
@@ -129,10 +129,10 @@ def ecc(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
         f"{HOLDER}. What was computed "
         "there may be wrong. Drain the node and reset the GPU; if it comes again, have the GPU replaced."
     )
-    return (Finding(sentence, {"grown_by": grown.by if grown else None}),)
+    return (RuleMatch(sentence, {"grown_by": grown.by if grown else None}),)
 
 
-def xids(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
+def xids(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
     found: dict[int, int] = {}
     for item in _since_reset(gpu, limits):
         if item.kind == "xid":
@@ -140,7 +140,7 @@ def xids(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
     return tuple(_xid(gpu, node, code, times) for code, times in found.items())
 
 
-def rows(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
+def rows(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
     pending, failed = gpu.counters.get("remapped_rows_pending"), gpu.counters.get("remapped_rows_failed")
     if pending is None and failed is None:
         return None
@@ -149,22 +149,22 @@ def rows(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
             f"{where(gpu, node)} has no spare memory rows left: remapping has failed. Drain the "
             "node; replace the GPU."
         )
-        return (Finding(sentence, {"failed": failed}, CRITICAL, also="failed"),)
+        return (RuleMatch(sentence, {"failed": failed}, CRITICAL, subkey="failed"),)
     if not pending:
         return ()
     sentence = f"{where(gpu, node)} will set aside bad memory rows at its next reset. {AT_REST}"
-    return (Finding(sentence, {"pending": pending}),)
+    return (RuleMatch(sentence, {"pending": pending}),)
 
 
-def pages(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
+def pages(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
     pending = gpu.counters.get("retired_pages_pending")
     if pending is None:
         return None
     sentence = f"{where(gpu, node)} will retire bad memory pages at its next reset. {AT_REST}"
-    return (Finding(sentence, {"pending": pending}),) if pending else ()
+    return (RuleMatch(sentence, {"pending": pending}),) if pending else ()
 
 
-def narrow(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
+def narrow(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
     """The width, not the generation: that one falls while a GPU rests, and is meant to."""
     lanes, most = gpu.counters.get("pcie_width"), gpu.counters.get("pcie_width_max")
     if lanes is None or most is None:
@@ -174,10 +174,10 @@ def narrow(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
         "it slower. "
         "Reseat the card or its riser when the machine is free."
     )
-    return (Finding(sentence, {"lanes": lanes, "most": most}),) if 0 < lanes < most else ()
+    return (RuleMatch(sentence, {"lanes": lanes, "most": most}),) if 0 < lanes < most else ()
 
 
-def lost(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
+def lost(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
     if gpu.state != GPU_LOST:
         return ()
     if node.nvml:
@@ -190,12 +190,12 @@ def lost(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
         "cannot go on, and it "
         "gets no new work. Drain the node and restart the machine."
     )
-    return (Finding(sentence, {"error": gpu.error}),)
+    return (RuleMatch(sentence, {"error": gpu.error}),)
 
 
-def stray(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
+def stray(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
     """Offered as free, and used by somebody who did not ask."""
-    if gpu.held is not None or node.is_monitor_only:
+    if gpu.lease is not None or node.is_monitor_only:
         return ()
     taking = [
         item
@@ -211,17 +211,17 @@ def stray(gpu: GpuFacts, node: NodeFacts, limits: Limits) -> Found:
         f"{most['memory_bytes'] / GIB:.1f} GiB of it. "
         "A run that gets this GPU may run out of memory: end the process, or drain the node."
     )
-    return (Finding(sentence, {"pid": most["pid"], "memory_bytes": most["memory_bytes"]}),)
+    return (RuleMatch(sentence, {"pid": most["pid"], "memory_bytes": most["memory_bytes"]}),)
 
 
-def _xid(gpu: GpuFacts, node: NodeFacts, code: int, times: int) -> Finding:
+def _xid(gpu: GpuFacts, node: NodeFacts, code: int, times: int) -> RuleMatch:
     told = xid(code)
     again = f", {times} times" if times > 1 else ""
     sentence = (
         f"{where(gpu, node)} reported XID {code}{again}: {told.meaning}. It is held by {HOLDER}. "
         f"{told.remedy}"
     )
-    return Finding(sentence, {"code": code, "times": times}, told.severity or WARNING, also=str(code))
+    return RuleMatch(sentence, {"code": code, "times": times}, told.severity or WARNING, subkey=str(code))
 
 
 def _busiest(gpu: GpuFacts) -> float | None:
@@ -232,11 +232,11 @@ def _busiest(gpu: GpuFacts) -> float | None:
     return max(known) if known and len(known) == len(shares) else None
 
 
-def _counts_for_s(gpu: GpuFacts, limits: Limits) -> float:
+def _counts_for_s(gpu: GpuFacts, limits: AlertLimits) -> float:
     """What is older counts no more: it has been quiet since, or the GPU or its machine has come back."""
-    begun = [item.age_s for item in gpu.happenings if item.kind in ("back", "restarted")]
+    begun = [item.age_s for item in gpu.events if item.kind in ("back", "restarted")]
     return min([(limits.xid_quiet_minutes or QUIET_MINUTES) * 60, *begun])
 
 
-def _since_reset(gpu: GpuFacts, limits: Limits) -> list[Happening]:
-    return [item for item in gpu.happenings if item.age_s <= _counts_for_s(gpu, limits)]
+def _since_reset(gpu: GpuFacts, limits: AlertLimits) -> list[RecentEvent]:
+    return [item for item in gpu.events if item.age_s <= _counts_for_s(gpu, limits)]

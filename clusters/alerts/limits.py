@@ -9,7 +9,7 @@ from django.conf import settings
 
 
 @dataclass(frozen=True)
-class Limits:
+class AlertLimits:
     idle_minutes: float = 15
     idle_pct: float = 5
     hang_minutes: float = 5
@@ -36,9 +36,9 @@ class Limits:
     hold_s: float = 60
 
 
-def limits() -> Limits:
+def current_limits() -> AlertLimits:
     """Those in force."""
-    return Limits(
+    return AlertLimits(
         idle_minutes=settings.ALERT_IDLE_MINUTES,
         idle_pct=settings.ALERT_IDLE_PERCENT,
         hang_minutes=settings.ALERT_HANG_MINUTES,

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from clusters.alerts.facts import HOLDER, Finding, Found, GpuFacts, Held, NodeFacts
-from clusters.alerts.limits import Limits
+from clusters.alerts.facts import HOLDER, GpuFacts, LeaseFacts, NodeFacts, RuleMatch, RuleResult
+from clusters.alerts.limits import AlertLimits
 from clusters.node_reports import node_clock, node_events
 
 OTHERS_PCT = 30.0
@@ -19,11 +19,11 @@ GIB = 2**30
 class RunFacts:
     """A holder of GPUs with all of them: those of nodes that are not heard are there without numbers."""
 
-    held: Held
+    lease: LeaseFacts
     gpus: Sequence[tuple[NodeFacts, GpuFacts]]
 
 
-def silent(node: NodeFacts, limits: Limits) -> Found:
+def silent(node: NodeFacts, limits: AlertLimits) -> RuleResult:
     if node.is_drained:
         return ()
     if node.silence_s < limits.silent_s:
@@ -35,27 +35,27 @@ def silent(node: NodeFacts, limits: Limits) -> Found:
         "hub, and "
         "that the agent runs there: systemctl status trainhub-node."
     )
-    return (Finding(sentence, {"runs": runs}),)
+    return (RuleMatch(sentence, {"runs": runs}),)
 
 
-def nvml(node: NodeFacts, limits: Limits) -> Found:
+def nvml(node: NodeFacts, limits: AlertLimits) -> RuleResult:
     sentence = (
         f"The GPUs of {node.name} cannot be read: {node.nvml.rstrip('.')}. Until then it takes no "
         "run with GPUs."
     )
-    return (Finding(sentence, {"error": node.nvml}),) if node.nvml else ()
+    return (RuleMatch(sentence, {"error": node.nvml}),) if node.nvml else ()
 
 
-def disk(node: NodeFacts, limits: Limits) -> Found:
+def disk(node: NodeFacts, limits: AlertLimits) -> RuleResult:
     free = node.disk_free_bytes
     if free is None:
         return None
     if free >= limits.disk_free_bytes:
         return ()
-    return (Finding(f"{node.name}: {node_events.disk_sentence(int(free))}", {"free_bytes": free}),)
+    return (RuleMatch(f"{node.name}: {node_events.disk_sentence(int(free))}", {"free_bytes": free}),)
 
 
-def memory(node: NodeFacts, limits: Limits) -> Found:
+def memory(node: NodeFacts, limits: AlertLimits) -> RuleResult:
     used = node.memory_used_bytes
     if used is None or not node.memory_bytes:
         return None
@@ -67,35 +67,35 @@ def memory(node: NodeFacts, limits: Limits) -> Found:
         "The kernel will end "
         "processes when it is. Fewer data-loader workers or smaller caches make room."
     )
-    return (Finding(sentence, {"percent": share}),)
+    return (RuleMatch(sentence, {"percent": share}),)
 
 
-def ports(node: NodeFacts, limits: Limits) -> Found:
+def ports(node: NodeFacts, limits: AlertLimits) -> RuleResult:
     return tuple(
-        Finding(
+        RuleMatch(
             f"Port {name} of {node.name} was active and is down: runs over several nodes fall back to "
             "slower ways, or fail. "
             "Check the cable and the switch.",
             {"port": name},
-            also=name,
+            subkey=name,
         )
         for name, is_active in sorted(node.ports.items())
         if not is_active
     )
 
 
-def clock(node: NodeFacts, limits: Limits) -> Found:
+def clock(node: NodeFacts, limits: AlertLimits) -> RuleResult:
     if abs(node.clock_offset_s) < limits.clock_s:
         return ()
     return (
-        Finding(
+        RuleMatch(
             f"{node.name}: {node_clock.offset_sentence(node.clock_offset_s)}",
             {"offset_s": node.clock_offset_s},
         ),
     )
 
 
-def unbalanced(run: RunFacts, limits: Limits) -> Found:
+def unbalanced(run: RunFacts, limits: AlertLimits) -> RuleResult:
     """One GPU of a run does less than half of what the others do: they wait for it, or it has nothing to
     do."""
     known = [
@@ -115,7 +115,7 @@ def unbalanced(run: RunFacts, limits: Limits) -> Found:
         "Look whether its rank loads data slower, has less to do, or whether that GPU is slowed."
     )
     return (
-        Finding(
+        RuleMatch(
             sentence, {"least_pct": least, "others_pct": others, "rank": rank}, node=node.pk, gpu=gpu.uuid
         ),
     )

@@ -7,20 +7,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from clusters.alerts import gpu_rules, node_rules
-from clusters.alerts.facts import Found, GpuFacts, NodeFacts
-from clusters.alerts.limits import Limits
+from clusters.alerts.facts import GpuFacts, NodeFacts, RuleResult
+from clusters.alerts.limits import AlertLimits
 from clusters.alerts.node_rules import RunFacts
 from trainhub_launch.severity import CRITICAL, WARNING
 
 MINUTE = 60.0
 
 
-def at_once(_: Limits) -> float:
+def no_delay(_: AlertLimits) -> float:
     return 0.0
 
 
 @dataclass(frozen=True)
-class Rule:
+class AlertRule:
     """`lasts_s`: for how long it has to hold before it fires; `forgives_s`: an absence as short as that does
     not begin it anew.
     `hold_s`: for how long it has to be gone before it clears, so that what comes and goes is told once; never
@@ -28,32 +28,32 @@ class Rule:
 
     kind: str
     title: str
-    is_on: Callable[[Limits], object]
+    is_enabled: Callable[[AlertLimits], object]
     severity: str = WARNING
-    lasts_s: Callable[[Limits], float] = at_once
-    forgives_s: float = 0.0
-    hold_s: float = math.inf
+    delay_s: Callable[[AlertLimits], float] = no_delay
+    max_gap_s: float = 0.0
+    clear_after_s: float = math.inf
 
 
 @dataclass(frozen=True)
-class GpuRule(Rule):
+class GpuRule(AlertRule):
     """`by_holder`: another holder of the GPU is another case."""
 
-    condition: Callable[[GpuFacts, NodeFacts, Limits], Found] = gpu_rules.lost
-    by_holder: bool = False
+    condition: Callable[[GpuFacts, NodeFacts, AlertLimits], RuleResult] = gpu_rules.lost
+    per_holder: bool = False
 
 
 @dataclass(frozen=True)
-class NodeRule(Rule):
+class NodeRule(AlertRule):
     """`of_silent`: it can be told of a node that does not report, and of that alone."""
 
-    condition: Callable[[NodeFacts, Limits], Found] = node_rules.silent
-    of_silent: bool = False
+    condition: Callable[[NodeFacts, AlertLimits], RuleResult] = node_rules.silent
+    applies_to_silent: bool = False
 
 
 @dataclass(frozen=True)
-class RunRule(Rule):
-    condition: Callable[[RunFacts, Limits], Found] = node_rules.unbalanced
+class RunRule(AlertRule):
+    condition: Callable[[RunFacts, AlertLimits], RuleResult] = node_rules.unbalanced
 
 
 GPU_RULES = (
@@ -64,7 +64,7 @@ GPU_RULES = (
         WARNING,
         lambda on: on.idle_minutes * MINUTE,
         condition=gpu_rules.idle,
-        by_holder=True,
+        per_holder=True,
     ),
     GpuRule(
         "gpu_hang",
@@ -73,7 +73,7 @@ GPU_RULES = (
         CRITICAL,
         lambda on: on.hang_minutes * MINUTE,
         condition=gpu_rules.hang,
-        by_holder=True,
+        per_holder=True,
     ),
     GpuRule(
         "gpu_throttled",
@@ -81,7 +81,7 @@ GPU_RULES = (
         lambda on: on.throttle_s,
         WARNING,
         lambda on: on.throttle_s,
-        forgives_s=20.0,
+        max_gap_s=20.0,
         condition=gpu_rules.throttled,
     ),
     GpuRule(
@@ -99,18 +99,18 @@ GPU_RULES = (
         WARNING,
         lambda on: on.lasting_s,
         condition=gpu_rules.memory,
-        by_holder=True,
+        per_holder=True,
     ),
     GpuRule(
         "gpu_ecc",
         "Memory errors not corrected",
         lambda on: on.ecc,
         CRITICAL,
-        hold_s=0.0,
+        clear_after_s=0.0,
         condition=gpu_rules.ecc,
     ),
     GpuRule(
-        "gpu_xid", "XID error", lambda on: on.xid_quiet_minutes, WARNING, hold_s=0.0, condition=gpu_rules.xids
+        "gpu_xid", "XID error", lambda on: on.xid_quiet_minutes, WARNING, clear_after_s=0.0, condition=gpu_rules.xids
     ),
     GpuRule(
         "gpu_rows",
@@ -134,7 +134,7 @@ GPU_RULES = (
         lambda on: on.pcie_minutes * MINUTE,
         condition=gpu_rules.narrow,
     ),
-    GpuRule("gpu_lost", "GPU lost", lambda on: on.gpu_lost, CRITICAL, condition=gpu_rules.lost, hold_s=10.0),
+    GpuRule("gpu_lost", "GPU lost", lambda on: on.gpu_lost, CRITICAL, condition=gpu_rules.lost, clear_after_s=10.0),
     GpuRule(
         "gpu_stray",
         "Free GPU in use",
@@ -151,8 +151,8 @@ NODE_RULES = (
         lambda on: on.silent_s,
         CRITICAL,
         condition=node_rules.silent,
-        of_silent=True,
-        hold_s=10.0,
+        applies_to_silent=True,
+        clear_after_s=10.0,
     ),
     NodeRule(
         "node_nvml",
@@ -161,7 +161,7 @@ NODE_RULES = (
         CRITICAL,
         lambda on: on.nvml_s,
         condition=node_rules.nvml,
-        hold_s=10.0,
+        clear_after_s=10.0,
     ),
     NodeRule(
         "node_disk", "Disk nearly full", lambda on: on.disk_free_bytes, CRITICAL, condition=node_rules.disk
@@ -181,7 +181,7 @@ NODE_RULES = (
         CRITICAL,
         lambda on: on.port_s,
         condition=node_rules.ports,
-        hold_s=30.0,
+        clear_after_s=30.0,
     ),
     NodeRule(
         "node_clock",
@@ -199,8 +199,8 @@ RUN_RULES = (
         lambda on: on.unbalanced_minutes,
         WARNING,
         lambda on: on.unbalanced_minutes * MINUTE,
-        forgives_s=30.0,
+        max_gap_s=30.0,
         condition=node_rules.unbalanced,
     ),
 )
-RULES: dict[str, Rule] = {rule.kind: rule for rule in (*GPU_RULES, *NODE_RULES, *RUN_RULES)}
+RULES: dict[str, AlertRule] = {rule.kind: rule for rule in (*GPU_RULES, *NODE_RULES, *RUN_RULES)}

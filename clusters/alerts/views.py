@@ -63,7 +63,7 @@ def alerts(request: WorkspaceRequest) -> HttpResponse:
     chosen = AlertFilter.read(request.GET)
     found = chosen.apply(presenters.visible(workspace, chosen.run))
     firing = presenters.lines(
-        found.filter(state=alert_store.FIRING).order_by(*alert_store.GRAVEST_FIRST), workspace.pk
+        found.filter(state=alert_store.FIRING).order_by(*alert_store.BY_SEVERITY), workspace.pk
     )
     page = Paginator(
         found.filter(state=alert_store.CLEARED).order_by("-cleared_at", "-pk"), ON_A_PAGE

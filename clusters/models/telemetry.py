@@ -5,9 +5,10 @@ from __future__ import annotations
 from django.db import models
 
 from clusters.models.nodes import Node
+from workspaces.set_aside import SetAsideModel
 
 
-class TelemetrySlice(models.Model):
+class TelemetrySlice(SetAsideModel):
     """The newest buckets as they came: all subjects of one node at one moment. Folded into chunks when they
     are complete."""
 
@@ -18,6 +19,8 @@ class TelemetrySlice(models.Model):
     data = models.BinaryField()
 
     class Meta:
+        verbose_name = "slice of telemetry"
+        verbose_name_plural = "slices of telemetry"
         constraints = [models.UniqueConstraint(fields=["node", "start"], name="one_slice_per_node_and_start")]
         indexes = [models.Index(fields=["start"], name="slice_start")]
 

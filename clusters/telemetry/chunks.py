@@ -96,8 +96,10 @@ class Packed:
 
 def opened(data: bytes, start: int) -> Packed:
     """Raises PackingError."""
-    if not data or data[0] != CHUNK_VERSION:
-        raise PackingError(f"a chunk of version {data[0] if data else 'none'} cannot be read")
+    if not data:
+        raise PackingError("an empty chunk cannot be read")
+    if data[0] != CHUNK_VERSION:
+        raise PackingError(f"a chunk of version {data[0]} cannot be read", data[0])
     try:
         _, step_s, points, held, names_length = _HEAD.unpack_from(data)
         at = _HEAD.size + names_length

@@ -14,14 +14,15 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 from django.db import DatabaseError, transaction
-from django.db.models import Min
+from django.db.models import Min, Q
 
 from clusters.models import TelemetryChunk, TelemetrySlice
 from clusters.telemetry.chunks import POINTS, Chunk, chunk_bytes, empty, read_chunk, span_s
 from clusters.telemetry.expiry import kept_s
-from clusters.telemetry.slice_codec import PackingError
+from clusters.telemetry.slice_codec import SLICE_VERSION, PackingError
 from clusters.telemetry.transpose import gather
 from trainhub_launch.telemetry import BUCKET_S
+from workspaces.set_aside import CORRUPT, set_aside, usable
 
 log = logging.getLogger(__name__)
 FOLD_AFTER_S = 1200
@@ -62,7 +63,9 @@ def fold(node_id: int, now: float) -> int:
 
 
 def _fold_due(now: float, until: float) -> int:
-    oldest = TelemetrySlice.objects.filter(start__lt=int(now) - FOLD_AFTER_S).order_by()
+    oldest = TelemetrySlice.objects.filter(
+        usable(SLICE_VERSION), start__lt=int(now) - FOLD_AFTER_S
+    ).order_by()
     waiting = (
         oldest.values("node").annotate(first=Min("start")).order_by("first").values_list("node", "first")
     )
@@ -85,18 +88,34 @@ def _fold_batch(node_id: int, since: int, until: int) -> int:
     with transaction.atomic():
         # Whoever else folds this node waits here, and then finds these slices gone.
         ripe = TelemetrySlice.objects.select_for_update().filter(
-            node_id=node_id, start__gte=since, start__lt=until
+            usable(SLICE_VERSION),
+            Q(start__gte=since) | Q(set_aside__isnull=False),
+            node_id=node_id,
+            start__lt=until,
         )
         slices = list(ripe.order_by("start").values_list("pk", "start", "data")[:MOST_SLICES])
         if not slices:
             return 0
-        _store(node_id, _merged(node_id, gather((start, bytes(data)) for _, start, data in slices)))
-        TelemetrySlice.objects.filter(pk__in=[pk for pk, _, _ in slices]).delete()
+        unreadable: dict[int, int] = {}
+        news = gather(((start, bytes(data)) for _, start, data in slices), unreadable=unreadable)
+        changed, blocked = _merged(node_id, news)
+        _store(node_id, changed)
+        for (_, step, start), version in blocked.items():
+            # Their numbers went into every other chunk; for this one they stay. To merge a bucket twice
+            # changes nothing.
+            unreadable = {
+                at: version for _, at, _ in slices if start <= at < start + span_s(step)
+            } | unreadable
+        set_aside(TelemetrySlice, {pk: unreadable[start] for pk, start, _ in slices if start in unreadable})
+        TelemetrySlice.objects.filter(
+            pk__in=[pk for pk, start, _ in slices if start not in unreadable]
+        ).delete()
     return len(slices)
 
 
-def _merged(node_id: int, news: Mapping[str, Chunk]) -> dict[_Key, Chunk]:
-    """All chunks that the news change, of every step."""
+def _merged(node_id: int, news: Mapping[str, Chunk]) -> tuple[dict[_Key, Chunk], dict[_Key, int]]:
+    """All chunks that the news change, of every step; and those that only a newer hub can change, with their
+    versions."""
     touched = {
         (subject, BUCKET_S, start) for subject, chunk in news.items() for start in _spans(chunk, BUCKET_S)
     }
@@ -107,18 +126,22 @@ def _merged(node_id: int, news: Mapping[str, Chunk]) -> dict[_Key, Chunk]:
         if step != BUCKET_S
         for start in _spans(chunk, step)
     }
-    held = _held(node_id, touched | longer)
+    held, blocked = _held(node_id, touched | longer)
     changed: dict[_Key, Chunk] = {}
     for key in sorted(touched):
+        if key in blocked:
+            continue  # the longer steps are worked out from this chunk
         subject, _, start = key
         old = held.get(key) or empty(start, BUCKET_S, POINTS[BUCKET_S], ())
         changed[key] = fine = _with_news(old, news[subject])
         for step in POINTS:
             if step != BUCKET_S:
                 place = (subject, step, start // span_s(step) * span_s(step))
+                if place in blocked:
+                    continue
                 before = changed.get(place) or held.get(place) or empty(place[2], step, POINTS[step], ())
                 changed[place] = _refolded(before, fine, news[subject])
-    return changed
+    return changed, blocked
 
 
 def _spans(chunk: Chunk, step_s: int) -> Iterable[int]:
@@ -128,18 +151,26 @@ def _spans(chunk: Chunk, step_s: int) -> Iterable[int]:
     return [int(start) for start in np.unique(moments // span * span)]
 
 
-def _held(node_id: int, keys: Iterable[_Key]) -> dict[_Key, Chunk]:
+def _held(node_id: int, keys: Iterable[_Key]) -> tuple[dict[_Key, Chunk], dict[_Key, int]]:
+    """The stored chunks of these keys, and the versions of those in a newer hub's format.
+
+    A chunk of our own format that cannot be read is neither: it is logged and replaced. To keep it would keep
+    all new numbers of its span, up to two days, from being shown."""
     wanted = set(keys)
     subjects, steps, starts = ({key[place] for key in wanted} for place in range(3))
     rows = TelemetryChunk.objects.select_for_update().filter(
         node_id=node_id, subject__in=subjects, step_s__in=steps, start__in=starts
     )
     held: dict[_Key, Chunk] = {}
+    newer: dict[_Key, int] = {}
     for subject, step_s, start, data in rows.order_by("pk").values_list("subject", "step_s", "start", "data"):
         if (subject, step_s, start) in wanted:
             try:
                 held[subject, step_s, start] = read_chunk(bytes(data), start)
             except PackingError as error:
+                if error.version != CORRUPT:
+                    newer[subject, step_s, start] = error.version
+                    continue
                 log.error(
                     "What was stored of %r from %s on, in steps of %s s, is lost: %s",
                     subject,
@@ -147,7 +178,7 @@ def _held(node_id: int, keys: Iterable[_Key]) -> dict[_Key, Chunk]:
                     step_s,
                     error,
                 )
-    return held
+    return held, newer
 
 
 def _with_news(old: Chunk, news: Chunk) -> Chunk:
@@ -186,9 +217,13 @@ def _refolded(before: Chunk, fine: Chunk, news: Chunk) -> Chunk:
     count = known.sum(axis=2, dtype=np.uint16)
     total = np.where(known, mean, 0).sum(axis=2, dtype=np.float64)
     places = [metrics.index(name) for name in fine.metrics]
-    out.mean[places, here] = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-    out.max[places, here] = np.fmax.reduce(most, axis=2)
-    out.count[places, here] = count
+    # Where the shortest step has expired, `fine` holds less of a window than was known when it was worked out
+    # before.
+    better = count >= out.count[places, here]
+    new_mean = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    out.mean[places, here] = np.where(better, new_mean, out.mean[places, here])
+    out.max[places, here] = np.where(better, np.fmax.reduce(most, axis=2), out.max[places, here])
+    out.count[places, here] = np.where(better, count, out.count[places, here])
     return out
 
 

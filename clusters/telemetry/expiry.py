@@ -31,8 +31,11 @@ def expire(now: float) -> int:
     for step, kept in kept_s().items():
         old = TelemetryChunk.objects.filter(step_s=step, start__lt=int(now) - kept - span_s(step))
         gone += _delete(old)
-    # What could not be folded in all that time never will be.
-    return gone + _delete(TelemetrySlice.objects.filter(start__lt=int(now) - kept_s()[BUCKET_S]))
+    # What could not be folded in all that time never will be. What is set aside waits for a hub that can fold
+    # it, as long as its numbers would be kept in the longest step.
+    slices = TelemetrySlice.objects.filter
+    gone += _delete(slices(set_aside=None, start__lt=int(now) - kept_s()[BUCKET_S]))
+    return gone + _delete(slices(set_aside__isnull=False, start__lt=int(now) - max(kept_s().values())))
 
 
 def _delete(rows: QuerySet[Model]) -> int:

@@ -15,9 +15,10 @@ from clusters.models import Node, TelemetryChunk, TelemetrySlice
 from clusters.telemetry.bins import Bins, Grid, grid
 from clusters.telemetry.chunks import POINTS, Chunk, empty, fill, likely_needed, needed, opened, span_s
 from clusters.telemetry.series import step_for
-from clusters.telemetry.slice_codec import Numbers, PackingError
+from clusters.telemetry.slice_codec import SLICE_VERSION, Numbers, PackingError
 from clusters.telemetry.transpose import gather
 from trainhub_launch.telemetry import BUCKET_S, HOST
+from workspaces.set_aside import usable
 
 log = logging.getLogger(__name__)
 MOST_POINTS = 500
@@ -44,7 +45,9 @@ def heat(
     nodes: Collection[Node], metric: str, *, start: float, end: float, points: int, now: float | None = None
 ) -> Heat:
     ids = [node.pk for node in nodes]
-    slices = TelemetrySlice.objects.filter(node__in=ids, start__gte=start - BUCKET_S, start__lt=end)
+    slices = TelemetrySlice.objects.filter(
+        usable(SLICE_VERSION), node__in=ids, start__gte=start - BUCKET_S, start__lt=end
+    )
     apart_s = _apart(slices.count())
     step = step_for(start, end, points, time.time() if now is None else now)
     # Points that lie closer than the buckets that are read would show gaps where there are none.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -28,17 +29,16 @@ _watched_at: dict[int, float] = {}
 
 def is_wanted(node_id: int) -> bool:
     """Whether the node is to tell every second."""
-    if is_watched(telemetry_topic(node_id)):
-        _watched_at[node_id] = time.monotonic()
-        return True
-    at = _watched_at.get(node_id)
-    if at is None:
-        return False
-    if time.monotonic() - at < GRACE_S:
-        return True
+    is_watched_now = is_watched(telemetry_topic(node_id))
     with _lock:
+        now = time.monotonic()
+        if is_watched_now:
+            _watched_at[node_id] = now
+            return True
+        if now - _watched_at.get(node_id, -math.inf) < GRACE_S:
+            return True
         _watched_at.pop(node_id, None)
-    return False
+        return False
 
 
 def show(node: Node, blocks: Iterable[Block]) -> None:

@@ -18,9 +18,10 @@ from clusters.models import Gpu, Node, TelemetryChunk, TelemetrySlice
 from clusters.telemetry.bins import Bins, Grid, grid
 from clusters.telemetry.chunks import POINTS, Chunk, empty, fill, opened, span_s
 from clusters.telemetry.expiry import kept_s
-from clusters.telemetry.slice_codec import Numbers, PackingError
+from clusters.telemetry.slice_codec import SLICE_VERSION, Numbers, PackingError
 from clusters.telemetry.transpose import gather
 from trainhub_launch.telemetry import BUCKET_S, HOST
+from workspaces.set_aside import usable
 
 log = logging.getLogger(__name__)
 MOST_POINTS = 2000
@@ -117,7 +118,10 @@ class _Reading:
 
     def take_slices(self, nodes: Collection[int], subjects: Sequence[str] | None) -> None:
         rows = TelemetrySlice.objects.filter(
-            node__in=nodes, start__gte=self._on.start - BUCKET_S, start__lt=self._on.end
+            usable(SLICE_VERSION),
+            node__in=nodes,
+            start__gte=self._on.start - BUCKET_S,
+            start__lt=self._on.end,
         )
         by_node: dict[int, list[tuple[int, bytes]]] = {}
         for node, start, data in rows.order_by("node", "start").values_list("node", "start", "data"):

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trainhub_launch.telemetry import BUCKET_S, ITEM_BYTES, Block
+from workspaces.set_aside import UnreadableError
 
 Numbers = npt.NDArray[np.float32]
 
@@ -26,7 +27,7 @@ _BETWEEN_NAMES, _BETWEEN_LISTS = "\n", "\0"
 _FAST = 1
 
 
-class PackingError(Exception):
+class PackingError(UnreadableError):
     """Stored bytes that are no slice or chunk of a version that this code knows."""
 
 
@@ -61,8 +62,10 @@ def slice_bytes(blocks: Iterable[Block], offset_s: float = 0.0) -> dict[int, byt
 
 def slice_parts(data: bytes) -> list[Part]:
     """Raises PackingError."""
-    if not data or data[0] != SLICE_VERSION:
-        raise PackingError(f"a slice of version {data[0] if data else 'none'} cannot be read")
+    if not data:
+        raise PackingError("an empty slice cannot be read")
+    if data[0] != SLICE_VERSION:
+        raise PackingError(f"a slice of version {data[0]} cannot be read", data[0])
     parts, at = [], 1
     try:
         while at < len(data):

@@ -19,19 +19,22 @@ def gather(
     slices: Iterable[tuple[int, bytes]],
     gpu_metrics: Collection[str] | None = None,
     host_metrics: Collection[str] | None = None,
+    unreadable: dict[int, int] | None = None,
 ) -> dict[str, Chunk]:
     """(start, bytes) -> subject -> its buckets from the first to the last, with NaN between. With metrics,
     those alone.
 
-    A slice that cannot be read is told in the log and left out.
-    """
+    A slice that cannot be read is logged, left out, and named in `unreadable`: its start and version
+    (workspaces.set_aside)."""
     found: dict[Kind, list[tuple[int, Numbers, Numbers]]] = {}
     for start, data in slices:
         try:
             for part in slice_parts(data):
                 found.setdefault((part.subjects, part.metrics), []).append((start, part.mean, part.max))
         except PackingError as error:
-            log.error("What was measured at %s is lost: %s", start, error)
+            log.warning("What was measured at %s is left out: %s", start, error)
+            if unreadable is not None:
+                unreadable[start] = error.version
     starts = [start for rows in found.values() for start, _, _ in rows]
     if not starts:
         return {}

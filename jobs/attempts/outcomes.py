@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from jobs.states import MemberState, Reason, RunState
 from trainhub_launch.report import PHASES, AttemptFact, MemberFact
@@ -50,6 +50,19 @@ class Verdict:
     served: bool = False
 
 
+class RankEnd(Protocol):
+    """How a rank ended, as its node reported it."""
+
+    @property
+    def rank(self) -> int: ...
+    @property
+    def exit_code(self) -> int | None: ...
+    @property
+    def signal(self) -> int | None: ...
+    @property
+    def out_of_memory(self) -> bool: ...
+
+
 @dataclass(frozen=True)
 class Failure:
     """What made an attempt fail, and when, in Unix seconds (None: not known)."""
@@ -91,7 +104,20 @@ def first_failure(parts: Sequence[Part], timeout_s: int | None) -> Failure | Non
         if part.fact and part.fact.error and part.fact.error_kind != "upload":
             return Failure(*_error(part.node, part.fact), max(part.fact.phase_at.values(), default=None))
     failed = [] if _have_succeeded(parts) else _failed(told)
-    return Failure(*_death(*failed[0]), failed[0][1].ended_at) if failed else None
+    if not failed:
+        return None
+    part, member = failed[0]
+    return Failure(*rank_failure(member, part.node), member.ended_at)
+
+
+def rank_failure(end: RankEnd, node: str) -> tuple[Reason, dict[str, Any]]:
+    """The end of a failed rank on that node as a run's reason and the facts that fill its sentence."""
+    facts: dict[str, Any] = {"rank": end.rank, "node": node}
+    if end.out_of_memory:
+        return Reason.OUT_OF_MEMORY, facts
+    if end.signal is not None:
+        return Reason.SIGNALED, facts | {"signal": signal_name(end.signal)}
+    return Reason.EXITED, facts | {"code": end.exit_code}
 
 
 def member_state(fact: MemberFact) -> MemberState:
@@ -164,15 +190,6 @@ def _failed(parts: Sequence[Part]) -> list[tuple[Part, MemberFact]]:
         if member_state(member) is MemberState.FAILED
     ]
     return sorted(found, key=lambda item: (item[1].ended_at or float("inf"), item[1].rank))
-
-
-def _death(part: Part, member: MemberFact) -> tuple[Reason, dict[str, Any]]:
-    facts: dict[str, Any] = {"rank": member.rank, "node": part.node}
-    if member.out_of_memory:
-        return Reason.OUT_OF_MEMORY, facts
-    if member.signal is not None:
-        return Reason.SIGNALED, facts | {"signal": signal_name(member.signal)}
-    return Reason.EXITED, facts | {"code": member.exit_code}
 
 
 def _undecided(parts: Sequence[Part]) -> tuple[Reason, dict[str, Any]] | None:

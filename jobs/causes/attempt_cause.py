@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jobs.attempts.outcomes import signal_name
+from jobs.attempts.outcomes import rank_failure
 from jobs.causes import known
 from jobs.causes.cause import Cause, Other
 from jobs.causes.cause_selection import Choice, choose, why
@@ -164,18 +164,8 @@ def _sentence(run: Run, rank: Rank) -> str:
             else "TrainHub ended it with the others before it had left"
         )
         return f"Rank {rank.rank} raised an error on {rank.node}; {last}."
-    reason, more = reason_of(rank)
+    reason, more = rank_failure(rank, rank.node)
     return reason.sentence(**more)
-
-
-def reason_of(rank: Rank) -> tuple[Reason, dict[str, Any]]:
-    """The end of a failed rank as a run's reason and its facts."""
-    facts: dict[str, Any] = {"rank": rank.rank, "node": rank.node}
-    if rank.out_of_memory:
-        return Reason.OUT_OF_MEMORY, facts
-    if rank.signal is not None:
-        return Reason.SIGNALED, facts | {"signal": signal_name(rank.signal)}
-    return Reason.EXITED, facts | {"code": rank.exit_code}
 
 
 def _uncertain(run: Run, rank: Rank, others: Sequence[Evidence]) -> str:

@@ -7,7 +7,8 @@ from django.db.models import OuterRef, Subquery, TextField
 from django.db.models.fields.json import KT
 
 from jobs import lifecycle
-from jobs.causes.attempt_cause import find, ranks_of, reason_of
+from jobs.attempts.outcomes import rank_failure
+from jobs.causes.attempt_cause import find, ranks_of
 from jobs.causes.cause import Cause
 from jobs.causes.reasons import OF_RANKS, WITHOUT_CAUSE
 from jobs.models import Attempt, Member, Run
@@ -80,4 +81,4 @@ def _correct(attempt: Attempt, cause: Cause) -> None:
         None,
     )
     if rank is not None:
-        lifecycle.explain(run, *reason_of(rank))
+        lifecycle.explain(run, *rank_failure(rank, rank.node))

@@ -4,9 +4,7 @@ it."""
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
 from datetime import datetime, timedelta
-from pathlib import Path
 
 from django.conf import settings
 from django.db import DatabaseError, transaction
@@ -28,7 +26,6 @@ from trainhub_launch.report import READY
 log = logging.getLogger(__name__)
 CANCEL_PATIENCE_S = 30
 DRAFTS_KEPT = timedelta(days=30)
-UPLOADS_KEPT_S = 86400
 CLAIMED = (RunState.PREPARING, RunState.RUNNING, RunState.FINALIZING, RunState.CANCEL_REQUESTED)
 
 
@@ -118,11 +115,6 @@ def _overdue_cancel(run: Run, parts: list[AttemptNode], now: datetime, span: Hea
 
 
 def _tidy(now: datetime) -> None:
-    """What was begun and never finished."""
+    """Delete drafts that nobody has touched for a month. Unfinished uploads are swept by
+    `trainhub.tasks.sweep_blobs`."""
     Draft.objects.filter(updated_at__lt=now - DRAFTS_KEPT, submitted_run=None).delete()
-    folder = Path(settings.DATA_DIR) / "uploads"
-    for upload in folder.iterdir() if folder.is_dir() else ():
-        with suppress(FileNotFoundError):  # just finished, and moved away
-            # Folders are uploads in parts, which `tracking.artifacts.uploads.sweep` looks after.
-            if upload.is_file() and upload.stat().st_mtime < now.timestamp() - UPLOADS_KEPT_S:
-                upload.unlink()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from django.db import DatabaseError, transaction
@@ -22,15 +22,18 @@ from trainhub_launch.scaling import Bounds, Decision, Standing, decide
 log = logging.getLogger(__name__)
 
 
-def tick(now: datetime | None = None) -> bool:
-    """Ask for the machines that are lacking and release those that are idle; whether anything was asked
-    for."""
+def tick(now: datetime | None = None, only: Collection[str] | None = None) -> bool:
+    """Ask for the machines that are lacking and release those that are idle; whether anything was asked for.
+
+    In all clusters, or only in those of these names.
+    """
     now = now or timezone.now()
-    clusters = list(Cluster.objects.filter(deleted_at=None).exclude(provider=""))
+    growing = Cluster.objects.filter(deleted_at=None).exclude(provider="")
+    clusters = list(growing if only is None else growing.filter(name__in=only))
     if not clusters:
         return False
     demands: dict[str, list[Demand]] = defaultdict(list)
-    for turn in turns():
+    for turn in turns(only):
         demands[turn.spec.resources.cluster].append(turn.wanted)
     grown = False
     for cluster in clusters:

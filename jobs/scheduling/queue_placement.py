@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from django.db import DatabaseError, transaction
@@ -46,13 +46,15 @@ class Turn:
     wanted: Demand
 
 
-def walk() -> None:
-    """Place what fits, in the order of the queue; the rest says what it waits for. Two workers may walk at
-    the same time."""
+def walk(only: Collection[str] | None = None) -> None:
+    """Place what fits, in the order of the queue, in all clusters or only in those of these names.
+
+    The rest says what it waits for. Two workers may walk at the same time.
+    """
     for _ in range(MOST_WALKS):
         clusters = {cluster.name: cluster for cluster in Cluster.objects.filter(deleted_at=None)}
         queues: dict[str, list[Turn]] = {}
-        for turn in turns():
+        for turn in turns(only):
             queues.setdefault(turn.spec.resources.cluster, []).append(turn)
         try:
             for name, queue in queues.items():
@@ -62,9 +64,11 @@ def walk() -> None:
         return
 
 
-def turns() -> Iterator[Turn]:
-    """Everyone in the queue, in order; one that cannot be read is failed."""
-    for run in Run.objects.queued().select_related("workspace").defer("preview"):
+def turns(only: Collection[str] | None = None) -> Iterator[Turn]:
+    """The queued runs of all clusters, or of those of these names, in order; one that cannot be read is
+    failed."""
+    queued = Run.objects.queued().select_related("workspace").defer("preview")
+    for run in queued if only is None else queued.filter(spec__resources__cluster__in=only):
         try:
             spec = RunSpec.from_json(run.spec)
             yield Turn(run, spec, demand(spec))

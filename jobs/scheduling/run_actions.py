@@ -35,29 +35,44 @@ __all__ = [
 ]
 
 
-_walking = threading.Lock()
-_asked = threading.Event()
+ALL_CLUSTERS = ""
+_launch_lock = threading.Lock()
+_pending: set[str] = set()
+"""Names of the clusters whose queues are to be launched, or ALL_CLUSTERS; guarded by `_pending_lock`."""
+_pending_lock = threading.Lock()
 
 
 def launch(run_id: str) -> None:
-    """Launch this run if its turn has come; it never delays one that waits in front of it."""
-    if Run.objects.filter(pk=run_id, state=RunState.QUEUED).exists():
-        launch_queued()
+    """Launch what fits of the queue in which this run waits, in its order: the run never delays one in front
+    of it.
+
+    Does nothing for a run that is no longer queued, so it may be repeated.
+    """
+    spec = Run.objects.filter(pk=run_id, state=RunState.QUEUED).values_list("spec", flat=True).first()
+    if spec is not None:
+        _launch(spec.get("resources", {}).get("cluster", ALL_CLUSTERS))
 
 
 def launch_queued() -> None:
-    """Launch what fits. Asked while another thread is at it, that one looks once more, and this one goes
-    on."""
-    _asked.set()
-    while _asked.is_set() and _walking.acquire(blocking=False):
+    """Launch what fits in every cluster."""
+    _launch(ALL_CLUSTERS)
+
+
+def _launch(cluster: str) -> None:
+    """If another thread is launching, that one looks once more for this caller, who returns at once."""
+    with _pending_lock:
+        _pending.add(cluster)
+    while _pending and _launch_lock.acquire(blocking=False):
         try:
-            _asked.clear()
-            queue_placement.walk()
-            if cluster_scaling.tick():
-                # Whoever waits for what was just asked for is told so.
-                queue_placement.walk()
+            with _pending_lock:
+                names = None if ALL_CLUSTERS in _pending else frozenset(_pending)
+                _pending.clear()
+            queue_placement.walk(names)
+            if cluster_scaling.tick(only=names):
+                # Runs that wait for the machines just asked for say so.
+                queue_placement.walk(names)
         finally:
-            _walking.release()
+            _launch_lock.release()
 
 
 def cancel(run: Run, who: User) -> bool:

@@ -14,7 +14,7 @@ from jobs.models import Experiment, Run, RunEvent, Snapshot
 from jobs.scheduling.run_preview import Preview, preview
 from jobs.sources import snapshots
 from jobs.states import Reason, RunState
-from jobs.task_messages import launch_soon
+from jobs.task_messages import launch_run_soon
 from trainhub_launch.errors import SpecError
 from trainhub_launch.findings import Finding
 from trainhub_launch.spec import ExampleSource, RunSpec, SnapshotSource
@@ -142,5 +142,5 @@ def _create(
     )
     tags.put(run, named.tags)
     lifecycle.announce(run, RunState.QUEUED, Reason.NONE)
-    launch_soon()
+    launch_run_soon(run.pk)
     return run

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from django import template
 from django.utils import timezone
@@ -103,11 +101,6 @@ def ago(at: datetime | None) -> str:
     if seconds < 3600:
         return f"{int(seconds // 60)} min ago"
     return f"{int(seconds // 3600)} h ago" if seconds < 48 * 3600 else f"{int(seconds // 86400)} d ago"
-
-
-@register.filter
-def pretty_json(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False)
 
 
 @register.filter

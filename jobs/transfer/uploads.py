@@ -27,7 +27,6 @@ from workspaces.states import Role
 from workspaces.stored_files import blobs, resumable
 
 MAX_PIECE_BYTES = 8 * 1024 * 1024
-KEEP_S = 7 * 86_400.0
 RANGE = re.compile(r"bytes (?:(\d{1,15})-(\d{1,15})|\*)/(\d{1,15})\Z")
 
 
@@ -68,8 +67,8 @@ async def put(request: Request) -> Response:
 
 
 def sweep(now: float | None = None) -> int:
-    """Delete what has come of files that nobody has gone on with for a week; how many."""
-    before = (time.time() if now is None else now) - KEEP_S
+    """Delete unfinished files that nobody has added to for `KEEP_UNFINISHED_S`; returns how many."""
+    before = (time.time() if now is None else now) - resumable.KEEP_UNFINISHED_S
     senders.forget_settled()
     return resumable.remove_forgotten(_folder(), before)
 

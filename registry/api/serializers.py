@@ -14,14 +14,6 @@ SCAN = (
 )
 
 
-class ScanSerializer(serializers.Serializer[Any]):
-    verdict = serializers.CharField(help_text=SCAN)
-    findings = serializers.ListField(
-        child=serializers.CharField(), help_text="What loading the file would import."
-    )
-    note = serializers.CharField()
-
-
 class FileSerializer(serializers.Serializer[ModelFile]):
     path = serializers.CharField()
     size_bytes = serializers.IntegerField()

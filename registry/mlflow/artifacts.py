@@ -18,7 +18,8 @@ from tracking.artifacts import paths, protocol
 from tracking.artifacts.file_responses import mlflow_type
 from tracking.callers import Caller
 from tracking.mlflow.protocol.errors import INVALID, MISSING, MlflowError
-from tracking.mlflow.protocol.http import CallArgs, require_caller, mlflow_errors
+from tracking.mlflow.protocol.fields import CallArgs
+from tracking.mlflow.protocol.http import mlflow_errors, require_caller
 from workspaces.http.threads import in_thread
 from workspaces.stored_files import blobs
 
@@ -30,7 +31,7 @@ def listed(who: Caller, asked: CallArgs) -> Told:
     """GET …/mlflow-artifacts/artifacts?path=: of a version, else of a run or a logged model."""
     path = asked.get("path")
     if not isinstance(path, str) or not path.startswith(ROOT):
-        return protocol.listed(who, asked)
+        return protocol.list_artifacts(who, asked)
     version, inside = _version(who, path.removeprefix(ROOT))
     start = f"{inside}/" if inside else ""
     folders: set[str] = set()
@@ -89,7 +90,7 @@ def _version(who: Caller, path: str) -> tuple[ModelVersion, str]:
         )
     if not version.certificate:
         deferred_files.fill(version)
-    return version, paths.folder(inside)
+    return version, paths.folder_path(inside)
 
 
 def _sizes(version: ModelVersion, inside: str) -> list[tuple[str, int]]:

@@ -12,9 +12,15 @@ from registry.mlflow import row_json
 from registry.mlflow.lookup import named
 from registry.models import ModelVersion, RegisteredModel
 from tracking.callers import Caller
-from tracking.mlflow.protocol.conditions import Condition, ConditionGrammar, ValueType, AttributeOrder, sort_rows
+from tracking.mlflow.protocol.conditions import (
+    AttributeOrder,
+    Condition,
+    ConditionGrammar,
+    ValueType,
+    sort_rows,
+)
 from tracking.mlflow.protocol.fields import CallArgs, max_results, text, texts
-from tracking.mlflow.protocol.page_tokens import offset_of, encode
+from tracking.mlflow.protocol.page_tokens import encode, offset_of
 
 MODELS = ConditionGrammar({"name": ValueType.TEXT}, ("name", "creation_timestamp", "last_updated_timestamp", "timestamp"))
 VERSIONS = ConditionGrammar(

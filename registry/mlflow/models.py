@@ -15,7 +15,7 @@ from registry.mlflow.model_search import models as searched
 from registry.stages import canonical
 from tracking.callers import Caller
 from tracking.mlflow.protocol.errors import EXISTS, INVALID, MISSING, MlflowError
-from tracking.mlflow.protocol.fields import CallArgs, text, texts, required_text
+from tracking.mlflow.protocol.fields import CallArgs, required_text, text, texts
 from workspaces.states import Role
 
 Told = dict[str, Any]

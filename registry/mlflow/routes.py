@@ -10,7 +10,8 @@ from starlette.routing import Route
 
 from registry.mlflow import artifacts, models, versions
 from tracking.callers import Caller
-from tracking.mlflow.protocol.http import CallArgs, handler_for
+from tracking.mlflow.protocol.fields import CallArgs
+from tracking.mlflow.protocol.http import handler_for
 from workspaces.states import Role
 
 ROOTS = ("/api/2.0", "/ajax-api/2.0")

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db.models import Max
 
 from registry.models import ModelVersion, RegisteredModel
-from tracking.mlflow.protocol.row_json import ARTIFACTS, without_empty, unix_ms, tag_list
+from tracking.mlflow.protocol.row_json import ARTIFACTS, tag_list, unix_ms, without_empty
 
 READY = "READY"
 Told = dict[str, Any]

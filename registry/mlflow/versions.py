@@ -13,7 +13,7 @@ from registry.registration import Words, add_version
 from registry.sources import Asked as Source
 from registry.sources import resolve
 from tracking.callers import Caller
-from tracking.mlflow.protocol.fields import CallArgs, text, required_text
+from tracking.mlflow.protocol.fields import CallArgs, required_text, text
 
 Told = dict[str, Any]
 

@@ -150,7 +150,7 @@ def _grown(header: bytes, more: bytes) -> bytes:
 
 def _path(filename: bytes) -> str:
     try:
-        return paths.checked(filename.decode())
+        return paths.check_path(filename.decode())
     except UnicodeDecodeError as error:
         raise RegistryError("files", "a file's name is not UTF-8; rename it") from error
     except MlflowError as error:

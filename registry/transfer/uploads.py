@@ -16,7 +16,7 @@ from registry.model_metadata import checked_description
 from registry.models import ModelVersion
 from registry.registration import UPLOAD, Origin, Words, add_version, check_name
 from registry.transfer.forms import FilesForm
-from tracking.artifacts.body_writer import check_size, pour
+from tracking.artifacts.body_writer import check_size, write_body
 from tracking.callers import Caller, caller_of
 from tracking.mlflow.protocol.errors import MlflowError
 from workspaces.http.problems import FieldProblem, Problem, problem_responses, unauthorized
@@ -63,7 +63,7 @@ async def _uploader(request: Request) -> Caller:
 async def _taken(request: Request, who: Caller, name: str) -> ModelVersion:
     form = FilesForm(request.headers.get("content-type", ""))
     try:
-        await pour(request, form.write, settings.MAX_UPLOAD_BYTES)
+        await write_body(request, form.write, settings.MAX_UPLOAD_BYTES)
         await anyio.to_thread.run_sync(form.end)
         words = Words(checked_description(form.fields.get("description", "")))
         return await in_thread(

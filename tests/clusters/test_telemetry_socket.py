@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 import time
 
 import pytest
@@ -68,6 +69,20 @@ class TestTelemetrySocket:
         assert live_samples.is_wanted(alpha.pk)
         process_caches.clear_all()
         assert not live_samples.is_wanted(alpha.pk)
+
+    async def test_remembers_under_its_lock_that_somebody_looks(self, alpha: Node) -> None:
+        """Else a thread that has just found an older moment forgets the newer one with it."""
+        socket = await watching("alpha")
+        assert await socket.opens()
+        asking = threading.Thread(target=live_samples.is_wanted, args=(alpha.pk,))
+        with live_samples._lock:
+            asking.start()
+            asking.join(0.5)
+            assert asking.is_alive()
+            assert alpha.pk not in live_samples._watched_at
+        asking.join(10)
+        assert alpha.pk in live_samples._watched_at
+        await socket.closes()
 
     @pytest.mark.parametrize(
         "names", ["", ",", "nobody", "alpha,nobody", ",".join(f"n{number}" for number in range(65))]

@@ -3,19 +3,12 @@ end."""
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
 from tests.examples.table import ONE_MACHINE, Training
 from tests.journeys.runs import Runs
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.frameworks,
-    pytest.mark.mpi,
-    pytest.mark.skipif(not shutil.which("mpirun"), reason="mpirun is not installed (Debian: openmpi-bin)"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.frameworks, pytest.mark.mpi]
 TRAINING_S = 180
 
 

@@ -155,11 +155,11 @@ def json_bytes() -> st.SearchStrategy[bytes]:
 @PROFILE
 @given(json_bytes())
 def test_json_files(data: bytes) -> None:
-    shown = answer_of(lambda: documents.document(data), documents.NotShown)
+    shown = answer_of(lambda: documents.preview_json(data), documents.NotPreviewable)
     if shown is not None:
         assert len(shown.text) <= documents.MAX_TEXT
         shown.text.encode()
-    answer_of(lambda: documents.figure(data), documents.NotShown)
+    answer_of(lambda: documents.figure_json(data), documents.NotPreviewable)
 
 
 @PROFILE
@@ -167,9 +167,9 @@ def test_json_files(data: bytes) -> None:
     st.text(max_size=2000) | st.text('",;\t\n\r a', max_size=3000), st.sampled_from(",;\t|"), st.booleans()
 )
 def test_csv_files(text: str, delimiter: str, is_cut: bool) -> None:
-    shown = answer_of(lambda: tables.of_text(text, delimiter=delimiter, is_cut=is_cut))
+    shown = answer_of(lambda: tables.parse_csv(text, delimiter=delimiter, is_cut=is_cut))
     if shown is not None:
-        assert len(shown.columns) <= tables.MOST_COLUMNS
+        assert len(shown.columns) <= tables.MAX_COLUMNS
         assert all(len(row) == len(shown.columns) for row in shown.rows)
 
 

@@ -17,7 +17,7 @@ from bench import gpu_truth
 from simulator import environment
 from tests.hub import eventually
 from tests.simulator.worlds import one_gpu
-from trainhub_node.gpu.nvml import Gpus
+from trainhub_node.gpu.nvml.nvml_library import Gpus
 
 VALUES = {
     "utilization_pct": 37,

@@ -7,7 +7,7 @@ from channels.db import database_sync_to_async
 from django.conf import settings
 
 from live.origins import same_origin
-from live.publish import apublish
+from live.publish import publish
 from live.topics import run_topic
 from tests.live.sockets import (
     HOST,
@@ -111,7 +111,7 @@ class TestOpenSocket:
         await database_sync_to_async(
             lambda: people.change_role(owner, vera.memberships.get(), Role.CONTRIBUTOR)
         )()
-        await apublish(run_topic("a"), event("a"))
+        publish(run_topic("a"), event("a"))
         assert await watcher.hears() == event("a")
         assert await watcher.hears_nothing()
         await watcher.closes()

@@ -14,7 +14,7 @@ from django.db import transaction
 
 from live.fanout import fanout
 from live.messages import RunChanged
-from live.publish import apublish, flush, publish, publish_on_commit
+from live.publish import flush, publish, publish_on_commit
 from live.topics import run_topic
 from tests.hub import eventually
 from tests.live.sockets import event, opened, unopened, with_token
@@ -56,7 +56,7 @@ def token(vera: User) -> str:
 class TestRelay:
     async def test_every_socket_of_the_topic_hears_and_no_other(self, token: str) -> None:
         first, second, other = [await opened(run, with_token(token)) for run in ("a", "a", "b")]
-        await apublish(run_topic("a"), event("a"))
+        publish(run_topic("a"), event("a"))
         assert await first.hears() == await second.hears() == {"type": "event.added", "run": "a"}
         assert await other.hears_nothing()
         for socket in (first, second, other):
@@ -65,7 +65,7 @@ class TestRelay:
     async def test_what_is_published_once_the_socket_is_open_arrives(self, token: str) -> None:
         for number in range(10):
             watcher = await opened(f"run{number}", with_token(token))
-            await apublish(run_topic(f"run{number}"), event(f"run{number}"))
+            publish(run_topic(f"run{number}"), event(f"run{number}"))
             assert (await watcher.hears())["run"] == f"run{number}"
             await watcher.closes()
 
@@ -83,7 +83,7 @@ class TestRelay:
         leaving = [await opened("a", with_token(token)) for _ in range(5)]
         coming = [unopened("a", with_token(token)) for _ in range(5)]
         await asyncio.gather(*(socket.closes() for socket in leaving), *(socket.opens() for socket in coming))
-        await apublish(run_topic("a"), event("a"))
+        publish(run_topic("a"), event("a"))
         assert [await socket.hears() for socket in coming] == [event("a")] * 5
 
 
@@ -123,7 +123,7 @@ class TestPublish:
         self, caplog: pytest.LogCaptureFixture, settings: Any
     ) -> None:
         settings.CHANNEL_LAYERS = layers("unix:///nowhere.sock")
-        await apublish(run_topic("a"), event("a"))
+        publish(run_topic("a"), event("a"))
         publish(run_topic("a"), event("a"))
         assert await asyncio.to_thread(flush, 10)
         lost = [record.message for record in caplog.records if record.name == "live.publish"]
@@ -154,6 +154,6 @@ class TestProbe:
         await asyncio.to_thread(eventually, lambda: here.is_cut_off, 20, "the probe notices")
         with running(server):
             assert await watcher.hears() == {"type": "hint"}
-            await apublish(run_topic("a"), event("a"))
+            publish(run_topic("a"), event("a"))
             assert (await watcher.hears())["run"] == "a"
             await watcher.closes()

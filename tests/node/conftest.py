@@ -47,4 +47,4 @@ def agent(start_agent: Callable[..., Agent]) -> Agent:
 def end_children(folder: Path) -> None:
     """Children outlive their agent, and those that wait for a final order would wait for ever."""
     for record in folder.rglob("child.json"):
-        crash_cleanup.end_all(RunDir.at(str(record.parent)), records.read(str(record))["pid"])
+        crash_cleanup.kill_all(RunDir.at(str(record.parent)), records.read(str(record))["pid"])

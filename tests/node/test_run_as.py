@@ -13,7 +13,7 @@ from tests.node.builders import order, process, script, settings
 from tests.node.hub import FakeHub
 from trainhub_launch.plan import RANK_WRAPPER
 from trainhub_node.agent import Agent
-from trainhub_node.settings import Account, NodeSettings, SettingsError, may_run
+from trainhub_node.settings import Account, NodeSettings, SettingsError, can_execute
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run ranks as another account")
 WHO = (
@@ -32,7 +32,7 @@ def node(hub: FakeHub) -> Iterator[NodeSettings]:
     """A node whose folder other accounts can reach, as pytest's own folders cannot be."""
     folder = Path(tempfile.mkdtemp(prefix="trainhub-node-"))
     folder.chmod(0o711)
-    if not may_run("/usr/bin/python3", nobody()):
+    if not can_execute("/usr/bin/python3", nobody()):
         pytest.skip("the account nobody has no Python at /usr/bin/python3")
     try:
         yield settings(hub, folder, run_as=nobody(), python="/usr/bin/python3")
@@ -94,7 +94,6 @@ class TestRanks:
         )
 
     @pytest.mark.mpi
-    @pytest.mark.skipif(not shutil.which("mpirun"), reason="mpirun is not installed (Debian: openmpi-bin)")
     def test_under_mpirun_too(
         self, hub: FakeHub, start_agent: Callable[..., Agent], node: NodeSettings
     ) -> None:

@@ -8,6 +8,7 @@ import pytest
 from django.conf import settings
 
 from jobs.models import Artifact
+from jobs.recovery import reaper
 from tests.jobs.builders import queued
 from tests.people import make_contributor, principal_of
 from tests.tracking.builders import make_experiment
@@ -46,15 +47,22 @@ def test_spares_what_a_logged_model_names() -> None:
     assert blobs.exists(sha256)
 
 
-def test_deletes_uploads_that_nobody_went_on_with() -> None:
+@pytest.mark.parametrize(
+    ("age_s", "stays"), [(86_400 + 60, True), (7 * 86_400 - 60, True), (7 * 86_400 + 60, False)]
+)
+def test_keeps_unfinished_uploads_for_seven_days(age_s: int, stays: bool) -> None:
+    """In pieces and in parts alike, whichever housekeeping comes by."""
     folder = Path(settings.DATA_DIR) / "uploads"
-    folder.mkdir(exist_ok=True)
-    old, fresh = folder / f"{'a' * 64}.user-1", folder / f"{'b' * 64}.user-1"
-    for file in (old, fresh):
-        file.touch()
-    os.utime(old, (LONG_AGO, LONG_AGO))
+    in_parts = folder / "parts" / "forgotten"
+    in_parts.mkdir(parents=True, exist_ok=True)
+    piece = folder / f"{'a' * 64}.user-1"
+    piece.touch()
+    then = time.time() - age_s
+    for path in (piece, in_parts):
+        os.utime(path, (then, then))
+    reaper.tick()
     tasks.sweep_blobs()
-    assert (old.exists(), fresh.exists()) == (False, True)
+    assert (piece.exists(), in_parts.exists()) == (stays, stays)
 
 
 def test_spares_what_was_uploaded_and_is_not_named_yet() -> None:

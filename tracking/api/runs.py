@@ -20,7 +20,7 @@ from jobs.api.selection import ORDERS, PARAMETERS, RunPages, selected
 from jobs.api.serializers import RunSerializer
 from jobs.models import Run
 from tracking.history.rows import logged_by
-from tracking.search import Asked, FilterError, asked, find_ids
+from tracking.search import FilterError, RunQuery, build_query, find_run_ids
 from tracking.search.parser import parse_key
 from tracking.search.tree import Key
 from tracking.search.vocabulary import Kind
@@ -81,17 +81,17 @@ class RunList(run_list.RunList):
 
     def _found(self, request: Request) -> Response:
         who, text = self.principal(request), request.query_params.get("filter", "")
-        wanted = asked(who.workspace, text=text, user=who.user)
+        wanted = build_query(who.workspace, text=text, user=who.user)
         columns = _columns(request)
         order = request.query_params.get("order", ORDERS[0])
         if order.removeprefix("-") in ORDERS:
             pages = RunPages()
-            found = selected(wanted.narrowed()[0], request, also=OURS, flat=bool(text))
+            found = selected(wanted.matching_runs()[0], request, also=OURS, flat=bool(text))
             page = pages.paginate_queryset(causes.with_lines(found), request, view=self)
             return pages.get_paginated_response(_told(page or [], columns))
         return self._ordered(request, wanted, order, columns)
 
-    def _ordered(self, request: Request, wanted: Asked, order: str, columns: dict[str, Key]) -> Response:
+    def _ordered(self, request: Request, wanted: RunQuery, order: str, columns: dict[str, Key]) -> Response:
         """By what runs have logged there is no value to go on from: pages are counted."""
         others = selected(self.runs(request), request, also=OURS, flat=True)
         where = (
@@ -100,8 +100,8 @@ class RunList(run_list.RunList):
             else Q()
         )
         size, skip = RunPages().get_page_size(request) or RunPages.page_size, _skipped(request)
-        narrowed = Asked(wanted.workspace, wanted.filter, user=wanted.user, where=where)
-        ids = find_ids(narrowed, [order], most=size + 1, skip=skip)
+        narrowed = RunQuery(wanted.workspace, wanted.filter, user=wanted.user, where=where)
+        ids = find_run_ids(narrowed, [order], limit=size + 1, skip=skip)
         rows = causes.with_lines(Run.objects.filter(pk__in=ids[:size])).select_related(
             "experiment", "created_by"
         )

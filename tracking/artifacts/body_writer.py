@@ -1,7 +1,8 @@
-"""A request's body into a file: gathered into pieces of some MiB, each hashed and written by a thread while
-the next comes.
+"""Writes request bodies to files: collects pieces of some MiB and writes and hashes each in a thread while
+the next one arrives.
 
-Memory stays at two pieces an upload: while one is written, the server stops reading once the next is full.
+An upload needs the memory of two pieces: the server stops reading when the second is full before the first is
+written.
 """
 
 from __future__ import annotations
@@ -22,45 +23,47 @@ from workspaces.stored_files.blobs import DISK_FULL, BlobWriter
 PIECE_BYTES = 4 * 1024 * 1024
 EXHAUSTED = "RESOURCE_EXHAUSTED"
 Write = Callable[[bytes], None]
-T = TypeVar("T")
+Result = TypeVar("T")
 
 
-class Received(NamedTuple):
+class StoredBlob(NamedTuple):
     sha256: str
     size_bytes: int
 
 
-async def into_blob(request: Request) -> Received:
-    """The whole body as a blob. Cut off, too large, or of a full disk: nothing remains. Raises
-    MlflowError."""
+async def store_body(request: Request) -> StoredBlob:
+    """Stores the body as a blob and returns it. Raises MlflowError, and stores nothing, if the body is cut
+    off or too large, or if the disk is full."""
     check_size(request, settings.MAX_UPLOAD_BYTES)
-    writer = await anyio.to_thread.run_sync(_opened)
+    writer = await anyio.to_thread.run_sync(_open_writer)
     try:
-        await pour(request, writer.write, settings.MAX_UPLOAD_BYTES)
-        sha256 = await anyio.to_thread.run_sync(guarded, writer.finish)
-        return Received(sha256, writer.size)
+        await write_body(request, writer.write, settings.MAX_UPLOAD_BYTES)
+        sha256 = await anyio.to_thread.run_sync(with_disk_errors, writer.finish)
+        return StoredBlob(sha256, writer.size)
     finally:
         await anyio.to_thread.run_sync(writer.__exit__, None, None, None)
 
 
-async def pour(request: Request, write: Write, most: int) -> int:
-    """Hand the body to `write` piece by piece, in threads; how many bytes it had. No write is under way when
-    it returns."""
+async def write_body(request: Request, write: Write, max_bytes: int) -> int:
+    """Passes the body to `write` piece by piece, in threads, and returns its size in bytes.
+
+    No write is running when it returns or raises MlflowError.
+    """
     size = 0
     writing: asyncio.Task[None] | None = None
     try:
         async for piece in _pieces(request):
             size += sum(map(len, piece))
-            if size > most:
-                raise too_large(most)
+            if size > max_bytes:
+                raise too_large_error(max_bytes)
             if writing is not None:
                 await writing
             writing = asyncio.create_task(_write(write, piece))
         if writing is not None:
             await writing
     except ClientDisconnect as error:
-        # No trouble of the hub's, and nobody is there to read this.
-        raise MlflowError(INVALID, "The upload was cut off; nothing of it was kept.") from error
+        # Not an error of the hub, and no client is left to read this.
+        raise MlflowError(INVALID, "The upload was cut off; nothing was stored.") from error
     finally:
         if writing is not None and not writing.done():
             with suppress(OSError, MlflowError):
@@ -68,61 +71,62 @@ async def pour(request: Request, write: Write, most: int) -> int:
     return size
 
 
-def check_size(request: Request, most: int) -> None:
-    """Refuse before a byte is read what says that it is too large, or would not fit on the disk."""
-    told = request.headers.get("content-length", "")
-    if not told.isdecimal():
+def check_size(request: Request, max_bytes: int) -> None:
+    """Checks Content-Length before a byte is read. Raises MlflowError if it exceeds the limit or the free
+    disk space."""
+    length = request.headers.get("content-length", "")
+    if not length.isdecimal():
         return
-    if int(told) > most:
-        raise too_large(most)
-    if int(told) > shutil.disk_usage(settings.DATA_DIR).free:
-        raise full()
+    if int(length) > max_bytes:
+        raise too_large_error(max_bytes)
+    if int(length) > shutil.disk_usage(settings.DATA_DIR).free:
+        raise disk_full_error()
 
 
-def too_large(most: int) -> MlflowError:
+def too_large_error(max_bytes: int) -> MlflowError:
     return MlflowError(
-        INVALID, f"Artifact size is too large: at most {most} bytes are taken (MAX_UPLOAD_BYTES).", status=413
+        INVALID,
+        f"Artifact size is too large: at most {max_bytes} bytes are accepted (MAX_UPLOAD_BYTES).",
+        status=413,
     )
 
 
-def full() -> MlflowError:
-    sentence = (
-        "The hub's disk is full; nothing of this file was kept. Its operator must free space below DATA_DIR."
-    )
+def disk_full_error() -> MlflowError:
+    sentence = "The hub's disk is full; nothing of this file was stored. The operator must free space below DATA_DIR."
     return MlflowError(EXHAUSTED, sentence, status=507)
 
 
-def _opened() -> BlobWriter:
-    return guarded(BlobWriter)
+def _open_writer() -> BlobWriter:
+    return with_disk_errors(BlobWriter)
 
 
-def guarded(work: Callable[[], T]) -> T:
-    """With a full disk's error in the client's words."""
+def with_disk_errors(function: Callable[[], Result]) -> Result:
+    """Calls `function`. Raises MlflowError if the disk is full."""
     try:
-        return work()
+        return function()
     except OSError as error:
         if error.errno in DISK_FULL:
-            raise full() from error
+            raise disk_full_error() from error
         raise
 
 
 async def _write(write: Write, piece: list[bytes]) -> None:
-    def all_of_it() -> None:
+    def write_all() -> None:
         for chunk in piece:
             write(chunk)
 
-    await anyio.to_thread.run_sync(guarded, all_of_it)
+    await anyio.to_thread.run_sync(with_disk_errors, write_all)
 
 
 async def _pieces(request: Request) -> AsyncIterator[list[bytes]]:
-    """Not joined: that would be a copy of every byte."""
-    held: list[bytes] = []
+    """Yields the chunks of each piece; joining them would copy every byte."""
+    chunks: list[bytes] = []
     size = 0
     async for chunk in request.stream():
-        held.append(chunk)
+        chunks.append(chunk)
         size += len(chunk)
         if size >= PIECE_BYTES:
-            yield held
-            held, size = [], 0
+            yield chunks
+            chunks, size = [], 0
     if size:
-        yield held
+        yield chunks

@@ -1,4 +1,4 @@
-"""Telling open pages that a run has other files than before: at most once a second for each run."""
+"""Live messages to open pages when the files of a run change: at most one a second for each run."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from live.topics import run_topic
 from workspaces import background_loop
 
 _lock = threading.Lock()
-_waiting: set[str] = set()
+_changed_runs: set[str] = set()
 
 
-def changed(run_id: str) -> None:
-    """Files have been stored or deleted, or will be once the transaction commits."""
+def files_changed(run_id: str) -> None:
+    """Records that files of the run were stored or deleted, or will be when the transaction commits."""
     if not background_loop.is_running():
         publish_on_commit(run_topic(run_id), _message(run_id))
         return
     with _lock:
-        _waiting.add(run_id)
+        _changed_runs.add(run_id)
 
 
 def flush() -> None:
-    """A round: tell what has come together."""
+    """Publishes the collected changes; the background loop calls it once a second."""
     with _lock:
-        due = sorted(_waiting)
-        _waiting.clear()
+        due = sorted(_changed_runs)
+        _changed_runs.clear()
     for run_id in due:
         publish(run_topic(run_id), _message(run_id))
 

@@ -1,4 +1,4 @@
-"""Whose files they are: a run's or a logged model's, found for who asks, and changed by who may."""
+"""Owners of artifact files, which are runs and logged models, with the caller's permissions checked."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ from tracking.models import LoggedModel, LoggedModelFile
 from workspaces.states import Role
 from workspaces.stored_files import blobs
 
-Row = Artifact | LoggedModelFile
-Rows = QuerySet[Row]
+FileRow = Artifact | LoggedModelFile
+FileRows = QuerySet[FileRow]
 
 
 @dataclass(frozen=True)
 class RunFiles:
-    """`attempt`: read what one left; 0 (as clients do) for what counts of all."""
+    """Files of a run. `attempt` selects one attempt's files; 0, as for clients, the current file of every
+    path."""
 
     run: Run
     attempt: int = 0
 
     @property
     def root(self) -> str:
-        """Its address below `mlflow-artifacts:/`."""
+        """The path below `mlflow-artifacts:/`."""
         return f"{self.run.experiment_id}/{self.run.pk}/artifacts"
 
     @property
@@ -43,18 +44,21 @@ class RunFiles:
         return self.run.experiment_id
 
     @property
-    def rows(self) -> Rows:
-        """Each path once."""
+    def rows(self) -> FileRows:
+        """One row for each path."""
         return cast("Rows", outputs.of_attempt(self.run, self.attempt))
 
     @property
-    def all_rows(self) -> Rows:
-        """Those that a later attempt has replaced, too."""
+    def all_rows(self) -> FileRows:
+        """Also rows that a later attempt has replaced."""
         return cast("Rows", Artifact.objects.filter(run=self.run))
 
     def lock(self) -> None:
-        """Of two that name a file and a folder alike at once, one sees the other's. Logging goes on
-        meanwhile."""
+        """Locks the run's row, so that a file and a folder of the same name cannot be created at the same
+        time.
+
+        NO KEY UPDATE does not block inserts of metrics, which refer to the row.
+        """
         Run.objects.select_for_update(no_key=True).filter(pk=self.run.pk).values_list("pk").first()
 
     def put(self, path: str, sha256: str, size_bytes: int) -> None:
@@ -63,7 +67,7 @@ class RunFiles:
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """Of a model that a run has logged, or (`run` None) that was logged outside of any."""
+    """Files of a logged model; `run` is None for one that was logged outside a run."""
 
     model: LoggedModel
 
@@ -80,76 +84,77 @@ class ModelFiles:
         return self.model.experiment_id
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> FileRows:
         return cast("Rows", LoggedModelFile.objects.filter(model=self.model))
 
     @property
-    def all_rows(self) -> Rows:
+    def all_rows(self) -> FileRows:
         return self.rows
 
     def lock(self) -> None:
         LoggedModel.objects.select_for_update(no_key=True).filter(pk=self.model.pk).values_list("pk").first()
 
     def put(self, path: str, sha256: str, size_bytes: int) -> None:
-        told = {"sha256": sha256, "size_bytes": size_bytes, "created_at": timezone.now()}
-        LoggedModelFile.objects.update_or_create(model=self.model, path=path, defaults=told)
+        values = {"sha256": sha256, "size_bytes": size_bytes, "created_at": timezone.now()}
+        LoggedModelFile.objects.update_or_create(model=self.model, path=path, defaults=values)
 
 
-Place = RunFiles | ModelFiles
+FileOwner = RunFiles | ModelFiles
 
 
-def put(place: Place, path: str, sha256: str, size_bytes: int) -> None:
-    """Name a stored blob. Raises MlflowError where a file would have to be a folder, or the other way
-    round."""
+def put(place: FileOwner, path: str, sha256: str, size_bytes: int) -> None:
+    """Gives a stored blob a path. Raises MlflowError if the path, or a folder of it, exists as the other
+    kind."""
     with transaction.atomic():
         place.lock()
         _check_shape(place.rows, path)
         place.put(path, sha256, size_bytes)
-        _tell(place)
+        _notify(place)
 
 
-def remove(place: Place, path: str) -> int:
-    """A file, or a folder with all that is in it ("": everything), in every attempt; how many files went."""
-    gone, _ = place.all_rows.filter(path=path).delete()
-    inside, _ = below(place.all_rows, path).delete()
-    _tell(place)
-    return gone + inside
+def remove(place: FileOwner, path: str) -> int:
+    """Deletes a file, or a folder with its content ("": everything), in every attempt; returns the number of
+    files."""
+    deleted, _ = place.all_rows.filter(path=path).delete()
+    deleted_below, _ = rows_below(place.all_rows, path).delete()
+    _notify(place)
+    return deleted + deleted_below
 
 
-def below(rows: QuerySet, path: str) -> QuerySet:
-    """Of the files, those in a folder and in its folders; "" is the root."""
+def rows_below(rows: QuerySet, path: str) -> QuerySet:
+    """Returns the files in a folder and its subfolders; "" is the root."""
     if not path:
         return rows
     start = f"{path}/"
     if connection.vendor == "sqlite":
-        # In order of code points: up to the sign after the slash.
+        # SQLite sorts by code point, and "0" is the character after "/".
         return rows.filter(path__gte=start, path__lt=f"{path}0")
-    # Elsewhere the order may be that of a language.
+    # Other databases may sort by a language's rules, so a range would not work.
     return rows.alias(start=Substr("path", 1, len(start))).filter(start=Value(start))
 
 
-def find(caller: Caller, address: Address) -> Place:
-    """Raises MlflowError (404) for what is not there, or in another workspace."""
-    place = of_model(caller, address.owner) if address.is_model else of_run(caller, address.owner)
+def find_owner(caller: Caller, address: Address) -> FileOwner:
+    """Returns the owner of an address. Raises MlflowError (404) if the workspace has none."""
+    place = model_files(caller, address.owner) if address.is_model else run_files(caller, address.owner)
     if place.experiment_id != address.experiment and not (address.experiment == 0 and _is_in_default(place)):
         raise MlflowError(MISSING, f"{address.owner} is not in the experiment {address.experiment}.")
     return place
 
 
-def _is_in_default(place: Place) -> bool:
-    """Clients know the default experiment by the id 0 and may build addresses from that."""
+def _is_in_default(place: FileOwner) -> bool:
+    """Clients know the default experiment by the id 0 and may build addresses with it."""
     experiment = place.run.experiment if isinstance(place, RunFiles) else place.model.experiment
     return experiment.name == DEFAULT_NAME
 
 
-def of_run(caller: Caller, run_id: str) -> RunFiles:
+def run_files(caller: Caller, run_id: str) -> RunFiles:
     run = Run.objects.ever_of(caller.workspace).filter(pk=run_id).first() if RUN.match(run_id) else None
     if run is None:
         raise MlflowError(MISSING, f"Run with id={run_id[:64]} not found.")
     return RunFiles(run)
 
 
-def of_model(caller: Caller, model_id: str) -> ModelFiles:
+def model_files(caller: Caller, model_id: str) -> ModelFiles:
     models = LoggedModel.objects.select_related("run", "experiment").filter(
         experiment__workspace=caller.workspace
     )
@@ -159,20 +164,20 @@ def of_model(caller: Caller, model_id: str) -> ModelFiles:
     return ModelFiles(model)
 
 
-def writable(caller: Caller, address: Address) -> Place:
-    """The same for who wants to change it; raises MlflowError (403) where they may not."""
-    return _checked(caller, find(caller, address))
+def writable_owner(caller: Caller, address: Address) -> FileOwner:
+    """Returns the owner of an address for writing. Raises MlflowError, 403 without permission."""
+    return _check_writable(caller, find_owner(caller, address))
 
 
-def writable_run(caller: Caller, run_id: str) -> Place:
-    return _checked(caller, of_run(caller, run_id))
+def writable_run(caller: Caller, run_id: str) -> FileOwner:
+    return _check_writable(caller, run_files(caller, run_id))
 
 
-def row_at(place: Place, path: str) -> Row:
-    """The file; raises MlflowError for what is none."""
+def file_row(place: FileOwner, path: str) -> FileRow:
+    """Returns the file's row. Raises MlflowError if the path is no file or its bytes are missing."""
     row = place.rows.filter(path=path).first()
     if row is None:
-        if below(place.rows, path).exists():
+        if rows_below(place.rows, path).exists():
             raise MlflowError(INVALID, f"Artifact path refers to a directory, not a file: '{path}'")
         raise MlflowError(MISSING, f"No such artifact: '{path}'")
     if not blobs.exists(row.sha256):
@@ -180,7 +185,7 @@ def row_at(place: Place, path: str) -> Row:
     return row
 
 
-def _checked(caller: Caller, place: Place) -> Place:
+def _check_writable(caller: Caller, place: FileOwner) -> FileOwner:
     if place.run is not None and place.run.deleted_at is not None:
         raise MlflowError(INVALID, f"Run {place.run.pk} is deleted; restore it before you log to it.")
     may = (
@@ -189,7 +194,9 @@ def _checked(caller: Caller, place: Place) -> Place:
         else caller.may_write(place.run)
     )
     if not may:
-        sentence = "A job logs to itself, and to the runs and models that it has made; this is another's."
+        sentence = (
+            "A job logs to itself, and to the runs and models that it has created; this is not one of them."
+        )
         if caller.job is None:
             sentence = (
                 f"Logging needs the role {Role.CONTRIBUTOR}; you are {caller.role} of {caller.workspace}."
@@ -198,19 +205,19 @@ def _checked(caller: Caller, place: Place) -> Place:
     return place
 
 
-def _tell(place: Place) -> None:
+def _notify(place: FileOwner) -> None:
     if place.run is not None:
-        file_hints.changed(place.run.pk)
+        file_hints.files_changed(place.run.pk)
 
 
-def _check_shape(rows: Rows, path: str) -> None:
+def _check_shape(rows: FileRows, path: str) -> None:
     parts = path.split("/")
     folders: Sequence[str] = ["/".join(parts[:count]) for count in range(1, len(parts))]
-    taken = rows.filter(path__in=folders).values_list("path", flat=True).first() if folders else None
-    if taken is not None:
+    conflict = rows.filter(path__in=folders).values_list("path", flat=True).first() if folders else None
+    if conflict is not None:
         raise MlflowError(
             INVALID,
-            f"path: '{taken}' is a file, and '{path}' would need a folder of that name. Choose another.",
+            f"path: '{conflict}' is a file, and '{path}' would need a folder of that name. Choose another.",
         )
-    if not rows.filter(path=path).exists() and below(rows, path).exists():
+    if not rows.filter(path=path).exists() and rows_below(rows, path).exists():
         raise MlflowError(INVALID, f"path: '{path}' is a folder. Choose another name for the file.")

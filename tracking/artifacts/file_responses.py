@@ -1,4 +1,4 @@
-"""How file bytes leave: always as a download, never as a page of ours."""
+"""Responses with file bytes: always a download, never a page of this origin."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import mimetypes
 from pathlib import PurePosixPath
 
 from jobs.transfer.downloads import SAFE
-from tracking.artifacts.file_owners import Row
+from tracking.artifacts.file_owners import FileRow
 from workspaces.stored_files import blobs
 from workspaces.stored_files.responses import OCTETS, StoredFileResponse
 
@@ -21,7 +21,7 @@ IMAGES = {
     ".avif": "image/avif",
 }
 HEADERS = {**SAFE, "Cross-Origin-Resource-Policy": "same-origin"}
-"""The sandbox holds even where an image is opened by itself: an SVG's scripts do not run."""
+"""The sandbox also applies if an image is opened by itself: an SVG's scripts do not run."""
 _TEXT = frozenset(
     (
         "txt",
@@ -52,13 +52,13 @@ _TEXT = frozenset(
         "MLproject",
     )
 )
-"""What MLflow's server calls plain text: endings, and names without one."""
-# Without the tables of the machine, which differ from one to the next.
+"""Suffixes, and names without one, that MLflow's server serves as plain text."""
+# Without the system's tables, which differ between machines.
 _TYPES = mimetypes.MimeTypes()
 
 
-def download(row: Row, *, media_type: str = OCTETS) -> StoredFileResponse:
-    """With Range and conditions."""
+def download(row: FileRow, *, media_type: str = OCTETS) -> StoredFileResponse:
+    """Returns the file's bytes; supports Range and conditional requests."""
     headers = {**HEADERS, "X-Content-SHA256": row.sha256}
     return StoredFileResponse(
         blobs.path(row.sha256),
@@ -71,8 +71,8 @@ def download(row: Row, *, media_type: str = OCTETS) -> StoredFileResponse:
 
 
 def mlflow_type(path: str) -> str:
-    """The content type under which MLflow's own server sends a file of that name. The answer is a download
-    all the same."""
+    """Returns the content type with which MLflow's server sends a file of that name. The response is still a
+    download."""
     name = PurePosixPath(path).name
     ending = PurePosixPath(name).suffix.removeprefix(".") or name
     if ending in _TEXT:
@@ -81,5 +81,5 @@ def mlflow_type(path: str) -> str:
 
 
 def image_type(path: str) -> str | None:
-    """The type under which an `<img>` may show the file; None for what is no image."""
+    """Returns the content type for an `<img>`, or None if the file is not an image."""
     return IMAGES.get(PurePosixPath(path).suffix.lower())

@@ -1,4 +1,4 @@
-"""One folder at a time: what lies in it, its folders summed up, however many files there are below."""
+"""Lists one folder: its files, and totals of its subfolders, computed by the database."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from django.db.models import Count, Max, QuerySet, Sum, Value
 from django.db.models.functions import Left, StrIndex, Substr
 
-from tracking.artifacts.file_owners import Row, below
+from tracking.artifacts.file_owners import FileRow, rows_below
 
 
 @dataclass(frozen=True)
-class Folder:
-    """`files`: how many lie in it and in its folders; `saved_at`: the latest of them."""
+class SubfolderTotals:
+    """A subfolder; `files` counts the files at any depth, `saved_at` is the time of the latest."""
 
     name: str
     path: str
@@ -24,11 +24,11 @@ class Folder:
 
 
 @dataclass(frozen=True)
-class Listing:
-    """Both sorted by name."""
+class FolderListing:
+    """Content of a folder; both lists are sorted by name."""
 
-    folders: list[Folder]
-    files: list[Row]
+    folders: list[SubfolderTotals]
+    files: list[FileRow]
 
     @property
     def size_bytes(self) -> int:
@@ -39,11 +39,11 @@ class Listing:
         return sum(folder.files for folder in self.folders) + len(self.files)
 
 
-def listing(rows: QuerySet, path: str) -> Listing:
-    """What lies in the folder `path` ("": the root) of `rows`; of a file's own path, nothing."""
+def list_folder(rows: QuerySet, path: str) -> FolderListing:
+    """Returns the content of the folder `path` ("": the root); empty for the path of a file."""
     start = len(path) + 1 if path else 0
     inside = (
-        below(rows, path)
+        rows_below(rows, path)
         .annotate(rest=Substr("path", start + 1))
         .annotate(slash=StrIndex("rest", Value("/")))
     )
@@ -56,10 +56,12 @@ def listing(rows: QuerySet, path: str) -> Listing:
     )
     folders = [_folder(path, row) for row in grouped]
     files = list(inside.filter(slash=0).order_by())
-    return Listing(sorted(folders, key=lambda folder: folder.name), sorted(files, key=lambda row: row.path))
+    return FolderListing(
+        sorted(folders, key=lambda folder: folder.name), sorted(files, key=lambda row: row.path)
+    )
 
 
-def _folder(parent: str, row: dict[str, Any]) -> Folder:
+def _folder(parent: str, row: dict[str, Any]) -> SubfolderTotals:
     name = row["name"][:-1]
     path = f"{parent}/{name}" if parent else name
-    return Folder(name, path, row["files"], row["size_bytes"], row["saved_at"])
+    return SubfolderTotals(name, path, row["files"], row["size_bytes"], row["saved_at"])

@@ -1,7 +1,7 @@
-"""MLflow's multipart uploads: the client asks where each part goes, sends the parts side by side, and says
-when all are there.
+"""MLflow's multipart uploads: the client requests a URL for each part, sends the parts in parallel, and
+completes the upload.
 
-The parts come without the client's token: a secret of this upload alone goes with them, in a header.
+Requests with parts carry no API token: a header holds a secret that is valid for this upload only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tracking.artifacts import body_writer, file_owners, paths, uploads
-from tracking.artifacts.body_writer import guarded
+from tracking.artifacts.body_writer import with_disk_errors
 from tracking.callers import Caller
 from tracking.mlflow.protocol.errors import INVALID, MISSING, MlflowError
 from tracking.mlflow.protocol.http import (
@@ -31,8 +31,8 @@ from workspaces.http.threads import in_thread
 from workspaces.states import Role
 
 HEADER = "X-TrainHub-Upload"
-MOST_TOLD_BYTES = 16 * 1024 * 1024
-"""Of the list of a file's parts, each with its address."""
+MAX_COMPLETE_BYTES = 16 * 1024 * 1024
+"""Limit of the JSON body that lists a file's parts with their URLs."""
 _MPU = "/api/2.0/mlflow-artifacts/mpu"
 
 
@@ -40,16 +40,16 @@ _MPU = "/api/2.0/mlflow-artifacts/mpu"
 async def create(request: Request) -> Response:
     """POST mpu/create/<folder> {path, num_parts} -> {upload_id, credentials: [{url, part_number,
     headers}]}."""
-    who = await require_caller(request, Role.CONTRIBUTOR)
-    asked = {**await json_body(request), "folder": request.path_params["folder"]}
-    begun = await in_thread(_begun, who, asked)
-    part_url = f"{hub_url(request)}{_MPU}/parts/{begun.upload.id}"
+    caller = await require_caller(request, Role.CONTRIBUTOR)
+    args = {**await json_body(request), "folder": request.path_params["folder"]}
+    started = await in_thread(_begin, caller, args)
+    part_url = f"{hub_url(request)}{_MPU}/parts/{started.upload.id}"
     return json_response(
         {
-            "upload_id": begun.upload.id,
+            "upload_id": started.upload.id,
             "credentials": [
-                {"url": f"{part_url}/{number}", "part_number": number, "headers": {HEADER: begun.secret}}
-                for number in range(1, begun.upload.parts + 1)
+                {"url": f"{part_url}/{number}", "part_number": number, "headers": {HEADER: started.secret}}
+                for number in range(1, started.upload.parts + 1)
             ],
         }
     )
@@ -57,18 +57,20 @@ async def create(request: Request) -> Response:
 
 @mlflow_errors
 async def part(request: Request) -> Response:
-    """PUT mpu/parts/<upload>/<number>: again where an earlier try was cut off."""
+    """PUT mpu/parts/<upload>/<number>; clients may repeat a part."""
     parameters = request.path_params
     secret = request.headers.get(HEADER, "")
     upload = await anyio.to_thread.run_sync(
-        uploads.opened, parameters["upload"], parameters["number"], secret
+        uploads.authorize_part, parameters["upload"], parameters["number"], secret
     )
-    most = await anyio.to_thread.run_sync(uploads.room, upload, parameters["number"])
-    body_writer.check_size(request, most)
-    writer = await anyio.to_thread.run_sync(guarded, lambda: uploads.PartWriter(upload, parameters["number"]))
+    max_bytes = await anyio.to_thread.run_sync(uploads.max_part_bytes, upload, parameters["number"])
+    body_writer.check_size(request, max_bytes)
+    writer = await anyio.to_thread.run_sync(
+        with_disk_errors, lambda: uploads.PartWriter(upload, parameters["number"])
+    )
     try:
-        await body_writer.pour(request, writer.write, most)
-        etag = await anyio.to_thread.run_sync(guarded, writer.finish)
+        await body_writer.write_body(request, writer.write, max_bytes)
+        etag = await anyio.to_thread.run_sync(with_disk_errors, writer.finish)
     finally:
         await anyio.to_thread.run_sync(writer.close)
     return Response(headers={"ETag": f'"{etag}"'})
@@ -76,80 +78,80 @@ async def part(request: Request) -> Response:
 
 @mlflow_errors
 async def complete(request: Request) -> Response:
-    """POST mpu/complete/<folder> {path, upload_id, parts: [{part_number, etag}]}. Told twice, it is done
-    once."""
-    who = await require_caller(request, Role.CONTRIBUTOR)
-    asked = {**await json_body(request, MOST_TOLD_BYTES), "folder": request.path_params["folder"]}
-    await in_thread(_complete, who, asked)
+    """POST mpu/complete/<folder> {path, upload_id, parts: [{part_number, etag}]}. A repeated call has no
+    effect."""
+    caller = await require_caller(request, Role.CONTRIBUTOR)
+    args = {**await json_body(request, MAX_COMPLETE_BYTES), "folder": request.path_params["folder"]}
+    await in_thread(_complete, caller, args)
     return json_response(None)
 
 
-def abort(who: Caller, asked: CallArgs) -> None:
+def abort(caller: Caller, args: CallArgs) -> None:
     """POST mpu/abort/<folder> {path, upload_id}."""
-    address = _target(asked)
-    place = file_owners.writable(who, address)
-    uploads.abort(uploads.find(_text(asked, "upload_id"), f"{place.root}/{address.path}"))
+    address = _target(args)
+    place = file_owners.writable_owner(caller, address)
+    uploads.abort(uploads.find_upload(_text(args, "upload_id"), f"{place.root}/{address.path}"))
 
 
-def _complete(who: Caller, asked: CallArgs) -> None:
-    address = _target(asked)
-    place = file_owners.writable(who, address)
-    upload = uploads.find(_text(asked, "upload_id"), f"{place.root}/{address.path}")
+def _complete(caller: Caller, args: CallArgs) -> None:
+    address = _target(args)
+    place = file_owners.writable_owner(caller, address)
+    upload = uploads.find_upload(_text(args, "upload_id"), f"{place.root}/{address.path}")
     if uploads.is_done(upload):
         return
     try:
-        uploads.check(upload, _parts(asked))
-        received = guarded(lambda: uploads.join(upload))
+        uploads.check_parts(upload, _parts(args))
+        received = with_disk_errors(lambda: uploads.join_parts(upload))
     except (FileNotFoundError, MlflowError) as error:
         if uploads.is_done(upload):
-            return  # told twice at once, and the other was the first
+            return  # a concurrent call completed it first
         if isinstance(error, MlflowError):
             raise
-        raise MlflowError(MISSING, "upload_id: this upload was aborted meanwhile; begin it again.") from error
+        raise MlflowError(MISSING, "upload_id: this upload was aborted; start it again.") from error
     file_owners.put(place, address.path, received.sha256, received.size_bytes)
-    uploads.settle(upload)
+    uploads.mark_done(upload)
 
 
-def _begun(who: Caller, asked: CallArgs) -> uploads.Begun:
-    address = _target(asked)
-    place = file_owners.writable(who, address)
-    count = asked.get("num_parts", 1)
+def _begin(caller: Caller, args: CallArgs) -> uploads.StartedUpload:
+    address = _target(args)
+    place = file_owners.writable_owner(caller, address)
+    count = args.get("num_parts", 1)
     if not isinstance(count, int | str) or not str(count).isdecimal() or len(str(count)) > 9:
         raise MlflowError(INVALID, "num_parts: must be a whole number.")
-    return uploads.begin(f"{place.root}/{address.path}", int(count))
+    return uploads.start_upload(f"{place.root}/{address.path}", int(count))
 
 
-def _target(asked: CallArgs) -> paths.Address:
-    """The folder in the address, and below it the last part of the path that the file has at the client."""
-    name = PurePosixPath(_text(asked, "path").replace("\\", "/")).name
+def _target(args: CallArgs) -> paths.Address:
+    """Returns the address of the file: the folder in the URL, and the file name of the client's path."""
+    name = PurePosixPath(_text(args, "path").replace("\\", "/")).name
     if not name:
         raise MlflowError(INVALID, "path: name the file.")
-    return paths.address(f"{asked['folder'].rstrip('/')}/{name}")
+    return paths.parse_address(f"{args['folder'].rstrip('/')}/{name}")
 
 
-def _parts(asked: CallArgs) -> list[dict[str, Any]]:
-    told = asked.get("parts")
-    if not isinstance(told, list) or not all(isinstance(item, dict) for item in told):
+def _parts(args: CallArgs) -> list[dict[str, Any]]:
+    content = args.get("parts")
+    if not isinstance(content, list) or not all(isinstance(item, dict) for item in content):
         raise MlflowError(INVALID, "parts: give a list of {part_number, etag}.")
-    return [{**item, "part_number": _number(item.get("part_number"))} for item in told]
+    return [{**item, "part_number": _number(item.get("part_number"))} for item in content]
 
 
-def _number(told: Any) -> int:
-    if isinstance(told, int | str) and str(told).isdecimal() and len(str(told)) < 10:
-        return int(told)
+def _number(content: Any) -> int:
+    if isinstance(content, int | str) and str(content).isdecimal() and len(str(content)) < 10:
+        return int(content)
     raise MlflowError(INVALID, "parts: part_number must be a whole number.")
 
 
-def _text(asked: CallArgs, name: str) -> str:
-    value = asked.get(name)
+def _text(args: CallArgs, name: str) -> str:
+    value = args.get(name)
     if not isinstance(value, str) or not value:
         raise MlflowError(INVALID, f"{name}: is required, as text.")
     return value
 
 
 routes = [
-    Route(f"{_MPU}/create/{{folder:told}}", create, methods=["POST"]),
-    Route(f"{_MPU}/complete/{{folder:told}}", complete, methods=["POST"]),
-    Route(f"{_MPU}/abort/{{folder:told}}", handler_for(abort, role=Role.CONTRIBUTOR), methods=["POST"]),
+    Route(f"{_MPU}/create/{{folder:rest}}", create, methods=["POST"]),
+    Route(f"{_MPU}/complete/{{folder:rest}}", complete, methods=["POST"]),
+    Route(f"{_MPU}/abort/{{folder:rest}}", handler_for(abort, role=Role.CONTRIBUTOR), methods=["POST"]),
     Route(f"{_MPU}/parts/{{upload:str}}/{{number:int}}", part, methods=["PUT"]),
 ]

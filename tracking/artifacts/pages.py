@@ -1,4 +1,4 @@
-"""The Outputs tab of a run's page: its files one folder at a time, and what one of them holds."""
+"""The Outputs tab of a run's page: one folder of its files, and a preview of one file."""
 
 from __future__ import annotations
 
@@ -17,43 +17,43 @@ from jobs.models import Artifact, Run
 from jobs.states import FINAL
 from jobs.views.tabs import Tab
 from tracking.artifacts import paths
-from tracking.artifacts.file_owners import ModelFiles, Place, Row, RunFiles
-from tracking.artifacts.folders import Folder, listing
-from tracking.artifacts.previews.file_preview import Preview, preview
+from tracking.artifacts.file_owners import FileOwner, FileRow, ModelFiles, RunFiles
+from tracking.artifacts.folders import SubfolderTotals, list_folder
+from tracking.artifacts.previews.file_preview import FilePreview, preview_file
 from tracking.mlflow.protocol.errors import MlflowError
 from tracking.models import LoggedModel
 
-AT_ONCE = 500
-"""Rows of one page of a folder."""
-MOST_RUNS = 100
+PAGE_SIZE = 500
+"""Rows on one page of a folder."""
+MAX_RUNS = 100
 
 
 @dataclass(frozen=True)
-class Where:
-    """What is looked at: a place, a folder of it, and perhaps a file. `kept`: what of the address goes on in
-    every link."""
+class Location:
+    """The owner, folder and file that the tab shows. `link_params` are query parameters that every link
+    keeps."""
 
-    place: Place
+    place: FileOwner
     folder: str
     file: str
-    start: int
+    offset: int
     tab_url: str
-    kept: Mapping[str, str] = field(default_factory=dict)
+    link_params: Mapping[str, str] = field(default_factory=dict)
 
     def url(self, **more: str | int) -> str:
-        query = urlencode({name: value for name, value in {**self.kept, **more}.items() if value})
+        query = urlencode({name: value for name, value in {**self.link_params, **more}.items() if value})
         return f"{self.tab_url}?{query}" if query else self.tab_url
 
     def bytes_url(self, kind: str, path: str) -> str:
-        attempt = self.kept.get("attempt")
+        attempt = self.link_params.get("attempt")
         address = f"{self.place.root}/{path}" if path else self.place.root
         return f"/api/v1/artifacts/{kind}/{quote(address)}" + (f"?attempt={attempt}" if attempt else "")
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A row of the table: a folder (`files` in it) or a file (`sha256`). `attempt`: where it is not the last
-    one's."""
+class FolderEntry:
+    """A row of the table: a folder (with the number of its `files`) or a file (with `sha256`). `attempt` is
+    set for a file of an earlier attempt."""
 
     name: str
     path: str
@@ -67,23 +67,23 @@ class Shown:
 
 
 def context(run: Run, attempt: int, request: HttpRequest) -> dict[str, Any]:
-    """Raises Http404 for a model or file that is not there."""
-    where = _where(run, attempt, request)
-    found = listing(where.place.rows, where.folder)
+    """Returns the template context. Raises Http404 for an unknown model or file."""
+    where = _location(run, attempt, request)
+    contents = list_folder(where.place.rows, where.folder)
     entries = [
-        *(_folder(where, item) for item in found.folders),
-        *(_file(where, item, run) for item in found.files),
+        *(_folder(where, item) for item in contents.folders),
+        *(_file(where, item, run) for item in contents.files),
     ]
     is_root = not where.folder and isinstance(where.place, RunFiles)
     return {
         "where": where,
         "crumbs": _crumbs(where),
-        "entries": entries[where.start : where.start + AT_ONCE],
-        "count": found.count,
-        "total_bytes": found.size_bytes,
+        "entries": entries[where.offset : where.offset + PAGE_SIZE],
+        "count": contents.count,
+        "total_bytes": contents.size_bytes,
         "zip_url": where.bytes_url("zip", where.folder),
-        "later_url": _later(where, len(entries)),
-        "chosen": _chosen(where, run) if where.file else None,
+        "later_url": _next_url(where, len(entries)),
+        "chosen": _selected_file(where, run) if where.file else None,
         "models": _models(run, where) if is_root else (),
         "children": _children(run) if is_root else (),
         "register_url": _register_url() if isinstance(where.place, RunFiles) else "",
@@ -91,23 +91,23 @@ def context(run: Run, attempt: int, request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def _where(run: Run, attempt: int, request: HttpRequest) -> Where:
-    asked = request.GET
-    model = asked.get("model", "")
+def _location(run: Run, attempt: int, request: HttpRequest) -> Location:
+    params = request.GET
+    model = params.get("model", "")
     tab_url = reverse("run-tab", args=[run.number, "outputs"])
     kept = {"model": model} if model else {}
     if attempt != run.attempt:
         kept["attempt"] = str(attempt)
     try:
-        folder = paths.folder(asked.get("path", ""))
-        file = paths.checked(asked["file"]) if asked.get("file") else ""
+        folder = paths.folder_path(params.get("path", ""))
+        file = paths.check_path(params["file"]) if params.get("file") else ""
     except MlflowError as error:
         raise Http404(error.message) from error
-    start = asked.get("from", "")
-    if file and "path" not in asked:
+    start = params.get("from", "")
+    if file and "path" not in params:
         folder = _parent(file)
-    place: Place = ModelFiles(_model(run, model)) if model else RunFiles(run, attempt)
-    return Where(
+    place: FileOwner = ModelFiles(_model(run, model)) if model else RunFiles(run, attempt)
+    return Location(
         place, folder, file, int(start) if start.isdecimal() and len(start) < 8 else 0, tab_url, kept
     )
 
@@ -119,9 +119,11 @@ def _model(run: Run, model_id: str) -> LoggedModel:
     return model
 
 
-def _crumbs(where: Where) -> list[tuple[str, str]]:
-    """Word and address, from the root down to the folder."""
-    crumbs = [("Outputs", Where(where.place, "", "", 0, where.tab_url, _without_model(where.kept)).url())]
+def _crumbs(where: Location) -> list[tuple[str, str]]:
+    """Returns (label, URL) pairs from the root to the folder."""
+    crumbs = [
+        ("Outputs", Location(where.place, "", "", 0, where.tab_url, _without_model(where.link_params)).url())
+    ]
     if isinstance(where.place, ModelFiles):
         crumbs.append((f"model {where.place.model.name}", where.url()))
     parts = where.folder.split("/") if where.folder else []
@@ -133,8 +135,8 @@ def _without_model(kept: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in kept.items() if name != "model"}
 
 
-def _folder(where: Where, item: Folder) -> Shown:
-    return Shown(
+def _folder(where: Location, item: SubfolderTotals) -> FolderEntry:
+    return FolderEntry(
         item.name,
         item.path,
         where.url(path=item.path),
@@ -145,14 +147,16 @@ def _folder(where: Where, item: Folder) -> Shown:
     )
 
 
-def _file(where: Where, item: Row, run: Run) -> Shown:
+def _file(where: Location, item: FileRow, run: Run) -> FolderEntry:
     is_older = (
-        isinstance(item, Artifact) and item.attempt not in (run.attempt, 0) and "attempt" not in where.kept
+        isinstance(item, Artifact)
+        and item.attempt not in (run.attempt, 0)
+        and "attempt" not in where.link_params
     )
-    return Shown(
+    return FolderEntry(
         PurePosixPath(item.path).name,
         item.path,
-        where.url(file=item.path, **({"from": where.start} if where.start else {})),
+        where.url(file=item.path, **({"from": where.offset} if where.offset else {})),
         item.size_bytes,
         item.created_at,
         sha256=item.sha256,
@@ -161,37 +165,37 @@ def _file(where: Where, item: Row, run: Run) -> Shown:
     )
 
 
-def _chosen(where: Where, run: Run) -> dict[str, Any]:
+def _selected_file(where: Location, run: Run) -> dict[str, Any]:
     row = where.place.rows.filter(path=where.file).first()
     if row is None:
         raise Http404
-    seen: Preview = preview(row)
+    file_preview: FilePreview = preview_file(row)
     return {
         "file": _file(where, row, run),
-        "preview": seen,
-        "image_url": where.bytes_url("images", row.path) if seen.kind == "image" else "",
-        "figure_url": where.bytes_url("figures", row.path) if seen.kind == "figure" else "",
+        "preview": file_preview,
+        "image_url": where.bytes_url("images", row.path) if file_preview.kind == "image" else "",
+        "figure_url": where.bytes_url("figures", row.path) if file_preview.kind == "figure" else "",
         "close_url": where.url(path=where.folder),
     }
 
 
-def _models(run: Run, where: Where) -> list[dict[str, Any]]:
-    """The models that the run has logged: their files lie apart from its own."""
-    found = LoggedModel.objects.filter(run=run, deleted_at=None).order_by("created_at")
-    counted = found.annotate(count=Count("files"), size_bytes=Sum("files__size_bytes"))
-    return [{"model": model, "url": where.url(model=model.pk)} for model in counted[:MOST_RUNS]]
+def _models(run: Run, where: Location) -> list[dict[str, Any]]:
+    """Returns the run's logged models, whose files are separate from its own."""
+    models = LoggedModel.objects.filter(run=run, deleted_at=None).order_by("created_at")
+    annotated = models.annotate(count=Count("files"), size_bytes=Sum("files__size_bytes"))
+    return [{"model": model, "url": where.url(model=model.pk)} for model in annotated[:MAX_RUNS]]
 
 
 def _children(run: Run) -> list[Run]:
-    """What its processes logged as runs of their own: with how many files."""
+    """Returns the child runs that its processes logged, with the number and size of their files."""
     children = Run.objects.kept().filter(parent=run).order_by("number")
     return list(
-        children.annotate(count=Count("artifacts"), size_bytes=Sum("artifacts__size_bytes"))[:MOST_RUNS]
+        children.annotate(count=Count("artifacts"), size_bytes=Sum("artifacts__size_bytes"))[:MAX_RUNS]
     )
 
 
-def _later(where: Where, count: int) -> str:
-    start = where.start + AT_ONCE
+def _next_url(where: Location, count: int) -> str:
+    start = where.offset + PAGE_SIZE
     return where.url(path=where.folder, **{"from": start}) if start < count else ""
 
 

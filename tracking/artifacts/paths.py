@@ -1,4 +1,4 @@
-"""Where a client says that a file is: checked before anything is looked up.
+"""Parses and checks the artifact addresses that clients send.
 
 `<experiment>/<run>/artifacts/<path>` and `<experiment>/models/<model>/artifacts/<path>`, as the artifact
 addresses that the hub gives to clients."""
@@ -18,19 +18,19 @@ RUN = re.compile(r"[0-9a-f]{32}\Z")
 MODEL = re.compile(r"m-[0-9a-f]{32}\Z")
 
 
-class _Told(PathConvertor):
-    """The rest of an address, line breaks too: what is wrong with it is said here and not by a missing
-    page."""
+class _RestConvertor(PathConvertor):
+    """Matches the rest of a URL, also with line breaks, so that a wrong path gets an error message instead of
+    a 404."""
 
     regex = "(?s:.*)"
 
 
-register_url_convertor("told", _Told())
+register_url_convertor("rest", _RestConvertor())
 
 
 @dataclass(frozen=True)
 class Address:
-    """`owner`: a run's id, or a logged model's (`m-…`). `path`: below it, "" for its root."""
+    """`owner` is the id of a run or a logged model (`m-…`); `path` is below it, "" for its root."""
 
     experiment: int
     owner: str
@@ -41,38 +41,40 @@ class Address:
         return self.owner.startswith("m-")
 
 
-def address(text: str, *, is_folder: bool = False) -> Address:
-    """Of a file; with `is_folder` of a folder, the root included. Raises MlflowError."""
-    told = text.rstrip("/") if is_folder else text
-    parts = told.split("/")
+def parse_address(text: str, *, is_folder: bool = False) -> Address:
+    """Parses the address of a file or, with `is_folder`, of a folder, which may be the root. Raises
+    MlflowError."""
+    trimmed = text.rstrip("/") if is_folder else text
+    parts = trimmed.split("/")
     owner_at = 2 if parts[1:2] == ["models"] else 1
-    known = MODEL if owner_at == 2 else RUN
+    pattern = MODEL if owner_at == 2 else RUN
     head, rest = parts[: owner_at + 2], parts[owner_at + 2 :]
-    is_known = len(head) == owner_at + 2 and head[-1] == "artifacts" and known.match(head[owner_at])
-    if not is_known or not EXPERIMENT.match(head[0]):
-        where = "'<experiment id>/<run id>/artifacts/…' or '<experiment id>/models/<model id>/artifacts/…'"
+    is_valid = len(head) == owner_at + 2 and head[-1] == "artifacts" and pattern.match(head[owner_at])
+    if not is_valid or not EXPERIMENT.match(head[0]):
+        forms = "'<experiment id>/<run id>/artifacts/…' or '<experiment id>/models/<model id>/artifacts/…'"
         raise MlflowError(
-            INVALID, f"path: {_shown(text)} names nothing here. Give {where}, as the run's artifact_uri says."
+            INVALID,
+            f"path: {_quote(text)} is not an artifact address. Use {forms}, as the run's artifact_uri says.",
         )
     if not rest and not is_folder:
         raise MlflowError(INVALID, "path: name a file below 'artifacts/'.")
-    return Address(int(head[0]), head[owner_at], checked("/".join(rest)) if rest else "")
+    return Address(int(head[0]), head[owner_at], check_path("/".join(rest)) if rest else "")
 
 
-def checked(path: str) -> str:
-    """A path below a root, as it is; raises MlflowError for one that could lead out of it, or that no file
-    system takes."""
+def check_path(path: str) -> str:
+    """Returns the relative path unchanged. Raises MlflowError if it leaves its root or is no valid file
+    name."""
     wrong = stored_paths.problem(path)
     if wrong:
-        raise MlflowError(INVALID, f"path: Invalid path {_shown(path)}: {wrong}.")
+        raise MlflowError(INVALID, f"path: Invalid path {_quote(path)}: {wrong}.")
     return path
 
 
-def folder(path: str) -> str:
-    """The same for a folder: "" is the root, and a slash at the end is none."""
+def folder_path(path: str) -> str:
+    """Returns the checked path of a folder without a trailing slash; "" is the root. Raises MlflowError."""
     path = path.rstrip("/")
-    return checked(path) if path else ""
+    return check_path(path) if path else ""
 
 
-def _shown(path: str) -> str:
+def _quote(path: str) -> str:
     return repr(path if len(path) <= 120 else f"{path[:120]}…")

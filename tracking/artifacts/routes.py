@@ -1,4 +1,4 @@
-"""Every raw route that moves artifacts; they stand before Django and before the rest of MLflow's protocol."""
+"""All ASGI routes for artifacts; they come before Django and before the rest of MLflow's protocol."""
 
 from __future__ import annotations
 

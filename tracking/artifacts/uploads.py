@@ -1,7 +1,8 @@
-"""Files that come in parts, side by side: each part a file below DATA_DIR/uploads, joined when the client
-says that all are here.
+"""Storage of multipart uploads, one folder each: DATA_DIR/uploads/parts/<id>.
 
-A part that failed is sent again. An upload that was aborted goes at once, one that was forgotten after a day.
+The folder holds upload.json (target, number of parts, digest of the secret), <n>.part and <n>.etag for each
+part, and the marker `done` after completion. An aborted upload is deleted at once, an abandoned one after a
+week (`KEEP_UNFINISHED_S`).
 """
 
 from __future__ import annotations
@@ -20,23 +21,23 @@ from typing import Any
 
 from django.conf import settings
 
-from tracking.artifacts.body_writer import Received, guarded
+from tracking.artifacts.body_writer import StoredBlob, with_disk_errors
 from tracking.mlflow.protocol.errors import INVALID, MISSING, MlflowError
 from workspaces import tokens
 from workspaces.stored_files.blobs import BlobWriter
+from workspaces.stored_files.resumable import KEEP_UNFINISHED_S
 
-MOST_PARTS = 50_000
-KEEP_S = 86_400.0
+MAX_PARTS = 50_000
 CHUNK_BYTES = 4 * 1024 * 1024
-_TOLD = "upload.json"
+_RECORD = "upload.json"
 _DONE = "done"
 _ID_BYTES = 16
 
 
 @dataclass(frozen=True)
-class Upload:
-    """`target`: the address that the file gets. The client proves by `secret` (stored hashed) that a part is
-    its own."""
+class PartsUpload:
+    """`target` is the address of the finished file. Requests with parts must have the secret; its digest is
+    stored."""
 
     id: str
     target: str
@@ -52,37 +53,37 @@ class Upload:
 
 
 @dataclass(frozen=True)
-class Begun:
-    upload: Upload
+class StartedUpload:
+    upload: PartsUpload
     secret: str
 
 
-def begin(target: str, parts: int) -> Begun:
-    """Raises MlflowError for a number of parts that is none."""
-    if not 1 <= parts <= MOST_PARTS:
-        raise MlflowError(INVALID, f"num_parts: must be from 1 to {MOST_PARTS}; send larger parts.")
+def start_upload(target: str, parts: int) -> StartedUpload:
+    """Creates an upload. Raises MlflowError for an invalid number of parts."""
+    if not 1 <= parts <= MAX_PARTS:
+        raise MlflowError(INVALID, f"num_parts: must be from 1 to {MAX_PARTS}; send larger parts.")
     secret = secrets.token_urlsafe(32)
-    upload = Upload(secrets.token_hex(_ID_BYTES), target, parts, tokens.digest(secret))
-    guarded(lambda: _store(upload))
-    return Begun(upload, secret)
+    upload = PartsUpload(secrets.token_hex(_ID_BYTES), target, parts, tokens.digest(secret))
+    with_disk_errors(lambda: _store(upload))
+    return StartedUpload(upload, secret)
 
 
-def find(upload_id: str, target: str) -> Upload:
-    """The upload under way to that address; raises MlflowError."""
+def find_upload(upload_id: str, target: str) -> PartsUpload:
+    """Returns the upload with that id and target. Raises MlflowError."""
     upload = _read(upload_id)
     if upload is None or upload.target != target:
         raise MlflowError(
-            MISSING, f"upload_id: there is no upload {upload_id[:64]!r} to this path; begin it again."
+            MISSING, f"upload_id: there is no upload {upload_id[:64]!r} to this path; start it again."
         )
     return upload
 
 
-def opened(upload_id: str, number: int, secret: str) -> Upload:
-    """The upload that part `number` belongs to, for who knows its secret; raises MlflowError."""
+def authorize_part(upload_id: str, number: int, secret: str) -> PartsUpload:
+    """Returns the upload of part `number` if the secret is right. Raises MlflowError."""
     upload = _read(upload_id)
     if upload is None or not hmac.compare_digest(upload.secret_digest, tokens.digest(secret)):
         raise MlflowError(
-            MISSING, "There is no such upload (any more), or this is not its secret; begin it again."
+            MISSING, "There is no such upload (any more), or this is not its secret; start it again."
         )
     if not 1 <= number <= upload.parts:
         raise MlflowError(INVALID, f"The upload has the parts 1 to {upload.parts}.")
@@ -91,17 +92,17 @@ def opened(upload_id: str, number: int, secret: str) -> Upload:
     return upload
 
 
-def room(upload: Upload, number: int) -> int:
-    """How many bytes part `number` may have beside the others."""
+def max_part_bytes(upload: PartsUpload, number: int) -> int:
+    """Returns the bytes that part `number` may have, given the other parts."""
     others = sum(file.stat().st_size for file in upload.folder.glob("*.part") if file != upload.part(number))
     return int(settings.MAX_UPLOAD_BYTES) - others
 
 
 class PartWriter:
-    """Write chunks, then `finish`; left without that, nothing remains, and an earlier try of the part is as
-    it was."""
+    """Writes a part: chunks, then `finish`. Without `finish` an earlier version of the part stays
+    unchanged."""
 
-    def __init__(self, upload: Upload, number: int) -> None:
+    def __init__(self, upload: PartsUpload, number: int) -> None:
         self._upload, self._number = upload, number
         self._path = upload.folder / f"{number}.{secrets.token_hex(8)}"
         self._file = self._path.open("xb", buffering=0)
@@ -114,7 +115,7 @@ class PartWriter:
         self._crc = zlib.crc32(chunk, self._crc)
 
     def finish(self) -> str:
-        """The part's ETag."""
+        """Puts the part in place and returns its ETag, the CRC-32 of its bytes."""
         self._path.replace(self._upload.part(self._number))
         etag = f"{self._crc:08x}"
         (self._upload.folder / f"{self._number}.etag").write_text(etag)
@@ -125,82 +126,83 @@ class PartWriter:
         self._path.unlink(missing_ok=True)
 
 
-def check(upload: Upload, told: Iterable[dict[str, Any]]) -> None:
-    """That every part is here, as the client told when it had sent them; raises MlflowError naming those that
-    are not."""
-    etags = {int(part["part_number"]): str(part.get("etag") or "").strip('"') for part in told}
+def check_parts(upload: PartsUpload, content: Iterable[dict[str, Any]]) -> None:
+    """Checks that every part has arrived with the ETag that the client lists. Raises MlflowError with the
+    missing ones."""
+    etags = {int(part["part_number"]): str(part.get("etag") or "").strip('"') for part in content}
     if set(etags) != set(range(1, upload.parts + 1)):
         raise MlflowError(INVALID, f"parts: name each of the parts 1 to {upload.parts} once.")
-    missing = [number for number, etag in sorted(etags.items()) if not _is_here(upload, number, etag)]
+    missing = [number for number, etag in sorted(etags.items()) if not _has_part(upload, number, etag)]
     if missing:
-        shown = ", ".join(map(str, missing[:10])) + (" …" if len(missing) > 10 else "")
+        listing = ", ".join(map(str, missing[:10])) + (" …" if len(missing) > 10 else "")
         raise MlflowError(
-            INVALID, f"parts: {shown} did not arrive whole; send them again, then complete the upload."
+            INVALID, f"parts: {listing} are incomplete; send them again, then complete the upload."
         )
 
 
-def join(upload: Upload) -> Received:
-    """All parts as one blob; they stay until `settle`, so that it can be tried again."""
+def join_parts(upload: PartsUpload) -> StoredBlob:
+    """Stores all parts as one blob; they are kept until `mark_done`, so that a client can retry."""
     with BlobWriter() as writer:
         for number in range(1, upload.parts + 1):
             with upload.part(number).open("rb") as file:
                 while chunk := file.read(CHUNK_BYTES):
                     writer.write(chunk)
-        return Received(writer.finish(), writer.size)
+        return StoredBlob(writer.finish(), writer.size)
 
 
-def settle(upload: Upload) -> None:
-    """The file has its name: the parts go, a word that it is done stays for a client that asks again."""
-    with suppress(FileNotFoundError):  # aborted after all: the file is there all the same
+def mark_done(upload: PartsUpload) -> None:
+    """Deletes the parts after the file was stored; the marker remains, for clients that repeat the call."""
+    with suppress(FileNotFoundError):  # aborted at the same time; the file exists anyway
         (upload.folder / _DONE).touch()
     for file in (*upload.folder.glob("*.part"), *upload.folder.glob("*.etag")):
         file.unlink(missing_ok=True)
 
 
-def is_done(upload: Upload) -> bool:
+def is_done(upload: PartsUpload) -> bool:
     return (upload.folder / _DONE).exists()
 
 
-def abort(upload: Upload) -> None:
+def abort(upload: PartsUpload) -> None:
     shutil.rmtree(upload.folder, ignore_errors=True)
 
 
 def sweep(now: float | None = None) -> int:
-    """Delete uploads that nobody has sent anything to for a day; how many."""
-    before = (time.time() if now is None else now) - KEEP_S
-    forgotten = [folder for folder in _root().glob("*") if _touched_at(folder) < before]
-    for folder in forgotten:
+    """Deletes uploads without activity for `KEEP_UNFINISHED_S`; returns how many."""
+    cutoff = (time.time() if now is None else now) - KEEP_UNFINISHED_S
+    expired = [folder for folder in _root().glob("*") if _touched_at(folder) < cutoff]
+    for folder in expired:
         shutil.rmtree(folder, ignore_errors=True)
-    return len(forgotten)
+    return len(expired)
 
 
-def _store(upload: Upload) -> None:
+def _store(upload: PartsUpload) -> None:
     for folder in (_root().parent, _root(), upload.folder):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    told = {"target": upload.target, "parts": upload.parts, "secret_digest": upload.secret_digest}
-    (upload.folder / _TOLD).write_text(json.dumps(told))
+    content = {"target": upload.target, "parts": upload.parts, "secret_digest": upload.secret_digest}
+    (upload.folder / _RECORD).write_text(json.dumps(content))
 
 
-def _read(upload_id: str) -> Upload | None:
+def _read(upload_id: str) -> PartsUpload | None:
     if len(upload_id) != 2 * _ID_BYTES or not upload_id.isalnum():
         return None
     try:
-        told = json.loads((_root() / upload_id / _TOLD).read_text())
+        content = json.loads((_root() / upload_id / _RECORD).read_text())
     except (OSError, ValueError):
         return None
-    return Upload(upload_id, told["target"], told["parts"], told["secret_digest"])
+    return PartsUpload(upload_id, content["target"], content["parts"], content["secret_digest"])
 
 
-def _is_here(upload: Upload, number: int, etag: str) -> bool:
+def _has_part(upload: PartsUpload, number: int, etag: str) -> bool:
     try:
-        held = (upload.folder / f"{number}.etag").read_text()
+        stored = (upload.folder / f"{number}.etag").read_text()
     except OSError:
         return False
-    return upload.part(number).exists() and etag in ("", held)
+    return upload.part(number).exists() and etag in ("", stored)
 
 
 def _touched_at(folder: Path) -> float:
-    """Unix seconds; of what has just gone, now."""
+    """Returns the folder's modification time in Unix seconds; the current time if it was deleted
+    meanwhile."""
     try:
         return folder.stat().st_mtime
     except OSError:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tracking.history import key_catalog
 from tracking.search import FilterError, parse
-from tracking.search.tree import Key, quoted
+from tracking.search.tree import Key, quote
 from tracking.search.vocabulary import ATTRIBUTES, DATASET_KEYS, KINDS, OPERATORS, Kind, Type
 from workspaces.models import Workspace
 
@@ -59,7 +59,7 @@ def _wanted(before: str) -> tuple[str, Key | None]:
         tree = parse(before)
     except FilterError as error:
         at_end = error.position >= len(before.rstrip())
-        return (error.wanted if at_end else ""), error.key
+        return (error.expected if at_end else ""), error.key
     if tree is None:
         return "key", None
     # `starred` alone is a filter; so is `params.lr = 1`, which only AND or OR goes on from.
@@ -115,4 +115,4 @@ def _values(workspace: Workspace, key: Key, typed: str) -> list[Offer]:
     if key.type in (Kind.METRIC, Type.NUMBER):
         return []
     begins = typed[1:] if typed[:1] in ("'", '"') else typed
-    return [Offer(quoted(text), "value") for text in key_catalog.values(workspace, key, begins)]
+    return [Offer(quote(text), "value") for text in key_catalog.values(workspace, key, begins)]

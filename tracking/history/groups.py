@@ -18,8 +18,8 @@ from tracking.history.columns import Column
 from tracking.history.number_format import mean_and_spread, spread_figure
 from tracking.history.rows import logged_by
 from tracking.history.table_query import Question
-from tracking.search import find_ids, parse_order
-from tracking.search.tree import Comparison, Key, quoted
+from tracking.search import find_run_ids, parse_order
+from tracking.search.tree import Comparison, Key, quote
 from tracking.search.vocabulary import Kind
 from workspaces.access import Principal
 
@@ -72,7 +72,7 @@ def grouped(
     narrow: Callable[[str], str],
 ) -> Grouped:
     """Raises FilterError."""
-    ids = find_ids(question.asked(who), (), most=MOST_RUNS + 1)
+    ids = find_run_ids(question.asked(who), (), limit=MOST_RUNS + 1)
     is_cut, ids = len(ids) > MOST_RUNS, ids[:MOST_RUNS]
     counted = [column for column in columns if column.key.kind is Kind.METRIC or column.key.name in COUNTED]
     order = parse_order(question.order[0]) if question.order else None
@@ -177,7 +177,7 @@ def _condition(keys: Sequence[Key], values: Sequence[str | None]) -> str:
         elif len(value) >= 200:
             # Only its beginning is at hand.
             escaped = value.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-            parts.append(f"{key} LIKE {quoted(escaped + '%')}")
+            parts.append(f"{key} LIKE {quote(escaped + '%')}")
         else:
             parts.append(str(Comparison(key, "=", value)))
     return " AND ".join(parts)

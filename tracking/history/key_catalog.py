@@ -78,9 +78,9 @@ def values(workspace: Workspace, key: Key, begins: str) -> list[str]:
 
 def _attribute(workspace: Workspace, name: str) -> list[str]:
     if name == "state":
-        return [*attributes.words("state"), *attributes.GROUPS]
+        return [*attributes.word_values("state"), *attributes.GROUPS]
     if key_type(name) is Type.WORD:
-        return [word for word in attributes.words(name) if word]
+        return [word for word in attributes.word_values(name) if word]
     if name == "experiment":
         of = Experiment.objects.filter(workspace=workspace, deleted_at=None).order_by("name")
         return list(of.values_list("name", flat=True)[:MOST_KEYS])

@@ -19,7 +19,7 @@ from tracking.history.completion import complete
 from tracking.history.groups import grouped
 from tracking.history.rows import rows
 from tracking.history.table_query import GROUPS, VIEWS, Question
-from tracking.search import FilterError, count, find_ids
+from tracking.search import FilterError, count_runs, find_run_ids
 from tracking.search.parser import parse
 from workspaces.access import Principal, WorkspaceRequest, needs
 from workspaces.states import Role
@@ -87,7 +87,7 @@ def of_group(request: WorkspaceRequest) -> HttpResponse:
     """The rows of a group's runs."""
     question = replace(Question.read(request.GET), groups=())
     try:
-        ids = find_ids(question.asked(request.principal), question.order, most=MOST_PARTS + 1)
+        ids = find_run_ids(question.asked(request.principal), question.order, limit=MOST_PARTS + 1)
     except FilterError as error:
         raise Http404 from error
     return _more_rows(request, question, ids)
@@ -133,7 +133,7 @@ def menu(request: WorkspaceRequest, name: str) -> HttpResponse:
 
 def _table(question: Question, who: Principal) -> dict[str, Any]:
     if question.groups:
-        chosen = columns.chosen(question) or columns.usual(find_ids(question.asked(who), (), most=ON_A_PAGE))
+        chosen = columns.chosen(question) or columns.usual(find_run_ids(question.asked(who), (), limit=ON_A_PAGE))
         keys = columns.valid_groups(question)
         spelled = tuple(column.text for column in chosen)
         narrow = narrowing(replace(question, groups=(), columns=spelled))
@@ -146,14 +146,14 @@ def _table(question: Question, who: Principal) -> dict[str, Any]:
         }
     skip = (question.page - 1) * ON_A_PAGE
     asked, narrow = question.asked(who), narrowing(question)
-    ids = find_ids(asked, question.order, most=ON_A_PAGE + 1, skip=skip)
+    ids = find_run_ids(asked, question.order, limit=ON_A_PAGE + 1, skip=skip)
     if not ids and skip:
         # The runs that were there have gone meanwhile: the last page that is.
-        there = count(asked, skip)
+        there = count_runs(asked, skip)
         return _table(replace(question, page=max(1, -(-there // ON_A_PAGE))), who)
     is_more, ids = len(ids) > ON_A_PAGE, ids[:ON_A_PAGE]
     chosen = columns.chosen(question) or columns.usual(ids)
-    total = count(asked, MOST_COUNTED + 1) if is_more or skip else len(ids)
+    total = count_runs(asked, MOST_COUNTED + 1) if is_more or skip else len(ids)
     return {
         "rows": rows(ids, chosen, who.user, narrow),
         "heads": columns.heads(question, chosen),
@@ -246,7 +246,7 @@ def _columns_of(request: WorkspaceRequest, question: Question) -> list[str]:
     if question.columns:
         return list(question.columns)
     try:
-        ids = find_ids(question.asked(request.principal), question.order, most=ON_A_PAGE)
+        ids = find_run_ids(question.asked(request.principal), question.order, limit=ON_A_PAGE)
     except FilterError:
         ids = []
     return [column.text for column in columns.usual(ids)]

@@ -12,8 +12,8 @@ from django.http import QueryDict
 
 from jobs.models import Experiment
 from jobs.states import ACTIVE, WAITING, RunState
-from tracking.search import Asked, parse, parse_order
-from tracking.search.compiler import names
+from tracking.search import RunQuery, parse, parse_order
+from tracking.search.compiler import attribute_names
 from tracking.search.vocabulary import Kind
 from workspaces.access import Principal
 
@@ -100,17 +100,17 @@ class Question:
         """The query string of the rows that stand under others, in the columns of these."""
         return self.address(columns=tuple(columns), groups=())
 
-    def asked(self, who: Principal) -> Asked:
+    def asked(self, who: Principal) -> RunQuery:
         """Raises FilterError."""
         tree = parse(self.filter)
         where = Q(state__in=GROUPS[self.state][1]) if self.state else Q()
         if self.mine:
             where &= Q(created_by=who.user)
-        if self.view != "deleted" and "archived" not in names(tree):
+        if self.view != "deleted" and "archived" not in attribute_names(tree):
             where &= Q(archived_at__isnull=self.view != "archived")
         if not self.is_flat:
             where &= Q(parent=None)
-        return Asked(
+        return RunQuery(
             who.workspace,
             tree,
             self._experiments(who),

@@ -14,11 +14,12 @@ from datetime import timedelta
 from itertools import accumulate
 
 from django.db import connection, transaction
-from django.db.models import Count, Exists, Max, OuterRef, Q
+from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from tracking.metrics.points import (
     MOST_IN_BLOCK,
+    VERSION,
     Points,
     PointsError,
     block_bytes,
@@ -27,6 +28,7 @@ from tracking.metrics.points import (
     read_slice,
 )
 from tracking.models import Metric, MetricBlock, MetricSlice
+from workspaces.set_aside import set_aside, usable
 
 log = logging.getLogger(__name__)
 MOST_SLICES = 512
@@ -63,7 +65,7 @@ def fold_due() -> None:
 
 def fold_rest() -> None:
     """What no process has in mind: slices of runs that are quiet, or whose hub was started anew."""
-    waiting = MetricSlice.objects.values("run_id").annotate(slices=Count("id"), newest=Max("created_at"))
+    waiting = _slices().values("run_id").annotate(slices=Count("id"), newest=Max("created_at"))
     quiet = Q(newest__lt=timezone.now() - QUIET_FOR) | Q(slices__gte=2 * MOST_SLICES)
     _fold_each(list(waiting.filter(quiet).values_list("run_id", flat=True)))
 
@@ -81,7 +83,7 @@ def _fold_each(run_ids: Iterable[str]) -> None:
 def fold(run_id: str) -> bool:
     """Fold the run's oldest slices; whether there may be more."""
     with transaction.atomic():
-        slices = MetricSlice.objects.filter(run_id=run_id).order_by("id")
+        slices = _slices().filter(run_id=run_id).order_by("id")
         if connection.vendor == "postgresql":
             # Whoever else folds this run does it once.
             slices = slices.select_for_update(skip_locked=True)
@@ -90,20 +92,32 @@ def fold(run_id: str) -> bool:
         taken = [pk for (pk, points), end in zip(rows, until, strict=True) if end - points < POINTS_AT_ONCE]
         if taken:
             chosen = MetricSlice.objects.filter(pk__in=taken)
-            _store(run_id, _curves(run_id, chosen.order_by("id").values_list("data", flat=True)))
-            chosen.delete()
+            curves, unreadable = _curves(run_id, chosen.order_by("id").values_list("id", "data"))
+            _store(run_id, curves)
+            set_aside(MetricSlice, unreadable)
+            chosen.exclude(pk__in=list(unreadable)).delete()
     return len(taken) == AT_ONCE or len(taken) < len(rows)
 
 
-def _curves(run_id: str, slices: Iterable[bytes | memoryview]) -> dict[str, Points]:
+def _slices() -> QuerySet[MetricSlice]:
+    """The slices to fold: without those that were set aside."""
+    return MetricSlice.objects.filter(usable(VERSION))
+
+
+def _curves(
+    run_id: str, slices: Iterable[tuple[int, bytes | memoryview]]
+) -> tuple[dict[str, Points], dict[int, int]]:
+    """The points of each curve, and of each slice that cannot be read its version (workspaces.set_aside)."""
     told: defaultdict[str, list[Points]] = defaultdict(list)
-    for data in slices:
+    unreadable: dict[int, int] = {}
+    for pk, data in slices:
         try:
             for key, points in read_slice(bytes(data)).items():
                 told[key].append(points)
         except PointsError as error:
-            log.error("Metrics of run %s are lost: %s", run_id, error)
-    return {key: joined(parts) for key, parts in told.items()}
+            unreadable[pk] = error.version
+            log.warning("A slice of run %s is set aside: %s", run_id, error)
+    return {key: joined(parts) for key, parts in told.items()}, unreadable
 
 
 def _store(run_id: str, curves: Mapping[str, Points]) -> None:

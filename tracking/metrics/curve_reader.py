@@ -12,8 +12,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracking.metrics.downsampling import thinned
-from tracking.metrics.points import NONE, Points, PointsError, Real, Whole, joined, read_block, read_slice
+from tracking.metrics.points import (
+    NONE,
+    VERSION,
+    Points,
+    PointsError,
+    Real,
+    Whole,
+    joined,
+    read_block,
+    read_slice,
+)
 from tracking.models import Metric, MetricBlock, MetricSlice
+from workspaces.set_aside import usable
 
 log = logging.getLogger(__name__)
 STEP, MS = "step", "ms"
@@ -72,7 +83,11 @@ def curve(
 def histories(run_id: str, keys: Collection[str]) -> dict[str, Points]:
     """All points of several curves, each by time, then step; what they share is read once."""
     fresh: dict[str, list[Points]] = {key: [] for key in keys}
-    for data in MetricSlice.objects.filter(run_id=run_id).order_by("id").values_list("data", flat=True):
+    for data in (
+        MetricSlice.objects.filter(usable(VERSION), run_id=run_id)
+        .order_by("id")
+        .values_list("data", flat=True)
+    ):
         for key, points in _slice(data).items():
             if key in fresh:
                 fresh[key].append(points)
@@ -87,7 +102,11 @@ def histories(run_id: str, keys: Collection[str]) -> dict[str, Points]:
 
 def _points(run_id: str, key: str, *, ms: bool = True) -> Points:
     """In the order in which they came; times are zeros where they are not wanted."""
-    slices = MetricSlice.objects.filter(run_id=run_id).order_by("id").values_list("data", flat=True)
+    slices = (
+        MetricSlice.objects.filter(usable(VERSION), run_id=run_id)
+        .order_by("id")
+        .values_list("data", flat=True)
+    )
     fresh = [points for data in slices for points in _slice(data, key).values()]
     blocks = (
         MetricBlock.objects.filter(metric__run_id=run_id, metric__key=key)

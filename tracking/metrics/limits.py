@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from django.conf import settings
 from django.db.models import Sum
@@ -27,46 +27,89 @@ class TooMuch(SpecError):
     """The run has logged as much as it may."""
 
 
+@dataclass(frozen=True, eq=False)
+class Reservation:
+    """Room for points that are about to be stored. Ends with `confirm` or `cancel`."""
+
+    run_id: str
+    keys: frozenset[str]
+    points: int
+
+
 @dataclass
 class _Known:
-    keys: set[str] = field(default_factory=set)
-    room: int = 0
+    """`room`: for how many points there is room beside those stored and reserved."""
+
+    keys: set[str]
+    room: int
 
 
 _lock = threading.Lock()
+"""Guards both tables, also while the database is asked: in between, points must not become stored that count
+as neither."""
 _known: OrderedDict[str, _Known] = OrderedDict()
+_reserved: defaultdict[str, set[Reservation]] = defaultdict(set)
+"""Run -> what this process has reserved and not yet stored."""
 
 
-def check(run_id: str, keys: Collection[str], points: int) -> None:
+def reserve(run_id: str, keys: Collection[str], points: int) -> Reservation:
     """Raises TooMuch where these points of these curves are more than the run may have; asks the database
-    seldom."""
+    seldom.
+
+    Exact within a process. Another process that logs to the same run at the same moment is not seen.
+    """
+    reservation = Reservation(run_id, frozenset(keys), points)
     with _lock:
         known = _known.get(run_id)
-    if known is None or known.room < points or not known.keys.issuperset(keys):
-        known = _look_up(run_id)
-    fresh = set(keys) - known.keys
-    if fresh and len(known.keys) + len(fresh) > settings.METRIC_KEYS_PER_RUN:
-        raise TooMuch("metrics.key", KEYS.format(most=settings.METRIC_KEYS_PER_RUN, held=len(known.keys)))
-    if known.room < points:
-        raise TooMuch("metrics", POINTS.format(most=settings.METRIC_POINTS_PER_RUN))
-    with _lock:
+        if known is None or known.room < points or not known.keys.issuperset(keys):
+            known = _look_up(run_id)
+        fresh = reservation.keys - known.keys
+        if fresh and len(known.keys) + len(fresh) > settings.METRIC_KEYS_PER_RUN:
+            raise TooMuch("metrics.key", KEYS.format(most=settings.METRIC_KEYS_PER_RUN, held=len(known.keys)))
+        if known.room < points:
+            raise TooMuch("metrics", POINTS.format(most=settings.METRIC_POINTS_PER_RUN))
         known.keys |= fresh
         known.room -= points
+        _reserved[run_id].add(reservation)
+    return reservation
+
+
+def confirm(reservation: Reservation) -> None:
+    """The points are stored: from now on the database tells of them."""
+    with _lock:
+        _forget(reservation)
+
+
+def cancel(reservation: Reservation) -> None:
+    """The points could not be stored: what the run has is looked up when it is next needed."""
+    with _lock:
+        _forget(reservation)
+        _known.pop(reservation.run_id, None)
 
 
 @process_caches.register
 def clear_cache() -> None:
     with _lock:
         _known.clear()
+        _reserved.clear()
+
+
+def _forget(reservation: Reservation) -> None:
+    _reserved[reservation.run_id].discard(reservation)
+    if not _reserved[reservation.run_id]:
+        del _reserved[reservation.run_id]
 
 
 def _look_up(run_id: str) -> _Known:
+    """What the run has stored, and this process has reserved for it. With the lock held."""
     rows = Metric.objects.filter(run_id=run_id)
-    stored = rows.aggregate(points=Sum("count"))["points"] or 0
-    found = _Known(set(rows.values_list("key", flat=True)), settings.METRIC_POINTS_PER_RUN - stored)
-    with _lock:
-        _known[run_id] = found
-        _known.move_to_end(run_id)
-        while len(_known) > MOST_REMEMBERED:
-            _known.popitem(last=False)
+    keys, room = set(rows.values_list("key", flat=True)), int(settings.METRIC_POINTS_PER_RUN)
+    room -= rows.aggregate(points=Sum("count"))["points"] or 0
+    for reservation in _reserved.get(run_id, ()):
+        keys |= reservation.keys
+        room -= reservation.points
+    _known[run_id] = found = _Known(keys, room)
+    _known.move_to_end(run_id)
+    while len(_known) > MOST_REMEMBERED:
+        _known.popitem(last=False)
     return found

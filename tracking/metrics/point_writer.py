@@ -28,8 +28,13 @@ def append(run_id: str, experiment_id: int, points: Sequence[Point]) -> None:
     if not points:
         return
     batch = _batch(run_id, experiment_id, points)
-    limits.check(run_id, batch.curves.keys(), len(points))
-    store([batch])
+    reservation = limits.reserve(run_id, batch.curves.keys(), len(points))
+    try:
+        store([batch])
+    except BaseException:
+        limits.cancel(reservation)
+        raise
+    limits.confirm(reservation)
     _told(batch)
 
 
@@ -84,35 +89,38 @@ class _Writer(threading.Thread):
         return found
 
     def _write(self, waiting: Sequence[_Waiting]) -> None:
-        allowed = [item for item in waiting if _is_allowed(item)]
-        if not allowed:
+        reserved = [(item, room) for item in waiting if (room := _reserve(item)) is not None]
+        if not reserved:
             return
+        allowed = [item for item, _ in reserved]
         try:
             store([item.batch for item in allowed])
         except Exception as error:
             close_old_connections()
+            for _, room in reserved:
+                limits.cancel(room)
             if len(allowed) == 1:
-                limits.clear_cache()
                 allowed[0].tell(error)
                 return
             # One whose run has just been purged must not keep back what the others told.
             for item in allowed:
                 self._write([item])
             return
-        for item in allowed:
+        for item, room in reserved:
+            limits.confirm(room)
             item.tell(None)
             _told(item.batch)
 
 
-def _is_allowed(item: _Waiting) -> bool:
+def _reserve(item: _Waiting) -> limits.Reservation | None:
+    """Room for its points; None where there is none, which the caller who waits is told."""
     points = sum(map(len, item.batch.curves.values()))
     try:
-        limits.check(item.batch.run_id, item.batch.curves.keys(), points)
+        return limits.reserve(item.batch.run_id, item.batch.curves.keys(), points)
     except Exception as error:
         close_old_connections()
         item.tell(error)
-        return False
-    return True
+        return None
 
 
 def _batch(run_id: str, experiment_id: int, points: Sequence[Point]) -> Batch:

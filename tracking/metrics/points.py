@@ -18,6 +18,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from workspaces.set_aside import UnreadableError
+
 Whole = npt.NDArray[np.int64]
 Real = npt.NDArray[np.float64]
 
@@ -30,7 +32,7 @@ _WORTH_DEFLATING = 1024
 _FAST = 1
 
 
-class PointsError(Exception):
+class PointsError(UnreadableError):
     """Stored bytes that are no slice or block of a version that this code knows."""
 
 
@@ -104,7 +106,7 @@ def read_slice(data: bytes, only: str | None = None) -> dict[str, Points]:
     try:
         version, deflated, held, names_length = _SLICE.unpack_from(data)
         if version != VERSION:
-            raise PointsError(f"a slice of version {version} cannot be read")
+            raise PointsError(f"a slice of version {version} cannot be read", version)
         at = _SLICE.size + names_length
         keys = data[_SLICE.size : at].decode().split("\0")
         if only is not None and only not in keys:
@@ -142,7 +144,7 @@ def read_block(data: bytes, *, ms: bool = True) -> Points:
     try:
         version, held, *lengths = _BLOCK.unpack_from(data)
         if version != VERSION:
-            raise PointsError(f"a block of version {version} cannot be read")
+            raise PointsError(f"a block of version {version} cannot be read", version)
         first = _BLOCK.size
         second = first + lengths[0]
         third = second + lengths[1]

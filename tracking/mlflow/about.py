@@ -1,4 +1,4 @@
-"""What this server is, to a client that asks, and what it is not."""
+"""Server information for MLflow's clients, and the error for calls that this server does not support."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tracking.mlflow.protocol.errors import NO_ENDPOINT, MlflowError
 from tracking.mlflow.protocol.http import json_response, mlflow_errors, require_caller
 
 VERSION = "3.17.2"
-"""Of MLflow, whose protocol is spoken."""
+"""The MLflow release whose protocol this server implements."""
 SERVER = {
     "store_type": "SqlStore",
     "workspaces_enabled": False,
@@ -53,7 +53,7 @@ OUT_OF_SCOPE = {
     "presigned-upload-url": PRESIGNED,
     "graphql": "GraphQL",
 }
-"""By the first or the last part of the address below .../mlflow/."""
+"""Unsupported features by the first or last segment of the path below .../mlflow/."""
 _BELOW = re.compile(r"^.*?/mlflow(?:-artifacts)?/")
 SCOPE_SENTENCE = (
     "TrainHub serves MLflow's tracking, registry and artifacts, but neither traces, prompts, "
@@ -70,13 +70,13 @@ async def health(_: Request) -> Response:
 
 
 async def server_info(_: Request) -> Response:
-    """Without a token, as MLflow's: nothing of it is a secret."""
+    """Needs no token, as in MLflow: it contains no secret."""
     return json_response(SERVER)
 
 
 async def unsupported_below(scope: Scope, receive: Receive, send: Send) -> None:
-    """Whatever else clients ask of an MLflow server. Raises HTTPException (405) for a known address and
-    another method."""
+    """ASGI app for all other paths below the roots. Raises HTTPException 405 if the path exists for another
+    method."""
     allowed = methods.allowed(scope["app"].routes, scope)
     if allowed != ["OPTIONS"]:
         raise HTTPException(HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": ", ".join(allowed)})

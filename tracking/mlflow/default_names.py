@@ -1,4 +1,4 @@
-"""Names for runs and models whose clients give none."""
+"""Random names, such as calm-otter-123, for runs and models that clients create without a name."""
 
 from __future__ import annotations
 

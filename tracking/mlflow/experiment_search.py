@@ -1,4 +1,4 @@
-"""Experiments by name, times and tags."""
+"""Search for experiments by name, times and tags."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tracking.mlflow.protocol.conditions import (
     ValueType,
     sort_rows,
 )
-from tracking.mlflow.protocol.http import CallArgs
+from tracking.mlflow.protocol.fields import CallArgs
 
 VIEWS = ("ACTIVE_ONLY", "DELETED_ONLY", "ALL")
 MAX_RESULTS = 50_000
@@ -37,7 +37,7 @@ _VALUES: dict[str, Callable[[Experiment], Any]] = {
 
 
 def search(caller: Caller, args: CallArgs) -> dict[str, Any]:
-    """The newest first, unless another order is asked for."""
+    """Returns a page of experiments in MLflow's JSON, the newest first unless `order_by` says otherwise."""
     view = fields.choice(args, "view_type", VIEWS) or VIEWS[0]
     limit, skip = fields.max_results(args, 1000, MAX_RESULTS), page_tokens.offset_of(args)
     conditions = GRAMMAR.parse_conditions(fields.text(args, "filter") or "")
@@ -47,10 +47,12 @@ def search(caller: Caller, args: CallArgs) -> dict[str, Any]:
         rows.append(lookup.default(caller))
     if view != "ALL":
         rows = [row for row in rows if (row.deleted_at is None) is (view == "ACTIVE_ONLY")]
-    matches = [row for row in rows if all(condition.matches(_value_of(row, condition)) for condition in conditions)]
+    matches = [
+        row for row in rows if all(condition.matches(_value_of(row, condition)) for condition in conditions)
+    ]
     keys = [(_sort_key(order.key), order.descending) for order in orders]
-    page = sort_rows(matches, [*keys, (lambda row: row.pk or 0, True)])[skip : skip + limit]
-    page = {"experiments": [row_json.experiment_json(row) for row in page]}
+    selected = sort_rows(matches, [*keys, (lambda row: row.pk or 0, True)])[skip : skip + limit]
+    page = {"experiments": [row_json.experiment_json(row) for row in selected]}
     return row_json.without_empty(
         page | ({"next_page_token": page_tokens.encode(skip + limit)} if skip + limit < len(matches) else {})
     )
@@ -61,5 +63,5 @@ def _value_of(row: Experiment, condition: Condition) -> Any:
 
 
 def _sort_key(key: str) -> Callable[[Experiment], Any]:
-    """Ids are numbers, though they are told as text."""
+    """Returns the function that gives an attribute's sort key; ids are text in JSON but sort as numbers."""
     return (lambda row: int(row_json.experiment_id(row))) if key == "experiment_id" else _VALUES[key]

@@ -1,4 +1,4 @@
-"""Experiments: made, found, renamed, tagged, deleted and brought back."""
+"""MLflow calls that create, read, rename, tag, delete and restore experiments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tracking.mlflow import lookup, run_cache
 from tracking.mlflow.logging_calls import parse_tags
 from tracking.mlflow.protocol import fields, key_rules, row_json
 from tracking.mlflow.protocol.errors import DENIED, EXISTS, INVALID, MISSING, MlflowError
-from tracking.mlflow.protocol.http import CallArgs
+from tracking.mlflow.protocol.fields import CallArgs
 from workspaces.models import User
 
 MAX_TAGS = 1000
@@ -24,7 +24,7 @@ MAX_TAGS = 1000
 def create(caller: Caller, args: CallArgs) -> dict[str, str]:
     name = key_rules.experiment_name(fields.text(args, "name"))
     if fields.text(args, "artifact_location"):
-        sentence = "artifact_location: TrainHub keeps the files of its runs itself; leave the location out."
+        sentence = "artifact_location: TrainHub stores the files of its runs itself; leave the location out."
         raise MlflowError(INVALID, sentence)
     tags = parse_tags(fields.objects(args, "tags"), key_rules.MAX_EXPERIMENT_TAG_LENGTH)
     tags |= key_rules.full_name(str(args["name"]), key_rules.MAX_EXPERIMENT_TAG_LENGTH)
@@ -40,7 +40,9 @@ def create(caller: Caller, args: CallArgs) -> dict[str, str]:
 
 def get(caller: Caller, args: CallArgs) -> dict[str, Any]:
     return {
-        "experiment": row_json.experiment_json(lookup.experiment(caller, fields.required_text(args, "experiment_id")))
+        "experiment": row_json.experiment_json(
+            lookup.experiment(caller, fields.required_text(args, "experiment_id"))
+        )
     }
 
 
@@ -59,8 +61,12 @@ def update(caller: Caller, args: CallArgs) -> None:
         raise MlflowError(INVALID, "Cannot rename a non-active experiment.")
     try:
         with transaction.atomic():
-            tags = experiment.tags | key_rules.full_name(str(args["new_name"]), key_rules.MAX_EXPERIMENT_TAG_LENGTH)
-            Experiment.objects.filter(pk=experiment.pk).update(name=name, tags=tags, updated_at=timezone.now())
+            tags = experiment.tags | key_rules.full_name(
+                str(args["new_name"]), key_rules.MAX_EXPERIMENT_TAG_LENGTH
+            )
+            Experiment.objects.filter(pk=experiment.pk).update(
+                name=name, tags=tags, updated_at=timezone.now()
+            )
     except IntegrityError as error:
         raise MlflowError(EXISTS, f"Experiment(name={name}) already exists.") from error
 
@@ -90,7 +96,9 @@ def restore(caller: Caller, args: CallArgs) -> None:
 def set_tag(caller: Caller, args: CallArgs) -> None:
     experiment = _taggable_experiment(caller, args)
     key = key_rules.key(args)
-    value = key_rules.check_length(fields.text(args, "value") or "", key_rules.MAX_EXPERIMENT_TAG_LENGTH, "value")
+    value = key_rules.check_length(
+        fields.text(args, "value") or "", key_rules.MAX_EXPERIMENT_TAG_LENGTH, "value"
+    )
     with transaction.atomic():
         current = _locked_active(experiment)
         if key not in current.tags and len(current.tags) >= MAX_TAGS:
@@ -116,14 +124,17 @@ def check_active(experiment: Experiment) -> Experiment:
 
 
 def acting_user(caller: Caller) -> User:
-    """Who deletes or brings back: the audit names them."""
+    """Returns the person to record in the audit log. Raises MlflowError if the job's submitter was
+    deleted."""
     if caller.user is None:
-        raise MlflowError(DENIED, "Whoever submitted this job is gone; use an API token of your own.")
+        raise MlflowError(
+            DENIED, "The account that submitted this job was deleted; use an API token of your own."
+        )
     return caller.user
 
 
 def _manageable_experiment(caller: Caller, args: CallArgs) -> Experiment:
-    """An experiment that is to be changed as a whole, which is nothing for a job."""
+    """Returns the experiment to rename, delete or restore; a job's own token may do none of these."""
     if caller.job is not None:
         raise MlflowError(
             DENIED, "A job's own token does not rename, delete or restore experiments; use one of yours."
@@ -132,7 +143,7 @@ def _manageable_experiment(caller: Caller, args: CallArgs) -> Experiment:
 
 
 def _taggable_experiment(caller: Caller, args: CallArgs) -> Experiment:
-    """A job tags the experiment that it is in."""
+    """Returns the experiment to tag; a job's own token may tag only its own experiment."""
     experiment = lookup.stored_experiment(caller, fields.required_text(args, "experiment_id"))
     if caller.job is not None and experiment.pk != caller.job.experiment_id:
         raise MlflowError(
@@ -143,7 +154,8 @@ def _taggable_experiment(caller: Caller, args: CallArgs) -> Experiment:
 
 
 def _locked_active(experiment: Experiment) -> Experiment:
-    """Locked: tags are one field, which two may want to change."""
+    """Returns the experiment's row, locked: all tags are one JSON field, and two clients may write it at
+    once."""
     return check_active(Experiment.objects.select_for_update().get(pk=experiment.pk))
 
 

@@ -1,8 +1,6 @@
-"""Curves point by point, page by page; and thinned, as charts want them."""
+"""MLflow's metric history calls: all points in pages, several runs at once, and samples for charts."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,18 +12,17 @@ from tracking.metrics.points import Points
 from tracking.mlflow import lookup
 from tracking.mlflow.protocol import fields, key_rules, page_tokens, row_json
 from tracking.mlflow.protocol.errors import INVALID, MlflowError
-from tracking.mlflow.protocol.http import CallArgs
+from tracking.mlflow.protocol.fields import CallArgs, JsonObject
 from tracking.mlflow.protocol.row_json import json_number
 
 MAX_PAGE_POINTS = 1_000_000
 MAX_BULK_POINTS = 25_000
 MAX_POINTS_PER_RUN = 2500
 MAX_RUNS = 100
-JsonObject = dict[str, Any]
 
 
 def get_history(caller: Caller, args: CallArgs) -> JsonObject:
-    """All points of a run's metric by time, or as many as are asked for at once."""
+    """Returns the points of a run's metric by time: all of them, or a page of `max_results`."""
     run = lookup.run(caller, fields.run_id(args))
     key = key_rules.shortened(fields.required_text(args, "metric_key"), key_rules.MAX_KEY_LENGTH)
     skip, limit = page_tokens.offset_of(args), None
@@ -34,11 +31,13 @@ def get_history(caller: Caller, args: CallArgs) -> JsonObject:
     points = _by_time(curve_reader.history(run.pk, key))
     end = len(points) if limit is None else min(len(points), skip + limit)
     page: JsonObject = {"metrics": _points_json(key, points[skip:end])}
-    return row_json.without_empty(page | ({"next_page_token": page_tokens.encode(end)} if end < len(points) else {}))
+    return row_json.without_empty(
+        page | ({"next_page_token": page_tokens.encode(end)} if end < len(points) else {})
+    )
 
 
 def get_history_bulk(caller: Caller, args: CallArgs) -> JsonObject:
-    """Of several runs, whole until there are too many."""
+    """Returns the points of several runs, run by run, until there are `max_results`."""
     run_ids, key = (
         _run_ids(caller, args, "run_id"),
         key_rules.shortened(fields.required_text(args, "metric_key"), key_rules.MAX_KEY_LENGTH),
@@ -46,15 +45,16 @@ def get_history_bulk(caller: Caller, args: CallArgs) -> JsonObject:
     limit = min(fields.max_results(args, MAX_BULK_POINTS, 2**31 - 1), MAX_BULK_POINTS)
     records: list[JsonObject] = []
     for run_id in sorted(run_ids):
-        records += _points_json(key, _by_time(curve_reader.history(run_id, key))[: limit - len(records)], run_id)
+        records += _points_json(
+            key, _by_time(curve_reader.history(run_id, key))[: limit - len(records)], run_id
+        )
         if len(records) >= limit:
             break
     return {"metrics": records}
 
 
 def get_history_bulk_interval(caller: Caller, args: CallArgs) -> JsonObject:
-    """Of several runs as many points of a span of steps as are asked for, evenly chosen; the first and the
-    last always."""
+    """Returns an even sample of each run's points between two steps, always with the first and the last."""
     run_ids, key = _run_ids(caller, args, "run_ids"), fields.required_text(args, "metric_key")
     limit = fields.max_results(args, MAX_POINTS_PER_RUN, MAX_POINTS_PER_RUN)
     start, end = fields.integer(args, "start_step"), fields.integer(args, "end_step")
@@ -73,24 +73,25 @@ def get_history_bulk_interval(caller: Caller, args: CallArgs) -> JsonObject:
 
 
 def _run_ids(caller: Caller, args: CallArgs, name: str) -> list[str]:
-    """Ids, each once, all of the workspace."""
+    """Returns the distinct run ids of the argument `name`. Raises MlflowError for one outside the
+    workspace."""
     keys = list(dict.fromkeys(fields.texts(args, name)))
     if not keys:
         raise fields.missing(name)
     if len(keys) > MAX_RUNS:
         raise MlflowError(
             INVALID,
-            f"{name}: at most {MAX_RUNS} runs can be asked for at once. Received {len(keys)} run_ids.",
+            f"{name}: at most {MAX_RUNS} runs can be requested at once. Received {len(keys)} run_ids.",
         )
     existing = set(Run.objects.filter(workspace=caller.workspace, pk__in=keys).values_list("pk", flat=True))
     for key in keys:
         if key not in existing:
-            raise lookup.no_run(key)
+            raise lookup.run_missing(key)
     return keys
 
 
 def _by_time(points: Points) -> Points:
-    """By time, then step, then value: pages must not differ in what comes first."""
+    """Sorts by time, step and value: pages need a total order."""
     return points[np.lexsort((points.value, points.step, points.ms))]
 
 
@@ -99,8 +100,8 @@ def _by_step(points: Points) -> Points:
 
 
 def _even_sample(count: int, limit: int) -> npt.NDArray[np.intp]:
-    """Which of `count` points stand for all: the first of each of `most` buckets of one size, and the last of
-    all."""
+    """Returns indices of at most `limit` of `count` points: the first of each of `limit` equal buckets, and
+    the last point."""
     if count <= limit:
         return np.arange(count)
     small, larger = divmod(count, limit)

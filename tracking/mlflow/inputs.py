@@ -1,4 +1,4 @@
-"""What runs say they have read and made: data sets, and models."""
+"""MLflow calls that log a run's inputs and outputs: data sets and models."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tracking.mlflow import lookup
 from tracking.mlflow.logged_models import logged_model_calls
 from tracking.mlflow.protocol import fields, key_rules, row_json
 from tracking.mlflow.protocol.errors import INVALID, MlflowError
-from tracking.mlflow.protocol.http import CallArgs
+from tracking.mlflow.protocol.fields import CallArgs
 from tracking.mlflow.run_json import MODEL
 from tracking.mlflow.runs import experiment_ids
 from tracking.models import RunInput, RunOutput
@@ -41,7 +41,9 @@ def log_inputs(caller: Caller, args: CallArgs) -> None:
     run = lookup.writable_run(caller, fields.required_text(args, "run_id"))
     rows = [_dataset_input(run, item, path) for path, item in fields.objects(args, "datasets")]
     for path, item in fields.objects(args, "models"):
-        model = logged_model_calls.logged_model(caller, fields.required_text(item, "model_id", f"{path}.model_id"))
+        model = logged_model_calls.logged_model(
+            caller, fields.required_text(item, "model_id", f"{path}.model_id")
+        )
         rows.append(
             RunInput(run=run, name=model.pk, digest="", source_type=MODEL, source=f"models:/{model.pk}")
         )
@@ -54,7 +56,9 @@ def log_outputs(caller: Caller, args: CallArgs) -> None:
     run = lookup.writable_run(caller, fields.required_text(args, "run_id"))
     rows = []
     for path, item in fields.objects(args, "models"):
-        model = logged_model_calls.logged_model(caller, fields.required_text(item, "model_id", f"{path}.model_id"))
+        model = logged_model_calls.logged_model(
+            caller, fields.required_text(item, "model_id", f"{path}.model_id")
+        )
         rows.append(RunOutput(run=run, model=model, step=fields.integer(item, "step", f"{path}.step") or 0))
     RunOutput.objects.bulk_create(
         rows, update_conflicts=True, unique_fields=["run", "model"], update_fields=["step"]
@@ -62,7 +66,7 @@ def log_outputs(caller: Caller, args: CallArgs) -> None:
 
 
 def log_model(caller: Caller, args: CallArgs) -> None:
-    """As clients before MLflow 3 tell of a model: one more entry of a tag."""
+    """Appends to the history tag, in which clients before MLflow 3 log models."""
     run = lookup.writable_run(caller, fields.required_text(args, "run_id"))
     text = fields.required_text(args, "model_json")
     try:
@@ -82,7 +86,7 @@ def log_model(caller: Caller, args: CallArgs) -> None:
 
 
 def search_datasets(caller: Caller, args: CallArgs) -> dict[str, Any]:
-    """Each data set that runs of these experiments have read, once."""
+    """Returns the distinct data sets that runs of these experiments have read."""
     experiments = experiment_ids(caller, fields.texts(args, "experiment_ids"))
     if not experiments:
         raise MlflowError(INVALID, "SearchDatasets request must specify at least one experiment_id.")
@@ -97,19 +101,26 @@ def search_datasets(caller: Caller, args: CallArgs) -> dict[str, Any]:
     ).exclude(source_type=MODEL)
     summaries: dict[tuple[str, ...], dict[str, Any]] = {}
     default = lookup.default_key(caller)
-    for experiment_id, name, digest, tags in rows.values_list(
+    for experiment_id, name, digest, input_tags in rows.values_list(
         "run__experiment_id", "name", "digest", "tags"
     ).iterator():
         public = lookup.public_id(experiment_id, default)
-        summary = {"experiment_id": public, "name": name, "digest": digest, "context": tags.get(CONTEXT)}
-        summaries.setdefault((str(experiment_id), name, digest, tags.get(CONTEXT, "")), row_json.without_empty(summary))
+        summary = {
+            "experiment_id": public,
+            "name": name,
+            "digest": digest,
+            "context": input_tags.get(CONTEXT),
+        }
+        summaries.setdefault(
+            (str(experiment_id), name, digest, input_tags.get(CONTEXT, "")), row_json.without_empty(summary)
+        )
         if len(summaries) >= MAX_SUMMARIES:
             break
     return row_json.without_empty({"dataset_summaries": list(summaries.values())})
 
 
 def _parse_history(text: str) -> list[Any]:
-    """Anybody may set the tag to anything: what is no list is begun anew."""
+    """Returns the entries of the history tag; [] if it is not a JSON list, since clients may set any text."""
     try:
         entries = json.loads(text)
     except (ValueError, RecursionError):
@@ -123,7 +134,10 @@ def _dataset_input(run: Run, item: CallArgs, path: str) -> RunInput:
         raise fields.missing(f"{path}.dataset")
     inner = f"{path}.dataset."
     texts = {name: fields.text(dataset, name, inner + name) or "" for name in MAX_LENGTHS}
-    values = {name: key_rules.check_length(texts[name], max_length, inner + name) for name, max_length in MAX_LENGTHS.items()}
+    values = {
+        name: key_rules.check_length(texts[name], max_length, inner + name)
+        for name, max_length in MAX_LENGTHS.items()
+    }
     for name in ("name", "digest", "source_type", "source"):
         if not values[name]:
             raise fields.missing(inner + name)
@@ -142,7 +156,7 @@ def _check_input_count(run: Run, new: int) -> None:
     count = RunInput.objects.filter(run=run).count()
     if count + new > MAX_INPUTS_PER_RUN:
         sentence = (
-            f"datasets: a run may have {MAX_INPUTS_PER_RUN} inputs, and this one has {count}; log what "
-            "they have in common."
+            f"datasets: a run may have {MAX_INPUTS_PER_RUN} inputs, and this one has {count}; log "
+            "fewer, larger data sets."
         )
         raise MlflowError(INVALID, sentence)

@@ -1,5 +1,5 @@
-"""What scripts log: metrics, params, tags. Metrics alone are the hot path: no thread of their own, no query
-for a known run."""
+"""MLflow calls that log metrics, params and tags. A request with metrics only is the hot path: it uses no
+thread of its own, and no query while the run is cached."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from tracking.mlflow.logged_models import model_metrics
 from tracking.mlflow.points import ModelPoint
 from tracking.mlflow.protocol import fields, key_rules
 from tracking.mlflow.protocol.errors import INVALID, MlflowError
-from tracking.mlflow.protocol.http import CallArgs, json_body, json_response, mlflow_errors, require_caller
+from tracking.mlflow.protocol.fields import CallArgs
+from tracking.mlflow.protocol.http import json_body, json_response, mlflow_errors, require_caller
 from workspaces.http.threads import in_thread
 from workspaces.states import Role
 
@@ -31,7 +32,7 @@ MAX_ITEMS = 1000
 
 @dataclass(frozen=True)
 class LoggedData:
-    """What one request says about a run."""
+    """The validated content of one logging request."""
 
     points: Sequence[Point] = ()
     params: Mapping[str, str] = field(default_factory=dict)
@@ -49,7 +50,9 @@ async def log_metric(request: Request) -> Response:
     args = await json_body(request)
     run = await run_cache.writable(caller, fields.run_id(args))
     point, tags = points.parse_metric(args)
-    return await _save(caller, run, LoggedData([point], tags=tags, model_points=points.model_points([args], [point])))
+    return await _save(
+        caller, run, LoggedData([point], tags=tags, model_points=points.model_points([args], [point]))
+    )
 
 
 @mlflow_errors
@@ -66,7 +69,9 @@ async def log_parameter(request: Request) -> Response:
     args = await json_body(request)
     run = await run_cache.writable(caller, fields.run_id(args))
     logged_params = {key_rules.key(args): key_rules.value(args, key_rules.MAX_PARAM_LENGTH)}
-    return await _save(caller, run, LoggedData(params=logged_params, tags=key_rules.full_keys([args.get("key")])))
+    return await _save(
+        caller, run, LoggedData(params=logged_params, tags=key_rules.full_keys([args.get("key")]))
+    )
 
 
 @mlflow_errors
@@ -79,7 +84,8 @@ async def set_tag(request: Request) -> Response:
 
 
 def parse_batch(args: CallArgs) -> LoggedData:
-    """Everything of a log-batch, checked; nothing is stored where anything is wrong."""
+    """Returns the validated content of a log-batch. Raises MlflowError for any wrong item, so nothing is
+    stored."""
     metrics, tag_items = fields.items(args, "metrics"), fields.objects(args, "tags")
     param_items = fields.objects(args, "params")
     for name, limit, count in (
@@ -96,12 +102,16 @@ def parse_batch(args: CallArgs) -> LoggedData:
             raise MlflowError(INVALID, sentence)
     parsed, tags = points.parse_metrics(metrics)
     tags |= key_rules.full_keys(item.get("key") for _, item in param_items)
-    return LoggedData(parsed, _parse_params(param_items), parse_tags(tag_items) | tags, points.model_points(metrics, parsed))
+    return LoggedData(
+        parsed, _parse_params(param_items), parse_tags(tag_items) | tags, points.model_points(metrics, parsed)
+    )
 
 
-def parse_tags(items: Sequence[tuple[str, CallArgs]], max_length: int = key_rules.MAX_TAG_LENGTH) -> dict[str, str]:
-    """Keys and values of tags; of a repeated key the last value. Tags with the whole names of those that are
-    too long."""
+def parse_tags(
+    items: Sequence[tuple[str, CallArgs]], max_length: int = key_rules.MAX_TAG_LENGTH
+) -> dict[str, str]:
+    """Returns tags by key (the last value of a repeated one), and the tags for the full keys of shortened
+    ones."""
     tags = {
         key_rules.key(item, "key", f"{path}.key"): key_rules.value(item, max_length, f"{path}.value")
         for path, item in items
@@ -136,7 +146,7 @@ async def _save(caller: Caller, run: Run, data: LoggedData) -> Response:
 
 
 def _store(caller: Caller, run: Run, data: LoggedData) -> None:
-    """All or none."""
+    """Stores everything in one transaction."""
     try:
         with transaction.atomic():
             params.put(run.pk, run.experiment_id, data.params)
@@ -144,10 +154,10 @@ def _store(caller: Caller, run: Run, data: LoggedData) -> None:
             model_metrics.put(caller, run, data.model_points)
             append(run.pk, run.experiment_id, data.points)
     except params.Changed as error:
-        raise _changed(run, error, data) from error
+        raise _changed_params_error(run, error, data) from error
 
 
-def _changed(run: Run, error: params.Changed, data: LoggedData) -> MlflowError:
+def _changed_params_error(run: Run, error: params.Changed, data: LoggedData) -> MlflowError:
     if len(data.params) == 1:
         item = error.differences[0]
         sentence = (
@@ -156,10 +166,10 @@ def _changed(run: Run, error: params.Changed, data: LoggedData) -> MlflowError:
             f"for run ID='{run.pk}'. Attempted logging new value '{item.now}'."
         )
         return MlflowError(INVALID, sentence)
-    shown: list[dict[str, Any]] = [
+    changes: list[dict[str, Any]] = [
         {"key": item.key, "old_value": item.before, "new_value": item.now} for item in error.differences
     ]
     return MlflowError(
         INVALID,
-        f"Changing param values is not allowed. Params were already logged='{shown}' for run ID='{run.pk}'.",
+        f"Changing param values is not allowed. Params were already logged='{changes}' for run ID='{run.pk}'.",
     )

@@ -1,4 +1,4 @@
-"""Experiments and runs by their ids, as far as whoever calls may see or change them."""
+"""Experiments and runs by id, with the caller's permissions checked."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ from trainhub_launch.spec import RunSpec
 from workspaces.states import Role
 
 DEFAULT_ID = "0"
-"""What clients say that know of no experiment."""
+"""The experiment id that clients send when the user has not chosen one."""
 DEFAULT_NAME = RunSpec.experiment
-ASKED_TAG = "mlflow.client.experiment"
-"""On a job's run: the experiment that its script set."""
+EXPERIMENT_TAG = "mlflow.client.experiment"
+"""Tag on a job's run: the experiment that its script has set."""
 
 
 def experiment(caller: Caller, key: str | None) -> Experiment:
-    """Return an experiment to be read, deleted ones too. For a job, what it need not know is its own
-    experiment.
+    """Returns an experiment for reading, deleted or not. Without a key: the job's own, or the default one.
 
-    The default experiment may have no row yet: it is there from the beginning, but reading makes no rows.
+    The default experiment exists from the start for clients, but reading creates no row: its pk may be None.
     """
     if not key or key == DEFAULT_ID:
         return caller.job.experiment if caller.job else default(caller)
@@ -40,7 +39,7 @@ def experiment(caller: Caller, key: str | None) -> Experiment:
 
 
 def stored_experiment(caller: Caller, key: str | None) -> Experiment:
-    """Return an experiment that something is to be written to; the default one gets its row now."""
+    """Returns an experiment for writing; creates the default experiment's row if needed."""
     row = experiment(caller, key)
     if row.pk is None:
         return Experiment.objects.get_or_create(workspace=caller.workspace, name=DEFAULT_NAME)[0]
@@ -48,11 +47,17 @@ def stored_experiment(caller: Caller, key: str | None) -> Experiment:
 
 
 def experiment_named(caller: Caller, name: str) -> Experiment:
-    """A job gets its own for a name that is not there: its script may set whichever experiment it likes."""
+    """Returns the experiment of that name. Raises MlflowError if there is none.
+
+    For a job it returns the job's own experiment instead, and records the name: scripts set experiments by
+    name, but a job's run stays where it was submitted.
+    """
     name = key_rules.experiment_name(name)
     row = Experiment.objects.filter(workspace=caller.workspace, name=name).first()
     if caller.job is not None:
-        _note_asked(caller.job, "" if row is not None and row.pk == caller.job.experiment_id else name)
+        _record_script_experiment(
+            caller.job, "" if row is not None and row.pk == caller.job.experiment_id else name
+        )
         row = row or caller.job.experiment
     if row is None and name.lower() == DEFAULT_NAME.lower():
         row = default(caller)
@@ -62,7 +67,7 @@ def experiment_named(caller: Caller, name: str) -> Experiment:
 
 
 def default(caller: Caller) -> Experiment:
-    """Return the default experiment of the workspace, without a key where it has no row yet."""
+    """Returns the workspace's default experiment; unsaved, with pk None, if it has no row yet."""
     row = Experiment.objects.filter(workspace=caller.workspace, name=DEFAULT_NAME).first()
     created_at = caller.workspace.created_at
     return row or Experiment(
@@ -71,49 +76,49 @@ def default(caller: Caller) -> Experiment:
 
 
 def default_key(caller: Caller) -> int | None:
-    """Return the key of the default experiment's row."""
+    """Returns the primary key of the default experiment, or None if it has no row yet."""
     return default(caller).pk
 
 
 def public_id(key: int | None, default: int | None) -> str:
-    """Return an experiment's id as clients know it: they expect that of the default experiment to be 0."""
+    """Returns an experiment's id as clients know it: they expect 0 for the default experiment."""
     return DEFAULT_ID if key is None or key == default else str(key)
 
 
 def run(caller: Caller, run_id: str) -> Run:
-    """Deleted ones too."""
+    """Returns the run, deleted or not. Raises MlflowError if the workspace has no such run."""
     rows = Run.objects.filter(pk=run_id, workspace=caller.workspace)
     row = rows.select_related("experiment").defer("spec", "preview").first()
     if row is None:
-        raise no_run(run_id)
+        raise run_missing(run_id)
     return row
 
 
 def writable_run(caller: Caller, run_id: str) -> Run:
-    """One that is not deleted, which the caller may change."""
-    return permitted(caller, run(caller, run_id))
+    """Returns a run that is not deleted and that the caller may change. Raises MlflowError."""
+    return check_writable(caller, run(caller, run_id))
 
 
-def permitted(caller: Caller, found: Run) -> Run:
-    if found.workspace_id != caller.workspace.pk:
-        raise no_run(found.pk)
-    if not caller.may_write(found):
-        raise MlflowError(DENIED, _why_not(caller, found))
-    if found.deleted_at is not None:
-        sentence = f"The run {found.pk} must be in the 'active' state. Current state is deleted."
+def check_writable(caller: Caller, run: Run) -> Run:
+    if run.workspace_id != caller.workspace.pk:
+        raise run_missing(run.pk)
+    if not caller.may_write(run):
+        raise MlflowError(DENIED, _denial(caller, run))
+    if run.deleted_at is not None:
+        sentence = f"The run {run.pk} must be in the 'active' state. Current state is deleted."
         raise MlflowError(INVALID, sentence)
-    return found
+    return run
 
 
-def no_run(run_id: str) -> MlflowError:
+def run_missing(run_id: str) -> MlflowError:
     return MlflowError(MISSING, f"Run with id={run_id[:100]} not found")
 
 
-def _why_not(caller: Caller, found: Run) -> str:
+def _denial(caller: Caller, run: Run) -> str:
     if caller.job is not None and caller.may(Role.CONTRIBUTOR):
         return (
             f"The token of run {caller.job.number} writes to that run and to what it has logged; run "
-            f"{found.number} is another. "
+            f"{run.number} is a different one. "
             "Use an API token of your own."
         )
     return (
@@ -122,19 +127,20 @@ def _why_not(caller: Caller, found: Run) -> str:
     )
 
 
-def _note_asked(job: Run, name: str) -> None:
-    """Journaled once for each name: every rank sets it. Empty: the job's own."""
+def _record_script_experiment(job: Run, name: str) -> None:
+    """Stores the name in the run's tag and records one event per name, since every rank sets it. An empty
+    name removes the tag."""
     with transaction.atomic():
         Run.objects.select_for_update().filter(pk=job.pk).first()
-        before = job.tags.filter(key=ASKED_TAG).values_list("value", flat=True).first() or ""
+        before = job.tags.filter(key=EXPERIMENT_TAG).values_list("value", flat=True).first() or ""
         if name == before:
             return
         if not name:
-            tags.drop(job, [ASKED_TAG])
+            tags.drop(job, [EXPERIMENT_TAG])
             return
-        tags.put(job, {ASKED_TAG: name})
+        tags.put(job, {EXPERIMENT_TAG: name})
         message = (
-            f"The script set the experiment {name!r}; the run stays in {job.experiment.name!r}, as it "
-            "was submitted."
+            f"The script set the experiment {name!r}; the run stays in {job.experiment.name!r}, where "
+            "it was submitted."
         )
         lifecycle.note(job.pk, message, attempt=job.attempt)

@@ -1,5 +1,5 @@
-"""Metrics as a call brings them. Thousands come at once: what is as clients send it is taken without ado, all
-else looked at."""
+"""Parses metrics in logging calls. A call may have a thousand: items of the types that MLflow's client sends
+take a short path, all others are validated field by field."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_EXACT_INT = float(2**53)
 
 @dataclass(frozen=True)
 class ModelPoint:
-    """What a point says about a logged model, on a data set where one is named."""
+    """A metric point of a logged model, with the data set it was computed on, if any."""
 
     model_id: str
     point: Point
@@ -27,13 +27,13 @@ class ModelPoint:
 
 
 def parse_metric(args: CallArgs) -> tuple[Point, dict[str, str]]:
-    """Return the metric of log-metric, and the tags that tell its whole name where that is too long."""
+    """Returns the point of a log-metric call, and the tag for its full key if that was shortened."""
     point = _parse_plain(args)
     return (point, {}) if point else (_parse_checked(args, ""), key_rules.full_keys([args.get("key")]))
 
 
 def parse_metrics(items: Sequence[Any]) -> tuple[list[Point], dict[str, str]]:
-    """Return the metrics of log-batch, and the tags that tell their whole names where these are too long."""
+    """Returns the points of a log-batch call, and the tags for the full keys of shortened ones."""
     points = []
     tags: dict[str, str] = {}
     for index, item in enumerate(items):
@@ -49,7 +49,9 @@ def parse_metrics(items: Sequence[Any]) -> tuple[list[Point], dict[str, str]]:
 
 
 def model_points(items: Sequence[CallArgs], points: Sequence[Point]) -> list[ModelPoint]:
-    return [_model_point(item, point) for item, point in zip(items, points, strict=True) if item.get("model_id")]
+    return [
+        _model_point(item, point) for item, point in zip(items, points, strict=True) if item.get("model_id")
+    ]
 
 
 def _model_point(item: CallArgs, point: Point) -> ModelPoint:
@@ -61,8 +63,16 @@ def _parse_plain(item: CallArgs) -> Point | None:
     key, value, ms, step = item.get("key"), item.get("value"), item.get("timestamp"), item.get("step", 0)
     if type(value) is int and -MAX_EXACT_INT < value < MAX_EXACT_INT:
         value = float(value)
-    if type(key) is str and type(value) is float and type(ms) is int and type(step) is int and _is_plain_key(key):
-        return Point(key, value, step, ms) if 0 <= ms <= MAX_INT64 and MIN_INT64 <= step <= MAX_INT64 else None
+    if (
+        type(key) is str
+        and type(value) is float
+        and type(ms) is int
+        and type(step) is int
+        and _is_plain_key(key)
+    ):
+        return (
+            Point(key, value, step, ms) if 0 <= ms <= MAX_INT64 and MIN_INT64 <= step <= MAX_INT64 else None
+        )
     return None
 
 

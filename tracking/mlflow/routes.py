@@ -1,4 +1,4 @@
-"""The addresses of MLflow's tracking protocol: as its client asks, and as its pages do."""
+"""URL routes of MLflow's tracking protocol, for its client and for its web pages."""
 
 from __future__ import annotations
 
@@ -49,14 +49,18 @@ _CALLS: list[tuple[str, str, Handler]] = [
     ("PATCH", "logged-models/{model_id}", handler_for(logged_model_calls.finalize, role=WRITE_ROLE)),
     ("DELETE", "logged-models/{model_id}", handler_for(logged_model_calls.delete, role=WRITE_ROLE)),
     ("PATCH", "logged-models/{model_id}/tags", handler_for(logged_model_calls.set_tags, role=WRITE_ROLE)),
-    ("DELETE", "logged-models/{model_id}/tags/{key:path}", handler_for(logged_model_calls.delete_tag, role=WRITE_ROLE)),
+    (
+        "DELETE",
+        "logged-models/{model_id}/tags/{key:path}",
+        handler_for(logged_model_calls.delete_tag, role=WRITE_ROLE),
+    ),
     ("POST", "logged-models/{model_id}/params", handler_for(logged_model_calls.log_params, role=WRITE_ROLE)),
     ("GET", "server-info", about.server_info),
 ]
 
 
 def _mount_below(root: str) -> Mount:
-    """All calls below one root, and an answer to any other."""
+    """Returns all calls below one root, with an error response for any other path."""
     calls: list[BaseRoute] = [
         Route(f"/{path}", handler, methods=[method]) for method, path, handler in _CALLS
     ]
@@ -64,14 +68,18 @@ def _mount_below(root: str) -> Mount:
 
 
 hot = [Route(f"{ROOTS[0]}/{path}", handler, methods=[method]) for method, path, handler in _CALLS[:2]]
-"""Before all others: what is called hundreds of times a second."""
+"""Routes that scripts call hundreds of times a second; the router tries them first."""
 routes = [
     Route("/version", about.version),
     Route("/health", about.health),
     *(_mount_below(root) for root in ROOTS),
     # MLflow 3.17 lacks a slash in this address, on its server and in its pages.
     *(
-        Route(f"{root}/2.0mlflow/experiments/search-datasets", handler_for(inputs.search_datasets), methods=["POST"])
+        Route(
+            f"{root}/2.0mlflow/experiments/search-datasets",
+            handler_for(inputs.search_datasets),
+            methods=["POST"],
+        )
         for root in APIS
     ),
     *(
@@ -80,4 +88,5 @@ routes = [
     ),
     Route("/graphql", about.unsupported, methods=["GET", "POST"]),
 ]
-"""Behind the routes of the registry and of artifacts: what is asked below these roots ends here."""
+"""They come after the routes of the registry and of artifacts, because they answer every path below the
+roots."""

@@ -1,16 +1,16 @@
-"""Runs as MLflow's JSON spells them, with all that they said: the same few queries for one run or a
-thousand."""
+"""Runs in MLflow's JSON format, with their metrics, params, tags, inputs and outputs. The number of queries
+does not depend on the number of runs."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from jobs.models import Experiment, Run, RunTag
 from jobs.states import RunState
 from tracking.callers import Caller
-from tracking.mlflow.lookup import ASKED_TAG, default_key, public_id
+from tracking.mlflow.lookup import EXPERIMENT_TAG, default_key, public_id
+from tracking.mlflow.protocol.fields import JsonObject
 from tracking.mlflow.protocol.row_json import ARTIFACTS, json_number, lifecycle_stage, unix_ms, without_empty
 from tracking.mlflow.run_tags import NAME
 from tracking.models import Metric, Param, RunInput, RunOutput
@@ -18,7 +18,7 @@ from workspaces.models import User
 
 BATCH_SIZE = 1000
 MODEL = "logged_model"
-"""As the type of a run's input: not data but a model."""
+"""RunInput.source_type of an input that is a logged model instead of a data set."""
 STATUS: dict[str, str] = {
     RunState.QUEUED: "SCHEDULED",
     RunState.PROVISIONING: "SCHEDULED",
@@ -30,12 +30,11 @@ STATUS: dict[str, str] = {
     RunState.FAILED: "FAILED",
     RunState.CANCELED: "KILLED",
 }
-JsonObject = dict[str, Any]
 _Lists = defaultdict[str, list[JsonObject]]
 
 
 def runs_json(caller: Caller, rows: Sequence[Run]) -> list[JsonObject]:
-    """Whole, in their order."""
+    """Returns the runs with everything they logged, in the same order."""
     return [
         record
         for first in range(0, len(rows), BATCH_SIZE)
@@ -59,7 +58,9 @@ def _full_batch(caller: Caller, rows: Sequence[Run]) -> Iterator[JsonObject]:
         record = [*tags[row.pk], {"key": NAME, "value": row.display_name}]
         yield {
             "info": _run_info(
-                row, users.get(row.created_by_id or 0, ""), public_id(_visible_experiment_id(caller, row), default)
+                row,
+                users.get(row.created_by_id or 0, ""),
+                public_id(_visible_experiment_id(caller, row), default),
             ),
             "data": without_empty({"metrics": metrics[row.pk], "params": params[row.pk], "tags": record}),
             "inputs": without_empty({"dataset_inputs": data[row.pk], "model_inputs": models[row.pk]}),
@@ -85,11 +86,14 @@ def _run_info(row: Run, user: str, experiment_id: str) -> JsonObject:
 
 
 def _visible_experiment_id(caller: Caller, row: Run) -> int:
-    """A client refuses to take up its own job's run in another experiment than the one that its script has
-    set."""
+    """Returns the id of the experiment to show to the caller.
+
+    A job's script sees its own run in the experiment that it has set: MLflow's client refuses to resume a run
+    of another experiment.
+    """
     if caller.job is None or row.pk != caller.job.pk:
         return row.experiment_id
-    names = RunTag.objects.filter(run=row, key=ASKED_TAG).values("value")
+    names = RunTag.objects.filter(run=row, key=EXPERIMENT_TAG).values("value")
     by_run = (
         Experiment.objects.filter(workspace=caller.workspace, name__in=names)
         .values_list("pk", flat=True)
@@ -103,7 +107,7 @@ def _users(rows: Iterable[Run]) -> dict[int, str]:
 
 
 def _metrics(keys: Sequence[str]) -> _Lists:
-    """The last of each key. One that is no number is null in its row."""
+    """Returns the last point of each key, by run. A null value in a row means NaN."""
     by_run: _Lists = defaultdict(list)
     rows = Metric.objects.filter(run_id__in=keys).order_by("run_id", "key")
     for run_id, key, value, at, step in rows.values_list(
@@ -123,7 +127,7 @@ def _key_values(model: type[Param | RunTag], keys: Sequence[str]) -> _Lists:
 
 
 def _inputs(keys: Sequence[str]) -> tuple[_Lists, _Lists]:
-    """Data sets, and models."""
+    """Returns the input data sets and the input models, each by run."""
     data: _Lists = defaultdict(list)
     models: _Lists = defaultdict(list)
     for row in RunInput.objects.filter(run_id__in=keys).order_by("id"):

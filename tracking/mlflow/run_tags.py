@@ -1,4 +1,4 @@
-"""Tags of a run as clients know them: some are what TrainHub itself keeps of a run."""
+"""A run's tags as MLflow's clients see them: some map to fields of the run, such as its name and parent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_DEPTH = 100
 
 
 def put(caller: Caller, run: Run, values: Mapping[str, str]) -> None:
-    """The name is the run's own, and not a tag that could differ from it; whom it is nested in is both."""
+    """Stores tags. The name is stored on the run only, the parent on the run and as a tag."""
     if values.get(NAME):
         rename(run, values[NAME])
     if PARENT in values:
@@ -33,7 +33,7 @@ def put(caller: Caller, run: Run, values: Mapping[str, str]) -> None:
 def drop(run: Run, key: str) -> None:
     if key == NAME:
         raise MlflowError(
-            INVALID, f"The tag {NAME} is the run's name, which it cannot be without; set it to another one."
+            INVALID, f"The tag {NAME} is the run's name, and a run needs a name; set it to another one."
         )
     if not tags.drop(run, [key_rules.shortened(key, key_rules.MAX_KEY_LENGTH)]):
         raise MlflowError(MISSING, f"No tag with name: {key[:100]} in run with id {run.pk}")
@@ -43,15 +43,15 @@ def drop(run: Run, key: str) -> None:
 
 
 def rename(run: Run, name: str) -> None:
-    """A name that is too long is cut off, and kept whole as a tag."""
+    """Sets the run's name; one that is too long is shortened, and stored in full as a tag."""
     Run.objects.filter(pk=run.pk).update(display_name=key_rules.shortened(name, key_rules.MAX_NAME_LENGTH))
     tags.put(run, key_rules.full_name(name))
 
 
 def parent_of(caller: Caller, values: Mapping[str, str]) -> Run | None:
-    """Return what a new run is part of: for a job's own token always the job, however deep its script nests.
+    """Returns the parent of a new run: for a job's own token always the job, at every nesting depth.
 
-    Nothing where the run that its tag names is not here: the tag is kept, as importers copy children first.
+    Returns None if the tag names a run that does not exist (yet): importers may copy children first.
     """
     if caller.job is not None:
         return caller.job
@@ -59,8 +59,7 @@ def parent_of(caller: Caller, values: Mapping[str, str]) -> Run | None:
 
 
 def link_pending(run: Run) -> None:
-    """Make a new run the parent of those, and the source of the logged models, that have named it before it
-    was here."""
+    """Links runs and logged models that named this run before it was created: as their parent or source."""
     waiting = RunTag.objects.filter(experiment__workspace=run.workspace_id, key=PARENT, short=run.pk)
     children = Run.objects.filter(pk__in=waiting.values("run"), kind=external.KIND, parent=None).exclude(
         pk=run.pk
@@ -76,8 +75,8 @@ def link_pending(run: Run) -> None:
 def _nest(caller: Caller, run: Run, parent_id: str) -> None:
     if run.kind != external.KIND or (caller.job is not None):
         return
-    # Two that become part of each other at once would be a ring, in which whoever looks for all parts runs
-    # for ever.
+    # The lock serializes nesting: two runs that became each other's parent at the same time would form a
+    # cycle, and a search for descendants would never end.
     Workspace.objects.select_for_update().get(pk=caller.workspace.pk)
     parent = _run_or_none(caller, parent_id)
     if parent is None:

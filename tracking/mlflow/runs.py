@@ -1,5 +1,5 @@
-"""Runs: begun, found, renamed, ended, deleted and brought back. Of a job's own run a client says nothing but
-tags."""
+"""MLflow calls that create, read, update, delete, restore and search runs. TrainHub itself owns the state of
+a job's run; clients can only set tags on it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tracking.mlflow.default_names import random_name
 from tracking.mlflow.logging_calls import parse_tags
 from tracking.mlflow.protocol import fields, key_rules, page_tokens, row_json
 from tracking.mlflow.protocol.errors import INVALID, MlflowError
-from tracking.mlflow.protocol.http import CallArgs
-from tracking.search import FilterError, find
+from tracking.mlflow.protocol.fields import CallArgs
+from tracking.search import FilterError, find_runs
 
 STATUSES = ("RUNNING", "SCHEDULED", "FINISHED", "FAILED", "KILLED")
 STATES = {
@@ -33,13 +33,13 @@ STATES = {
 VIEWS = ("ACTIVE_ONLY", "DELETED_ONLY", "ALL")
 MAX_RESULTS = 50_000
 NO_ROW = 0
-"""The key of no experiment: the default one has no row before something is logged to it."""
+"""A primary key that no experiment has; it stands for the default experiment while that has no row."""
 MAX_TIME_MS = 253_402_300_799_000
-"""The end of the year 9999: what a database can say of time."""
+"""The end of the year 9999, the last time that databases can store."""
 
 
 def create(caller: Caller, args: CallArgs) -> dict[str, Any]:
-    """A run from elsewhere. What a job's process begins is part of that job."""
+    """Creates an external run; one that a job's process creates becomes a child of that job's run."""
     experiment = experiments.check_active(
         lookup.stored_experiment(caller, fields.text(args, "experiment_id"))
     )
@@ -71,8 +71,8 @@ def get(caller: Caller, args: CallArgs) -> dict[str, Any]:
 
 
 def update(caller: Caller, args: CallArgs) -> dict[str, Any]:
-    """The name; and of a run from elsewhere how it stands. A job's own state is TrainHub's: what its client
-    says is kept."""
+    """Renames a run and, if it is external, sets its state. For a job's run, the client's status is only
+    stored as a tag."""
     run = lookup.writable_run(caller, fields.run_id(args))
     status, ended_at = fields.choice(args, "status", STATUSES), _time_field(args, "end_time")
     with transaction.atomic():
@@ -117,7 +117,7 @@ def search(caller: Caller, args: CallArgs) -> dict[str, Any]:
     view = fields.choice(args, "run_view_type", VIEWS) or VIEWS[0]
     limit, skip = fields.max_results(args, 1000, MAX_RESULTS), page_tokens.offset_of(args)
     try:
-        result = find(
+        result = find_runs(
             caller.workspace,
             experiments=experiment_ids(caller, fields.texts(args, "experiment_ids")),
             text=fields.text(args, "filter") or "",
@@ -129,11 +129,14 @@ def search(caller: Caller, args: CallArgs) -> dict[str, Any]:
     except FilterError as error:
         raise MlflowError(INVALID, f"Invalid {error.field}: {error}") from error
     page: dict[str, Any] = {"runs": run_json.runs_json(caller, result.runs)}
-    return row_json.without_empty(page | ({"next_page_token": page_tokens.encode(skip + limit)} if result.has_more else {}))
+    return row_json.without_empty(
+        page | ({"next_page_token": page_tokens.encode(skip + limit)} if result.has_more else {})
+    )
 
 
 def experiment_ids(caller: Caller, ids: list[str]) -> list[int]:
-    """Those of `asked` that may exist; what is another workspace's is not found there."""
+    """Returns the ids as primary keys; they may belong to other workspaces, so queries must filter by
+    workspace."""
     keys = []
     for key in ids:
         if key == lookup.DEFAULT_ID:
@@ -148,16 +151,16 @@ def experiment_ids(caller: Caller, ids: list[str]) -> list[int]:
 
 
 def _check_deletable(caller: Caller, run: Run) -> Run:
-    """Deleting (again) and restoring are for whoever may write; that it is deleted is no hindrance."""
+    """Checks that the caller may write to the run, whether or not it is deleted."""
     deleted_at, run.deleted_at = run.deleted_at, None
-    lookup.permitted(caller, run)
+    lookup.check_writable(caller, run)
     run.deleted_at = deleted_at
     return run
 
 
 def _time_field(args: CallArgs, name: str) -> datetime | None:
-    """Unix milliseconds as a moment; None where they are not given, or 0, as a client says that does not
-    know."""
+    """Returns the field's Unix milliseconds as a datetime; None if it is missing or 0, which means
+    unknown."""
     value = fields.integer(args, name)
     if not value:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from jobs.models import Experiment, Run
+from workspaces.set_aside import SetAsideModel
 
 
 class Metric(models.Model):
@@ -33,7 +34,7 @@ class Metric(models.Model):
         ]
 
 
-class MetricSlice(models.Model):
+class MetricSlice(SetAsideModel):
     """Points of a run as they came in one request, of all its curves. Folded into blocks when there are
     enough."""
 
@@ -41,6 +42,10 @@ class MetricSlice(models.Model):
     points = models.PositiveIntegerField()
     data = models.BinaryField()
     created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name = "slice of metrics"
+        verbose_name_plural = "slices of metrics"
 
 
 class MetricBlock(models.Model):

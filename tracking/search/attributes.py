@@ -1,4 +1,4 @@
-"""What a run is, beside what it has logged: each attribute as Django asks the database for it."""
+"""Attributes of runs (state, duration, cluster, ...) as Django query expressions."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ STATUSES: dict[str, frozenset[RunState]] = {
     "FAILED": frozenset({RunState.FAILED}),
     "KILLED": frozenset({RunState.CANCELED}),
 }
-"""MLflow's words for our states."""
+"""States of runs by MLflow's status."""
 GROUPS: dict[str, frozenset[RunState]] = {
     "active": ACTIVE,
     "waiting": WAITING,
     "ended": frozenset(RunState) - ACTIVE,
 }
-"""Words that may stand for a state in a filter, beside the states themselves."""
+"""Additional words for groups of states in filters."""
 KINDS = ("job", "external")
 FRAMEWORKS = ("single", "pytorch", "mpi", "tensorflow")
 ARTIFACT_ROOT = "mlflow-artifacts:/"
-LONGEST_S = 10.0**10
+MAX_DURATION_S = 10.0**10
 
 COLUMNS: dict[str, str] = {
     "run_id": "pk",
@@ -51,11 +51,11 @@ COLUMNS: dict[str, str] = {
     "reason": "reason",
     "kind": "kind",
 }
-"""Attributes that are columns."""
+"""Attributes that are stored in a column, by name."""
 NULLABLE = frozenset({"user_id", "end_time", "parent", "cluster", "environment", "duration", "gpu_hours"})
 
 
-def _used() -> Subquery:
+def _gpu_hours() -> Subquery:
     seconds = (
         UsageEntry.objects.filter(run=OuterRef("pk"))
         .order_by()
@@ -77,58 +77,60 @@ def _experiment_id() -> Cast:
     return Cast("experiment_id", models.CharField())
 
 
-def _of_spec(path: str) -> Cast:
-    # A cast, or Django compares JSON with JSON.
+def _spec_value(path: str) -> Cast:
+    # Without the cast Django would compare JSON with JSON.
     return Cast(KT(f"spec__{path}"), models.TextField())
 
 
-MADE: dict[str, Callable[[], Combinable]] = {
+COMPUTED: dict[str, Callable[[], Combinable]] = {
     "start_time": lambda: Coalesce("started_at", "created_at"),
     "artifact_uri": lambda: Concat(
         Value(ARTIFACT_ROOT), _experiment_id(), Value("/"), "id", Value("/artifacts")
     ),
     "experiment_id": _experiment_id,
-    "cluster": lambda: _of_spec("resources__cluster"),
-    "environment": lambda: _of_spec("environment__name"),
-    "framework": lambda: Coalesce(_of_spec("distribution__type"), Value("single", models.TextField())),
+    "cluster": lambda: _spec_value("resources__cluster"),
+    "environment": lambda: _spec_value("environment__name"),
+    "framework": lambda: Coalesce(_spec_value("distribution__type"), Value("single", models.TextField())),
     "duration": _duration,
-    "gpu_hours": _used,
+    "gpu_hours": _gpu_hours,
 }
-"""Attributes that are made of columns."""
+"""Attributes that are computed from columns, by name."""
 
 
-def column(name: str) -> str:
-    """How a filter or an order names the attribute; `made` first where that is in MADE."""
-    return COLUMNS.get(name) or f"made_{name}"
+def column_name(name: str) -> str:
+    """Returns the name of the attribute in queries; a computed one also needs the alias of
+    `computed_columns`."""
+    return COLUMNS.get(name) or f"computed_{name}"
 
 
-def made(names: Iterable[str]) -> dict[str, Any]:
-    """For QuerySet.alias: everything that `column` may name."""
-    return {column(name): MADE[name]() for name in names if name in MADE}
+def computed_columns(names: Iterable[str]) -> dict[str, Any]:
+    """Returns the keyword arguments of QuerySet.alias for the computed attributes among `names`."""
+    return {column_name(name): COMPUTED[name]() for name in names if name in COMPUTED}
 
 
-def stored(name: str, value: object) -> Any:
-    """A value of a filter as the column holds it: times in ms, lengths of time in seconds."""
+def column_value(name: str, value: object) -> Any:
+    """Returns a filter's value in the column's type: datetimes from Unix ms, timedeltas from seconds."""
     if name in ("start_time", "end_time", "submitted"):
-        return _moment(float(value))  # type: ignore[arg-type]
+        return _datetime(float(value))  # type: ignore[arg-type]
     if name == "duration":
-        return timedelta(seconds=max(-LONGEST_S, min(LONGEST_S, float(value))))  # type: ignore[arg-type]
+        return timedelta(seconds=max(-MAX_DURATION_S, min(MAX_DURATION_S, float(value))))  # type: ignore[arg-type]
     return value
 
 
-def words(name: str) -> dict[str, frozenset[str]]:
-    """Of an attribute that has few values: each word that may be written, and the stored values that it
-    stands for."""
+def word_values(name: str) -> dict[str, frozenset[str]]:
+    """Returns the allowed words of an attribute with few values, and the stored values that each stands
+    for."""
     if name == "status":
         return {word: frozenset(states) for word, states in STATUSES.items()}
     if name == "state":
         return {state.value: frozenset({state.value}) for state in RunState}
-    known = {"reason": [reason.value for reason in Reason], "kind": KINDS, "framework": FRAMEWORKS}[name]
-    return {word: frozenset({word}) for word in known}
+    allowed = {"reason": [reason.value for reason in Reason], "kind": KINDS, "framework": FRAMEWORKS}[name]
+    return {word: frozenset({word}) for word in allowed}
 
 
-def flag(name: str, user_id: int | None) -> Q:
-    """Where it is true."""
+def flag_condition(name: str, user_id: int | None) -> Q:
+    """Returns the condition for runs whose flag is true; `user_id` None matches no `mine` and no
+    `starred`."""
     if name == "archived":
         return Q(archived_at__isnull=False)
     if name == "pinned":
@@ -142,6 +144,6 @@ def _starred(user_id: int) -> Any:
     return Run.objects.filter(stars__user_id=user_id).order_by().values("pk")
 
 
-def _moment(ms: float) -> datetime:
+def _datetime(ms: float) -> datetime:
     first, last = -62_135_596_800_000, 253_402_300_799_000
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=max(first, min(last, ms)))

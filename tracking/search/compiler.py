@@ -1,5 +1,5 @@
-"""A tree to a condition on runs. What a run has logged is found by index, as a set of runs: (experiment, key,
-value, run)."""
+"""Compiles a filter tree to a condition on runs. Logged data is matched by subqueries on the index
+(experiment, key, value, run)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tracking.search.tree import And, Comparison, Key, Node, Not, Or
 from tracking.search.vocabulary import Kind, Type
 
 SHORT = 200
-"""Longer values have only so much of them in the index."""
-Logged = tuple[Kind, str]
-"""A key of what runs have logged, whichever part of it."""
+"""Characters of a value that the index contains."""
+LoggedKey = tuple[Kind, str]
+"""Kind and name of a logged key."""
 LOOKUPS = {
     "=": "exact",
     ">": "gt",
@@ -38,103 +38,104 @@ CONTEXT = "mlflow.data.context"
 
 @dataclass(frozen=True)
 class Scope:
-    """Where it is asked: in these experiments, by this person (None: by nobody in particular); `runs`: of
-    these alone."""
+    """Limits of a search: its experiments, the person that `mine` and `starred` refer to, and candidate runs
+    (None: all)."""
 
     experiments: tuple[int, ...]
     user_id: int | None = None
     runs: tuple[str, ...] | None = None
 
-    def of(self, rows: QuerySet[Any]) -> QuerySet[Any]:
-        """Of what runs have logged."""
+    def restrict(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        """Returns the rows of logged data within the scope."""
         if self.runs is not None:
             return rows.filter(run_id__in=self.runs)
-        return rows.filter(self.experiment())
+        return rows.filter(self.experiment_condition())
 
-    def experiment(self) -> Q:
-        """Of runs, and of what they have logged. One alone lets an index be walked in its order."""
+    def experiment_condition(self) -> Q:
+        """Returns the condition on experiments. Equality, for a single one, keeps the index order usable."""
         one = len(self.experiments) == 1
         return Q(experiment_id=self.experiments[0]) if one else Q(experiment_id__in=self.experiments)
 
 
-def condition(node: Node, scope: Scope, *, without: Logged | None = None) -> Q:
-    """On Run, with the aliases of `attributes.made(names(node))`. Two-valued: a run without the key does not
-    match.
+def compile_filter(node: Node, scope: Scope, *, without: LoggedKey | None = None) -> Q:
+    """Returns the condition on Run; it needs the aliases of `attributes.computed_columns`.
 
-    `without`: what must be true of this key's row is left out; `on_row` says it.
+    Logic is two-valued: a run without the key does not match.
+
+    Comparisons of the key `without` are left out; `row_condition` returns them.
     """
     if isinstance(node, Comparison):
-        return Q() if without is not None and _of(node) == without else _comparison(node, scope)
+        return Q() if without is not None and _key_of(node) == without else _comparison(node, scope)
     if isinstance(node, Not):
-        return ~condition(node.part, scope)
-    found = Q()
+        return ~compile_filter(node.part, scope)
+    result = Q()
     if isinstance(node, Or):
         for part in node.parts:
-            found |= condition(part, scope)
-        return found
-    together = logged(node, scope)
-    for key, rows in together.items():
-        found &= Q() if key == without else Q(pk__in=rows.values("run_id"))
+            result |= compile_filter(part, scope)
+        return result
+    rows_by = rows_by_key(node, scope)
+    for key, rows in rows_by.items():
+        result &= Q() if key == without else Q(pk__in=rows.values("run_id"))
     for part in node.parts:
-        found &= Q() if _of(part) in together else condition(part, scope)
-    return found
+        result &= Q() if _key_of(part) in rows_by else compile_filter(part, scope)
+    return result
 
 
-def names(node: Node | None) -> frozenset[str]:
-    """The attributes that are compared."""
+def attribute_names(node: Node | None) -> frozenset[str]:
+    """Returns the names of the attributes in the filter."""
     if node is None:
         return frozenset()
     if isinstance(node, Comparison):
         return frozenset({node.key.name}) if node.key.kind is Kind.ATTRIBUTE else frozenset()
     parts = (node.part,) if isinstance(node, Not) else node.parts
-    return frozenset().union(*(names(part) for part in parts))
+    return frozenset().union(*(attribute_names(part) for part in parts))
 
 
-def on_row(node: Node, key: Logged, prefix: str) -> Q | None:
-    """What a filter says of the row of one key, asked through a join of that name; None where a join would
-    ask another thing."""
-    found = Q()
+def row_condition(node: Node, key: LoggedKey, prefix: str) -> Q | None:
+    """Returns the filter's condition on the row of one key, for the join `prefix`; None if a join would
+    change its meaning."""
+    result = Q()
     for part in node.parts if isinstance(node, And) else (node,):
-        if _of(part) == key and isinstance(part, Comparison) and part.value is not None:
-            found &= _CONDITIONS[part.key.kind](part)
-    return _prefixed(found, prefix)
+        if _key_of(part) == key and isinstance(part, Comparison) and part.value is not None:
+            result &= _CONDITIONS[part.key.kind](part)
+    return _prefixed(result, prefix)
 
 
-def _prefixed(found: Q, prefix: str) -> Q | None:
-    if found.negated:
-        # Of a relation to many rows Django takes "not" as "no row".
+def _prefixed(condition: Q, prefix: str) -> Q | None:
+    if condition.negated:
+        # For a to-many relation Django compiles "not" as "no such row".
         return None
     parts: list[Q | tuple[str, Any]] = []
-    for child in found.children:
-        # Nothing here but Qs and pairs: what `_CONDITIONS` are made of.
+    for child in condition.children:
+        # Children are Qs or (lookup, value) pairs, as built by `_CONDITIONS`.
         name, value = ("", child) if isinstance(child, Q) else cast("tuple[str, Any]", child)
         part = _prefixed(value, prefix) if not name else (f"{prefix}__{name}", value)
         if part is None:
             return None
         parts.append(part)
-    return Q(*parts, _connector=found.connector)
+    return Q(*parts, _connector=condition.connector)
 
 
-def logged(node: Node, scope: Scope) -> dict[Logged, QuerySet[Any]]:
-    """What a run must have logged for this to be true: of each key the row; all that is said of one is asked
-    of it at once."""
-    found: dict[Logged, QuerySet[Any]] = {}
+def rows_by_key(node: Node, scope: Scope) -> dict[LoggedKey, QuerySet[Any]]:
+    """Returns the rows that a run must have for the filter to be true, by key. All conditions on one key
+    apply to the same row."""
+    result: dict[LoggedKey, QuerySet[Any]] = {}
     for part in node.parts if isinstance(node, And) else (node,):
-        key = _of(part)
+        key = _key_of(part)
         if key is not None and isinstance(part, Comparison):
-            rows = found[key] if key in found else rows_of(part.key, scope)
-            found[key] = rows if part.value is None else rows.filter(_CONDITIONS[part.key.kind](part))
-    return found
+            rows = result[key] if key in result else rows_for_key(part.key, scope)
+            result[key] = rows if part.value is None else rows.filter(_CONDITIONS[part.key.kind](part))
+    return result
 
 
-def _of(node: Node) -> Logged | None:
-    if not isinstance(node, Comparison) or node.operator == "IS NULL" or node.key.kind not in _ROWS:
+def _key_of(node: Node) -> LoggedKey | None:
+    if not isinstance(node, Comparison) or node.operator == "IS NULL" or node.key.kind not in _MODELS:
         return None
     return node.key.kind, node.key.name
 
 
-def rows_of(key: Key, scope: Scope) -> QuerySet[Any]:
-    return scope.of(_ROWS[key.kind].objects.filter(key=key.name))  # type: ignore[attr-defined]
+def rows_for_key(key: Key, scope: Scope) -> QuerySet[Any]:
+    return scope.restrict(_MODELS[key.kind].objects.filter(key=key.name))  # type: ignore[attr-defined]
 
 
 def _comparison(node: Comparison, scope: Scope) -> Q:
@@ -143,33 +144,32 @@ def _comparison(node: Comparison, scope: Scope) -> Q:
     if node.key.kind is Kind.DATASET:
         return _dataset(node)
     if node.operator == "IS NULL":
-        return ~Q(pk__in=rows_of(node.key, scope).values("run_id"))
-    (found,) = logged(node, scope).values()
-    return Q(pk__in=found.values("run_id"))
+        return ~Q(pk__in=rows_for_key(node.key, scope).values("run_id"))
+    (matches,) = rows_by_key(node, scope).values()
+    return Q(pk__in=matches.values("run_id"))
 
 
 def _metric(node: Comparison) -> Q:
     column = f"{node.key.part}_value"
     value = float(node.value)  # type: ignore[arg-type]
     if math.isnan(value):
-        # As a number would: nothing but another than NaN is asked for sensibly, and = finds the runs that
-        # went astray.
-        found = Q(**{f"{column}__isnull": True})
-        return found if node.operator == "=" else ~found if node.operator == "!=" else Q(pk__in=())
+        # NaN is stored as null. `= nan` finds diverged runs; comparisons other than = and != match nothing.
+        is_nan = Q(**{f"{column}__isnull": True})
+        return is_nan if node.operator == "=" else ~is_nan if node.operator == "!=" else Q(pk__in=())
     if node.operator == "!=":
         return ~Q(**{column: value}) | Q(**{f"{column}__isnull": True})
     return Q(**{f"{column}__{LOOKUPS[node.operator]}": value})
 
 
 def _text(node: Comparison) -> Q:
-    """A param or a tag: what the index holds decides, and the whole value where that is longer."""
+    """Condition on a param or tag: on the indexed prefix, and on the full value where it is longer."""
     if isinstance(node.value, int | float):
-        meets = (
+        number_condition = (
             ~Q(number=node.value)
             if node.operator == "!="
             else Q(**{f"number__{LOOKUPS[node.operator]}": node.value})
         )
-        return Q(number__isnull=False) & meets
+        return Q(number__isnull=False) & number_condition
     positive = OPPOSITE.get(node.operator)
     if positive:
         return ~_equal(node.value)
@@ -182,16 +182,16 @@ def _text(node: Comparison) -> Q:
 
 
 def _equal(value: Any) -> Q:
-    wanted = value if isinstance(value, tuple) else (value,)
-    short = [text for text in wanted if len(text) < SHORT]
-    found = Q(short=short[0]) if len(short) == 1 else Q(short__in=short)
-    for text in wanted:
+    texts = value if isinstance(value, tuple) else (value,)
+    short = [text for text in texts if len(text) < SHORT]
+    condition = Q(short=short[0]) if len(short) == 1 else Q(short__in=short)
+    for text in texts:
         if len(text) >= SHORT:
-            found |= Q(short=text[:SHORT], value=text)
-    return found
+            condition |= Q(short=text[:SHORT], value=text)
+    return condition
 
 
-_ROWS: dict[Kind, type[Model]] = {Kind.METRIC: Metric, Kind.PARAM: Param, Kind.TAG: RunTag}
+_MODELS: dict[Kind, type[Model]] = {Kind.METRIC: Metric, Kind.PARAM: Param, Kind.TAG: RunTag}
 _CONDITIONS: dict[Kind, Callable[[Comparison], Q]] = {
     Kind.METRIC: _metric,
     Kind.PARAM: _text,
@@ -201,45 +201,45 @@ _CONDITIONS: dict[Kind, Callable[[Comparison], Q]] = {
 
 def _dataset(node: Comparison) -> Q:
     rows = RunInput.objects.alias(context=Cast(KT(f"tags__{CONTEXT}"), TextField()))
-    return Q(pk__in=rows.filter(_compared(node.key.name, node, node.value)).values("run_id"))
+    return Q(pk__in=rows.filter(_compare(node.key.name, node, node.value)).values("run_id"))
 
 
 def _attribute(node: Comparison, scope: Scope) -> Q:
-    name, column = node.key.name, attributes.column(node.key.name)
+    name, column = node.key.name, attributes.column_name(node.key.name)
     if node.key.type is Type.FLAG:
-        found = attributes.flag(name, scope.user_id)
-        return found if (node.operator == "=") == bool(node.value) else ~found
+        condition = attributes.flag_condition(name, scope.user_id)
+        return condition if (node.operator == "=") == bool(node.value) else ~condition
     if node.key.type is Type.WORD:
-        return Q(**{f"{column}__in": _words(node)})
+        return Q(**{f"{column}__in": _stored_words(node)})
     if node.value is None:
         return Q(**{f"{column}__isnull": node.operator == "IS NULL"})
     if isinstance(node.value, tuple):
-        found = _compared(column, node, tuple(attributes.stored(name, item) for item in node.value))
+        condition = _compare(column, node, tuple(attributes.column_value(name, item) for item in node.value))
     else:
-        found = _compared(column, node, attributes.stored(name, node.value))
-    return found & Q(**{f"{column}__isnull": False}) if name in attributes.NULLABLE else found
+        condition = _compare(column, node, attributes.column_value(name, node.value))
+    return condition & Q(**{f"{column}__isnull": False}) if name in attributes.NULLABLE else condition
 
 
-def _compared(column: str, node: Comparison, value: Any) -> Q:
+def _compare(column: str, node: Comparison, value: Any) -> Q:
     positive = OPPOSITE.get(node.operator)
     if positive:
         return ~Q(**{f"{column}__{LOOKUPS[positive]}": value})
     return Q(**{f"{column}__{LOOKUPS[node.operator]}": value})
 
 
-def _words(node: Comparison) -> list[str]:
-    """Which of the few values an attribute may have are meant; in any case, for who writes `failed`."""
-    known = attributes.words(node.key.name)
-    wanted = node.value if isinstance(node.value, tuple) else (node.value,)
+def _stored_words(node: Comparison) -> list[str]:
+    """Returns the stored values that the comparison selects; the case of words does not matter."""
+    by_word = attributes.word_values(node.key.name)
+    words = node.value if isinstance(node.value, tuple) else (node.value,)
     is_negative = node.operator in OPPOSITE
     if node.operator in ("LIKE", "ILIKE"):
         any_case = node.operator == "ILIKE"
-        named = [word for word in known if patterns.matches(str(node.value), word, any_case=any_case)]
-        meant = {value for word in named for value in known[word]}
+        matching = [word for word in by_word if patterns.matches(str(node.value), word, any_case=any_case)]
+        stored = {value for word in matching for value in by_word[word]}
     else:
-        folded = {word.lower(): values for word, values in known.items()}
+        folded = {word.lower(): values for word, values in by_word.items()}
         if node.key.name == "state":
             folded |= attributes.GROUPS
-        meant = {value for word in wanted for value in folded.get(str(word).lower(), ())}
-    every = {value for values in known.values() for value in values}
-    return sorted(every - meant if is_negative else meant)
+        stored = {value for word in words for value in folded.get(str(word).lower(), ())}
+    all_stored = {value for values in by_word.values() for value in values}
+    return sorted(all_stored - stored if is_negative else stored)

@@ -4,11 +4,11 @@ from tracking.search.tree import Key
 
 
 class FilterError(ValueError):
-    """A filter or an order that cannot be read. `message` is a sentence; `position` counts the characters of
-    `text` from 0.
+    """A filter or order that cannot be parsed. `position` is the offset of the wrong character in `text`.
 
-    `wanted`: what would have been right there (key, operator, value, list, joint), where that is clear;
-    `key`: of which key."""
+    `expected` says what belongs there, if that is clear: key, operator, value, list or joint; `key` is the
+    key that an operator or value belongs to.
+    """
 
     def __init__(
         self,
@@ -17,7 +17,7 @@ class FilterError(ValueError):
         text: str = "",
         field: str = "filter",
         *,
-        wanted: str = "",
+        expected: str = "",
         key: Key | None = None,
     ) -> None:
         super().__init__(message)
@@ -25,17 +25,17 @@ class FilterError(ValueError):
         self.position = position
         self.text = text
         self.field = field
-        self.wanted = wanted
+        self.expected = expected
         self.key = key
 
     @property
     def sentence(self) -> str:
-        """In one line, as problem details carry it."""
+        """The message with the position, in one line."""
         return f"{self.message.removesuffix('.')} (at character {self.position + 1})."
 
     @property
     def pointer(self) -> str:
-        """The line in question, and a caret under the character."""
+        """The wrong line with a caret below the character."""
         begin = self.text.rfind("\n", 0, self.position) + 1
         end = self.text.find("\n", self.position)
         line = self.text[begin:] if end < 0 else self.text[begin:end]

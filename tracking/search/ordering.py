@@ -1,5 +1,6 @@
-"""The order of runs. By what they have logged it comes in stages, each walked along an index: those with a
-number, those with another value (NaN, text), those without the key; as in MLflow, whichever the direction."""
+"""The order of runs. An order by logged data has stages, each of which reads along an index: runs with a
+number, runs with another value (NaN, text), runs without the key. As in MLflow, the stages do not depend on
+the direction."""
 
 from __future__ import annotations
 
@@ -16,67 +17,71 @@ from jobs.models import RunTag
 from jobs.querysets import RunQuerySet
 from tracking.models import Metric, Param
 from tracking.search import attributes
-from tracking.search.compiler import Scope, rows_of
+from tracking.search.compiler import Scope, rows_for_key
 from tracking.search.tree import Key, OrderBy
 from tracking.search.vocabulary import Kind, Type
 
 NEWEST = ("-created_at", "-number")
 SORTED_NEWEST = (Coalesce("created_at", "created_at").desc(), "-number")
-"""The same where few are sorted: no index is to be walked for it."""
+"""NEWEST for few runs; the expression keeps the database from reading along an index."""
 FLAGS = {"archived": "archived_at", "pinned": "pinned", "mine": "created_by", "starred": "pinned"}
 RELATED = {Kind.METRIC: "metrics", Kind.PARAM: "params", Kind.TAG: "tags"}
-ROWS: dict[Kind, Any] = {Kind.METRIC: Metric, Kind.PARAM: Param, Kind.TAG: RunTag}
+MODELS: dict[Kind, Any] = {Kind.METRIC: Metric, Kind.PARAM: Param, Kind.TAG: RunTag}
 
 
 @dataclass(frozen=True)
-class Stage:
+class OrderStage:
     runs: RunQuerySet
     is_last: bool
 
 
 @dataclass(frozen=True)
-class Walk:
-    """Runs to put in order. `has_key`: all of them have the first key; `meets`: what must be true of its row,
-    by a join."""
+class OrderedSearch:
+    """Runs and their order. `has_key`: all have the first key; `key_condition`: condition on that key's
+    row."""
 
     runs: RunQuerySet
     orders: Sequence[OrderBy]
     scope: Scope
     has_key: bool = False
-    meets: Q | None = None
+    key_condition: Q | None = None
 
 
-def stages(walk: Walk) -> Iterator[Stage]:
-    """One after the other they hold every run once."""
+def stages(walk: OrderedSearch) -> Iterator[OrderStage]:
+    """Yields the stages; together they contain every run once."""
     orders, scope = walk.orders, walk.scope
-    is_walked = scope.runs is None and bool(orders) and orders[0].key.kind is not Kind.ATTRIBUTE
-    others = orders[1:] if is_walked else orders
+    is_staged = scope.runs is None and bool(orders) and orders[0].key.kind is not Kind.ATTRIBUTE
+    others = orders[1:] if is_staged else orders
     runs = walk.runs.alias(
-        **attributes.made(order.key.name for order in others if order.key.kind is Kind.ATTRIBUTE)
+        **attributes.computed_columns(order.key.name for order in others if order.key.kind is Kind.ATTRIBUTE)
     )
-    runs = runs.alias(**{name: made for order in others for name, made in _logged(order.key)})
+    runs = runs.alias(**{name: subquery for order in others for name, subquery in _subqueries(order.key)})
     rest = [
-        *(way for order in others for way in _ways(order)),
+        *(expression for order in others for expression in _sort_expressions(order)),
         *(NEWEST if scope.runs is None else SORTED_NEWEST),
     ]
-    if not is_walked:
-        yield Stage(runs.order_by(*rest), True)
+    if not is_staged:
+        yield OrderStage(runs.order_by(*rest), True)
         return
     first = orders[0]
     related = RELATED[first.key.kind]
-    for column, meets in _parts(first.key):
-        if not column and not rows_of(first.key, scope).filter(**meets).exists():
+    for column, key_condition in _parts(first.key):
+        if not column and not rows_for_key(first.key, scope).filter(**key_condition).exists():
             continue
-        # One call: each would join anew.
-        found = runs.filter(_having(related, first.key, scope, meets) & (walk.meets or Q()))
-        walked = [_way(first, f"{related}__{column}")] if column else []
-        yield Stage(found.order_by(*walked, *rest), False)
+        # One filter() call, because each call would add another join.
+        matches = runs.filter(
+            _key_rows_condition(related, first.key, scope, key_condition) & (walk.key_condition or Q())
+        )
+        key_order = [_sort_expression(first, f"{related}__{column}")] if column else []
+        yield OrderStage(matches.order_by(*key_order, *rest), False)
     if not walk.has_key:
-        yield Stage(runs.exclude(pk__in=rows_of(first.key, scope).values("run_id")).order_by(*rest), True)
+        yield OrderStage(
+            runs.exclude(pk__in=rows_for_key(first.key, scope).values("run_id")).order_by(*rest), True
+        )
 
 
 def _parts(key: Key) -> list[tuple[str, dict[str, Any]]]:
-    """Column to walk along (none: in no order), and what must be true of the row."""
+    """Returns the stages of a key: the column to sort by ("" for none) and the conditions on the row."""
     if key.kind is Kind.METRIC:
         column = f"{key.part}_value"
         return [(column, {f"{column}__isnull": False}), ("", {f"{column}__isnull": True})]
@@ -85,29 +90,36 @@ def _parts(key: Key) -> list[tuple[str, dict[str, Any]]]:
     return [("short", {})]
 
 
-def _having(related: str, key: Key, scope: Scope, meets: dict[str, Any]) -> Q:
-    one = len(scope.experiments) == 1
-    of = {"experiment_id": scope.experiments[0]} if one else {"experiment_id__in": scope.experiments}
-    return Q(**{f"{related}__{name}": value for name, value in {"key": key.name, **of, **meets}.items()})
+def _key_rows_condition(related: str, key: Key, scope: Scope, key_condition: dict[str, Any]) -> Q:
+    is_single = len(scope.experiments) == 1
+    experiments = (
+        {"experiment_id": scope.experiments[0]} if is_single else {"experiment_id__in": scope.experiments}
+    )
+    return Q(
+        **{
+            f"{related}__{name}": value
+            for name, value in {"key": key.name, **experiments, **key_condition}.items()
+        }
+    )
 
 
-def _logged(key: Key) -> Iterator[tuple[str, Combinable]]:
-    """What `_ways` orders by, looked up of each run."""
+def _subqueries(key: Key) -> Iterator[tuple[str, Combinable]]:
+    """Yields the aliases that `_sort_expressions` sorts by."""
     if key.kind is Kind.ATTRIBUTE:
         return
-    rows = ROWS[key.kind].objects.filter(run=OuterRef("pk"), key=key.name)
+    rows = MODELS[key.kind].objects.filter(run=OuterRef("pk"), key=key.name)
     for column in _columns(key):
         yield f"{_name(key)}_{column}", Subquery(rows.values(column)[:1])
-    yield f"{_name(key)}_known", Exists(rows)
+    yield f"{_name(key)}_exists", Exists(rows)
 
 
-def _ways(order: OrderBy) -> Iterator[SqlOrder]:
+def _sort_expressions(order: OrderBy) -> Iterator[SqlOrder]:
     if order.key.kind is Kind.ATTRIBUTE:
-        yield _way(order, _attribute(order.key), nulls_last=True)
+        yield _sort_expression(order, _attribute(order.key), nulls_last=True)
         return
     for column in _columns(order.key):
-        yield _way(order, f"{_name(order.key)}_{column}", nulls_last=True)
-    yield F(f"{_name(order.key)}_known").desc()
+        yield _sort_expression(order, f"{_name(order.key)}_{column}", nulls_last=True)
+    yield F(f"{_name(order.key)}_exists").desc()
 
 
 def _columns(key: Key) -> list[str]:
@@ -119,9 +131,9 @@ def _name(key: Key) -> str:
 
 
 def _attribute(key: Key) -> str:
-    return FLAGS[key.name] if key.type is Type.FLAG else attributes.column(key.name)
+    return FLAGS[key.name] if key.type is Type.FLAG else attributes.column_name(key.name)
 
 
-def _way(order: OrderBy, column: str, *, nulls_last: bool = False) -> SqlOrder:
+def _sort_expression(order: OrderBy, column: str, *, nulls_last: bool = False) -> SqlOrder:
     last = True if nulls_last else None
     return F(column).desc(nulls_last=last) if order.descending else F(column).asc(nulls_last=last)

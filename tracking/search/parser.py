@@ -1,9 +1,9 @@
-"""Text to tree: MLflow's grammar of filters, and OR, NOT, parentheses, numbers of params, min and max of
-metrics. Pure.
+"""Parses filters: MLflow's grammar with OR, NOT, parentheses, numeric params, and min and max of metrics.
+Pure.
 
-any    := all { OR all }            all := one { AND one }        one := NOT one | ( any ) | comparison | flag
-comparison := key operator value | key [NOT] IN ( value, … ) | key IS [NOT] NULL
-key    := [kind .] name | min ( metrics.name ) | max ( metrics.name )
+any := all { OR all } all := one { AND one } one := NOT one | ( any ) | comparison | flag comparison := key
+operator value | key [NOT] IN ( value, … ) | key IS [NOT] NULL key := [kind .] name | min ( metrics.name ) |
+max ( metrics.name )
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tracking.search.errors import FilterError
 from tracking.search.token_stream import TokenStream
 from tracking.search.tokens import Token
 from tracking.search.tree import And, Comparison, Key, Node, Not, Or, OrderBy, Value
-from tracking.search.values import listed, value_of
+from tracking.search.values import list_value, parse_value
 from tracking.search.vocabulary import (
     ATTRIBUTES,
     DATASET_KEYS,
@@ -26,124 +26,124 @@ from tracking.search.vocabulary import (
     Type,
 )
 
-DEEPEST = 40
-MOST_COMPARISONS = 100
-MOST_ORDERS = 20
+MAX_DEPTH = 40
+MAX_COMPARISONS = 100
+MAX_ORDERS = 20
 NAME = Key(Kind.ATTRIBUTE, "run_name")
 NAME_TAG = Key(Kind.TAG, "mlflow.runName")
-"""To MLflow's clients a run's name is a tag."""
+"""MLflow's clients treat a run's name as a tag."""
 RESERVED = frozenset({"AND", "OR", "NOT", "IN", "IS", "NULL", "LIKE", "ILIKE", "TRUE", "FALSE"})
 
 
 def parse(text: str) -> Node | None:
-    """None where there is nothing to filter by; raises FilterError."""
-    reader = _Reader(text, "filter")
-    if reader.next.kind == "end":
+    """Returns the tree of a filter, or None for an empty one. Raises FilterError."""
+    parser = _FilterParser(text, "filter")
+    if parser.next.kind == "end":
         return None
-    found = reader.any_of(0)
-    reader.end("AND or OR", "joint")
-    return found
+    node = parser.parse_any(0)
+    parser.expect_end("AND or OR", "joint")
+    return node
 
 
 def parse_key(text: str) -> Key:
-    """`metrics.acc`, `min(metrics.loss)`, `duration`; raises FilterError."""
-    reader = _Reader(text, "column")
-    key = reader.key()
-    reader.end("nothing else")
+    """Parses a key such as `metrics.acc`, `min(metrics.loss)` or `duration`. Raises FilterError."""
+    parser = _FilterParser(text, "column")
+    key = parser.key()
+    parser.expect_end("nothing else")
     return key
 
 
 def parse_order(text: str) -> OrderBy:
-    """`metrics.acc DESC`, `params.lr`; raises FilterError."""
-    reader = _Reader(text, "order_by")
-    key = reader.key()
+    """Parses an order such as `metrics.acc DESC` or `params.lr`. Raises FilterError."""
+    parser = _FilterParser(text, "order_by")
+    key = parser.key()
     if key.kind is Kind.DATASET:
-        reader.refuse("Runs cannot be ordered by their data sets", 0)
-    direction = reader.word("ASC", "DESC")
-    reader.end("ASC or DESC")
+        parser.fail("Runs cannot be ordered by their data sets", 0)
+    direction = parser.take_word("ASC", "DESC")
+    parser.expect_end("ASC or DESC")
     return OrderBy(key, direction == "DESC")
 
 
 def parse_orders(texts: Sequence[str]) -> list[OrderBy]:
-    """Each key once, as MLflow wants it; raises FilterError."""
-    found: list[OrderBy] = []
-    if len(texts) > MOST_ORDERS:
-        raise FilterError(f"More than {MOST_ORDERS} keys to order by; leave some out", 0, "", "order_by")
+    """Parses several orders; as in MLflow a key may occur only once. Raises FilterError."""
+    orders: list[OrderBy] = []
+    if len(texts) > MAX_ORDERS:
+        raise FilterError(f"More than {MAX_ORDERS} keys to order by; leave some out", 0, "", "order_by")
     for text in texts:
         order = parse_order(text)
-        if order.key in [known.key for known in found]:
+        if order.key in [existing.key for existing in orders]:
             raise FilterError(f"{order.key} is given twice", 0, text, "order_by")
-        found.append(order)
-    return found
+        orders.append(order)
+    return orders
 
 
-class _Reader(TokenStream):
+class _FilterParser(TokenStream):
     def __init__(self, text: str, field: str) -> None:
         super().__init__(text, field)
         self._comparisons = 0
 
-    def any_of(self, depth: int) -> Node:
-        parts = [self._all_of(depth)]
-        while self.word("OR"):
-            parts.append(self._all_of(depth))
+    def parse_any(self, depth: int) -> Node:
+        parts = [self._parse_all(depth)]
+        while self.take_word("OR"):
+            parts.append(self._parse_all(depth))
         return parts[0] if len(parts) == 1 else Or(tuple(parts))
 
-    def _all_of(self, depth: int) -> Node:
-        parts = [self._one(depth)]
-        while self.word("AND"):
-            parts.append(self._one(depth))
+    def _parse_all(self, depth: int) -> Node:
+        parts = [self._parse_term(depth)]
+        while self.take_word("AND"):
+            parts.append(self._parse_term(depth))
         return parts[0] if len(parts) == 1 else And(tuple(parts))
 
-    def _one(self, depth: int) -> Node:
-        if depth > DEEPEST:
-            self.refuse(f"More than {DEEPEST} parentheses or NOTs are inside each other; write it flatter")
-        if self.word("NOT"):
-            return Not(self._one(depth + 1))
-        if self.mark("("):
-            found = self.any_of(depth + 1)
-            if not self.mark(")"):
-                self.expected("AND, OR or )", "joint")
-            return found
-        return self._comparison()
+    def _parse_term(self, depth: int) -> Node:
+        if depth > MAX_DEPTH:
+            self.fail(f"More than {MAX_DEPTH} parentheses or NOTs are nested; simplify the filter")
+        if self.take_word("NOT"):
+            return Not(self._parse_term(depth + 1))
+        if self.take_mark("("):
+            node = self.parse_any(depth + 1)
+            if not self.take_mark(")"):
+                self.fail_expected("AND, OR or )", "joint")
+            return node
+        return self._parse_comparison()
 
-    def _comparison(self) -> Comparison:
+    def _parse_comparison(self) -> Comparison:
         self._comparisons += 1
-        if self._comparisons > MOST_COMPARISONS:
-            self.refuse(f"More than {MOST_COMPARISONS} comparisons; narrow it by fewer")
+        if self._comparisons > MAX_COMPARISONS:
+            self.fail(f"More than {MAX_COMPARISONS} comparisons; use fewer")
         at = self.next.at
         key = self.key()
         if key.type is Type.FLAG and self.next.kind != "operator":
             return Comparison(key, "=", True, at, at)
         operator_at = self.next.at
-        operator = self.operator(", ".join(OPERATORS[key.type]), key)
+        operator = self.take_operator(", ".join(OPERATORS[key.type]), key)
         if operator not in OPERATORS[key.type]:
-            self.refuse(
+            self.fail(
                 f"{key} cannot be compared by {operator}; use {', '.join(OPERATORS[key.type])}", operator_at
             )
         value_at = self.next.at
-        return Comparison(key, operator, self._value(key, operator), at, value_at)
+        return Comparison(key, operator, self._parse_value(key, operator), at, value_at)
 
     def key(self) -> Key:
         token = self.next
         part = token.text.lower()
-        if token.kind == "word" and part in PARTS and self.opens:
+        if token.kind == "word" and part in PARTS and self.is_call:
             self.take()
             self.take()
-            inner = self._named()
+            inner = self._parse_name()
             if inner.kind is not Kind.METRIC:
-                self.refuse(f"{part}() is of metrics only, as in {part}(metrics.loss)", token.at)
-            if not self.mark(")"):
-                self.expected(")")
+                self.fail(f"{part}() is for metrics only, as in {part}(metrics.loss)", token.at)
+            if not self.take_mark(")"):
+                self.fail_expected(")")
             return Key(Kind.METRIC, inner.name, part)
-        return self._named()
+        return self._parse_name()
 
-    def _named(self) -> Key:
+    def _parse_name(self) -> Key:
         token = self.next
         if token.kind == "key":
             kind = KINDS.get(token.prefix)
             if kind is None:
-                self.refuse(
-                    f"{token.prefix!r} is no kind of key; use {', '.join(sorted(set(KINDS.values())))}",
+                self.fail(
+                    f"{token.prefix!r} is not a kind of key; use {', '.join(sorted(set(KINDS.values())))}",
                     token.at,
                 )
             key = Key(kind, OTHER_NAMES.get(token.text, token.text) if kind is Kind.ATTRIBUTE else token.text)
@@ -153,48 +153,46 @@ class _Reader(TokenStream):
         ):
             key = Key(Kind.ATTRIBUTE, OTHER_NAMES.get(token.text, token.text))
         else:
-            self.expected("a key such as metrics.loss, params.lr or state", "key")
-        self._known(key, token)
+            self.fail_expected("a key such as metrics.loss, params.lr or state", "key")
+        self._check_key(key, token)
         self.take()
         return key
 
-    def _known(self, key: Key, token: Token) -> None:
+    def _check_key(self, key: Key, token: Token) -> None:
         if key.kind is Kind.ATTRIBUTE and key.name not in ATTRIBUTES:
             hint = (
                 f"did you mean metrics.{token.text} or params.{token.text}?"
                 if not token.prefix
                 else "choose another"
             )
-            self.refuse(
-                f"{token.text!r} is no attribute of a run ({', '.join(ATTRIBUTES)}); {hint}", token.at
+            self.fail(
+                f"{token.text!r} is not an attribute of a run ({', '.join(ATTRIBUTES)}); {hint}", token.at
             )
         if key.kind is Kind.DATASET and key.name not in DATASET_KEYS:
-            self.refuse(
-                f"{key.name!r} is nothing that data sets have; use {', '.join(DATASET_KEYS)}", token.at
-            )
+            self.fail(f"{key.name!r} is not a field of data sets; use {', '.join(DATASET_KEYS)}", token.at)
         if not key.name:
-            self.refuse("The key is empty", token.at)
+            self.fail("The key is empty", token.at)
 
-    def _value(self, key: Key, operator: str) -> Value:
+    def _parse_value(self, key: Key, operator: str) -> Value:
         if operator in ("IS NULL", "IS NOT NULL"):
             return None
         if operator not in ("IN", "NOT IN"):
-            return self._scalar(key, operator)
-        if not self.mark("("):
-            self.expected("( before the list of values", "list", key)
-        found = [self._scalar(key, operator)]
-        while self.mark(","):
-            found.append(self._scalar(key, operator))
-        if not self.mark(")"):
-            self.expected(", or )")
-        return listed(found)
+            return self._parse_scalar(key, operator)
+        if not self.take_mark("("):
+            self.fail_expected("( before the list of values", "list", key)
+        values = [self._parse_scalar(key, operator)]
+        while self.take_mark(","):
+            values.append(self._parse_scalar(key, operator))
+        if not self.take_mark(")"):
+            self.fail_expected(", or )")
+        return list_value(values)
 
-    def _scalar(self, key: Key, operator: str) -> str | int | float | bool:
+    def _parse_scalar(self, key: Key, operator: str) -> str | int | float | bool:
         token = self.next
         if token.kind not in ("string", "number", "word"):
-            self.expected("a value", "value", key)
-        found = value_of(key, operator, token)
-        if found.trouble:
-            self.refuse(found.trouble, token.at)
+            self.fail_expected("a value", "value", key)
+        parsed = parse_value(key, operator, token)
+        if parsed.error:
+            self.fail(parsed.error, token.at)
         self.take()
-        return found.value
+        return parsed.value

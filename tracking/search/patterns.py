@@ -1,5 +1,5 @@
-"""LIKE and ILIKE, alike on every database: `%` any characters, `_` one, a backslash before either means
-itself."""
+"""LIKE and ILIKE with the same meaning on every database: `%` matches any characters, `_` one; a backslash
+escapes both."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ CharField.register_lookup(Length)
 
 
 def matches(pattern: str, text: str, *, any_case: bool = False) -> bool:
-    """Of text at hand. Each part between two `%` is looked for once: as one regular expression `%a%a%a` would
-    try every way of dividing a long text, and hold up the whole server meanwhile."""
+    """Returns whether `text` matches. It searches for each part between two `%` once: as one regular
+    expression, `%a%a%a` would backtrack through a long text and block the server."""
     first, *rest = _parts(pattern, any_case)
     if not rest:
         return first.fullmatch(text) is not None
-    found = first.match(text)
+    match = first.match(text)
     for part in rest[:-1]:
-        found = part.search(text, found.end()) if found else None
-    return found is not None and rest[-1].search(text, found.end()) is not None
+        match = part.search(text, match.end()) if match else None
+    return match is not None and rest[-1].search(text, match.end()) is not None
 
 
 @lru_cache(256)
 def _parts(pattern: str, any_case: bool) -> list[re.Pattern[str]]:
-    """What stands between the `%`; the last of several only at the end of a text."""
+    """Returns the expressions between the `%`; the last of several matches only at the end."""
     parts = [""]
     for text, is_wild in _pieces(pattern):
         if is_wild and text == "%":
@@ -44,25 +44,25 @@ def _parts(pattern: str, any_case: bool) -> list[re.Pattern[str]]:
 
 
 def sql(pattern: str) -> str:
-    """For LIKE … ESCAPE '\\'."""
-    return _written(
+    """Returns the pattern for LIKE … ESCAPE '\\\\'."""
+    return _translate(
         pattern, lambda text: ESCAPED + text if text in ("%", "_", ESCAPED) else text, {"%": "%", "_": "_"}
     )
 
 
 def glob(pattern: str) -> str:
-    """For SQLite's GLOB, which minds the case as its LIKE does not."""
-    return _written(
+    """Returns the pattern for SQLite's GLOB, which is case-sensitive; its LIKE is not."""
+    return _translate(
         pattern, lambda text: f"[{text}]" if text in ("*", "?", "[") else text, {"%": "*", "_": "?"}
     )
 
 
-def _written(pattern: str, literal: Callable[[str], str], wild: dict[str, str]) -> str:
+def _translate(pattern: str, literal: Callable[[str], str], wild: dict[str, str]) -> str:
     return "".join(wild[text] if is_wild else literal(text) for text, is_wild in _pieces(pattern))
 
 
 def _pieces(pattern: str) -> Iterator[tuple[str, bool]]:
-    """Each character, and whether it stands for others."""
+    """Yields each character and whether it is a wildcard."""
     characters = iter(pattern)
     for character in characters:
         if character != ESCAPED:
@@ -102,7 +102,7 @@ class Like(_Pattern):
 @TextField.register_lookup
 @ForeignKey.register_lookup
 class ILike(_Pattern):
-    """SQLite knows the two cases of ASCII letters only."""
+    """Case-insensitive LIKE; on SQLite only for ASCII letters."""
 
     lookup_name = "ilike"
 

@@ -1,8 +1,7 @@
-"""Few runs first: a part of a filter that few runs meet is asked for beforehand, and everything else of those
-alone.
+"""Selects candidate runs first if one condition of a filter matches only a few.
 
-SQLite keeps no statistics: it would walk all runs in the wanted order for the two that are meant. PostgreSQL
-knows better."""
+SQLite has no statistics here: it would read all runs in order to find two. PostgreSQL plans this by itself.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from tracking.models import Star
-from tracking.search.compiler import Scope, logged
+from tracking.search.compiler import Scope, rows_by_key
 from tracking.search.tree import And, Comparison, Key, Node
 from tracking.search.vocabulary import Kind
 
@@ -25,14 +24,14 @@ STARRED = tuple(
 )
 
 
-def narrowed(node: Node | None, scope: Scope) -> Scope:
-    """`scope` with the runs that come into question, where those are few."""
+def prefilter_scope(node: Node | None, scope: Scope) -> Scope:
+    """Returns `scope`, limited to the candidate runs if a condition of the filter matches at most FEW."""
     if node is None or connection.vendor != "sqlite":
         return scope
-    for rows in (*_starred(node, scope), *logged(node, scope).values()):
-        found = list(rows.order_by().values_list("run_id", flat=True)[: FEW + 1])
-        if len(found) <= FEW:
-            return replace(scope, runs=tuple(found))
+    for rows in (*_starred(node, scope), *rows_by_key(node, scope).values()):
+        run_ids = list(rows.order_by().values_list("run_id", flat=True)[: FEW + 1])
+        if len(run_ids) <= FEW:
+            return replace(scope, runs=tuple(run_ids))
     return scope
 
 

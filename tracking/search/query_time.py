@@ -1,5 +1,4 @@
-"""A limit on the time that a search may take in the database, whatever its filter and the texts that it looks
-at."""
+"""A limit on the time of a search in the database, for any filter and any length of text."""
 
 from __future__ import annotations
 
@@ -12,17 +11,17 @@ from django.db import OperationalError, connection, transaction
 from tracking.search.errors import FilterError
 
 MAX_CPU_S = 2.0
-"""Of this thread, in which SQLite works. A search of 100,000 runs takes 0.05 s."""
+"""CPU limit of the thread, in which SQLite runs. A search of 100,000 runs takes 0.05 s."""
 MAX_WALL_S = 5
-"""Of a server such as PostgreSQL, for each query."""
+"""Limit for each query on a database server such as PostgreSQL."""
 _INSTRUCTIONS_BETWEEN_CHECKS = 1000
-"""SQLite's own instructions: some 20 rows of a filter."""
+"""Number of SQLite's virtual machine instructions; about 20 rows of a filter."""
 TOO_SLOW = "The search takes too long; shorten the texts of LIKE and ILIKE, or search in fewer experiments"
 
 
 @contextmanager
-def limited() -> Iterator[None]:
-    """Raises FilterError when the queries inside take too long together."""
+def time_limit() -> Iterator[None]:
+    """Raises FilterError if the queries in the block take too long together."""
     connection.ensure_connection()
     with _limited_sqlite() if connection.vendor == "sqlite" else _limited_server():
         yield
@@ -43,8 +42,7 @@ def _limited_sqlite() -> Iterator[None]:
 
 @contextmanager
 def _limited_server() -> Iterator[None]:
-    # A transaction of its own (or a savepoint): when it is rolled back the limit goes with it, and the
-    # connection works on.
+    # In a transaction or savepoint of its own: a rollback also resets the limit and keeps the connection usable.
     with _as_filter_error("statement timeout"), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT set_config('statement_timeout', %s, true)", [str(MAX_WALL_S * 1000)])
         yield
@@ -53,7 +51,7 @@ def _limited_server() -> Iterator[None]:
 
 @contextmanager
 def _as_filter_error(sign: str) -> Iterator[None]:
-    """The database's error whose text contains `sign`, as one with a remedy."""
+    """Converts a database error whose text contains `sign` to a FilterError with a remedy."""
     try:
         yield
     except OperationalError as error:

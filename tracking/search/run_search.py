@@ -1,4 +1,4 @@
-"""Runs by a filter, in an order, page by page."""
+"""Searches for runs: filter, order and pages."""
 
 from __future__ import annotations
 
@@ -11,164 +11,177 @@ from jobs.models import Experiment, Run
 from jobs.querysets import RunQuerySet
 from jobs.retention.deletion import GONE
 from tracking.search import attributes, query_time
-from tracking.search.compiler import Logged, Scope, condition, logged, names, on_row
-from tracking.search.ordering import RELATED, Stage, Walk, stages
+from tracking.search.compiler import (
+    LoggedKey,
+    Scope,
+    attribute_names,
+    compile_filter,
+    row_condition,
+    rows_by_key,
+)
+from tracking.search.ordering import RELATED, OrderedSearch, OrderStage, stages
 from tracking.search.parser import parse, parse_orders
-from tracking.search.prefilter import narrowed
+from tracking.search.prefilter import prefilter_scope
 from tracking.search.tree import Node, OrderBy
 from workspaces.models import User, Workspace
 
 VIEWS = ("ACTIVE_ONLY", "DELETED_ONLY", "ALL")
-AT_ONCE = 5_000
-NOT_GONE = Q(deleted_at=None) | ~Q(deleted_at=GONE)
+LOAD_BATCH = 5_000
+NOT_PURGED = Q(deleted_at=None) | ~Q(deleted_at=GONE)
 
 
 @dataclass(frozen=True)
-class Found:
-    """`more`: there are others after these."""
+class RunPage:
+    """One page of runs; `has_more` says whether others follow."""
 
     runs: list[Run]
-    more: bool
+    has_more: bool
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A filter, read. `where`: what else must be true of a run."""
+class RunQuery:
+    """The parsed conditions of a search. `experiments` None means all; `name_part` is part of a run's name;
+    `where` is an additional condition."""
 
     workspace: Workspace
     filter: Node | None = None
     experiments: tuple[int, ...] | None = None
-    named: str = ""
+    name_part: str = ""
     view: str = "ACTIVE_ONLY"
     user: User | None = None
     where: Q | None = None
 
-    def narrowed(self) -> tuple[RunQuerySet, Scope]:
-        """The runs it is true of, in no order, and where to look for what they have logged."""
+    def matching_runs(self) -> tuple[RunQuerySet, Scope]:
+        """Returns the matching runs, unordered, and the scope for queries of their logged data."""
         scope = self.scope()
         return self.runs(scope), scope
 
     def scope(self) -> Scope:
-        return narrowed(self.filter, Scope(self._experiments(), self.user.pk if self.user else None))
+        return prefilter_scope(self.filter, Scope(self._experiments(), self.user.pk if self.user else None))
 
-    def runs(self, scope: Scope, *, without: Logged | None = None) -> RunQuerySet:
-        """`without`: whatever the filter says of this key's row."""
-        # By the workspace alone SQLite would look at all its runs.
+    def runs(self, scope: Scope, *, without: LoggedKey | None = None) -> RunQuerySet:
+        """Returns the matching runs; conditions on the row of the key `without` are left out."""
+        # By the workspace alone, SQLite would scan all its runs.
         runs = (
             Run.objects.ever_of(self.workspace)
             if scope.runs is None
             else Run.objects.filter(pk__in=scope.runs)
         )
-        found = self._seen(runs)
+        matches = self._in_view(runs)
         if self.experiments is not None:
-            found = found.filter(scope.experiment())
+            matches = matches.filter(scope.experiment_condition())
         if self.filter is not None:
-            found = found.alias(**attributes.made(names(self.filter)))
-            found = found.filter(condition(self.filter, scope, without=without))
-        if self.named:
-            found = found.matching(text=self.named)
-        return found.filter(self.where) if self.where is not None else found
+            matches = matches.alias(**attributes.computed_columns(attribute_names(self.filter)))
+            matches = matches.filter(compile_filter(self.filter, scope, without=without))
+        if self.name_part:
+            matches = matches.matching(text=self.name_part)
+        return matches.filter(self.where) if self.where is not None else matches
 
-    def _seen(self, runs: RunQuerySet) -> RunQuerySet:
+    def _in_view(self, runs: RunQuerySet) -> RunQuerySet:
         if self.view == "ACTIVE_ONLY":
             return runs.kept()
         return (
-            runs.deleted().exclude(deleted_at=GONE) if self.view == "DELETED_ONLY" else runs.filter(NOT_GONE)
+            runs.deleted().exclude(deleted_at=GONE)
+            if self.view == "DELETED_ONLY"
+            else runs.filter(NOT_PURGED)
         )
 
     def _experiments(self) -> tuple[int, ...]:
-        of = Experiment.objects.filter(workspace=self.workspace)
+        rows = Experiment.objects.filter(workspace=self.workspace)
         if self.experiments is not None:
-            of = of.filter(pk__in=self.experiments)
-        return tuple(of.order_by("pk").values_list("pk", flat=True))
+            rows = rows.filter(pk__in=self.experiments)
+        return tuple(rows.order_by("pk").values_list("pk", flat=True))
 
 
-def asked(
+def build_query(
     workspace: Workspace,
     *,
     text: str = "",
     experiments: Sequence[int] | None = None,
-    named: str = "",
+    name_part: str = "",
     view: str = "ACTIVE_ONLY",
     user: User | None = None,
     where: Q | None = None,
-) -> Asked:
-    """`text` is a filter, `named` part of a name; raises FilterError."""
-    of = None if experiments is None else tuple(sorted(set(experiments)))
-    return Asked(workspace, parse(text), of, named.strip(), view, user, where)
+) -> RunQuery:
+    """Returns a query for the filter `text`. Raises FilterError."""
+    experiment_ids = None if experiments is None else tuple(sorted(set(experiments)))
+    return RunQuery(workspace, parse(text), experiment_ids, name_part.strip(), view, user, where)
 
 
-def find(
+def find_runs(
     workspace: Workspace,
     *,
     text: str = "",
     experiments: Sequence[int] | None = None,
-    named: str = "",
+    name_part: str = "",
     order_by: Sequence[str] = (),
     view: str = "ACTIVE_ONLY",
-    most: int,
+    limit: int,
     skip: int = 0,
     user: User | None = None,
     where: Q | None = None,
-) -> Found:
-    """Runs with experiment and creator, without spec and preview, the newest first where no order is given.
+) -> RunPage:
+    """Returns a page of runs with experiment and creator, without spec and preview; by default the newest
+    first.
 
-    `text`: a filter. `experiments`: ids; None: all of the workspace. `named`: part of a name. `user`: whose
-    `starred` and `mine`. `where`: what else must be true. Raises FilterError."""
-    wanted = asked(
-        workspace, text=text, experiments=experiments, named=named, view=view, user=user, where=where
+    `text` is a filter; `experiments` are ids, None means all of the workspace; `user` is the person that
+    `starred` and `mine` refer to; the others as in RunQuery. Raises FilterError.
+    """
+    query = build_query(
+        workspace, text=text, experiments=experiments, name_part=name_part, view=view, user=user, where=where
     )
-    ids = find_ids(wanted, order_by, most=most + 1, skip=skip)
-    return Found(loaded(ids[:most]), len(ids) > most)
+    ids = find_run_ids(query, order_by, limit=limit + 1, skip=skip)
+    return RunPage(load_runs(ids[:limit]), len(ids) > limit)
 
 
-def count(wanted: Asked, most: int) -> int:
-    """How many there are, as far as to `most`."""
-    with query_time.limited():
-        return wanted.narrowed()[0].order_by().values("pk")[:most].count()
+def count_runs(query: RunQuery, limit: int) -> int:
+    """Returns the number of matching runs, at most `limit`."""
+    with query_time.time_limit():
+        return query.matching_runs()[0].order_by().values("pk")[:limit].count()
 
 
-def find_ids(wanted: Asked, order_by: Sequence[str], *, most: int, skip: int = 0) -> list[str]:
-    """Up to `most` runs by id, in order, after the first `skip`. Raises FilterError."""
+def find_run_ids(query: RunQuery, order_by: Sequence[str], *, limit: int, skip: int = 0) -> list[str]:
+    """Returns up to `limit` run ids in order, after the first `skip`. Raises FilterError."""
     orders = parse_orders(order_by)
-    scope = wanted.scope()
+    scope = query.scope()
     if scope.runs == ():
         return []
-    found: list[str] = []
-    with query_time.limited():
-        for stage in stages(_walk(wanted, orders, scope)):
-            part = list(stage.runs.values_list("pk", flat=True)[skip : skip + most - len(found)])
-            found += part
-            if len(found) >= most or stage.is_last:
+    ids: list[str] = []
+    with query_time.time_limit():
+        for stage in stages(_ordered_search(query, orders, scope)):
+            page = list(stage.runs.values_list("pk", flat=True)[skip : skip + limit - len(ids)])
+            ids += page
+            if len(ids) >= limit or stage.is_last:
                 break
-            skip = 0 if part or not skip else skip - _passed(stage, skip)
-    return found
+            skip = 0 if page or not skip else skip - _skipped_count(stage, skip)
+    return ids
 
 
-def _walk(wanted: Asked, orders: Sequence[OrderBy], scope: Scope) -> Walk:
-    """What the filter says of the key that is ordered by is asked along the way, and not beforehand."""
+def _ordered_search(query: RunQuery, orders: Sequence[OrderBy], scope: Scope) -> OrderedSearch:
+    """Returns the search in its order. Conditions on the key that orders the runs become part of that join
+    instead of a subquery."""
     key = (orders[0].key.kind, orders[0].key.name) if orders else None
-    if wanted.filter is None or key not in logged(wanted.filter, scope):
-        return Walk(wanted.runs(scope), orders, scope)
-    meets = on_row(wanted.filter, key, RELATED[key[0]]) if scope.runs is None else None
-    return Walk(
-        wanted.runs(scope, without=key if meets is not None else None),
+    if query.filter is None or key not in rows_by_key(query.filter, scope):
+        return OrderedSearch(query.runs(scope), orders, scope)
+    key_condition = row_condition(query.filter, key, RELATED[key[0]]) if scope.runs is None else None
+    return OrderedSearch(
+        query.runs(scope, without=key if key_condition is not None else None),
         orders,
         scope,
         has_key=True,
-        meets=meets,
+        key_condition=key_condition,
     )
 
 
-def loaded(ids: Sequence[str]) -> list[Run]:
-    """These, in their order."""
+def load_runs(ids: Sequence[str]) -> list[Run]:
+    """Returns the runs with these ids, in their order; ids that no longer exist are left out."""
     rows: dict[str, Run] = {}
-    of = Run.objects.select_related("experiment", "created_by").defer("preview", "spec")
-    for start in range(0, len(ids), AT_ONCE):
-        rows.update(of.order_by().in_bulk(ids[start : start + AT_ONCE]))
+    query = Run.objects.select_related("experiment", "created_by").defer("preview", "spec")
+    for start in range(0, len(ids), LOAD_BATCH):
+        rows.update(query.order_by().in_bulk(ids[start : start + LOAD_BATCH]))
     return [rows[run] for run in ids if run in rows]
 
 
-def _passed(stage: Stage, skip: int) -> int:
-    """How many of a stage's runs a page that begins after it has left behind."""
+def _skipped_count(stage: OrderStage, skip: int) -> int:
+    """Returns how many runs of a stage the page skips when it starts after that stage."""
     return stage.runs.order_by().values("pk")[:skip].count()

@@ -1,4 +1,4 @@
-"""Times as people write them."""
+"""Parses times as people write them."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from tracking.search.tokens import UNITS
 AGO = re.compile(r"(\d{1,6}(?:\.\d+)?)\s*([a-z]+)\s+ago")
 
 
-def moment_ms(text: str, now: datetime | None = None) -> int | None:
-    """Milliseconds since 1970: of an ISO date or time (UTC where it names no zone), `today`, `yesterday`, `7d
-    ago`; else None."""
+def parse_time_ms(text: str, now: datetime | None = None) -> int | None:
+    """Returns Unix milliseconds for an ISO date or time (UTC without a zone), `today`, `yesterday`, `now` or
+    `7d ago`; None for other text."""
     now = now or datetime.now(UTC)
-    wanted = text.strip().lower()
+    word = text.strip().lower()
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    if wanted in ("today", "yesterday", "now"):
-        return _ms({"today": midnight, "yesterday": midnight - timedelta(days=1), "now": now}[wanted])
-    if match := AGO.fullmatch(wanted):
+    if word in ("today", "yesterday", "now"):
+        return _unix_ms({"today": midnight, "yesterday": midnight - timedelta(days=1), "now": now}[word])
+    if match := AGO.fullmatch(word):
         seconds = UNITS.get(match[2])
-        return None if seconds is None else _ms(now) - int(float(match[1]) * seconds * 1000)
+        return None if seconds is None else _unix_ms(now) - int(float(match[1]) * seconds * 1000)
     try:
         at = datetime.fromisoformat(text.strip())
     except ValueError:
         return None
-    return _ms(at if at.tzinfo else at.replace(tzinfo=UTC))
+    return _unix_ms(at if at.tzinfo else at.replace(tzinfo=UTC))
 
 
-def _ms(at: datetime) -> int:
+def _unix_ms(at: datetime) -> int:
     return int(at.timestamp() * 1000)

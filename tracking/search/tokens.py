@@ -1,4 +1,4 @@
-"""A filter's text cut into tokens that know where they stand. Pure."""
+"""Splits a filter's text into tokens with positions. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from tracking.search.errors import FilterError
 
-MOST_CHARACTERS = 20_000
+MAX_CHARACTERS = 20_000
 _KEY = r"[\w./:@+-]*[\w]"
 _QUOTED = r"`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'"
 _TOKEN = re.compile(
@@ -29,8 +29,8 @@ UNITS = {"s": 1, "min": 60, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 @dataclass(frozen=True)
 class Token:
-    """`kind`: key, number, word, ticks, string, operator, mark or end. A key's `prefix` is what it is of,
-    `text` its name."""
+    """`kind` is key, number, word, ticks, string, operator, mark or end. For metrics.loss, `prefix` is
+    metrics and `text` is loss; `at` is the offset in the filter."""
 
     kind: str
     text: str
@@ -38,26 +38,26 @@ class Token:
     prefix: str = ""
 
 
-def tokens(text: str, field: str) -> list[Token]:
-    """All of `text`, and an end; raises FilterError."""
-    if len(text) > MOST_CHARACTERS:
+def tokenize(text: str, field: str) -> list[Token]:
+    """Returns the tokens of `text`, with an end token. Raises FilterError."""
+    if len(text) > MAX_CHARACTERS:
         raise FilterError(
-            f"It has {len(text)} characters; {MOST_CHARACTERS} are allowed", MOST_CHARACTERS, "", field
+            f"It has {len(text)} characters; {MAX_CHARACTERS} are allowed", MAX_CHARACTERS, "", field
         )
-    found: list[Token] = []
+    result: list[Token] = []
     at = 0
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
-            _refuse(text, at, field)
+            _fail(text, at, field)
         if match.lastgroup != "space":
-            found.append(_token(match, field))
+            result.append(_token(match, field))
         at = match.end()
-    return [*found, Token("end", "", len(text))]
+    return [*result, Token("end", "", len(text))]
 
 
-def bare(text: str) -> str:
-    """Without its quotes; a doubled quote inside is one."""
+def unquote(text: str) -> str:
+    """Returns the text without its quotes; a doubled quote inside becomes one."""
     if len(text) >= 2 and text[0] in "'\"`" and text[-1] == text[0]:
         return text[1:-1].replace(text[0] * 2, text[0])
     return text
@@ -67,7 +67,7 @@ def _token(match: re.Match[str], field: str) -> Token:
     at = match.start()
     if match["key"]:
         return Token(
-            "key", bare(match["quoted_key"] or match["plain_key"]), at, match["ticked"] or match["prefix"]
+            "key", unquote(match["quoted_key"] or match["plain_key"]), at, match["ticked"] or match["prefix"]
         )
     if match["number"]:
         return _number(match, field)
@@ -75,7 +75,7 @@ def _token(match: re.Match[str], field: str) -> Token:
         if match[kind]:
             return Token(kind, match[kind], at)
     kind = "ticks" if match["ticks"] else "string"
-    return Token(kind, bare(match[kind]), at)
+    return Token(kind, unquote(match[kind]), at)
 
 
 def _number(match: re.Match[str], field: str) -> Token:
@@ -84,16 +84,16 @@ def _number(match: re.Match[str], field: str) -> Token:
         return Token("number", match["number"], match.start())
     if unit not in UNITS:
         message = (
-            f"{match['number']} is neither a number nor a length of time; write text in quotes, times "
-            "as 30min, 2h or 7d"
+            f"{match['number']} is neither a number nor a duration; write text in quotes, "
+            "durations as 30min, 2h or 7d"
         )
         raise FilterError(message, match.start(), match.string, field)
     seconds = float(match["number"].removesuffix(unit)) * UNITS[unit]
     return Token("number", repr(int(seconds) if seconds.is_integer() else seconds), match.start())
 
 
-def _refuse(text: str, at: int, field: str) -> NoReturn:
+def _fail(text: str, at: int, field: str) -> NoReturn:
     character = text[at]
     if character in "'\"`":
-        raise FilterError(f"The {character} that begins here is not closed", at, text, field)
-    raise FilterError(f"{character!r} cannot stand here; write text in quotes", at, text, field)
+        raise FilterError(f"The {character} that starts here is not closed", at, text, field)
+    raise FilterError(f"{character!r} is not allowed here; write text in quotes", at, text, field)

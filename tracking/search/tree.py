@@ -1,4 +1,4 @@
-"""A filter as a tree of comparisons, and its printed form. Pure."""
+"""The tree of a filter; str() of a node is its text. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PLAIN = re.compile(r"[^\W\d]\w*(?:[./:-]\w+)*")
 
 @dataclass(frozen=True)
 class Key:
-    """What is asked of a run. `part`: of a metric its last, least (min) or greatest (max) value."""
+    """A key of a run. `part` of a metric is its last, min or max value."""
 
     kind: Kind
     name: str
@@ -39,7 +39,8 @@ class Key:
 
 @dataclass(frozen=True)
 class Comparison:
-    """`value` is None for IS NULL and IS NOT NULL; `at` and `value_at` are where they stand in the text."""
+    """One comparison. `value` is None for IS NULL and IS NOT NULL; `at` and `value_at` are offsets in the
+    text."""
 
     key: Key
     operator: str
@@ -50,7 +51,7 @@ class Comparison:
     def __str__(self) -> str:
         if self.value is None:
             return f"{self.key} {self.operator}"
-        return f"{self.key} {self.operator} {_shown(self.value)}"
+        return f"{self.key} {self.operator} {_spell(self.value)}"
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Not:
     part: Node
 
     def __str__(self) -> str:
-        return f"NOT {_inner(self.part, (And, Or))}"
+        return f"NOT {_parenthesized(self.part, (And, Or))}"
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class And:
     parts: tuple[Node, ...]
 
     def __str__(self) -> str:
-        return " AND ".join(_inner(part, (And, Or)) for part in self.parts)
+        return " AND ".join(_parenthesized(part, (And, Or)) for part in self.parts)
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Or:
     parts: tuple[Node, ...]
 
     def __str__(self) -> str:
-        return " OR ".join(_inner(part, (Or,)) for part in self.parts)
+        return " OR ".join(_parenthesized(part, (Or,)) for part in self.parts)
 
 
 Node = Comparison | Not | And | Or
@@ -89,21 +90,21 @@ class OrderBy:
         return f"{self.key} {'DESC' if self.descending else 'ASC'}"
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _inner(part: Node, wrapped: tuple[type, ...]) -> str:
+def _parenthesized(part: Node, wrapped: tuple[type, ...]) -> str:
     return f"({part})" if isinstance(part, wrapped) else str(part)
 
 
-def _shown(value: Scalar | tuple[str, ...] | tuple[float, ...]) -> str:
+def _spell(value: Scalar | tuple[str, ...] | tuple[float, ...]) -> str:
     if isinstance(value, tuple):
-        return f"({', '.join(_shown(item) for item in value)})"
+        return f"({', '.join(_spell(item) for item in value)})"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return quoted(value)
+        return quote(value)
     if isinstance(value, float) and not math.isfinite(value):
         return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
     return repr(value)

@@ -1,4 +1,4 @@
-"""Which values each key may be compared with. Pure."""
+"""Parses and checks the values that keys are compared with. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from tracking.search.time_values import moment_ms
+from tracking.search.time_values import parse_time_ms
 from tracking.search.tokens import Token
 from tracking.search.tree import Key, Scalar, Value
 from tracking.search.vocabulary import ORDER, Kind, Type
@@ -20,20 +20,20 @@ NUMBERS = {
     "infinity": math.inf,
     "-infinity": -math.inf,
 }
-LARGEST = 2**63 - 1
-LONGEST_PATTERN = 500
-"""Characters of a LIKE pattern: databases compare it at every character of every text that they look at."""
+MAX_INTEGER = 2**63 - 1
+MAX_PATTERN_LENGTH = 500
+"""Characters of a LIKE pattern: databases compare it at every character of every text that they scan."""
 
 
 @dataclass(frozen=True)
-class Read:
-    """`trouble`: why it is no value for its key; else empty."""
+class ParsedValue:
+    """A value; `error` says why it is not valid for its key, else it is empty."""
 
     value: Scalar
-    trouble: str = ""
+    error: str = ""
 
 
-def value_of(key: Key, operator: str, token: Token) -> Read:
+def parse_value(key: Key, operator: str, token: Token) -> ParsedValue:
     if token.kind == "word":
         return _word(key, operator, token.text)
     if token.kind == "number":
@@ -41,59 +41,61 @@ def value_of(key: Key, operator: str, token: Token) -> Read:
     return _text(key, operator, token.text)
 
 
-def listed(values: Sequence[Scalar]) -> Value:
+def list_value(values: Sequence[Scalar]) -> Value:
     return cast("tuple[str, ...] | tuple[float, ...]", tuple(values))
 
 
-def _word(key: Key, operator: str, text: str) -> Read:
+def _word(key: Key, operator: str, text: str) -> ParsedValue:
     if key.type is Type.FLAG and text.lower() in ("true", "false"):
-        return Read(text.lower() == "true")
+        return ParsedValue(text.lower() == "true")
     if key.type is Kind.METRIC and text.lower() in NUMBERS:
-        return Read(NUMBERS[text.lower()])
+        return ParsedValue(NUMBERS[text.lower()])
     if key.type is Kind.PARAM and operator in ORDER and math.isinf(NUMBERS.get(text.lower(), 0)):
-        return Read(NUMBERS[text.lower()])
+        return ParsedValue(NUMBERS[text.lower()])
     if key.type in (Kind.METRIC, Type.NUMBER):
-        return Read("", f"{key} is compared with a number")
+        return ParsedValue("", f"{key} is compared with a number")
     if key.type is Type.FLAG:
-        return Read("", f"{key} is true or false")
-    return Read("", f"Write text in quotes: '{text}'")
+        return ParsedValue("", f"{key} is true or false")
+    return ParsedValue("", f"Write text in quotes: '{text}'")
 
 
-def _number(key: Key, operator: str, text: str) -> Read:
+def _number(key: Key, operator: str, text: str) -> ParsedValue:
     if key.type is Type.FLAG:
-        return Read("", f"{key} is true or false")
+        return ParsedValue("", f"{key} is true or false")
     if key.type in (Kind.TAG, Kind.DATASET, Type.TEXT, Type.WORD) or operator in ("LIKE", "ILIKE"):
-        return Read("", f"{key} is text here; write it in quotes: '{text}'")
+        return ParsedValue("", f"{key} is text here; write it in quotes: '{text}'")
     value = float(text) if any(mark in text for mark in ".eE") else _whole(text)
-    if key.type is Type.TIME and not -LARGEST <= value <= LARGEST:
-        return Read("", "This is no time: give milliseconds since 1970, or '2025-11-30'")
+    if key.type is Type.TIME and not -MAX_INTEGER <= value <= MAX_INTEGER:
+        return ParsedValue("", "This is not a time; give milliseconds since 1970, or '2025-11-30'")
     if key.type is not Kind.METRIC and math.isinf(value):
-        return Read("", f"{text[:40]} is larger than any number that {key} may be")
+        return ParsedValue("", f"{text[:40]} is larger than any number that {key} may be")
     if key.type is Kind.PARAM and operator in ("IN", "NOT IN"):
-        return Read("", f"Params are text in a list; write it in quotes: '{text}'")
-    return Read(value)
+        return ParsedValue("", f"Params are text in a list; write it in quotes: '{text}'")
+    return ParsedValue(value)
 
 
 def _whole(text: str) -> int | float:
-    """An integer that every database can hold, else the nearest float."""
+    """Returns an integer that every database can store, or else the nearest float."""
     value = int(text) if len(text) < 400 else math.inf
-    return value if -LARGEST <= value <= LARGEST else float(text)
+    return value if -MAX_INTEGER <= value <= MAX_INTEGER else float(text)
 
 
-def _text(key: Key, operator: str, text: str) -> Read:
+def _text(key: Key, operator: str, text: str) -> ParsedValue:
     if key.type in (Kind.METRIC, Type.NUMBER):
-        return Read("", f"{key} is compared with a number; write it without quotes")
+        return ParsedValue("", f"{key} is compared with a number; write it without quotes")
     if key.type is Type.FLAG:
-        return Read("", f"{key} is true or false, without quotes")
+        return ParsedValue("", f"{key} is true or false, without quotes")
     if key.type is Kind.PARAM and operator in (">", ">=", "<", "<="):
-        return Read("", f"With {operator} a param is compared as a number; write it without quotes")
+        return ParsedValue("", f"With {operator} a param is compared as a number; write it without quotes")
     if key.type is Type.TIME:
-        ms = moment_ms(text)
+        ms = parse_time_ms(text)
         return (
-            Read(ms)
+            ParsedValue(ms)
             if ms is not None
-            else Read("", "This is no time; write '2025-11-30', '2025-11-30 18:00' or '7d ago'")
+            else ParsedValue("", "This is not a time; write '2025-11-30', '2025-11-30 18:00' or '7d ago'")
         )
-    if operator in ("LIKE", "ILIKE") and len(text) > LONGEST_PATTERN:
-        return Read("", f"A pattern may have {LONGEST_PATTERN} characters; this one has {len(text)}")
-    return Read(text)
+    if operator in ("LIKE", "ILIKE") and len(text) > MAX_PATTERN_LENGTH:
+        return ParsedValue(
+            "", f"A pattern may have {MAX_PATTERN_LENGTH} characters; this one has {len(text)}"
+        )
+    return ParsedValue(text)

@@ -1,4 +1,4 @@
-"""What can be asked of a run: kinds of keys, attributes and their types, operators. Pure."""
+"""The vocabulary of filters: kinds of keys, attributes with their types, operators. Pure."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ KINDS: dict[str, Kind] = {
     "dataset": Kind.DATASET,
     "datasets": Kind.DATASET,
 }
-"""MLflow's names and ours are the same; each may be written in several ways."""
+"""Kinds by the prefixes that filters may use."""
 
 ATTRIBUTES: dict[str, Type] = {
     "run_id": Type.TEXT,
@@ -81,7 +81,7 @@ OTHER_NAMES: dict[str, str] = {
 }
 DATASET_KEYS = ("name", "digest", "context")
 PARTS = ("last", "min", "max")
-"""Of a metric: `metrics.loss` is the last value, `min(metrics.loss)` the least."""
+"""Of a metric: `metrics.loss` is the last value, `min(metrics.loss)` the smallest."""
 
 ORDER = ("=", "!=", ">", ">=", "<", "<=")
 TEXT = ("=", "!=", "LIKE", "ILIKE", "IN", "NOT IN")

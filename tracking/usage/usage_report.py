@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from django.db.models import Case, Count, F, FloatField, OuterRef, Q, QuerySet, Subquery, Sum, Value, When
+from django.db.models import Case, Count, F, Q, QuerySet, Sum, Value, When
 from django.db.models.functions import Coalesce
 
-from jobs.querysets import RunQuerySet
 from tracking.models import UsageEntry
 from workspaces.models import Workspace
 
@@ -52,18 +51,6 @@ def hours_of(run_ids: Collection[str]) -> dict[str, tuple[float, float | None]]:
         for run, gpu_s, joules in rows.values_list("run").annotate(Sum("gpu_seconds"), Sum("energy_j")):
             found[run] = (gpu_s / HOUR_S, None if joules is None else joules / HOUR_S)
     return found
-
-
-def with_gpu_hours(runs: RunQuerySet) -> RunQuerySet:
-    """The runs with `gpu_hours`, to filter and sort by; 0 where nothing was counted."""
-    return runs.annotate(gpu_hours=gpu_hours())
-
-
-def gpu_hours() -> Coalesce:
-    """An expression over runs."""
-    of_run = UsageEntry.objects.filter(run=OuterRef("pk")).order_by().values("run")
-    total = of_run.annotate(hours=Sum("gpu_seconds") / HOUR_S).values("hours")
-    return Coalesce(Subquery(total, output_field=FloatField()), 0.0)
 
 
 def entries(

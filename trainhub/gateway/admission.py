@@ -32,10 +32,6 @@ class Admission:
     def strangers(self) -> int:
         return self._strangers.total()
 
-    @property
-    def guests(self) -> int:
-        return self._guest_count
-
     def accept(self, address: str) -> bool:
         """Count a connection from this address that has not signed in yet. False where there is no room."""
         if self.strangers >= self._max_strangers or self._strangers[address] >= MAX_STRANGERS_OF_ADDRESS:

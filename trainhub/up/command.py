@@ -166,6 +166,8 @@ def _prepare(*options: str) -> dict[str, str]:
             f"{installation.LOGS / 'prepare.log'})."
         )
     prepared = json.loads(out.strip().splitlines()[-1])
+    for notice in prepared.pop("notices"):
+        say(notice)
     if prepared["password"] and not options:  # a demo tells it each time
         say(f"The first account is admin with the password {prepared['password']} (shown this one time).")
     return dict(prepared)

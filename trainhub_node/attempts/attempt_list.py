@@ -17,7 +17,7 @@ from trainhub_node import proc, records
 from trainhub_node.intake import ownership
 from trainhub_node.machine import ports
 from trainhub_node.machine.port_locks import PortLocks
-from trainhub_node.rundir import BadIdentifier, RunDir
+from trainhub_node.rundir import InvalidIdentifier, RunDir
 from trainhub_node.settings import NodeSettings
 from trainhub_node.untrusted import removal
 
@@ -55,7 +55,7 @@ class Attempts:
                 if Path(folder.settled).exists():
                     continue
                 is_claimed = ownership.has_order(folder)
-            except BadIdentifier:
+            except InvalidIdentifier:
                 log.warning("%s is not an attempt's folder; it is left alone", path)
                 continue
             except ownership.ForeignFile as error:
@@ -102,7 +102,7 @@ class Attempts:
     def free_ports(self) -> Iterator[list[int]]:
         """Free ones, nobody else's meanwhile; afterwards those that no attempt keeps are for other agents of
         this machine. One asker at a time."""
-        offer = ports.free(self.reserved_ports(), take=self._locks.take)
+        offer = ports.find_free(self.reserved_ports(), take=self._locks.take)
         with self._lock:
             self._offered = set(offer)
         try:
@@ -159,7 +159,7 @@ def _belongs_to_agent(path: Path) -> bool:
     """Whether this is the folder of an attempt that this agent's account made."""
     try:
         ownership.require_folder(RunDir.at(str(path)).path)
-    except (BadIdentifier, ownership.ForeignFile, FileNotFoundError):
+    except (InvalidIdentifier, ownership.ForeignFile, FileNotFoundError):
         return False
     return True
 
@@ -175,7 +175,7 @@ def request_stop(folder: RunDir, reason: str, grace_s: float) -> bool:
 def wake_child(folder: RunDir) -> None:
     """Have the child look at its folder now; it does so by itself within a second anyway."""
     child = read_child(folder)
-    if child is not None and proc.alive(child["pid"], child["identity"]):
+    if child is not None and proc.is_alive(child["pid"], child["identity"]):
         os.kill(child["pid"], signal.SIGUSR1)
 
 

@@ -52,7 +52,7 @@ class AttemptState:
             warnings=warnings,
             ports=tuple(claim.get("held", ())) if READY in phase_at else (),
             versions=state.get("versions", {}) if READY in phase_at else {},
-            daemons=tuple(self._daemons()),
+            daemons=tuple(self._daemon_calls()),
         )
 
     @property
@@ -60,7 +60,7 @@ class AttemptState:
         return READY in self.state().get("phase_at", {})
 
     @property
-    def may_say_ready(self) -> bool:
+    def has_ready_ports(self) -> bool:
         """Ports are kept for it: with the word that this node is ready the hub decides which of them are
         used."""
         return book.READY_PORTS in self.claim()
@@ -79,11 +79,11 @@ class AttemptState:
         return self._read(self.rundir.state) or {}
 
     def child(self) -> dict[str, Any] | None:
-        found: dict[str, Any] | None = self._read(self.rundir.child)
-        return found
+        record: dict[str, Any] | None = self._read(self.rundir.child)
+        return record
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """No process of the attempt lives any more."""
         return bool(self.state().get("ended")) or "over_at" in self.agent()
 
@@ -91,9 +91,9 @@ class AttemptState:
         rank = process["rank"]
         started = self._read(self.rundir.started(rank), MAX_RANK_RECORD_BYTES)
         started = started if isinstance(started, dict) else {}
-        ended = self._ended(rank)
-        over = self.over
-        if ended is None and over and started:
+        ended = self._end_record(rank)
+        is_over = self.is_over
+        if ended is None and is_over and started:
             # Its wrapper and the child were killed: who saw the end has told nobody.
             ended = {"at": self.agent().get("over_at"), "signal": 9, "by_us": True}
         if ended is None:
@@ -111,33 +111,33 @@ class AttemptState:
             ended_at=_number(ended.get("at")),
             exit_code=_integer(ended.get("exit_code")),
             signal=_integer(ended.get("signal")),
-            log_bytes=logs.get(process["log_name"], 0) if over else None,
+            log_bytes=logs.get(process["log_name"], 0) if is_over else None,
             ended_by_us=bool(ended.get("by_us")),
             out_of_memory=bool(ended.get("out_of_memory")),
         )
 
-    def _ended(self, rank: int) -> dict[str, Any] | None:
+    def _end_record(self, rank: int) -> dict[str, Any] | None:
         """The child's record before the wrapper's. Children of earlier versions wrote theirs in place of the
         wrapper's."""
         for path in (self.rundir.supervisor_ended(rank), self.rundir.ended(rank)):
-            found = self._read(path, MAX_RANK_RECORD_BYTES)
-            if isinstance(found, dict):
-                return found
+            record = self._read(path, MAX_RANK_RECORD_BYTES)
+            if isinstance(record, dict):
+                return record
         return None
 
-    def _daemons(self) -> Iterator[DaemonCall]:
+    def _daemon_calls(self) -> Iterator[DaemonCall]:
         """Until a rank lives here: mpirun starts none before all of its daemons have answered."""
         command = self.order()["command"]
-        if not command["launcher"] or not self.may_say_ready:
+        if not command["launcher"] or not self.has_ready_ports:
             return
         if any(os.path.exists(self.rundir.started(process["rank"])) for process in command["processes"]):
             return
-        for name in self._daemon_calls():
+        for name in self._daemon_call_files():
             call = self._read(f"{self.rundir.ranks}/{name}", MAX_RANK_RECORD_BYTES)
-            if isinstance(call, dict) and _are_words([call.get("host")]) and _are_words(call.get("argv")):
+            if isinstance(call, dict) and _are_texts([call.get("host")]) and _are_texts(call.get("argv")):
                 yield DaemonCall(call["host"], tuple(call["argv"]))
 
-    def _daemon_calls(self) -> list[str]:
+    def _daemon_call_files(self) -> list[str]:
         """The folder is the run's under `RUN_AS`: no more names are looked at than an honest run could have
         made."""
         with os.scandir(self.rundir.ranks) as entries:
@@ -146,24 +146,24 @@ class AttemptState:
             :MAX_DAEMONS
         ]
 
-    def _read(self, path: str, largest: int = records.LARGEST) -> Any:
+    def _read(self, path: str, max_bytes: int = records.MAX_BYTES) -> Any:
         try:
-            facts = os.stat(path, follow_symlinks=False)
+            status = os.stat(path, follow_symlinks=False)
         except OSError:
             return None
-        version = (facts.st_ino, facts.st_mtime_ns, facts.st_size)
-        known = self._cache.get(path)
-        if known is None or known[0] != version:
+        version = (status.st_ino, status.st_mtime_ns, status.st_size)
+        cached = self._cache.get(path)
+        if cached is None or cached[0] != version:
             try:
-                known = version, records.read(path, largest)
-            except records.Unreadable:
+                cached = version, records.read(path, max_bytes)
+            except records.UnreadableRecord:
                 # Written by the run's own account; what makes no sense says nothing.
-                known = version, None
-            self._cache[path] = known
-        return known[1]
+                cached = version, None
+            self._cache[path] = cached
+        return cached[1]
 
 
-def _are_words(value: object) -> bool:
+def _are_texts(value: object) -> bool:
     """Words that a report can carry: text with half a surrogate pair in it would break the report of the
     whole node."""
     return isinstance(value, list) and all(isinstance(item, str) and _is_text(item) for item in value)

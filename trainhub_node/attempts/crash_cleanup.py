@@ -17,34 +17,34 @@ from trainhub_node.environments import builder_account
 from trainhub_node.rundir import RunDir
 
 log = logging.getLogger(__name__)
-AGAIN_S = 0.2
-GIVE_UP_S = 60.0
+RETRY_S = 0.2
+TIMEOUT_S = 60.0
 
 
-class Graves:
-    def __init__(self, environments: Path, changed: Callable[[], None]) -> None:
+class CrashCleaner:
+    def __init__(self, environments: Path, on_change: Callable[[], None]) -> None:
         self._environments = environments
-        self._changed = changed
-        self._dug: set[Key] = set()
+        self._on_change = on_change
+        self._submitted: set[Key] = set()
         self._threads = ThreadPoolExecutor(2, "burying")
 
-    def dig(self, folder: RunDir) -> None:
+    def submit(self, folder: RunDir) -> None:
         """Called from one thread only; again for the same attempt is fine."""
-        if folder.key not in self._dug:
-            self._dug.add(folder.key)
-            self._threads.submit(self._bury, folder)
+        if folder.key not in self._submitted:
+            self._submitted.add(folder.key)
+            self._threads.submit(self._clean_up, folder)
 
-    def _bury(self, folder: RunDir) -> None:
+    def _clean_up(self, folder: RunDir) -> None:
         try:
             child = book.read_child(folder) or {}
-            rebooted = not str(child.get("identity", "")).startswith(f"{proc.boot_id()}/")
-            left = 0 if rebooted else end_all(folder, int(child.get("pid", 0)))
-            builder_account.end_abandoned(str(self._environments))
+            is_reboot = not str(child.get("identity", "")).startswith(f"{proc.boot_id()}/")
+            killed = 0 if is_reboot else kill_all(folder, int(child.get("pid", 0)))
+            builder_account.kill_abandoned(str(self._environments))
             sentence = (
                 "the machine was restarted while it ran."
-                if rebooted
+                if is_reboot
                 else (
-                    f"the process that supervised it {_how(folder)}; {left} process(es) of the run "
+                    f"the process that supervised it {_death_of_child(folder)}; {killed} process(es) of the run "
                     "were ended."
                 )
             )
@@ -54,26 +54,26 @@ class Graves:
             log.exception(
                 "Run %s, attempt %d could not be buried; it is tried again", folder.run, folder.attempt
             )
-            self._dug.discard(folder.key)
-        self._changed()
+            self._submitted.discard(folder.key)
+        self._on_change()
 
 
-def _how(folder: RunDir) -> str:
+def _death_of_child(folder: RunDir) -> str:
     """Killed, or failed: then its own log holds a traceback."""
-    said = Path(folder.child_log).read_text(errors="replace").strip().splitlines()
-    return f"failed ({said[-1].strip()})" if said else "was killed"
+    lines = Path(folder.child_log).read_text(errors="replace").strip().splitlines()
+    return f"failed ({lines[-1].strip()})" if lines else "was killed"
 
 
-def end_all(folder: RunDir, session: int) -> int:
+def kill_all(folder: RunDir, session: int) -> int:
     """SIGKILL to every process of the attempt until none is left; how many there were."""
-    ended: set[int] = set()
-    give_up = time.monotonic() + GIVE_UP_S
-    while left := termination.belonging(*folder.key, session=session, roots=frozenset(), path=folder.path):
-        ended |= left
+    killed: set[int] = set()
+    deadline = time.monotonic() + TIMEOUT_S
+    while living := termination.processes_of(*folder.key, session=session, roots=frozenset(), path=folder.path):
+        killed |= living
         # Halted first, lest a wrapper writes down its rank's end as if nobody had brought it about.
-        termination.send(left, signal.SIGSTOP)
-        termination.send(left, signal.SIGKILL)
-        if time.monotonic() > give_up:
-            raise TimeoutError(f"processes {sorted(left)} do not end, even by SIGKILL")
-        time.sleep(AGAIN_S)
-    return len(ended)
+        termination.send(living, signal.SIGSTOP)
+        termination.send(living, signal.SIGKILL)
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"processes {sorted(living)} do not end, even by SIGKILL")
+        time.sleep(RETRY_S)
+    return len(killed)

@@ -11,14 +11,14 @@ from itertools import groupby
 from trainhub_launch.eventfiles import is_event_file
 from trainhub_node.rundir import RunDir
 from trainhub_node.untrusted import beneath
-from trainhub_node.untrusted.run_files import open_inside
+from trainhub_node.untrusted.run_files import open_run_file
 from trainhub_node.untrusted.walk import walk
 
-LOOK_FOR_NEW_S = {"logs": 0.5, "outputs": 2.0}
-LONGEST_PATH = 900
-MOST_USER_LOGS = 200
-MOST_EVENT_FILES = 200
-MOST_FOLDERS = 2000
+SCAN_INTERVAL_S = {"logs": 0.5, "outputs": 2.0}
+MAX_PATH = 900
+MAX_USER_LOGS = 200
+MAX_EVENT_FILES = 200
+MAX_FOLDERS = 2000
 """Below outputs/, where checkpoints of many files may lie; event files in others are read when the run is
 over."""
 
@@ -31,106 +31,106 @@ class LogTail:
     def __init__(self, rundir: RunDir, owner: int | None = None) -> None:
         self._rundir = rundir
         self._owner = owner
-        self._user: set[str] = set()
-        self._refused: set[str] = set()
-        self._looked_at = dict.fromkeys(LOOK_FOR_NEW_S, 0.0)
-        self.too_many = False
+        self._user_logs: set[str] = set()
+        self._rejected: set[str] = set()
+        self._scanned_at = dict.fromkeys(SCAN_INTERVAL_S, 0.0)
+        self.has_too_many = False
 
     def sizes(self) -> dict[str, int]:
-        found: dict[str, int] = {}
+        sizes: dict[str, int] = {}
         with os.scandir(self._rundir.logs) as entries:
             for entry in entries:
-                found[entry.name] = entry.stat(follow_symlinks=False).st_size
-        found |= self._user_sizes()
-        return dict(sorted(found.items()))
+                sizes[entry.name] = entry.stat(follow_symlinks=False).st_size
+        sizes |= self._user_sizes()
+        return dict(sorted(sizes.items()))
 
-    def read(self, name: str, offset: int, most: int) -> bytes:
+    def read(self, name: str, offset: int, max_bytes: int) -> bytes:
         """Up to `most` bytes; fewer, or none, at the end."""
-        if name not in self._user:
+        if name not in self._user_logs:
             fd = os.open(self._rundir.log(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         else:
             try:
-                fd = open_inside(self._rundir.work, name, self._owner)
+                fd = open_run_file(self._rundir.work, name, self._owner)
             except OSError:
                 # Gone, or not what it was: it is no log any more, and nobody is to wait for its bytes.
-                self._user.discard(name)
-                self._refused.add(name)
+                self._user_logs.discard(name)
+                self._rejected.add(name)
                 return b""
         try:
-            return os.pread(fd, most, offset)
+            return os.pread(fd, max_bytes, offset)
         finally:
             os.close(fd)
 
-    def look_again(self) -> None:
-        self._looked_at = dict.fromkeys(LOOK_FOR_NEW_S, 0.0)
+    def rescan(self) -> None:
+        self._scanned_at = dict.fromkeys(SCAN_INTERVAL_S, 0.0)
 
     def _user_sizes(self) -> dict[str, int]:
-        found: dict[str, int] = {}
+        sizes: dict[str, int] = {}
         try:
             root = beneath.open_root(self._rundir.work)
         except FileNotFoundError:
-            return found  # not unpacked yet
+            return sizes  # not unpacked yet
         try:
-            self._look_for_new(root)
+            self._scan_if_due(root)
             # The folder of each is opened once, as a rule there is one.
-            for folder, names in groupby(sorted(self._user), os.path.dirname):
-                found |= _sizes(root, folder, names)
+            for folder, names in groupby(sorted(self._user_logs), os.path.dirname):
+                sizes |= _sizes(root, folder, names)
         finally:
             os.close(root)
-        return found
+        return sizes
 
-    def _look_for_new(self, root: int) -> None:
+    def _scan_if_due(self, root: int) -> None:
         now = time.monotonic()
-        for part, pause_s in LOOK_FOR_NEW_S.items():
-            if now - self._looked_at[part] >= pause_s:
-                self._looked_at[part] = now
-                self._look(root, part)
+        for part, pause_s in SCAN_INTERVAL_S.items():
+            if now - self._scanned_at[part] >= pause_s:
+                self._scanned_at[part] = now
+                self._scan(root, part)
 
-    def _look(self, root: int, part: str) -> None:
-        events = sum(map(is_event_file, self._user))
-        logs = len(self._user) - events
-        for name in self._new(root, part):
+    def _scan(self, root: int, part: str) -> None:
+        events = sum(map(is_event_file, self._user_logs))
+        logs = len(self._user_logs) - events
+        for name in self._new_files(root, part):
             if is_event_file(name):
                 events += 1
-                if events <= MOST_EVENT_FILES:
-                    self._user.add(name)
-            elif logs >= MOST_USER_LOGS:
-                self.too_many = True
+                if events <= MAX_EVENT_FILES:
+                    self._user_logs.add(name)
+            elif logs >= MAX_USER_LOGS:
+                self.has_too_many = True
                 return
             else:
                 logs += 1
-                self._user.add(name)
+                self._user_logs.add(name)
 
-    def _new(self, root: int, part: str) -> Iterator[str]:
+    def _new_files(self, root: int, part: str) -> Iterator[str]:
         """Regular files below that folder that are not known yet; of outputs/ event files alone."""
-        for seen, listed in enumerate(walk(root, part, longest_path=LONGEST_PATH)):
-            if seen >= MOST_FOLDERS and part == "outputs":
+        for count, folder in enumerate(walk(root, part, longest_path=MAX_PATH)):
+            if count >= MAX_FOLDERS and part == "outputs":
                 return
-            names = [name for name in listed.files if self._is_new(part, f"{listed.path}/{name}")]
-            sizes = _sizes(root, listed.path, [f"{listed.path}/{name}" for name in names]) if names else {}
+            names = [name for name in folder.files if self._is_new(part, f"{folder.path}/{name}")]
+            sizes = _sizes(root, folder.path, [f"{folder.path}/{name}" for name in names]) if names else {}
             yield from sizes
 
     def _is_new(self, part: str, name: str) -> bool:
         if part == "outputs" and not is_event_file(name):
             return False
-        return name not in self._user and name not in self._refused and name.isprintable()
+        return name not in self._user_logs and name not in self._rejected and name.isprintable()
 
 
 def _sizes(root: int, folder: str, names: Iterable[str]) -> dict[str, int]:
     """Of those `names`, paths below `root` in that `folder`, that are regular files now."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     try:
         fd = beneath.open_folder(root, folder)
     except OSError:
-        return found  # the script took it away, or put something else in its place
+        return sizes  # the script took it away, or put something else in its place
     try:
         for name in names:
             try:
-                facts = os.stat(os.path.basename(name), dir_fd=fd, follow_symlinks=False)
+                status = os.stat(os.path.basename(name), dir_fd=fd, follow_symlinks=False)
             except OSError:
                 continue  # the script took it away again
-            if stat.S_ISREG(facts.st_mode):
-                found[name] = facts.st_size
+            if stat.S_ISREG(status.st_mode):
+                sizes[name] = status.st_size
     finally:
         os.close(fd)
-    return found
+    return sizes

@@ -16,7 +16,7 @@ RUN_MARK = b"TRAINHUB_RUN_ID="
 ATTEMPT_MARK = b"TRAINHUB_ATTEMPT="
 
 
-def belonging(
+def processes_of(
     run: str, attempt: int, *, session: int, roots: frozenset[int], marks: bool = True, path: str = ""
 ) -> set[int]:
     """Living processes of the attempt, without the caller itself and without the `roots` that they descend
@@ -24,35 +24,35 @@ def belonging(
 
     `path`: the attempt's folder; given, what another agent of this machine runs of the same attempt is not
     counted."""
-    found = proc.processes()
+    processes = proc.list_processes()
     children: dict[int, list[int]] = {}
-    for one in found:
-        children.setdefault(one.parent, []).append(one.pid)
-    mine = {one.pid for one in found if one.session == session}
+    for process in processes:
+        children.setdefault(process.parent, []).append(process.pid)
+    pids = {one.pid for one in processes if one.session == session}
     if marks:
-        marked = {one.pid for one in found if one.pid not in mine and _marked(one.pid, run, attempt)}
+        marked = {one.pid for one in processes if one.pid not in pids and _is_marked(one.pid, run, attempt)}
         others = {pid for pid in marked if path and _supervises_elsewhere(pid, path)}
-        mine |= marked - _with_descendants(others, children)
-    return _with_descendants(mine | roots, children) - {os.getpid()} - roots
+        pids |= marked - _with_descendants(others, children)
+    return _with_descendants(pids | roots, children) - {os.getpid()} - roots
 
 
 def _with_descendants(pids: set[int] | frozenset[int], children: dict[int, list[int]]) -> set[int]:
-    known = set(pids)
+    result = set(pids)
     queue = list(pids)
     while queue:
-        new = [pid for pid in children.get(queue.pop(), ()) if pid not in known]
-        known |= set(new)
+        new = [pid for pid in children.get(queue.pop(), ()) if pid not in result]
+        result |= set(new)
         queue += new
-    return known
+    return result
 
 
 def _supervises_elsewhere(pid: int, path: str) -> bool:
     """Whether this is the child of an attempt with another folder."""
-    words = (proc.read(f"/proc/{pid}/cmdline") or b"").rstrip(b"\0").split(b"\0")
-    return words[-2:-1] == [b"child"] and words[-1] != path.encode()
+    argv = (proc.read(f"/proc/{pid}/cmdline") or b"").rstrip(b"\0").split(b"\0")
+    return argv[-2:-1] == [b"child"] and argv[-1] != path.encode()
 
 
-def _marked(pid: int, run: str, attempt: int) -> bool:
+def _is_marked(pid: int, run: str, attempt: int) -> bool:
     variables = (proc.read(f"/proc/{pid}/environ") or b"").split(b"\0")
     return RUN_MARK + run.encode() in variables and ATTEMPT_MARK + str(attempt).encode() in variables
 

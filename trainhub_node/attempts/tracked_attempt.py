@@ -7,36 +7,36 @@ from collections.abc import Iterator, Mapping
 
 from trainhub_launch.report import MAX_CHUNK_BYTES, AttemptFact, LogChunk
 from trainhub_node.attempts.attempt_state import AttemptState
-from trainhub_node.attempts.log_tail import MOST_USER_LOGS, LogTail
-from trainhub_node.attempts.watch import Watch
+from trainhub_node.attempts.log_tail import MAX_USER_LOGS, LogTail
+from trainhub_node.attempts.watch import FileWatch
 from trainhub_node.rundir import RunDir
 
-SEND_UNASKED_BYTES = 65536
+UNREQUESTED_BYTES = 65536
 LOW_DISK_BYTES = 64 * 1024 * 1024
 
 
-class Held:
+class TrackedAttempt:
     """`wanted`: log name -> the next byte that the hub asked for; `acknowledged`: the last fact it took."""
 
     def __init__(self, rundir: RunDir, owner: int | None) -> None:
         self.rundir = rundir
-        self.folder = AttemptState(rundir)
+        self.state = AttemptState(rundir)
         self.tail = LogTail(rundir, owner)
-        self.wanted: dict[str, int] = {}
+        self.next_offsets: dict[str, int] = {}
         self.acknowledged: AttemptFact | None = None
-        self._was_over = False
+        self._is_rescanned = False
 
     def fact(self, sizes: Mapping[str, int]) -> AttemptFact:
-        return self.folder.fact(sizes, extra_warnings=tuple(self._warnings()))
+        return self.state.fact(sizes, extra_warnings=tuple(self._warnings()))
 
     def chunks(self, sizes: Mapping[str, int], budget: int) -> Iterator[LogChunk]:
         """What the hub lacks, up to `budget` bytes; a question where it is not known what it lacks."""
-        if self.folder.over and not self._was_over:
-            self._was_over = True
-            self.tail.look_again()
+        if self.state.is_over and not self._is_rescanned:
+            self._is_rescanned = True
+            self.tail.rescan()
         for name, size in sizes.items():
-            offset = self.wanted.get(name)
-            if offset is None and size > SEND_UNASKED_BYTES:
+            offset = self.next_offsets.get(name)
+            if offset is None and size > UNREQUESTED_BYTES:
                 yield LogChunk(self.rundir.run, self.rundir.attempt, name, 0, b"")
                 continue
             offset = offset or 0
@@ -47,11 +47,11 @@ class Held:
                 budget -= len(data)
                 yield LogChunk(self.rundir.run, self.rundir.attempt, name, offset, data)
 
-    def watch(self, watch: Watch) -> None:
+    def watch(self, watch: FileWatch) -> None:
         for folder in self._folders():
             watch.add(folder)
 
-    def release(self, watch: Watch) -> None:
+    def release(self, watch: FileWatch) -> None:
         for folder in self._folders():
             watch.remove(folder)
 
@@ -60,9 +60,9 @@ class Held:
         return rundir.path, rundir.ranks, rundir.logs, f"{rundir.work}/logs"
 
     def _warnings(self) -> Iterator[str]:
-        if self.tail.too_many:
+        if self.tail.has_too_many:
             yield (
-                f"Only the first {MOST_USER_LOGS} files below logs/ are shown live; all are saved at the end."
+                f"Only the first {MAX_USER_LOGS} files below logs/ are shown live; all are saved at the end."
             )
         facts = os.statvfs(self.rundir.path)
         if facts.f_bavail * facts.f_frsize < LOW_DISK_BYTES:

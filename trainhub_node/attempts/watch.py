@@ -14,29 +14,29 @@ IN_MODIFY, IN_MOVED_TO, IN_CREATE = 0x2, 0x80, 0x100
 IN_ONLYDIR, IN_DONT_FOLLOW = 0x1000000, 0x2000000
 NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 IN_NONBLOCK, IN_CLOEXEC = os.O_NONBLOCK, os.O_CLOEXEC
-BLIND_S = 0.015
+POLL_S = 0.015
 EVENT_BYTES = 65536
 
 
-class Watch:
+class FileWatch:
     """Linux inotify. Where the machine has no more of it to give, `wait` polls instead, at the price of some
     CPU."""
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._inotify = self._libc.inotify_init1(IN_NONBLOCK | IN_CLOEXEC)
-        self._poke = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._notification = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._watches: dict[str, int] = {}
-        self._blind: set[str] = set()
+        self._unwatched: set[str] = set()
         self._poll = select.poll()
-        self._poll.register(self._poke, select.POLLIN)
+        self._poll.register(self._notification, select.POLLIN)
         if self._inotify >= 0:
             self._poll.register(self._inotify, select.POLLIN)
 
     def add(self, folder: str) -> None:
         """Wake up when a file in `folder` is written to, made or moved in. Again is fine; a missing folder is
         fine."""
-        if folder in self._watches or folder in self._blind or not stat.S_ISDIR(_mode(folder)):
+        if folder in self._watches or folder in self._unwatched or not stat.S_ISDIR(_mode(folder)):
             return
         # Some of these folders are the run's, which may put a link to anywhere in their place.
         mask = IN_MODIFY | IN_MOVED_TO | IN_CREATE | IN_ONLYDIR | IN_DONT_FOLLOW
@@ -49,31 +49,31 @@ class Watch:
             return
         if handle < 0:
             log.warning("Cannot watch %s (%s); it is polled", folder, os.strerror(ctypes.get_errno()))
-            self._blind.add(folder)
+            self._unwatched.add(folder)
         else:
             self._watches[folder] = handle
 
     def remove(self, folder: str) -> None:
-        self._blind.discard(folder)
+        self._unwatched.discard(folder)
         handle = self._watches.pop(folder, None)
         if handle is not None:
             self._libc.inotify_rm_watch(self._inotify, handle)
 
-    def poke(self) -> None:
+    def notify(self) -> None:
         """End the present or the next wait; from any thread."""
-        os.eventfd_write(self._poke, 1)
+        os.eventfd_write(self._notification, 1)
 
     def wait(self, timeout_s: float) -> bool:
         """True when something happened before `timeout_s`."""
-        if self._blind:
-            timeout_s = min(timeout_s, BLIND_S)
+        if self._unwatched:
+            timeout_s = min(timeout_s, POLL_S)
         ready = self._poll.poll(max(0.0, timeout_s) * 1000)
         for fd, _ in ready:
             _drain(fd)
-        return bool(ready) or bool(self._blind)
+        return bool(ready) or bool(self._unwatched)
 
     def close(self) -> None:
-        os.close(self._poke)
+        os.close(self._notification)
         if self._inotify >= 0:
             os.close(self._inotify)
 

@@ -36,13 +36,13 @@ REDIS_OPTIONS = {
 }
 
 
-class BadLink(Exception):
+class InvalidBrokerLink(Exception):
     """The hub's answer names no broker that this node may connect to; the message says what is wrong with
     it."""
 
 
 @dataclass(frozen=True)
-class Link:
+class BrokerLink:
     """`tls`: Kombu's options for an encrypted connection, empty for one that is not encrypted."""
 
     url: str
@@ -70,7 +70,7 @@ class Link:
         )
 
 
-def from_config(config: Mapping[str, Any], hub_ca: Path | None = None) -> Link | None:
+def from_config(config: Mapping[str, Any], hub_ca: Path | None = None) -> BrokerLink | None:
     """The link that the hub's answer describes, None where it names no broker. Raises BadLink.
 
     A broker that shows a certificate of the hub's own authority (`broker_ca`) is checked against the
@@ -81,11 +81,11 @@ def from_config(config: Mapping[str, Any], hub_ca: Path | None = None) -> Link |
         return None
     parts = urlsplit(url)
     if parts.scheme not in SCHEMES:
-        raise BadLink(
+        raise InvalidBrokerLink(
             f"a broker of the kind {parts.scheme!r:.50} is not supported, only {', '.join(SCHEMES)}"
         )
     if not isinstance(queue, str) or not QUEUE.fullmatch(queue):
-        raise BadLink(f"{queue!r:.100} is not the name of a node's queue")
+        raise InvalidBrokerLink(f"{queue!r:.100} is not the name of a node's queue")
     authority = str(config.get("broker_ca", ""))
     if authority and hub_ca is not None:
         authority = hub_ca.read_text()
@@ -96,20 +96,20 @@ def from_config(config: Mapping[str, Any], hub_ca: Path | None = None) -> Link |
             "context": {"check_hostname": True, "cadata": authority or None},
             "server_hostname": parts.hostname,
         }
-        return Link(url, queue, tls=trust)
-    return Link(url, queue, options={} if parts.scheme == AMQP else REDIS_OPTIONS)
+        return BrokerLink(url, queue, tls=trust)
+    return BrokerLink(url, queue, options={} if parts.scheme == AMQP else REDIS_OPTIONS)
 
 
-def is_encrypted(link: Link) -> bool:
+def is_encrypted(link: BrokerLink) -> bool:
     """Whether nobody on the way can read along. Within this machine there is no way."""
     parts = urlsplit(link.url)
     return bool(link.tls) or parts.scheme == SOCKET or is_loopback(parts.hostname or "localhost")
 
 
-def _redis_over_tls(parts: SplitResult, queue: str, authority: str) -> Link:
+def _redis_over_tls(parts: SplitResult, queue: str, authority: str) -> BrokerLink:
     if authority:
         # What the address says of trust counts only for a broker that the operator chose.
         tls = {"ssl_cert_reqs": ssl.CERT_REQUIRED, "ssl_check_hostname": True, "ssl_ca_data": authority}
-        return Link(parts._replace(query="").geturl(), queue, PinnedTransport, REDIS_OPTIONS, tls)
+        return BrokerLink(parts._replace(query="").geturl(), queue, PinnedTransport, REDIS_OPTIONS, tls)
     tls = {"ssl_cert_reqs": ssl.CERT_REQUIRED, "ssl_check_hostname": True}
-    return Link(parts.geturl(), queue, None, REDIS_OPTIONS, tls)
+    return BrokerLink(parts.geturl(), queue, None, REDIS_OPTIONS, tls)

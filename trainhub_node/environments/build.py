@@ -15,47 +15,47 @@ from trainhub_node.environments import builder_account as builders
 from trainhub_node.environments import interpreter, pip
 from trainhub_node.environments.tree_copy import TreeCopy
 from trainhub_node.rundir import ENVIRONMENT_LOG
-from trainhub_node.supervisor.gang import Gang, Refused
+from trainhub_node.supervisor.gang import Gang, PreparationFailed
 from trainhub_node.untrusted import removal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-LOCK_AGAIN_S = 0.1
+LOCK_RETRY_S = 0.1
 
 
 def build(gang: Gang) -> None:
     """Sets the run's interpreter. Raises Refused, and Stopped when the end is asked for meanwhile."""
     spec = gang.order["environment"]
-    folder = interpreter.folder_of(gang)
+    folder = interpreter.environment_folder(gang)
     lock = os.open(f"{folder}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     gang.locks.append(lock)
-    waiting = False
+    is_waiting = False
     while not gang.python:
-        wanted = fcntl.LOCK_SH if interpreter.is_whole(folder) else fcntl.LOCK_EX
-        if not interpreter.locked(lock, wanted):
-            if not waiting:
-                gang.note(f"Waiting for another run on this node that is building {spec['name']}.")
-            waiting = True
+        lock_mode = fcntl.LOCK_SH if interpreter.is_complete(folder) else fcntl.LOCK_EX
+        if not interpreter.try_lock(lock, lock_mode):
+            if not is_waiting:
+                gang.log(f"Waiting for another run on this node that is building {spec['name']}.")
+            is_waiting = True
             gang.check_stop()
-            time.sleep(LOCK_AGAIN_S)
-        elif wanted == fcntl.LOCK_EX and not interpreter.is_whole(folder):
+            time.sleep(LOCK_RETRY_S)
+        elif lock_mode == fcntl.LOCK_EX and not interpreter.is_complete(folder):
             _build(gang, spec, folder)
-        elif wanted == fcntl.LOCK_SH and interpreter.is_whole(folder):
-            gang.python = interpreter.use(folder)
+        elif lock_mode == fcntl.LOCK_SH and interpreter.is_complete(folder):
+            gang.python = interpreter.mark_used(folder)
 
 
 def _build(gang: Gang, spec: dict[str, Any], folder: str) -> None:
-    gang.note(f"Building the environment {spec['name']} {spec['version']}; see {ENVIRONMENT_LOG}.")
-    began = time.monotonic()
+    gang.log(f"Building the environment {spec['name']} {spec['version']}; see {ENVIRONMENT_LOG}.")
+    started = time.monotonic()
     python = str(spec["python"] or gang.terms["python"])
     interpreter.discard(folder)
     try:
         if gang.terms["account"] is None:
             _build_in_place(gang, spec, python, folder)
         else:
-            _build_apart(gang, spec, python, folder)
+            _build_as_builder(gang, spec, python, folder)
         os.close(
             os.open(
                 f"{folder}/{interpreter.MARKER}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644
@@ -63,34 +63,34 @@ def _build(gang: Gang, spec: dict[str, Any], folder: str) -> None:
         )
     except OSError as error:
         interpreter.discard(folder)
-        raise Refused(
+        raise PreparationFailed(
             "environment", f"The environment could not be built on this node: {error.strerror or error}."
         ) from error
     except BaseException:
         interpreter.discard(folder)
         raise
-    gang.note(f"The environment was built in {time.monotonic() - began:.0f} s.")
+    gang.log(f"The environment was built in {time.monotonic() - started:.0f} s.")
 
 
 def _build_in_place(gang: Gang, spec: dict[str, Any], python: str, folder: str) -> None:
-    scratch = interpreter.beside(folder, interpreter.SCRATCH)
+    scratch = interpreter.sibling(folder, interpreter.SCRATCH)
     for path in (folder, scratch):
         os.mkdir(path, 0o755)
-    pip.Build(gang, folder, scratch, builder=None).run(spec, python)
+    pip.EnvironmentBuild(gang, folder, scratch, builder=None).run(spec, python)
     removal.remove(scratch)
 
 
-def _build_apart(gang: Gang, spec: dict[str, Any], python: str, folder: str) -> None:
-    scratch, built, fresh = (interpreter.beside(folder, suffix) for suffix in interpreter.SUFFIXES)
-    with builders.reserved(gang.terms["environments"], not_this=gang.terms["account"]["uid"]) as number:
+def _build_as_builder(gang: Gang, spec: dict[str, Any], python: str, folder: str) -> None:
+    scratch, built, fresh = (interpreter.sibling(folder, suffix) for suffix in interpreter.SUFFIXES)
+    with builders.reserve(gang.terms["environments"], not_this=gang.terms["account"]["uid"]) as number:
         for path in (folder, scratch):
             os.mkdir(path, 0o700)
             os.chown(path, number, number)
         try:
-            build = pip.Build(gang, folder, scratch, builder=number)
+            build = pip.EnvironmentBuild(gang, folder, scratch, builder=number)
             build.run(spec, python)
         finally:
-            builders.end_processes(number)
+            builders.kill_processes(number)
         # The builder is no more; what it made is now read, and never given away or trusted.
         removal.remove(scratch)
         os.rename(folder, built)

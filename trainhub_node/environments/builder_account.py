@@ -17,70 +17,70 @@ import time
 from contextlib import contextmanager
 
 from trainhub_node import proc
-from trainhub_node.supervisor.gang import Refused
+from trainhub_node.supervisor.gang import PreparationFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-NUMBERS = range(60578, 61184)
+UIDS = range(60578, 61184)
 """Neither systemd nor distributions give these to people, services or containers."""
 LOCKS = ".builders"
 PR_SET_NO_NEW_PRIVS = 38
-STUBBORN_S = 30.0
-AGAIN_S = 0.05
+KILL_TIMEOUT_S = 30.0
+RETRY_S = 0.05
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 @contextmanager
-def reserved(environments: str, *, not_this: int) -> Iterator[int]:
+def reserve(environments: str, *, not_this: int) -> Iterator[int]:
     """A number for one build, used as user and as group. Raises Refused. `not_this`: the account of the
     runs."""
     locks = f"{environments}/{LOCKS}"
     os.makedirs(locks, mode=0o700, exist_ok=True)
-    for number in random.sample(NUMBERS, len(NUMBERS)):
-        if number == not_this or _has_account(number):
+    for uid in random.sample(UIDS, len(UIDS)):
+        if uid == not_this or _has_account(uid):
             continue
-        path = f"{locks}/{number}"
+        path = f"{locks}/{uid}"
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             # The lock is for builds of this cache; another cache of this machine is seen by its processes.
-            if _locked(lock, path) and not processes_of(number):
-                yield number
+            if _try_lock(lock, path) and not processes_of(uid):
+                yield uid
                 os.unlink(path)
                 return
         finally:
             os.close(lock)
-    raise Refused(
+    raise PreparationFailed(
         "environment", "No account is free to build the environment with; wait until other builds have ended."
     )
 
 
-def end_abandoned(environments: str) -> list[int]:
+def kill_abandoned(environments: str) -> list[int]:
     """Ends what builds have left running whose own process was killed: nobody else would. Raises OSError.
 
     Returns the numbers whose processes do not end; no later build gets these.
     """
     locks = f"{environments}/{LOCKS}"
-    stubborn: list[int] = []
+    surviving: list[int] = []
     if os.geteuid() != 0 or not os.path.isdir(locks):
-        return stubborn
+        return surviving
     for name in os.listdir(locks):
         path = f"{locks}/{name}"
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            if name.isdecimal() and int(name) in NUMBERS and _locked(lock, path):
-                end_processes(int(name))
+            if name.isdecimal() and int(name) in UIDS and _try_lock(lock, path):
+                kill_processes(int(name))
                 os.unlink(path)
-        except Refused:
-            stubborn.append(int(name))
+        except PreparationFailed:
+            surviving.append(int(name))
         finally:
             os.close(lock)
-    return stubborn
+    return surviving
 
 
-def _locked(fd: int, path: str) -> bool:
+def _try_lock(fd: int, path: str) -> bool:
     """Whether the lock is had, and is still the one at that name: a build that is over removes its own."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -89,15 +89,15 @@ def _locked(fd: int, path: str) -> bool:
         return False
 
 
-def _has_account(number: int) -> bool:
+def _has_account(uid: int) -> bool:
     try:
-        pwd.getpwuid(number)
+        pwd.getpwuid(uid)
     except KeyError:
         return False
     return True
 
 
-def become(number: int) -> None:
+def switch_account(number: int) -> None:
     """Turns this process, forked for that, into one of the builder; no program that it starts can gain more
     rights."""
     if _libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
@@ -107,29 +107,29 @@ def become(number: int) -> None:
     os.setresuid(number, number, number)
 
 
-def end_processes(number: int) -> None:
+def kill_processes(number: int) -> None:
     """SIGKILL to all processes of the builder, wherever they went, until none is left. Raises Refused."""
-    give_up = time.monotonic() + STUBBORN_S
+    deadline = time.monotonic() + KILL_TIMEOUT_S
     while True:
         _kill_all(number)
         if not processes_of(number):
             return
-        if time.monotonic() > give_up:
-            raise Refused(
+        if time.monotonic() > deadline:
+            raise PreparationFailed(
                 "environment",
                 "Processes that building the environment has left behind do not end, even by SIGKILL.",
             )
-        time.sleep(AGAIN_S)
+        time.sleep(RETRY_S)
 
 
-def _kill_all(number: int) -> None:
+def _kill_all(uid: int) -> None:
     """In one step for all of them, which no program escapes by making new processes: only the builder itself
     may do that."""
     pid = os.fork()
     if pid == 0:
         try:
-            become(number)
-            if os.getresuid() == (number, number, number):
+            switch_account(uid)
+            if os.getresuid() == (uid, uid, uid):
                 os.kill(-1, signal.SIGKILL)
         finally:
             os._exit(0)
@@ -138,7 +138,7 @@ def _kill_all(number: int) -> None:
 
 def processes_of(number: int) -> list[int]:
     """Processes that are not dead and have this number as one of their four user ids."""
-    return [one.pid for one in proc.processes() if str(number).encode() in _user_ids(one.pid)]
+    return [process.pid for process in proc.list_processes() if str(number).encode() in _user_ids(process.pid)]
 
 
 def _user_ids(pid: int) -> list[bytes]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 
-from trainhub_node.supervisor.gang import Gang, Refused
+from trainhub_node.supervisor.gang import Gang, PreparationFailed
 from trainhub_node.untrusted import removal
 
 MARKER = "trainhub-complete"
@@ -24,31 +24,31 @@ def prepare(gang: Gang) -> str:
     and Stopped."""
     spec = gang.order["environment"]
     python = spec["python"] or gang.terms["python"]
-    if not _executable(python):
-        raise Refused("environment", f"There is no Python at {python} on this node.")
+    if not _is_executable(python):
+        raise PreparationFailed("environment", f"There is no Python at {python} on this node.")
     if spec["kind"] == "system":
         return str(python)
     if spec["kind"] != "venv":
-        raise Refused(
+        raise PreparationFailed(
             "environment", f"This node cannot make environments of kind {spec['kind']!r}; upgrade its agent."
         )
-    return _cached(gang)
+    return _use_cached(gang)
 
 
-def _cached(gang: Gang) -> str:
-    folder = folder_of(gang)
-    if not is_whole(folder):
+def _use_cached(gang: Gang) -> str:
+    folder = environment_folder(gang)
+    if not is_complete(folder):
         return ""
     lock = os.open(f"{folder}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     # Asked again under the lock: it may just have been thrown away.
-    if locked(lock, fcntl.LOCK_SH) and is_whole(folder):
+    if try_lock(lock, fcntl.LOCK_SH) and is_complete(folder):
         gang.locks.append(lock)
-        return use(folder)
+        return mark_used(folder)
     os.close(lock)
     return ""
 
 
-def folder_of(gang: Gang) -> str:
+def environment_folder(gang: Gang) -> str:
     """Where the run's environment lies. Beside its usual place while an environment of an earlier version is
     still there, which belongs to the account of the runs: a run that uses it may go on for days."""
     folder = f"{gang.terms['environments']}/{gang.terms['digest']}"
@@ -56,27 +56,27 @@ def folder_of(gang: Gang) -> str:
     return f"{folder}{REBUILT}" if account is not None and _owner(folder) == account["uid"] else folder
 
 
-def use(folder: str) -> str:
+def mark_used(folder: str) -> str:
     """The interpreter of a whole environment, which counts as used now."""
     os.utime(f"{folder}/{MARKER}", follow_symlinks=False)
     return f"{folder}/bin/python"
 
 
-def locked(fd: int, how: int) -> bool:
+def try_lock(fd: int, mode: int) -> bool:
     try:
-        fcntl.flock(fd, how | fcntl.LOCK_NB)
+        fcntl.flock(fd, mode | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
 
 
-def is_whole(folder: str) -> bool:
+def is_complete(folder: str) -> bool:
     """Whether the environment is complete and this account's: earlier versions gave it to the account of the
     runs, which could change it."""
     return (
         belongs_to_agent(folder)
         and os.path.exists(f"{folder}/{MARKER}")
-        and _executable(f"{folder}/bin/python")
+        and _is_executable(f"{folder}/bin/python")
     )
 
 
@@ -91,25 +91,25 @@ def _owner(folder: str) -> int | None:
         return None
 
 
-def _executable(path: str) -> bool:
+def _is_executable(path: str) -> bool:
     return bool(path) and os.path.isfile(path) and os.access(path, os.X_OK)
 
 
-def beside(folder: str, suffix: str) -> str:
+def sibling(folder: str, suffix: str) -> str:
     return f"{folder}{suffix}"
 
 
 def discard(folder: str) -> None:
     """Removes an environment and whatever an earlier build of it left behind. The caller holds its lock
     alone."""
-    for path in (folder, *(beside(folder, suffix) for suffix in SUFFIXES)):
+    for path in (folder, *(sibling(folder, suffix) for suffix in SUFFIXES)):
         removal.remove(path)
 
 
-def hold_alone(lock: str) -> int | None:
+def lock_exclusively(lock: str) -> int | None:
     """For whoever wants to throw an environment away: its lock held alone, None while somebody uses it."""
     fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    if locked(fd, fcntl.LOCK_EX):
+    if try_lock(fd, fcntl.LOCK_EX):
         return fd
     os.close(fd)
     return None

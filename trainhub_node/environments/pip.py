@@ -14,7 +14,7 @@ from trainhub_node.environments import builder_account
 from trainhub_node.rundir import ENVIRONMENT_LOG
 from trainhub_node.supervisor import gang as gangs
 from trainhub_node.supervisor import rank, variables
-from trainhub_node.supervisor.gang import Gang, Refused
+from trainhub_node.supervisor.gang import Gang, PreparationFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ TAIL_BYTES = 16384
 STOP_CHECK_S = 0.25
 TERM_GRACE_S = 3.0
 BUILDER = "trainhub-build"
-QUIET = ("--no-input", "--progress-bar", "off", "--disable-pip-version-check")
+PIP_OPTIONS = ("--no-input", "--progress-bar", "off", "--disable-pip-version-check")
 WHEEL = ".whl"
 
 
-class Build:
+class EnvironmentBuild:
     """One build in `folder`. `scratch`: a folder of the builder's, for everything else. `builder`: the number
     of the account that builds, None for this one."""
 
@@ -54,7 +54,7 @@ class Build:
         download = [
             *self._pip(),
             "download",
-            *QUIET,
+            *PIP_OPTIONS,
             "--only-binary",
             ":all:",
             "--dest",
@@ -67,7 +67,7 @@ class Build:
             install = [
                 *self._pip(),
                 "install",
-                *QUIET,
+                *PIP_OPTIONS,
                 "--no-index",
                 "--no-deps",
                 "--find-links",
@@ -78,10 +78,10 @@ class Build:
             code = self._call(install, {})
         else:
             self.write("Not everything is to be had as a wheel; what is not is built here.")
-            code = self._call([*self._pip(), "install", *QUIET, "--", *requirements], index)
+            code = self._call([*self._pip(), "install", *PIP_OPTIONS, "--", *requirements], index)
         if code != 0:
-            raise Refused(
-                "environment", f"pip could not install {', '.join(requirements)}: {_last_word(self._gang)}"
+            raise PreparationFailed(
+                "environment", f"pip could not install {', '.join(requirements)}: {_last_error(self._gang)}"
             )
 
     def write(self, sentence: str) -> None:
@@ -93,8 +93,8 @@ class Build:
             return
         # Debian's Python comes without ensurepip; then this agent's own pip installs into the environment.
         if self._call([python, "-m", "venv", "--clear", "--without-pip", self._folder], {}) != 0:
-            raise Refused(
-                "environment", f"{python} could not make a virtual environment: {_last_word(self._gang)}"
+            raise PreparationFailed(
+                "environment", f"{python} could not make a virtual environment: {_last_error(self._gang)}"
             )
 
     def _pip(self) -> list[str]:
@@ -102,33 +102,33 @@ class Build:
             return [f"{self._folder}/bin/python", "-m", "pip"]
         return [sys.executable, "-m", "pip", "--python", f"{self._folder}/bin/python"]
 
-    def _call(self, argv: list[str], more: Mapping[str, str]) -> int:
+    def _call(self, argv: list[str], extra: Mapping[str, str]) -> int:
         """Runs `argv` to its end, its output in the build log. Raises Stopped, its whole group ended."""
         self.write(f"+ {' '.join(map(_without_password, argv))}")
         log = os.open(self._gang.folder.log(LOG), os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
         pid = os.fork()
         if pid == 0:
-            self._become(argv, {**self._environment(), **more}, log)
+            self._exec(argv, {**self._environment(), **extra}, log)
         os.close(log)
         try:
             return _wait(self._gang, pid)
         except BaseException:
-            _end(pid)
+            _terminate(pid)
             raise
 
     def _environment(self) -> dict[str, str]:
-        env = {**variables.base(None), "PYTHONUNBUFFERED": "1"}
+        env = {**variables.base_environment(None), "PYTHONUNBUFFERED": "1"}
         if self._builder is not None:
             # Nothing is shared with other builds, and nothing with runs: no cache, no temporary files.
             env |= {"HOME": self._scratch, "TMPDIR": self._scratch, "USER": BUILDER}
         return env
 
-    def _become(self, argv: list[str], env: dict[str, str], log: int) -> NoReturn:
+    def _exec(self, argv: list[str], env: dict[str, str], log: int) -> NoReturn:
         try:
             os.setpgid(0, 0)
-            rank.attach(log)
+            rank.redirect_output(log)
             if self._builder is not None:
-                builder_account.become(self._builder)
+                builder_account.switch_account(self._builder)
             os.umask(0o022)
             os.chdir("/")
             rank.reset_signals()
@@ -139,16 +139,16 @@ class Build:
             os._exit(rank.CANNOT_RUN)
 
 
-def _index_variables(ours: Mapping[str, str], index_urls: list[str]) -> dict[str, str]:
+def _index_variables(agent_variables: Mapping[str, str], index_urls: list[str]) -> dict[str, str]:
     """The variables that lead pip to its indexes. Not arguments: those are seen by every account of the
     machine."""
-    found = dict(ours)
+    variables = dict(agent_variables)
     if index_urls:
-        found["PIP_INDEX_URL"] = index_urls[0]
-        more = [*ours.get("PIP_EXTRA_INDEX_URL", "").split(), *index_urls[1:]]
-        if more:
-            found["PIP_EXTRA_INDEX_URL"] = " ".join(more)
-    return found
+        variables["PIP_INDEX_URL"] = index_urls[0]
+        extra = [*agent_variables.get("PIP_EXTRA_INDEX_URL", "").split(), *index_urls[1:]]
+        if extra:
+            variables["PIP_EXTRA_INDEX_URL"] = " ".join(extra)
+    return variables
 
 
 def _pins(folder: str) -> list[str] | None:
@@ -163,9 +163,9 @@ def _pins(folder: str) -> list[str] | None:
 
 def _without_password(item: str) -> str:
     """An index URL may carry a password; the build log is shown to everybody who sees the run."""
-    scheme, found, rest = item.partition("://")
+    scheme, separator, rest = item.partition("://")
     user, at, host = rest.partition("/")[0].rpartition("@")
-    return f"{scheme}://****@{rest[len(user) + 1 :]}" if found and at and host else item
+    return f"{scheme}://****@{rest[len(user) + 1 :]}" if separator and at and host else item
 
 
 def _wait(gang: Gang, pid: int) -> int:
@@ -177,18 +177,18 @@ def _wait(gang: Gang, pid: int) -> int:
         signal.sigtimedwait((signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM), STOP_CHECK_S)
 
 
-def _end(pid: int) -> None:
-    for number, patience in ((signal.SIGTERM, TERM_GRACE_S), (signal.SIGKILL, None)):
+def _terminate(pid: int) -> None:
+    for number, timeout_s in ((signal.SIGTERM, TERM_GRACE_S), (signal.SIGKILL, None)):
         rank.signal_group(pid, number)
-        if patience is None:
+        if timeout_s is None:
             os.waitpid(pid, 0)
             return
-        signal.sigtimedwait((signal.SIGCHLD,), patience)
+        signal.sigtimedwait((signal.SIGCHLD,), timeout_s)
         if os.waitpid(pid, os.WNOHANG)[0]:
             return
 
 
-def _last_word(gang: Gang) -> str:
+def _last_error(gang: Gang) -> str:
     """The last line that pip calls an error, else the last line at all."""
     with open(gang.folder.log(LOG), "rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import stat
 
-from trainhub_node.supervisor.gang import Refused
+from trainhub_node.supervisor.gang import PreparationFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ class TreeCopy:
     ) -> None:
         self._owner = owner
         self._interpreter = os.path.realpath(python)
-        self._leave_out = leave_out
+        self._excluded = leave_out
         self._check = check
-        self._note = note
+        self._warn = note
 
     def copy(self, source: str, target: str) -> None:
         """Makes `target`. Everybody may read it, nobody but this account may write to it. Raises Refused, and
@@ -53,43 +53,43 @@ class TreeCopy:
 
     def _copy_folder(self, source: int, target: int, path: str, depth: int) -> None:
         if depth > MAX_DEPTH:
-            raise Refused(
+            raise PreparationFailed(
                 "environment",
                 f"The environment has folders more than {MAX_DEPTH} deep, which is not supported.",
             )
         with os.scandir(source) as entries:
             names = [entry.name for entry in entries]
         for name in names:
-            if not path and name == self._leave_out:
+            if not path and name == self._excluded:
                 continue
             self._check()
-            shown = f"{path}/{name}" if path else name
+            entry_path = f"{path}/{name}" if path else name
             mode = os.stat(name, dir_fd=source, follow_symlinks=False).st_mode
             if stat.S_ISDIR(mode):
-                self._copy_subfolder(source, target, name, shown, depth)
+                self._copy_subfolder(source, target, name, entry_path, depth)
             elif stat.S_ISREG(mode):
-                self._copy_file(source, target, name, shown)
+                self._copy_file(source, target, name, entry_path)
             elif stat.S_ISLNK(mode):
-                self._copy_link(source, target, name, shown)
+                self._copy_link(source, target, name, entry_path)
             else:
-                self._note(f"{shown} is left out of the environment: it is neither a file nor a folder.")
+                self._warn(f"{entry_path} is left out of the environment: it is neither a file nor a folder.")
 
-    def _copy_subfolder(self, source: int, target: int, name: str, shown: str, depth: int) -> None:
+    def _copy_subfolder(self, source: int, target: int, name: str, path: str, depth: int) -> None:
         os.mkdir(name, 0o755, dir_fd=target)
         from_fd, to_fd = os.open(name, FOLDER, dir_fd=source), os.open(name, FOLDER, dir_fd=target)
         try:
             os.fchmod(to_fd, 0o755)
-            self._copy_folder(from_fd, to_fd, shown, depth + 1)
+            self._copy_folder(from_fd, to_fd, path, depth + 1)
         finally:
             os.close(from_fd)
             os.close(to_fd)
 
-    def _copy_file(self, source: int, target: int, name: str, shown: str) -> None:
+    def _copy_file(self, source: int, target: int, name: str, path: str) -> None:
         from_fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=source)
         try:
             facts = os.fstat(from_fd)
             if not stat.S_ISREG(facts.st_mode) or facts.st_uid != self._owner:
-                self._note(f"{shown} is left out of the environment: it is a file of another account.")
+                self._warn(f"{path} is left out of the environment: it is a file of another account.")
                 return
             to_fd = os.open(
                 name,
@@ -108,17 +108,17 @@ class TreeCopy:
         finally:
             os.close(from_fd)
 
-    def _copy_link(self, source: int, target: int, name: str, shown: str) -> None:
+    def _copy_link(self, source: int, target: int, name: str, path: str) -> None:
         """Links inside the environment, and the one to the interpreter; others could change after the
         build."""
-        leads_to = os.readlink(name, dir_fd=source)
-        inside = not os.path.isabs(leads_to) and not os.path.normpath(
-            f"{os.path.dirname(shown)}/{leads_to}"
+        link_target = os.readlink(name, dir_fd=source)
+        is_inside = not os.path.isabs(link_target) and not os.path.normpath(
+            f"{os.path.dirname(path)}/{link_target}"
         ).startswith("..")
-        if inside or os.path.realpath(leads_to) == self._interpreter:
-            os.symlink(leads_to, name, dir_fd=target)
+        if is_inside or os.path.realpath(link_target) == self._interpreter:
+            os.symlink(link_target, name, dir_fd=target)
         else:
-            self._note(f"{shown} is left out of the environment: it is a link that leads out of it.")
+            self._warn(f"{path} is left out of the environment: it is a link that leads out of it.")
 
 
 def _copy_bytes(source: int, target: int) -> None:

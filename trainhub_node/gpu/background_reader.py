@@ -1,5 +1,4 @@
-"""Questions that a device takes long to answer, in a thread of their own, so that nothing once a second waits
-for them."""
+"""Calls that take a GPU long, in a thread of their own, so that the one-second loop never waits for them."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ JOIN_TIMEOUT_S = 5.0
 
 
 class BackgroundReader(threading.Thread):
-    """Asks each of its questions every `every_s` seconds and keeps the last answer."""
+    """Repeats each of its calls every `every_s` seconds and keeps the last result."""
 
     def __init__(self, every_s: float) -> None:
         super().__init__(name="gpu-slow", daemon=True)
@@ -27,8 +26,9 @@ class BackgroundReader(threading.Thread):
         self._closing = threading.Event()
 
     def latest(self, name: str, call: Callable[[], Mapping[str, float]]) -> Mapping[str, float]:
-        """What it answered last, empty before that and when that is too long ago. The first call has it asked
-        from now on."""
+        """Returns the last result of the call, empty before the first and after it has expired.
+
+        The first use schedules the call. Raises QueryFailed if the call did."""
         with self._lock:
             self._calls[name] = call
             read_at, result = self._results.get(name, (float("-inf"), {}))
@@ -50,7 +50,7 @@ class BackgroundReader(threading.Thread):
             self._closing.wait(max(0.1, self._every_s - (time.monotonic() - started)))
 
     def close(self) -> bool:
-        """Whether it has ended: the library may only be closed when nobody is inside."""
+        """Returns whether the thread has ended: the library may only be closed when no call is in it."""
         self._closing.set()
         if self.ident is not None:
             self.join(JOIN_TIMEOUT_S)
@@ -66,7 +66,7 @@ class BackgroundReader(threading.Thread):
         except QueryFailed as error:
             result = error
         except Exception:
-            log.exception("A slow reading of GPU %s failed", name)
+            log.exception("A background reading of GPU %s failed", name)
             result = {}
         with self._lock:
             self._results[name] = (time.monotonic(), result)

@@ -1,4 +1,4 @@
-"""One device over time: what it told last, who works on it, and whether it is there."""
+"""One GPU over time: its state, its latest numbers and its processes."""
 
 from __future__ import annotations
 
@@ -14,18 +14,21 @@ from trainhub_launch.metrics import MEDIUM_S
 from trainhub_launch.telemetry import GpuProcess
 from trainhub_node.gpu.background_reader import BackgroundReader
 from trainhub_node.gpu.gpu_processes import ProcessInfo
-from trainhub_node.gpu.library import ListedGpu, GpuLibrary
+from trainhub_node.gpu.library import GpuLibrary, ListedGpu
 from trainhub_node.gpu.reader import GpuReader
-from trainhub_node.gpu.readings import JITTER_S, VALID_INTERVALS, Reading, Readings, ReadingResults
+from trainhub_node.gpu.readings import JITTER_S, VALID_INTERVALS, Reading, ReadingResults, Readings
 
-OK, LOST, UNKNOWN = "well", "lost", "unread"
-"""UNREAD: the library is lost as a whole, so nobody knows about the device."""
+OK, LOST, UNKNOWN = "ok", "lost", "unknown"
+"""UNKNOWN: no call to the library works, so the state of the device cannot be read."""
 MIN_FAILURES = 3
-"""A device that fails so many questions at once and answers none is lost."""
+"""A device that fails at least this many calls in one round, and answers none, is lost."""
 WINDOW_US = 10_000_000
+"""Process utilization is read for at most this long into the past."""
 
 
 class GpuDevice:
+    """A GPU or MIG device. `logged` holds the (device, reading) pairs that the log has mentioned already."""
+
     def __init__(self, gpu: ListedGpu, processes: ProcessInfo, logged: set[tuple[str, str]]) -> None:
         self.gpu = gpu
         self.state = OK
@@ -44,7 +47,7 @@ class GpuDevice:
         return self._reader is not None
 
     def attach(self, gpu: ListedGpu, library: GpuLibrary, background: BackgroundReader) -> None:
-        """It is listed: as before, anew, or with another handle."""
+        """Prepares the readings of a device that is listed: unchanged, again, or with another handle."""
         previous, self.gpu = (
             self.gpu,
             replace(gpu, memory_bytes=gpu.memory_bytes or self.gpu.memory_bytes),
@@ -53,7 +56,9 @@ class GpuDevice:
             return
         self.detach()
         self._reader = GpuReader(gpu, library, background)
-        self._readings = Readings(gpu.uuid, (*self._reader.readings(), *self._process_readings(self._reader)), self._logged)
+        self._readings = Readings(
+            gpu.uuid, (*self._reader.readings(), *self._process_readings(self._reader)), self._logged
+        )
 
     def detach(self) -> None:
         if self._reader is not None:
@@ -62,11 +67,12 @@ class GpuDevice:
         self._processes_at = float("-inf")
 
     def refresh(self, now: float) -> ReadingResults:
+        """Takes the readings that are due. Raises DeviceLost and LibraryLost."""
         return self._readings.refresh(now) if self._readings is not None else ReadingResults(0, 0)
 
     def fact(self, now: float, counters: Mapping[str, int]) -> GpuFact:
-        """Of a device that does not answer only what stays true: no numbers, but the XIDs that it died
-        with."""
+        """Returns the device for a heartbeat. A device that does not answer has no numbers, only its last
+        XID errors."""
         identity = GpuFact(
             uuid=self.gpu.uuid,
             index=self.gpu.index,
@@ -90,25 +96,25 @@ class GpuDevice:
         )
 
     def _process_readings(self, reader: GpuReader) -> Sequence[Reading]:
-        """A GPU in MIG mode runs nothing itself; its MIG devices do."""
+        """A GPU in MIG mode runs no process itself; its MIG devices do."""
         if self.gpu.mig:
             return ()
-        return [  # use first: the list shows it
+        return [  # utilization first, because the list shows it
             Reading(("process_sm",), partial(self._read_utilization, reader)),
             Reading(("processes",), partial(self._read_processes, reader)),
         ]
 
     def _read_utilization(self, reader: GpuReader, _: float) -> Mapping[str, float]:
-        """A process without a sample was not seen working: that is not known, and not 0."""
+        """Reads the SM share per process. For a process without a sample it is unknown, not 0."""
         self._sm_pct = {}
         now_us = time.time_ns() // 1000
-        # Also when the machine's clock was set back: nothing would be newer for as long.
+        # Also when the wall clock was set back: until it catches up, no sample would be newer.
         if not now_us - WINDOW_US <= self._utilization_until_us <= now_us:
             self._utilization_until_us = now_us - WINDOW_US
         samples = reader.process_utilization(self._utilization_until_us)
         by_pid = defaultdict(list)
         for pid, _at, sm_pct in samples:
-            if 0 <= sm_pct <= 100:  # drivers are known to tell nonsense for processes that have just ended
+            if 0 <= sm_pct <= 100:  # drivers return nonsense for ended processes
                 by_pid[pid].append(sm_pct)
         self._utilization_until_us = max((at for _, at, _ in samples), default=self._utilization_until_us)
         self._sm_pct = {pid: fmean(values) for pid, values in by_pid.items()}

@@ -1,4 +1,4 @@
-"""What befell GPUs, kept until the hub has it; and the thread that waits for it."""
+"""GPU events (XID, ECC), stored until the hub has them, and the thread that waits for them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_INSTANCE = 0xFFFFFFFF
 
 @dataclass(frozen=True)
 class LibraryEvent:
-    """What the library reports by itself. `gpu`: UUID, "" where it cannot say. `kind`: xid or ecc."""
+    """An event as the library reports it. `gpu`: UUID, "" if unknown. `kind`: xid or ecc."""
 
     kind: str
     gpu: str
@@ -30,7 +30,7 @@ class LibraryEvent:
 
 
 class GpuEventLog:
-    """Events in the order in which they came, from any thread; each stays until it is confirmed."""
+    """Events in order of arrival, added from any thread. Each stays until it is confirmed."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
@@ -55,7 +55,7 @@ class GpuEventLog:
 
     def record_event(self, event: LibraryEvent) -> None:
         if event.kind == "xid":
-            # What it means, the hub says; for whoever reads here: docs.nvidia.com/deploy/xid-errors.
+            # The hub explains the code; for readers of this log: docs.nvidia.com/deploy/xid-errors.
             log.warning("GPU %s: XID error %d", event.gpu or "(unknown)", event.code)
             self.add("xid", event.gpu, code=event.code, detail=_detail(event))
         else:
@@ -72,7 +72,7 @@ class GpuEventLog:
                 self._events.popleft()
 
     def counters(self, gpu: str) -> dict[str, int]:
-        """Of XIDs since the agent started; nothing before the first one."""
+        """Returns the last XID and their number since the agent started; empty before the first one."""
         with self._lock:
             return (
                 {"xid_last": self._last_xid[gpu], "xid_count": self._xids[gpu]}
@@ -86,8 +86,9 @@ def _detail(event: LibraryEvent) -> str:
 
 
 class GpuEventListener(threading.Thread):
-    """Waits for events of one session of the library: `wait` blocks for about a second, and whatever it
-    raises, the next event is waited for."""
+    """Waits for events of one session of the library.
+
+    `wait` blocks for about a second. After any error, the thread pauses and waits for the next event."""
 
     def __init__(self, wait: Callable[[], LibraryEvent], events: GpuEventLog) -> None:
         super().__init__(name="gpu-events", daemon=True)
@@ -104,7 +105,7 @@ class GpuEventListener(threading.Thread):
                 self._pause_after(error)
 
     def close(self) -> bool:
-        """Whether it has ended: the library may only be closed when nobody is inside."""
+        """Returns whether the thread has ended: the library may only be closed when no call is in it."""
         self._closing.set()
         if self.ident is not None:
             self.join(JOIN_TIMEOUT_S)
@@ -115,5 +116,5 @@ class GpuEventListener(threading.Thread):
             return
         if repr(error) not in self._logged:
             self._logged.add(repr(error))
-            log.warning("Waiting for GPU events failed, and is tried again: %r (said once)", error)
+            log.warning("Waiting for GPU events failed; it is retried: %r (logged once)", error)
         self._closing.wait(RETRY_S)

@@ -1,5 +1,5 @@
-"""The devices of this machine over time: found, lost, back; and the library that tells of them, which may
-itself come and go."""
+"""The GPUs of this machine over time, which may appear and disappear, and the library that reads them,
+which may too."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from trainhub_launch.telemetry import GpuEvent
 from trainhub_node.backoff import Backoff
 from trainhub_node.gpu import nvml_errors
 from trainhub_node.gpu.background_reader import BackgroundReader
-from trainhub_node.gpu.device import LOST, MIN_FAILURES, UNKNOWN, OK, GpuDevice
-from trainhub_node.gpu.gpu_events import GpuEventLog, GpuEventListener
-from trainhub_node.gpu.gpu_processes import ProcessOwner, ProcessInfo
-from trainhub_node.gpu.library import ListedGpu, GpuLibrary
+from trainhub_node.gpu.device import LOST, MIN_FAILURES, OK, UNKNOWN, GpuDevice
+from trainhub_node.gpu.gpu_events import GpuEventListener, GpuEventLog
+from trainhub_node.gpu.gpu_processes import ProcessInfo, ProcessOwner
+from trainhub_node.gpu.library import GpuLibrary, ListedGpu
 from trainhub_node.gpu.nvml_errors import LIBRARY_NOT_FOUND, DeviceLost, LibraryLost, QueryFailed
 from trainhub_node.gpu.readings import JITTER_S
 
@@ -25,13 +25,15 @@ log = logging.getLogger(__name__)
 MAX_RETRY_S = 60.0
 CLOSE_TIMEOUT_S = 10.0
 MISSING_DEVICE = (
-    "It is no longer among the devices of this machine: look into dmesg; a reboot usually brings it back."
+    "It is no longer among the devices of this machine: check dmesg; a reboot usually brings it back."
 )
 
 
 class GpuInventory:
-    """`read` is one thread's; everything else may be called from any. `now`: seconds of a clock that never
-    jumps."""
+    """`read` belongs to one thread; every other method may be called from any thread.
+
+    `now`: seconds of a steady clock. The lock protects a reading against `close`, which the agent calls
+    from another thread."""
 
     def __init__(self, library: GpuLibrary, find_owner: Callable[[int], ProcessOwner | None]) -> None:
         self.driver = self.cuda = self.trouble = ""
@@ -51,8 +53,7 @@ class GpuInventory:
         self._gpu_count = 0
 
     def read(self, now: float) -> tuple[GpuFact, ...]:
-        """Every device that was ever seen, also one that is lost. Asks what is due; in between the last
-        answers stand."""
+        """Returns every device that was ever listed, also lost ones. Takes the readings that are due."""
         with self._lock:
             try:
                 if not self._is_closed:
@@ -64,15 +65,15 @@ class GpuInventory:
             )
 
     def events(self) -> tuple[GpuEvent, ...]:
-        """All that are not confirmed, oldest first."""
+        """Returns all unconfirmed events, oldest first."""
         return self._event_log.all()
 
     def confirm(self, serial: int) -> None:
-        """Events up to this one are known to the hub."""
+        """Drops events up to this serial, which the hub has stored."""
         self._event_log.confirm(serial)
 
     def close(self) -> None:
-        """Waits for a reading under way, but not for ever: a driver may hang."""
+        """Waits for a running read, but not indefinitely: a driver may hang."""
         if not self._lock.acquire(timeout=CLOSE_TIMEOUT_S):
             log.warning("The GPU driver does not answer; it is left as it is")
             return
@@ -84,8 +85,8 @@ class GpuInventory:
 
     def _refresh(self, now: float) -> None:
         if now >= self._next_open_at and (not self._is_open or self._is_every_device_lost):
-            # Also for devices: one that comes back may be known only to a library that is initialised after
-            # it.
+            # Also when all devices are lost: a device that comes back may be visible only to a library
+            # that is initialised afterwards.
             self._close_library()
             self._next_open_at = now + self._backoff.next_s()
             self._open()
@@ -128,7 +129,8 @@ class GpuInventory:
             self._library.close()
 
     def _is_list_due(self, now: float) -> bool:
-        """Listing costs real drivers milliseconds a device; a lost one is looked for more often."""
+        """Listing costs real drivers milliseconds for each device; with a lost device it happens more
+        often."""
         if not self._listed_at <= now < self._listed_at + SLOW_S - JITTER_S:
             return True
         try:
@@ -172,7 +174,7 @@ class GpuInventory:
         parent = device.gpu.parent
         if parent in gpus:
             device.detach()
-            del self._devices[uuid]  # a MIG device of a GPU that is there was taken apart by its owner
+            del self._devices[uuid]  # the operator has destroyed a MIG device of a working GPU
         elif device.state != LOST:
             self._mark_lost(device, MISSING_DEVICE)
 
@@ -230,7 +232,7 @@ class GpuInventory:
 
     def _mark_recovered(self) -> None:
         if self.trouble:
-            log.warning("GPUs can be read again")
+            log.info("GPUs can be read again")
         self.trouble = ""
         self._has_worked = True
         self._backoff.reset()
@@ -240,5 +242,5 @@ class GpuInventory:
 
 
 def has_hardware() -> bool:
-    """Whether this machine has NVIDIA devices or their driver."""
+    """Returns whether this machine has NVIDIA devices or their driver."""
     return Path("/proc/driver/nvidia").exists() or any(Path("/dev").glob("nvidia*"))

@@ -1,5 +1,4 @@
-"""Who works on a GPU: a process id of the driver's list as a name, an account and, where it is ours, a run
-and a rank."""
+"""Processes on a GPU: from a process id to a program, an account and, for our runs, a run and a rank."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from itertools import islice
 from trainhub_launch.telemetry import GpuProcess
 from trainhub_node import proc, records
 from trainhub_node.attempts.attempt_state import MAX_RANK_RECORD_BYTES, MAX_RANK_RECORDS
-from trainhub_node.proc import Process
+from trainhub_node.proc import ProcessStat
 from trainhub_node.rundir import RunDir
 
 REFRESH_S = 1.0
@@ -26,7 +25,9 @@ STARTED_SUFFIX = ".started.json"
 
 @dataclass(frozen=True)
 class ProcessOwner:
-    """Whose a process is. `rank` None: a launcher or a helper of the run. `user`: "" = the account it runs
+    """The run that a process belongs to.
+
+    `rank`: None for a launcher or a helper of the run. `user`: "" means the account that the process runs
     as."""
 
     run: str
@@ -40,14 +41,17 @@ def no_owner(_: int) -> ProcessOwner | None:
 
 
 class ProcessInfo:
-    """Looks at each process once; its start time tells it from a later one of the same number."""
+    """Reads each process once; its start time distinguishes it from a later one with the same id."""
 
     def __init__(self, find_owner: Callable[[int], ProcessOwner | None]) -> None:
         self._find_owner = find_owner
         self._cache: dict[tuple[int, int], tuple[str, str]] = {}
 
-    def describe(self, memory: Mapping[int, int | None], sm_pct: Mapping[int, float]) -> tuple[GpuProcess, ...]:
-        """`memory`: bytes of each process on one device, None where the driver cannot tell."""
+    def describe(
+        self, memory: Mapping[int, int | None], sm_pct: Mapping[int, float]
+    ) -> tuple[GpuProcess, ...]:
+        """Returns the processes of one device. `memory`: bytes by process id, None where the driver has no
+        figure."""
         return tuple(self._describe_process(pid, memory[pid], sm_pct.get(pid)) for pid in sorted(memory))
 
     def _describe_process(self, pid: int, memory: int | None, sm_pct: float | None) -> GpuProcess:
@@ -58,9 +62,9 @@ class ProcessInfo:
         return GpuProcess(pid, name, owner.user or user, memory, sm_pct, owner.run, owner.attempt, owner.rank)
 
     def _name_and_user(self, pid: int) -> tuple[str, str]:
-        process = proc.process(pid)
+        process = proc.read_process(pid)
         if process is None:
-            return "", ""  # it has ended, or lives in another PID namespace
+            return "", ""  # it has ended, or is in another PID namespace
         key = (pid, process.start)
         if key in self._cache:
             return self._cache[key]
@@ -68,13 +72,13 @@ class ProcessInfo:
         info = _program_name(pid, command)[:MAX_NAME], _account(pid)[:MAX_USER]
         if len(self._cache) >= MAX_CACHE:
             self._cache.clear()
-        if command:  # empty for a moment after it has started its program
+        if command:  # empty for a moment while the program starts
             self._cache[key] = info
         return info
 
 
 class OwnerFinder:
-    """Finds the run that a process belongs to by its ancestors, which the files of our attempts name."""
+    """Finds the run of a process through its ancestors, whose ids the files of our attempts record."""
 
     def __init__(self, list_attempts: Callable[[], Iterable[RunDir]]) -> None:
         self._list_attempts = list_attempts
@@ -86,20 +90,21 @@ class OwnerFinder:
         self._cache: dict[str, ProcessOwner] = {}
 
     def find(self, pid: int) -> ProcessOwner | None:
-        process = proc.process(pid)
+        """Returns the owner of a process, None if it belongs to no run."""
+        process = proc.read_process(pid)
         if process is None:
             return None
         self._refresh()
         identity = self._identity(process)
         owner = self._cache.get(identity) or self._search(process)
         if owner is not None and owner.rank is not None:
-            # Only these: that a process is a rank's may not be written down yet when it is first seen.
+            # Only ranks are cached: a rank's record may be written after its process first appears.
             if len(self._cache) >= MAX_CACHE:
                 self._cache.clear()
             self._cache[identity] = owner
         return owner
 
-    def _search(self, process: Process) -> ProcessOwner | None:
+    def _search(self, process: ProcessStat) -> ProcessOwner | None:
         groups = set()
         for ancestor in _ancestors(process):
             identity = self._identity(ancestor)
@@ -107,26 +112,28 @@ class OwnerFinder:
                 return self._ranks[identity]
             groups.add(ancestor.group)
             if identity in self._children:
-                # It lost its parents and was taken in by the child; a rank leads its own group, which such
-                # orphans stay in.
+                # Its parents have ended and the child adopted it. A rank leads a process group, in which
+                # such orphans stay.
                 folder = self._children[identity]
                 return next(
                     (owner for group, owner in folder.groups.items() if group in groups), folder.owner
                 )
         return None
 
-    def _identity(self, process: Process) -> str:
-        """As proc.identity, which everything on disk is written with; the pid is added, for records hold
-        both."""
+    def _identity(self, process: ProcessStat) -> str:
+        """Returns pid/boot/start: `proc.identity`, which records hold, with the process id in front."""
         return f"{process.pid}/{self._boot}/{process.start}"
 
     def _refresh(self) -> None:
-        """Read what changed in the attempts' folders."""
+        """Reads the attempts' folders again where they changed."""
         if time.monotonic() - self._refreshed_at < REFRESH_S:
             return
         self._refreshed_at = time.monotonic()
         previous = self._folders
-        self._folders = {folder.path: previous.get(folder.path) or _AttemptProcesses(folder) for folder in self._list_attempts()}
+        self._folders = {
+            folder.path: previous.get(folder.path) or _AttemptProcesses(folder)
+            for folder in self._list_attempts()
+        }
         changes = [folder.refresh() for folder in self._folders.values()]
         if any(changes) or previous.keys() != self._folders.keys():
             self._ranks = {
@@ -137,7 +144,7 @@ class OwnerFinder:
 
 
 class _AttemptProcesses:
-    """What one attempt's folder says of processes; read again only when it changed. Keys: pid/boot/start."""
+    """The processes that one attempt's records name, read again when they change. Keys: pid/boot/start."""
 
     def __init__(self, rundir: RunDir) -> None:
         self._rundir = rundir
@@ -148,13 +155,14 @@ class _AttemptProcesses:
         self.children: tuple[str, ...] = ()
 
     def refresh(self) -> bool:
-        """True when something is new."""
+        """Returns whether something changed."""
         versions = (_modified_ns(self._rundir.ranks), _modified_ns(self._rundir.child))
         if versions == self._versions:
             return False
         self._versions = versions
         self.children = tuple(
-            f"{pid}/{identity}" for pid, identity in _process_identity(_record(self._rundir.child), "pid", "identity")
+            f"{pid}/{identity}"
+            for pid, identity in _process_identity(_record(self._rundir.child), "pid", "identity")
         )
         self.ranks, self.groups = {}, {}
         for number in _recorded_ranks(self._rundir.ranks):
@@ -169,15 +177,15 @@ class _AttemptProcesses:
         return True
 
 
-def _ancestors(process: Process) -> Iterator[Process]:
-    """The process and its ancestors. A parent is older than its child; a younger one has only taken over its
-    number."""
-    current: Process | None = process
+def _ancestors(process: ProcessStat) -> Iterator[ProcessStat]:
+    """Yields the process and its ancestors. A "parent" younger than its child has only reused the process
+    id."""
+    current: ProcessStat | None = process
     for _ in range(MAX_ANCESTORS):
         if current is None:
             return
         yield current
-        parent = proc.process(current.parent) if current.parent > 1 else None
+        parent = proc.read_process(current.parent) if current.parent > 1 else None
         current = parent if parent is not None and parent.start <= current.start else None
 
 
@@ -189,8 +197,8 @@ def _modified_ns(path: str) -> int:
 
 
 def _recorded_ranks(ranks: str) -> list[int]:
-    """The ranks that have a record. The folder may be the run's, so its names may be anything, and as many as
-    it likes."""
+    """Returns the ranks that have a record. A run may own the folder, and fill it with any names in any
+    number."""
     try:
         with os.scandir(ranks) as entries:
             names = [entry.name for entry in islice(entries, MAX_RANK_RECORDS)]
@@ -203,19 +211,21 @@ def _recorded_ranks(ranks: str) -> list[int]:
 def _record(path: str) -> Mapping[str, object]:
     try:
         record = records.read(path, MAX_RANK_RECORD_BYTES)
-    except records.Unreadable:
+    except records.UnreadableRecord:
         return {}
     return record if isinstance(record, dict) else {}
 
 
 def _process_identity(record: Mapping[str, object], pid_key: str, identity_key: str) -> list[tuple[int, str]]:
-    """Empty unless both are what they should be: a rank's account writes some of these files."""
+    """Returns (pid, identity), or nothing unless both are valid: a rank's account writes some of these
+    files."""
     pid, identity = record.get(pid_key), record.get(identity_key)
     return [(pid, identity)] if isinstance(pid, int) and isinstance(identity, str) and identity else []
 
 
 def _program_name(pid: int, command: bytes) -> str:
-    """The program, and for Python the script: arguments are left out, for they may hold secrets."""
+    """Returns the program, and for Python the script. Arguments are left out, because they may hold
+    secrets."""
     argv = command.decode(errors="replace").split("\0")
     program = (
         os.path.basename(argv[0]) or (proc.read(f"/proc/{pid}/comm") or b"").decode(errors="replace").strip()

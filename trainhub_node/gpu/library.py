@@ -1,5 +1,4 @@
-"""What is needed of the management library of GPUs; `gpu.py` has it from NVML, and nothing else knows
-NVML."""
+"""The interface to a GPU management library. `nvml.py` implements it with NVML; no other module uses NVML."""
 
 from __future__ import annotations
 
@@ -12,14 +11,15 @@ from trainhub_node.gpu.gpu_events import LibraryEvent
 FieldId = tuple[int, int]
 """A field's number in nvml.h, and its scope, such as a link."""
 DirectQuery = tuple[tuple[str, ...], Callable[[Any], Mapping[str, float]]]
-"""The keys of a question that a handle alone answers, and the question."""
+"""The keys of a query that needs only a handle, and the call."""
 
 
 @dataclass(frozen=True)
 class ListedGpu:
-    """A device as the library lists it now. `handle`: the library's own, good until it is closed, and
-    `handle_id` what tells two of them apart. `instance`: of a MIG device, its GPU instance in
-    `parent_handle`."""
+    """A device as the library lists it now.
+
+    `handle`: the library's own, valid until the library is closed; `handle_id` identifies it. `instance`:
+    for a MIG device, its GPU instance in `parent_handle`."""
 
     uuid: str
     index: int
@@ -34,57 +34,62 @@ class ListedGpu:
 
     @property
     def profile(self) -> str:
-        """Of a MIG device "1g.10gb"; its name ends so."""
+        """The profile of a MIG device, such as "1g.10gb", with which its name ends; "" for a GPU."""
         _, separator, size = self.name.rpartition(" MIG ")
         return size if self.parent and separator else ""
 
 
 class GpuLibrary(Protocol):
-    """Its methods raise Unanswered or one of its kinds, unless they say otherwise."""
+    """All methods raise QueryFailed or one of its kinds, unless they say otherwise."""
 
     def open(self) -> tuple[str, str]:
-        """Initialise it; the versions of the driver and of CUDA, "" where not told."""
+        """Initialises the library. Returns the versions of the driver and of CUDA, "" if unknown."""
 
     def close(self) -> None:
-        """Raises nothing. Nobody is inside any more, and no handle is used again."""
+        """Raises nothing. The caller ensures that no call is running and no handle is used again."""
 
     def count(self) -> int:
-        """How many GPUs there are, MIG devices not counted; cheap, where finding each costs milliseconds."""
+        """Returns the number of GPUs without MIG devices. Cheap, while listing takes milliseconds for each
+        GPU."""
 
     def list_gpus(self) -> list[ListedGpu]:
-        """Every device that answers now, a GPU's MIG devices right after it; raises where there are some and
-        none answers."""
+        """Returns every device that answers, each GPU followed by its MIG devices.
+
+        Raises QueryFailed if there are devices and none answers."""
 
     def register_events(self, gpu: ListedGpu) -> bool:
-        """Have its events told by `wait`; False where it tells none. Raises nothing."""
+        """Makes `wait_for_event` return this GPU's events. Returns False if it has none. Raises nothing."""
 
     def wait_for_event(self) -> LibraryEvent:
-        """The next event of any device; raises Unanswered, a TIMEOUT, when none came within about a
-        second."""
+        """Returns the next event of any device. Raises QueryFailed with TIMEOUT after about a second
+        without one."""
 
     def direct_queries(self, gpu: ListedGpu) -> Sequence[DirectQuery]:
-        """What is asked of the device by one call each."""
+        """Returns the queries that need one call each."""
 
-    def fields(self, handle: Any, field_ids: Sequence[FieldId], *, wide: bool = False) -> Mapping[FieldId, float]:
-        """Those that answer, at least one. `wide`: 64-bit counters only."""
+    def fields(
+        self, handle: Any, field_ids: Sequence[FieldId], *, wide: bool = False
+    ) -> Mapping[FieldId, float]:
+        """Returns the fields that answer, at least one. `wide`: only 64-bit counters."""
 
     def pcie_throughput(self, handle: Any) -> Mapping[str, float]:
-        """Over PCIe, bytes a second. Takes 20 ms for each direction."""
+        """Returns the PCIe traffic in bytes per second. Takes 20 ms for each direction."""
 
     def has_gpm(self, gpu: ListedGpu) -> bool: ...
 
     def take_gpm_sample(self, gpu: ListedGpu) -> Any:
-        """Of GPM, for `between`; `free` it afterwards."""
+        """Returns a GPM sample for `gpm_metrics`. The caller frees it with `free_gpm_sample`."""
 
     def gpm_metrics(self, before: Any, after: Any, metrics: Sequence[int]) -> Mapping[int, float]:
-        """Those of GPM's metrics that the device has, from one sample to the next."""
+        """Returns those of the metrics that the device has, over the time between two samples."""
 
     def free_gpm_sample(self, sample: Any) -> None:
         """Raises nothing."""
 
     def processes(self, handle: Any) -> Mapping[int, int | None]:
-        """Bytes of each process on the device; None where the driver cannot tell."""
+        """Returns the bytes of each process on the device, None where the driver has no figure."""
 
     def process_utilization(self, handle: Any, since_us: int) -> Sequence[tuple[int, int, float]]:
-        """(process id, µs of the wall clock, % of the SMs) of every sample since then; where there is none it
-        raises Unanswered, NOT_FOUND or even SUCCESS."""
+        """Returns (process id, wall clock in µs, SM share in %) of every sample since `since_us`.
+
+        Without a sample it raises QueryFailed with NOT_FOUND or even SUCCESS."""

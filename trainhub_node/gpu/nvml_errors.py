@@ -1,8 +1,6 @@
-"""What the NVIDIA management library (NVML) answers instead of a value, sorted by what it means for the
-reader.
+"""Error codes of the NVIDIA management library (NVML), grouped by what they mean for the reader.
 
-The codes are those of nvml.h, which never change.
-"""
+The codes are those of nvml.h, which never change."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ UNKNOWN = 999
 
 
 class QueryFailed(Exception):
-    """No value this time. The message is the library's own word for it."""
+    """A query returned no value this time. The message is the library's own."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -29,15 +27,15 @@ class QueryFailed(Exception):
 
 
 class QueryUnsupported(QueryFailed):
-    """This device, or this driver, never has that value, or never for this account."""
+    """This device or driver never has this value, or never for this account."""
 
 
 class DeviceLost(QueryFailed):
-    """The device does not answer any more, whatever it is asked."""
+    """The device no longer answers any query."""
 
 
 class LibraryLost(QueryFailed):
-    """Nothing answers any more until the library is initialised again."""
+    """No query works until the library is initialised again."""
 
 
 _KINDS: dict[int, type[QueryFailed]] = {
@@ -58,7 +56,7 @@ _KINDS: dict[int, type[QueryFailed]] = {
 _ADVICE = {
     VERSION_MISMATCH: "The NVIDIA driver was updated while it ran: reboot, or reload its modules",
     DRIVER_NOT_LOADED: (
-        "The NVIDIA driver is not loaded: load it (modprobe nvidia), and look into dmesg if that fails"
+        "The NVIDIA driver is not loaded: load it (modprobe nvidia), and check dmesg if that fails"
     ),
     LIBRARY_NOT_FOUND: (
         "This machine has NVIDIA GPUs but not the library libnvidia-ml.so.1: install the driver's "
@@ -71,17 +69,18 @@ _ADVICE = {
 
 
 def from_code(code: int, message: str) -> QueryFailed:
+    """Returns the exception for an NVML error code."""
     return _KINDS.get(code, QueryFailed)(code, message)
 
 
 def library_advice(error: QueryFailed) -> str:
-    """Why no GPU can be read, for the owner of the machine."""
-    default = f"The NVIDIA driver does not answer ({error.message}): look into dmesg, and reboot if it stays so"
+    """Returns why no GPU can be read and what the owner of the machine can do, as a sentence."""
+    default = f"The NVIDIA driver does not answer ({error.message}): check dmesg, and reboot if this persists"
     return f"{_ADVICE.get(error.code, default)}."
 
 
 def device_advice(error: QueryFailed) -> str:
-    """How one device was lost, for the owner of the machine."""
+    """Returns how a device was lost and what the owner of the machine can do, as a sentence."""
     if error.code == RESET_REQUIRED:
         return "It must be reset before it works again (nvidia-smi --gpu-reset), or the machine rebooted."
-    return f"It does not answer any more ({error.message}): look into dmesg; a reboot usually brings it back."
+    return f"It does not answer any more ({error.message}): check dmesg; a reboot usually brings it back."

@@ -1,4 +1,4 @@
-"""One device of an open library: what it takes more than one call, or the call before, to know."""
+"""Readings of one device that need several calls, or the result of the previous call."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from trainhub_node.gpu.background_reader import BackgroundReader
-from trainhub_node.gpu.library import FieldId, ListedGpu, GpuLibrary, DirectQuery
+from trainhub_node.gpu.library import DirectQuery, FieldId, GpuLibrary, ListedGpu
 from trainhub_node.gpu.nvml_errors import NOT_FOUND, NOT_SUPPORTED, SUCCESS, QueryFailed, QueryUnsupported
 from trainhub_node.gpu.readings import CounterRates, Reading, present
 
@@ -15,7 +15,7 @@ KIB, MIB = 2**10, 2**20
 LINK_COUNT: FieldId = (91, 0)
 ALL_LINKS = 0xFFFFFFFF
 NVLINK_DATA_FIELDS, NVLINK_COUNT_FIELDS = (138, 139, KIB), (202, 204, 1)
-"""Fields of what was sent and received, with a link or ALL_LINKS, and their unit. The second pair came with
+"""Fields of bytes sent and received, with a link or ALL_LINKS, and their unit. The second pair came with
 NVLink 5."""
 MAX_32_BIT = 2**32
 PCIE_TX, PCIE_RX = (197, 0), (198, 0)
@@ -30,10 +30,13 @@ GPM = {
     13: "fp16_active_pct",
 }
 GPM_PCIE_TX, GPM_PCIE_RX = 20, 21
-"""In MiB a second. All these numbers are nvml.h's."""
+"""In MiB per second. All these numbers are those of nvml.h."""
 
 
 class GpuReader:
+    """The readings of one device while the library is open. Keeps the last GPM sample and counters between
+    calls."""
+
     def __init__(self, gpu: ListedGpu, library: GpuLibrary, background: BackgroundReader) -> None:
         self._gpu = gpu
         self._library = library
@@ -45,8 +48,10 @@ class GpuReader:
         self._nvlink_fields: tuple[int, int, int, Sequence[int]] | None = None
 
     def readings(self) -> list[Reading]:
-        """Its questions; the numbers of the profile before PCIe, which takes some from there."""
-        direct = [_direct_reading(self._gpu.handle, query) for query in self._library.direct_queries(self._gpu)]
+        """Returns the readings of the device; GPM before PCIe, which takes some values from it."""
+        direct = [
+            _direct_reading(self._gpu.handle, query) for query in self._library.direct_queries(self._gpu)
+        ]
         profile = Reading(tuple(GPM.values()), self.gpm)
         if self._gpu.parent:
             return [*direct, profile]
@@ -66,6 +71,8 @@ class GpuReader:
         return self._library.processes(self._gpu.handle)
 
     def process_utilization(self, since_us: int) -> Sequence[tuple[int, int, float]]:
+        """Returns (process id, time in µs, SM share in %) of the samples since then; empty without
+        samples."""
         try:
             return self._library.process_utilization(self._gpu.handle, since_us)
         except QueryFailed as error:
@@ -74,7 +81,7 @@ class GpuReader:
             raise
 
     def gpm(self, _: float) -> Mapping[str, float]:
-        """Means since the sample before. It is the only thing that tells how busy a MIG device is."""
+        """Returns means since the previous sample. Only GPM reports the utilization of a MIG device."""
         if self._gpm_sample is None and not self._library.has_gpm(self._gpu):
             raise QueryUnsupported(NOT_SUPPORTED, "it has no GPM, which came with Hopper")
         self._gpm_values = {}
@@ -88,21 +95,27 @@ class GpuReader:
         finally:
             self._library.free_gpm_sample(previous)
         numbers = {GPM[metric]: value for metric, value in self._gpm_values.items() if metric in GPM}
-        return numbers | present(utilization_pct=numbers.get("engine_active_pct")) if self._gpu.parent else numbers
+        return (
+            numbers | present(utilization_pct=numbers.get("engine_active_pct"))
+            if self._gpu.parent
+            else numbers
+        )
 
     def pcie(self, now: float) -> Mapping[str, float]:
-        """By GPM, else by counters, else by the call that takes so long that nothing else may wait for it."""
+        """By GPM, else by counters, else by the call that is too slow for the one-second loop."""
         if self._gpm_values is not None and (not self._gpm_values or GPM_PCIE_TX in self._gpm_values):
             rates = {metric: value * MIB for metric, value in self._gpm_values.items()}
             return present(pcie_tx_bytes_s=rates.get(GPM_PCIE_TX), pcie_rx_bytes_s=rates.get(GPM_PCIE_RX))
         rates_of_counters = self._pcie_counter_rates(now) if self._has_pcie_counters else None
         if rates_of_counters is not None:
             return rates_of_counters
-        return self._background.latest(self._gpu.uuid, partial(self._library.pcie_throughput, self._gpu.handle))
+        return self._background.latest(
+            self._gpu.uuid, partial(self._library.pcie_throughput, self._gpu.handle)
+        )
 
     def _pcie_counter_rates(self, now: float) -> Mapping[str, float] | None:
-        """None unless the counters are seen to be wide: some have 32 bits, which a busy link wraps many times
-        a second."""
+        """Returns None unless the counters have 64 bits: a busy link wraps 32-bit counters many times a
+        second."""
         try:
             counters = self._library.fields(self._gpu.handle, (PCIE_TX, PCIE_RX), wide=True)
         except QueryUnsupported:
@@ -122,7 +135,11 @@ class GpuReader:
             self._gpu.handle, [(field, link) for field in (tx, rx) for link in links]
         )
         totals = {
-            field: {link: counters[field, link] * unit for counter_field, link in counters if counter_field == field}
+            field: {
+                link: counters[field, link] * unit
+                for counter_field, link in counters
+                if counter_field == field
+            }
             for field in (tx, rx)
         }
         return present(
@@ -131,7 +148,7 @@ class GpuReader:
         )
 
     def _find_nvlink_fields(self) -> tuple[int, int, int, Sequence[int]]:
-        """Which fields, for all links at once where the driver adds them up."""
+        """Returns (sent, received, unit, links), with ALL_LINKS where the driver adds all links up."""
         count = int(self._library.fields(self._gpu.handle, [LINK_COUNT])[LINK_COUNT])
         if not count:
             raise QueryUnsupported(NOT_SUPPORTED, "it has no NVLink")
@@ -144,7 +161,7 @@ class GpuReader:
                 except QueryUnsupported:
                     continue
                 return tx, rx, unit, links
-        raise QueryUnsupported(NOT_SUPPORTED, "its NVLinks tell no traffic")
+        raise QueryUnsupported(NOT_SUPPORTED, "its NVLinks have no traffic counters")
 
 
 def _direct_reading(handle: Any, query: DirectQuery) -> Reading:

@@ -1,4 +1,4 @@
-"""When a device is asked for what, how long an answer stands, and what follows from raw counters and bits."""
+"""The schedule of readings, how long each stays valid, and values derived from raw counters and bit masks."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from trainhub_node.gpu.nvml_errors import (
 
 log = logging.getLogger(__name__)
 VALID_INTERVALS = 2
-"""Rhythms for which an answer stands while later ones fail."""
+"""For so many intervals a value stays valid while later readings fail."""
 JITTER_S = 0.2
-"""So much too soon is on time: whoever asks once a second is never exact."""
+"""A reading this early counts as due: a loop of one second is never exact."""
 
 SW_POWER_CAP, HW_SLOWDOWN, SW_THERMAL, HW_THERMAL, HW_POWER_BRAKE = 0x4, 0x8, 0x20, 0x40, 0x80
 THROTTLES = {
@@ -30,17 +30,20 @@ THROTTLES = {
     "throttled_hardware_pct": HW_SLOWDOWN | HW_POWER_BRAKE,
 }
 
-_INTERVALS_S = {"throttle_reasons": FAST_S, "energy_mj": MEDIUM_S, "process_sm": MEDIUM_S, "processes": MEDIUM_S}
-"""Of what is no number over time; other counters are slow."""
+_INTERVALS_S = {
+    "throttle_reasons": FAST_S,
+    "energy_mj": MEDIUM_S,
+    "process_sm": MEDIUM_S,
+    "processes": MEDIUM_S,
+}
+"""For readings that are no metric; other counters are slow."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One question to a device: it answers with some of `keys`, numbers or counters; what it leaves out is
-    not known.
+    """One query to a device. It returns some of `keys`, numbers or counters; missing keys are unknown.
 
-    `read` takes the moment and raises Unanswered.
-    """
+    `read` takes the present time in seconds of a steady clock and raises QueryFailed."""
 
     keys: tuple[str, ...]
     read: Callable[[float], Mapping[str, float]]
@@ -57,7 +60,7 @@ class Reading:
 
 @dataclass
 class _ReadingState:
-    """Where one reading of one device stands. `asked` and `answered`: when, last."""
+    """The last attempt and the last value of one reading of one device."""
 
     every_s: int
     attempted_at: float = -math.inf
@@ -68,7 +71,7 @@ class _ReadingState:
 
 @dataclass(frozen=True)
 class ReadingResults:
-    """How the readings that were due went. `error`: the last one of those that failed."""
+    """How many of the due readings succeeded and failed, and the last error."""
 
     succeeded: int
     failed: int
@@ -76,7 +79,8 @@ class ReadingResults:
 
 
 class Readings:
-    """What one device has told. `said` holds what the log was told already, of every device."""
+    """The readings of one device. `logged` is shared by all devices and holds what the log has mentioned
+    already."""
 
     def __init__(self, subject: str, table: Iterable[Reading], logged: set[tuple[str, str]]) -> None:
         self._subject = subject
@@ -84,8 +88,9 @@ class Readings:
         self._states = [(reading, _ReadingState(reading.every_s)) for reading in table]
 
     def refresh(self, now: float) -> ReadingResults:
-        """Ask what is due. Raises DeviceGone or LibraryGone; any other failure is that one reading's
-        alone."""
+        """Takes the readings that are due.
+
+        Raises DeviceLost or LibraryLost; any other failure concerns that reading alone."""
         succeeded = failed = 0
         last: QueryFailed | None = None
         for reading, state in self._states:
@@ -101,7 +106,7 @@ class Readings:
                 self._log_once(reading, error)
                 succeeded += 1
             except Exception as error:
-                # Whatever it is: one failing call must never hide others.
+                # Any error: one failing call must never hide the other readings.
                 last = error if isinstance(error, QueryFailed) else QueryFailed(UNKNOWN, repr(error))
                 failed += 1
                 self._log_once(reading, last)
@@ -122,7 +127,7 @@ class Readings:
                 yield from state.values.items()
 
     def _log_once(self, reading: Reading, error: QueryFailed) -> None:
-        """Once per device and reading: a device that cannot do something must not fill the log."""
+        """Logs once per device and reading, so that an unsupported query does not fill the log."""
         if (self._subject, reading.name) in self._logged:
             return
         self._logged.add((self._subject, reading.name))
@@ -130,14 +135,14 @@ class Readings:
         if error.code == NO_PERMISSION:
             log.warning("GPU %s: this account may not read %s", self._subject, keys)
         elif isinstance(error, QueryUnsupported):
-            log.debug("GPU %s does not tell %s: %s", self._subject, keys, error.message)
+            log.debug("GPU %s does not support %s: %s", self._subject, keys, error.message)
         else:
-            log.warning("GPU %s did not tell %s: %s (said once)", self._subject, keys, error.message)
+            log.warning("GPU %s: reading %s failed: %s (logged once)", self._subject, keys, error.message)
 
 
 class CounterRates:
-    """Counters as rates. A first reading, a counter that went back (a reset or a wrap) and a clock that stood
-    still give none."""
+    """Rates of counters. The first reading, a counter that went back (a reset or a wrap) and a clock that
+    did not advance give none."""
 
     def __init__(self) -> None:
         self._last: dict[Hashable, tuple[float, float]] = {}
@@ -152,20 +157,22 @@ class CounterRates:
         return (value - previous[0]) / (now - previous[1])
 
     def total(self, key: str, values: Mapping[int, float], now: float) -> float | None:
-        """The sum over parts; None unless every part has a rate, for a sum of some would look like a fall."""
+        """Returns the sum over parts; None unless every part has a rate, because a partial sum would look
+        like a drop."""
         rates = [self.rate((key, part), value, now) for part, value in values.items()]
         complete = [rate for rate in rates if rate is not None]
         return sum(complete) if complete and len(complete) == len(rates) else None
 
 
 def throttle_numbers(mask: int) -> dict[str, float]:
-    """NVML's bits of why the clocks are lowered, as numbers over time and the mask itself."""
+    """Returns NVML's mask of throttle reasons as percentages, and the mask itself."""
     return {key: 100.0 if mask & bits else 0.0 for key, bits in THROTTLES.items()} | {
         "throttle_reasons": mask
     }
 
 
 def present(**values: float | None) -> dict[str, float]:
+    """Returns the values that are not None."""
     return {key: value for key, value in values.items() if value is not None}
 
 

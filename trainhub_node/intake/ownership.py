@@ -22,10 +22,10 @@ class ForeignFile(Exception):
 
 def require_folder(path: str) -> None:
     """Raise ForeignFile unless `path` is a real folder that only this account may change."""
-    facts = os.lstat(path)
-    if not stat.S_ISDIR(facts.st_mode):
+    status = os.lstat(path)
+    if not stat.S_ISDIR(status.st_mode):
         raise ForeignFile(f"{path} is not a folder")
-    _require_own(path, facts)
+    _require_ownership(path, status)
 
 
 def has_order(folder: RunDir) -> bool:
@@ -33,12 +33,12 @@ def has_order(folder: RunDir) -> bool:
     may have written."""
     try:
         require_folder(folder.path)
-        facts = os.lstat(folder.order)
+        status = os.lstat(folder.order)
     except FileNotFoundError:
         return False
-    if not stat.S_ISREG(facts.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise ForeignFile(f"{folder.order} is not a regular file")
-    _require_own(folder.order, facts)
+    _require_ownership(folder.order, status)
     return True
 
 
@@ -50,17 +50,17 @@ def remove_claim(folder: RunDir) -> None:
         for path in (Path(folder.path, name), *Path(folder.path).glob(f"{name}.*")):
             path.unlink(missing_ok=True)
     try:
-        for made in (folder.logs, folder.ranks, folder.path):
-            if Path(made).exists():
-                Path(made).rmdir()
+        for folder_path in (folder.logs, folder.ranks, folder.path):
+            if Path(folder_path).exists():
+                Path(folder_path).rmdir()
     except OSError as error:
         log.warning("%s is left, for it holds what no claim has made (%s)", folder.path, error.strerror)
 
 
-def _require_own(path: str, facts: os.stat_result) -> None:
-    if facts.st_uid != os.geteuid():
+def _require_ownership(path: str, status: os.stat_result) -> None:
+    if status.st_uid != os.geteuid():
         raise ForeignFile(
-            f"{path} belongs to account {facts.st_uid}, not to the agent's account {os.geteuid()}"
+            f"{path} belongs to account {status.st_uid}, not to the agent's account {os.geteuid()}"
         )
-    if facts.st_mode & WRITABLE_BY_OTHERS:
-        raise ForeignFile(f"{path} is writable by other accounts (mode {stat.S_IMODE(facts.st_mode):o})")
+    if status.st_mode & WRITABLE_BY_OTHERS:
+        raise ForeignFile(f"{path} is writable by other accounts (mode {stat.S_IMODE(status.st_mode):o})")

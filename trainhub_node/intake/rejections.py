@@ -34,7 +34,7 @@ def reject(source: str, reason: str) -> None:
     log.warning("Dropped %s: %s. Further ones are dropped without a word", source, reason)
 
 
-def forget() -> None:
+def clear_cache() -> None:
     """Log the next rejection of each source again: for tests, which share a process."""
     with _guard:
         _logged.clear()

@@ -15,7 +15,7 @@ from pathlib import Path
 from trainhub_node import records
 from trainhub_node.environments import interpreter
 from trainhub_node.intake.orders import SHA256
-from trainhub_node.link.hub_client import Away, Hub, Refused
+from trainhub_node.link.hub_client import HubClient, HubUnavailable, RequestRejected
 from trainhub_node.settings import NodeSettings
 from trainhub_node.untrusted import removal
 
@@ -25,10 +25,10 @@ SET_ASIDE = ".set-aside"
 """Ending of what is no environment any more and waits to be removed."""
 
 
-class Snapshots:
+class SnapshotCache:
     """Zips by their SHA-256. Fetching the same one twice at a time is done once."""
 
-    def __init__(self, settings: NodeSettings, hub: Hub) -> None:
+    def __init__(self, settings: NodeSettings, hub: HubClient) -> None:
         self._folder = settings.snapshots
         self._hub = hub
         self._lock = threading.Lock()
@@ -36,7 +36,7 @@ class Snapshots:
     def fetch(self, sha256: str) -> Path:
         """The zip, from here or from the hub. Raises HubError."""
         if not SHA256.fullmatch(sha256):
-            raise Refused(f"{sha256!r:.100} is not the SHA-256 of a snapshot")
+            raise RequestRejected(f"{sha256!r:.100} is not the SHA-256 of a snapshot")
         path = self._folder / f"{sha256}.zip"
         if not path.exists():
             with self._lock, path.with_suffix(".part").open("ab") as part:
@@ -49,56 +49,56 @@ class Snapshots:
 
     def _download(self, sha256: str, part: Path, path: Path) -> None:
         try:
-            self._hub.snapshot(sha256, part)
+            self._hub.download_snapshot(sha256, part)
         except OSError as error:
-            if error.errno in records.FULL:
+            if error.errno in records.DISK_FULL:
                 part.unlink()  # half a source on a full disk helps nobody
             raise
-        if digest(part) != sha256:
+        if sha256_of(part) != sha256:
             part.unlink()
-            raise Away("the snapshot arrived damaged")
+            raise HubUnavailable("the snapshot arrived damaged")
         part.rename(path)
 
 
-def digest(path: Path) -> str:
-    found = hashlib.sha256()
+def sha256_of(path: Path) -> str:
+    result = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(BLOCK):
-            found.update(block)
-    return found.hexdigest()
+            result.update(block)
+    return result.hexdigest()
 
 
 def trim(settings: NodeSettings) -> list[Path]:
     """Throw away what was used longest ago until the cache is within its limit; what is in use stays."""
     entries = sorted((*_snapshots(settings), *_environments(settings)), key=lambda entry: entry[0])
     total = sum(size for _, size, _ in entries)
-    gone: list[Path] = []
+    removed: list[Path] = []
     for _, size, path in entries:
         if total <= settings.cache_bytes:
             break
         if _discard(path):
             total -= size
-            gone.append(path)
+            removed.append(path)
             log.info("Thrown away to keep the cache below %d bytes: %s", settings.cache_bytes, path)
-    return gone
+    return removed
 
 
 def _snapshots(settings: NodeSettings) -> list[tuple[float, int, Path]]:
-    found = []
+    entries = []
     for path in settings.snapshots.glob("*.zip"):
-        facts = path.stat()
-        found.append((facts.st_mtime, facts.st_size, path))
-    return found
+        status = path.stat()
+        entries.append((status.st_mtime, status.st_size, path))
+    return entries
 
 
 def _environments(settings: NodeSettings) -> list[tuple[float, int, Path]]:
-    found = []
+    entries = []
     for marker in settings.environments.glob(f"*/{interpreter.MARKER}"):
         if not interpreter.belongs_to_agent(str(marker.parent)):
             continue  # being built, by an account that may put anything there; or see `set_untrusted_aside`
-        facts = marker.lstat()
-        found.append((facts.st_mtime, _size(marker.parent, facts.st_ino), marker.parent))
-    return found
+        status = marker.lstat()
+        entries.append((status.st_mtime, _tree_bytes(marker.parent, status.st_ino), marker.parent))
+    return entries
 
 
 def set_untrusted_aside(settings: NodeSettings) -> list[Path]:
@@ -109,12 +109,12 @@ def set_untrusted_aside(settings: NodeSettings) -> list[Path]:
     run; other runs get one of their own, see `environments.folder_of`. Returns what was there.
     `remove_set_aside` removes it later: some gigabytes would keep the agent from reporting for so long that
     the hub takes its node for lost, with all its runs."""
-    taken = []
+    moved = []
     for path in sorted(settings.environments.iterdir()):
-        left_over = path.suffix in interpreter.SUFFIXES
-        if not left_over and (path.suffix or interpreter.belongs_to_agent(str(path))):
+        is_leftover = path.suffix in interpreter.SUFFIXES
+        if not is_leftover and (path.suffix or interpreter.belongs_to_agent(str(path))):
             continue
-        lock = interpreter.hold_alone(f"{path.with_suffix('')}.lock")
+        lock = interpreter.lock_exclusively(f"{path.with_suffix('')}.lock")
         if lock is None:
             log.warning(
                 "%s does not belong to this account, and is in use: it stays until the agent starts after "
@@ -126,14 +126,14 @@ def set_untrusted_aside(settings: NodeSettings) -> list[Path]:
             path.rename(f"{path}.{secrets.token_hex(8)}{SET_ASIDE}")
         finally:
             os.close(lock)
-        taken.append(path)
-        if not left_over:
+        moved.append(path)
+        if not is_leftover:
             log.warning(
                 "Discarded the environment %s: it belonged to another account, so that runs could change it. "
                 "It is built again, as this account's, when a run needs it",
                 path,
             )
-    return taken
+    return moved
 
 
 def remove_set_aside(settings: NodeSettings) -> None:
@@ -143,7 +143,7 @@ def remove_set_aside(settings: NodeSettings) -> None:
 
 
 @functools.lru_cache
-def _size(folder: Path, _made: int) -> int:
+def _tree_bytes(folder: Path, _version: int) -> int:
     """Bytes below `folder`. Counted once for each time that it was made: no environment changes
     afterwards."""
     total = 0
@@ -156,7 +156,7 @@ def _discard(path: Path) -> bool:
     if path.suffix == ".zip":
         path.unlink(missing_ok=True)
         return True
-    lock = interpreter.hold_alone(f"{path}.lock")
+    lock = interpreter.lock_exclusively(f"{path}.lock")
     if lock is None:
         return False
     try:

@@ -17,27 +17,34 @@ from trainhub_node import records
 from trainhub_node.attempts import attempt_list as book
 from trainhub_node.attempts.attempt_list import Attempts, Key
 from trainhub_node.backoff import Backoff
-from trainhub_node.link.hub_client import Away, Hub, Refused, Unwelcome, WrongOffset, chunks
+from trainhub_node.link.hub_client import (
+    HubClient,
+    HubUnavailable,
+    RequestRejected,
+    TokenRejected,
+    UploadOffsetMismatch,
+    upload_chunks,
+)
 from trainhub_node.rundir import RunDir
 from trainhub_node.untrusted import beneath
-from trainhub_node.untrusted.run_files import Outside, open_inside
+from trainhub_node.untrusted.run_files import Outside, open_run_file
 from trainhub_node.untrusted.walk import walk
 
 log = logging.getLogger(__name__)
 BLOCK = 1024 * 1024
 SAVE_EVERY_S = 0.5
-LONGEST_PATH = 900
+MAX_PATH = 900
 
 
-class Uploads:
+class OutputUploads:
     """Uploads of attempts that are over, a few at a time, in threads of their own."""
 
     def __init__(
-        self, hub: Hub, attempts: Attempts, *, changed: Callable[[], None], owner: int | None
+        self, hub: HubClient, attempts: Attempts, *, on_change: Callable[[], None], owner: int | None
     ) -> None:
         self._hub = hub
         self._attempts = attempts
-        self._changed = changed
+        self._on_change = on_change
         self._owner = owner
         self._busy: set[Key] = set()
         self._threads = ThreadPoolExecutor(2, "upload")
@@ -58,14 +65,14 @@ class Uploads:
         try:
             self._upload(folder)
             book.update_agent_record(folder, phase="done")
-        except _Abandoned:
+        except _UploadAbandoned:
             return
         except Exception as error:
             log.exception("Outputs of run %s, attempt %d", folder.run, folder.attempt)
-            self._give_up(folder, error)
-        self._changed()
+            self._record_failure(folder, error)
+        self._on_change()
 
-    def _give_up(self, folder: RunDir, error: Exception) -> None:
+    def _record_failure(self, folder: RunDir, error: Exception) -> None:
         while not self._closing:
             try:
                 book.update_agent_record(folder, phase="done", error=book.as_sentence(error), error_kind="upload")
@@ -75,51 +82,51 @@ class Uploads:
                 return
 
     def _upload(self, folder: RunDir) -> None:
-        progress = _Progress(folder)
-        for shown, path in found(folder, progress.warn):
-            if shown in progress.files:
+        progress = _UploadProgress(folder)
+        for name, path in output_files(folder, progress.warn):
+            if name in progress.files:
                 continue
             try:
-                self._one(folder, shown, path, progress)
+                self._upload_file(folder, name, path, progress)
             except Outside:
                 progress.warn(
-                    f"{shown} is not among the outputs: it is a link out of the run's folder, or no file."
+                    f"{name} is not among the outputs: it is a link out of the run's folder, or no file."
                 )
             except OSError as error:
-                progress.warn(f"{shown} is not among the outputs: {error.strerror}.")
-            except Refused as error:
-                book.update_agent_record(folder, error=book.as_sentence(f"{shown}: {error}"), error_kind="upload")
+                progress.warn(f"{name} is not among the outputs: {error.strerror}.")
+            except RequestRejected as error:
+                book.update_agent_record(folder, error=book.as_sentence(f"{name}: {error}"), error_kind="upload")
         progress.save()
 
-    def _one(self, folder: RunDir, shown: str, path: str, progress: _Progress) -> None:
-        fd = open_inside(folder.work, path, self._owner)
+    def _upload_file(self, folder: RunDir, name: str, path: str, progress: _UploadProgress) -> None:
+        fd = open_run_file(folder.work, path, self._owner)
         try:
             size = os.fstat(fd).st_size
             sha256 = _digest(fd, size)
             self._deliver(folder, fd, sha256, size)
         finally:
             os.close(fd)
-        progress.add(shown, size, sha256)
+        progress.add(name, size, sha256)
 
     def _deliver(self, folder: RunDir, fd: int, sha256: str, size: int) -> None:
-        backoff = Backoff(most_s=5.0)
-        damaged = 0
+        backoff = Backoff(max_s=5.0)
+        rejections = 0
         while True:
             try:
                 if self._send(fd, sha256, size):
                     return
-            except WrongOffset:
+            except UploadOffsetMismatch:
                 continue
-            except (Away, Unwelcome) as error:
+            except (HubUnavailable, TokenRejected) as error:
                 log.info("Waiting with outputs of run %s: %s", folder.run, error)
                 time.sleep(backoff.next_s())
-            except Refused:
+            except RequestRejected:
                 # Perhaps what an earlier, interrupted try had left there was not ours.
-                damaged += 1
-                if damaged > 1:
+                rejections += 1
+                if rejections > 1:
                     raise
             if self._closing or not self._attempts.is_tracked(folder.key):
-                raise _Abandoned
+                raise _UploadAbandoned
 
     def _send(self, fd: int, sha256: str, size: int) -> bool:
         offset, complete = self._hub.upload_state(sha256)
@@ -127,7 +134,7 @@ class Uploads:
             return True
         if size == 0:
             self._hub.upload(sha256, b"", 0, 0)
-        for start, length in chunks(size, offset):
+        for start, length in upload_chunks(size, offset):
             data = os.pread(fd, length, start)
             if len(data) < length:
                 raise OSError(errno.EIO, "it became shorter while it was read")
@@ -135,17 +142,17 @@ class Uploads:
         return self._hub.upload_state(sha256)[1]
 
 
-class _Abandoned(Exception):
+class _UploadAbandoned(Exception):
     """Nobody waits for these outputs any more, or the agent is closing."""
 
 
-class _Progress:
+class _UploadProgress:
     """`outputs.json`: what has arrived so far, so that a new agent does not begin again."""
 
     def __init__(self, folder: RunDir) -> None:
         self._path = folder.outputs_record
-        known: dict[str, Any] = records.read(self._path) or {}
-        self.files: dict[str, dict[str, Any]] = {file["path"]: file for file in known.get("files", ())}
+        record: dict[str, Any] = records.read(self._path) or {}
+        self.files: dict[str, dict[str, Any]] = {file["path"]: file for file in record.get("files", ())}
         self._warnings: list[str] = []
         self._saved_at = 0.0
 
@@ -162,47 +169,47 @@ class _Progress:
         records.write(self._path, {"files": list(self.files.values()), "warnings": self._warnings})
 
 
-def found(folder: RunDir, warn: Callable[[str], None]) -> Iterator[tuple[str, str]]:
+def output_files(folder: RunDir, warn: Callable[[str], None]) -> Iterator[tuple[str, str]]:
     """(name, path below the working folder) of every file below outputs/, by its path there, and of every
     file below logs/ as `logs/<path>`."""
-    seen: set[str] = set()
+    names: set[str] = set()
     try:
         root = beneath.open_root(folder.work)
     except FileNotFoundError:
         return  # it ended before its source was unpacked
     try:
-        for part, prefix in (("outputs", ""), ("logs", "logs/")):
-            for path, is_link in _files(root, part, warn):
-                shown = prefix + path[len(part) + 1 :]
-                if not shown.isprintable() or len(shown) > LONGEST_PATH:
-                    warn(f"{shown!a} is not among the outputs: its name is too long or not plain text.")
-                elif shown in seen:
-                    warn(f"logs/{shown[5:]} is not among the outputs: outputs/{shown} has the same name.")
-                elif is_link and _leads_to_folder(root, path):
+        for top, prefix in (("outputs", ""), ("logs", "logs/")):
+            for path, is_link in _files(root, top, warn):
+                name = prefix + path[len(top) + 1 :]
+                if not name.isprintable() or len(name) > MAX_PATH:
+                    warn(f"{name!a} is not among the outputs: its name is too long or not plain text.")
+                elif name in names:
+                    warn(f"logs/{name[5:]} is not among the outputs: outputs/{name} has the same name.")
+                elif is_link and _is_link_to_folder(root, path):
                     warn(f"{path} is a link to a folder; what is in it is not saved.")
                 else:
-                    seen.add(shown)
-                    yield shown, path
+                    names.add(name)
+                    yield name, path
     finally:
         os.close(root)
 
 
-def _files(root: int, part: str, warn: Callable[[str], None]) -> Iterator[tuple[str, bool]]:
+def _files(root: int, top: str, warn: Callable[[str], None]) -> Iterator[tuple[str, bool]]:
     """Everything in the folder `part` that is no folder: its path below `root`, and whether it is a link."""
     try:
-        mode = os.stat(part, dir_fd=root, follow_symlinks=False).st_mode
+        mode = os.stat(top, dir_fd=root, follow_symlinks=False).st_mode
     except OSError:
         return  # a script may remove it
     if stat.S_ISLNK(mode):
-        warn(f"{part} is a link; nothing in it is saved.")
+        warn(f"{top} is a link; nothing in it is saved.")
     elif not stat.S_ISDIR(mode):
-        warn(f"{part} is not a folder; it is not saved.")
+        warn(f"{top} is not a folder; it is not saved.")
     else:
-        for listed in walk(root, part, longest_path=LONGEST_PATH, on_error=partial(_closed, warn)):
-            yield from ((f"{listed.path}/{name}", name in listed.links) for name in listed.files)
+        for folder in walk(root, top, longest_path=MAX_PATH, on_error=partial(_warn_unreadable, warn)):
+            yield from ((f"{folder.path}/{name}", name in folder.links) for name in folder.files)
 
 
-def _leads_to_folder(root: int, path: str) -> bool:
+def _is_link_to_folder(root: int, path: str) -> bool:
     """Only of links that stay below `root`: of others nothing is found out."""
     try:
         entry = beneath.open_entry(root, path, follow_links=True)
@@ -214,9 +221,9 @@ def _leads_to_folder(root: int, path: str) -> bool:
         os.close(entry)
 
 
-def _closed(warn: Callable[[str], None], path: str, error: OSError) -> None:
+def _warn_unreadable(warn: Callable[[str], None], path: str, error: OSError) -> None:
     if not isinstance(error, FileNotFoundError | NotADirectoryError):
-        warn(f"What is in the folder {path[:LONGEST_PATH]!a} is not saved: {error.strerror}.")
+        warn(f"What is in the folder {path[:MAX_PATH]!a} is not saved: {error.strerror}.")
 
 
 def _digest(fd: int, size: int) -> str:

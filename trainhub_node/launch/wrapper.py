@@ -7,34 +7,34 @@ import sys
 from pathlib import Path
 
 import trainhub_launch
-from trainhub_node.settings import NodeSettings, SettingsError, may_run
+from trainhub_node.settings import NodeSettings, SettingsError, can_execute
 from trainhub_node.untrusted import ancestors
 
-OWN = Path(__file__).resolve().parent.parent
-PACKAGES = (Path(trainhub_launch.__file__).parent, OWN)
-BARE = ("-I", "-S", "-X", "utf8")
-OURS = (sys.executable, *BARE, str(OWN / "bootstrap.py"))
+PACKAGE = Path(__file__).resolve().parent.parent
+PACKAGES = (Path(trainhub_launch.__file__).parent, PACKAGE)
+PYTHON_OPTIONS = ("-I", "-S", "-X", "utf8")
+AGENT_WRAPPER = (sys.executable, *PYTHON_OPTIONS, str(PACKAGE / "bootstrap.py"))
 
 
 def argv(settings: NodeSettings) -> list[str]:
     """The wrapper that mpirun starts, as the account of the ranks. That account need not be able to read our
     own installation, so it has a copy, run by an interpreter that it may execute."""
     if settings.run_as is None:
-        return list(OURS)
-    return [settings.python, *BARE, str(settings.folder / "wrapper" / OWN.name / "bootstrap.py")]
+        return list(AGENT_WRAPPER)
+    return [settings.python, *PYTHON_OPTIONS, str(settings.folder / "wrapper" / PACKAGE.name / "bootstrap.py")]
 
 
-def check_places(settings: NodeSettings) -> None:
+def check_folders(settings: NodeSettings) -> None:
     """Raises SettingsError where the account of the runs controls a folder on the way to one of the
     agent's."""
     if settings.run_as is None:
         return
     for name, folder in (("TRAINHUB_NODE_DIR", settings.folder), ("TRAINHUB_NODE_CACHE", settings.cache)):
-        changeable = ancestors.controlled_by(settings.run_as, folder)
-        if changeable is not None:
+        unsafe = ancestors.controlled_by(settings.run_as, folder)
+        if unsafe is not None:
             raise SettingsError(
                 f"the account {settings.run_as.name} (TRAINHUB_NODE_RUN_AS) can change what is in "
-                f"{changeable}, so its runs "
+                f"{unsafe}, so its runs "
                 f"could exchange {folder} ({name}) for a folder of their own; put it where only root may "
                 "write, like /var/lib"
             )
@@ -48,15 +48,15 @@ def prepare(settings: NodeSettings) -> None:
     """
     settings.sites.mkdir(exist_ok=True)
     settings.sites.chmod(0o755)
-    _copy(OWN / "sitecustomize" / "sitecustomize.py", settings.sites / "sitecustomize.py")
+    _copy(PACKAGE / "sitecustomize" / "sitecustomize.py", settings.sites / "sitecustomize.py")
     if settings.hub_ca is not None:
-        _copy(settings.hub_ca, settings.shown_ca)
+        _copy(settings.hub_ca, settings.rank_ca)
     if settings.run_as is None:
         return
     for package in PACKAGES:
         _copy_package(package, settings.folder / "wrapper" / package.name)
     for folder in (settings.sites, settings.environments):
-        if not may_run(str(folder), settings.run_as):
+        if not can_execute(str(folder), settings.run_as):
             raise SettingsError(
                 f"the account {settings.run_as.name} (TRAINHUB_NODE_RUN_AS) cannot enter {folder}; put "
                 "TRAINHUB_NODE_DIR "

@@ -22,7 +22,7 @@ from trainhub_node.intake import orders
 TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 # Shorter than the 5 s after which web servers close an idle connection, perhaps just as it is used again.
 LIMITS = httpx.Limits(keepalive_expiry=4.0)
-OF_TIME = (9, 10)
+TIME_ERRORS = (9, 10)
 """OpenSSL's codes for certificates that do not hold yet, or no more."""
 AGENT = f"trainhub-node/{__version__}"
 CAPABILITIES = "X-TrainHub-Capabilities"
@@ -38,23 +38,23 @@ class HubError(Exception):
     """A request did not lead to what it asked for; the message says why."""
 
 
-class Away(HubError):
+class HubUnavailable(HubError):
     """No answer, or one that another try may change (a hub that restarts, a proxy, an overload)."""
 
 
-class Unwelcome(HubError):
+class TokenRejected(HubError):
     """The hub does not accept this node's token (any more)."""
 
 
-class Refused(HubError):
+class RequestRejected(HubError):
     """The hub understood, and said no for good."""
 
 
-class BadOrder(HubError):
+class InvalidOrder(HubError):
     """The hub's order is not one that this node can carry out; asking again would bring the same."""
 
 
-class WrongOffset(HubError):
+class UploadOffsetMismatch(HubError):
     """The hub holds another number of bytes of this upload."""
 
     def __init__(self, offset: int) -> None:
@@ -62,21 +62,21 @@ class WrongOffset(HubError):
         self.offset = offset
 
 
-class Hub:
+class HubClient:
     """Thread-safe; connections are kept alive and shared. `ca` (a file) or `pem`: the only authority to
     believe."""
 
     def __init__(self, url: str, token: str = "", ca: Path | None = None, pem: str = "") -> None:
         # Without either: whom this machine trusts.
-        self._client = client(url, ssl.create_default_context(cafile=ca, cadata=pem or None), token)
+        self._client = http_client(url, ssl.create_default_context(cafile=ca, cadata=pem or None), token)
 
     def close(self) -> None:
         self._client.close()
 
     def config(self) -> dict[str, Any]:
-        return _object(self._request("GET", "/api/v1/node/config/", headers={CAPABILITIES: READS_WAKE_UPS}))
+        return _json_object(self._request("GET", "/api/v1/node/config/", headers={CAPABILITIES: READS_WAKE_UPS}))
 
-    def time(self) -> float | None:
+    def server_time(self) -> float | None:
         """Unix seconds as the hub's web server dates its answers, to the second; None where it does not."""
         date = self._request("GET", "/healthz").headers.get("Date")
         return parsedate_to_datetime(date).timestamp() + 0.5 if date else None
@@ -84,7 +84,7 @@ class Hub:
     def enrol(self, token: str, name: str, hostname: str, *, replace: bool) -> dict[str, Any]:
         """Trade a join token for what a node of the hub needs to know: token, name, cluster, ca."""
         body = {"token": token, "name": name, "hostname": hostname, "replace": replace}
-        return _object(self._request("POST", "/api/v1/node/enrol/", json=body))
+        return _json_object(self._request("POST", "/api/v1/node/enrol/", json=body))
 
     def claim(self, run: str, attempt: int, nonce: str, ports: list[int]) -> NodeOrder:
         body = {"run": run, "attempt": attempt, "nonce": nonce, "ports": ports}
@@ -92,7 +92,7 @@ class Hub:
         try:
             return orders.parse(answer.json(), run, attempt)
         except (WireError, ValueError) as error:
-            raise BadOrder(f"the hub's order cannot be carried out: {error}") from error
+            raise InvalidOrder(f"the hub's order cannot be carried out: {error}") from error
 
     def report(self, report: Report) -> Ack:
         headers = {"Content-Type": "application/msgpack"}
@@ -101,12 +101,12 @@ class Hub:
         try:
             return Ack.from_wire(msgpack.unpackb(answer.content))
         except (WireError, ValueError, msgpack.UnpackException) as error:
-            raise Away(f"the hub's answer to a report is none: {error}") from error
+            raise HubUnavailable(f"the hub's answer to a report is none: {error}") from error
 
-    def snapshot(self, sha256: str, to: Path) -> None:
+    def download_snapshot(self, sha256: str, to: Path) -> None:
         """Fetch into `to`, going on where an earlier try left off."""
-        held = to.stat().st_size if to.exists() else 0
-        headers = {"Range": f"bytes={held}-"} if held else {}
+        offset = to.stat().st_size if to.exists() else 0
+        headers = {"Range": f"bytes={offset}-"} if offset else {}
         try:
             with self._client.stream("GET", f"/api/v1/snapshots/{sha256}", headers=headers) as answer:
                 if answer.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
@@ -119,7 +119,7 @@ class Hub:
                     for chunk in answer.iter_bytes():
                         file.write(chunk)
         except httpx.HTTPError as error:
-            raise Away(why(error)) from error
+            raise HubUnavailable(describe_error(error)) from error
 
     def upload_state(self, sha256: str) -> tuple[int, bool]:
         """(bytes that the hub holds, whether that is all)."""
@@ -136,12 +136,12 @@ class Hub:
         try:
             answer = self._client.request(method, path, **arguments)
         except httpx.HTTPError as error:
-            raise Away(why(error)) from error
+            raise HubUnavailable(describe_error(error)) from error
         _check(answer)
         return answer
 
 
-def client(url: str, verify: ssl.SSLContext, token: str = "") -> httpx.Client:
+def http_client(url: str, verify: ssl.SSLContext, token: str = "") -> httpx.Client:
     headers = {"User-Agent": AGENT} | ({"Authorization": f"Bearer {token}"} if token else {})
     # The environment's proxies are for the world outside, not for a hub on this machine.
     proxies = not is_loopback(httpx.URL(url).host)
@@ -150,14 +150,14 @@ def client(url: str, verify: ssl.SSLContext, token: str = "") -> httpx.Client:
     )
 
 
-def why(error: httpx.HTTPError) -> str:
+def describe_error(error: httpx.HTTPError) -> str:
     """In words for whoever runs the node."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
             clock = (
                 f" (this machine's clock says {datetime.now(UTC):%Y-%m-%d %H:%M} UTC)"
-                if cause.verify_code in OF_TIME
+                if cause.verify_code in TIME_ERRORS
                 else ""
             )
             return f"the hub's certificate does not hold: {cause.verify_message.rstrip('.')}{clock}"
@@ -170,33 +170,33 @@ def _check(answer: httpx.Response) -> None:
     if answer.is_success:
         return
     if code == httpx.codes.UNAUTHORIZED:
-        raise Unwelcome(
+        raise TokenRejected(
             "the hub does not accept this node (any more): it was revoked, or joined again elsewhere"
         )
     if code == httpx.codes.CONFLICT and UPLOAD_OFFSET in answer.headers:
-        raise WrongOffset(int(answer.headers[UPLOAD_OFFSET]))
+        raise UploadOffsetMismatch(int(answer.headers[UPLOAD_OFFSET]))
     if code in (httpx.codes.REQUEST_TIMEOUT, httpx.codes.TOO_MANY_REQUESTS) or answer.is_server_error:
-        raise Away(f"the hub answered {code}")
-    raise Refused(_problem(answer))
+        raise HubUnavailable(f"the hub answered {code}")
+    raise RequestRejected(_problem_detail(answer))
 
 
-def _object(answer: httpx.Response) -> dict[str, Any]:
+def _json_object(answer: httpx.Response) -> dict[str, Any]:
     try:
         return dict(answer.json())
     except (ValueError, TypeError) as error:
-        raise Away(f"what answers at {answer.url} is no TrainHub") from error
+        raise HubUnavailable(f"what answers at {answer.url} is no TrainHub") from error
 
 
-def _problem(answer: httpx.Response) -> str:
+def _problem_detail(answer: httpx.Response) -> str:
     """What a problem document says, or the status."""
     try:
-        told = answer.json()
-        return str(told.get("detail") or told["title"])
+        problem = answer.json()
+        return str(problem.get("detail") or problem["title"])
     except (ValueError, KeyError, AttributeError):
         return f"the hub answered {answer.status_code}"
 
 
-def chunks(total: int, start: int) -> Iterator[tuple[int, int]]:
+def upload_chunks(total: int, start: int) -> Iterator[tuple[int, int]]:
     """(offset, size) of every chunk of an upload from `start` on."""
     for offset in range(start, total, UPLOAD_CHUNK_BYTES):
         yield offset, min(UPLOAD_CHUNK_BYTES, total - offset)

@@ -21,19 +21,19 @@ from kombu.entity import Exchange, Queue
 from trainhub_node import clock
 from trainhub_node.backoff import Backoff
 from trainhub_node.broker import broker_link as links
-from trainhub_node.broker.broker_link import BadLink, Link
+from trainhub_node.broker.broker_link import BrokerLink, InvalidBrokerLink
 from trainhub_node.intake.rejections import accepts_key, reject
-from trainhub_node.link.hub_client import HubError, Unwelcome
+from trainhub_node.link.hub_client import HubError, TokenRejected
 
 log = logging.getLogger(__name__)
-ASK_AGAIN_S = 60.0
-STOPS_S = 10.0
+CHECK_INTERVAL_S = 60.0
+STOP_TIMEOUT_S = 10.0
 BUILT_IN = "celery."
 # What it warns of, pickled messages as root, cannot happen: only JSON is accepted.
 warnings.filterwarnings("ignore", category=SecurityWarning)
 
 
-def make(link: Link, wake: Callable[[str, int], None]) -> celery.Celery:
+def build_app(link: BrokerLink, wake: Callable[[str, int], None]) -> celery.Celery:
     """An app whose one task calls `wake`."""
     app = celery.Celery("trainhub_node", set_as_current=False)
     name = link.queue
@@ -71,11 +71,11 @@ def make(link: Link, wake: Callable[[str, int], None]) -> celery.Celery:
     return app
 
 
-def unreachable(config: dict[str, Any], hub_ca: Path | None = None) -> str:
+def connection_error(config: dict[str, Any], hub_ca: Path | None = None) -> str:
     """Why the broker of `config` does not take this node; nothing where it does."""
     try:
         link = links.from_config(config, hub_ca)
-    except BadLink as error:
+    except InvalidBrokerLink as error:
         return str(error)
     if link is None:
         return ""
@@ -87,7 +87,7 @@ def unreachable(config: dict[str, Any], hub_ca: Path | None = None) -> str:
     return ""
 
 
-class Listener(threading.Thread):
+class WakeupListener(threading.Thread):
     """Keeps a Celery worker. The broker's absence is Celery's own to mend. The hub is asked every minute how
     to listen: it may have another broker by now, or none for this node, or not want this node any more."""
 
@@ -104,22 +104,22 @@ class Listener(threading.Thread):
         self._closing = threading.Event()
         self._ended = threading.Event()
         self._guard = threading.Lock()
-        self._worker: Worker | None = None
-        self._link: Link | None = None
-        self._has_asked = False
-        self._doubt = ""
+        self._worker: CeleryWorker | None = None
+        self._link: BrokerLink | None = None
+        self._has_config = False
+        self._clock_warning = ""
 
     def run(self) -> None:
-        backoff = Backoff(most_s=10.0)
+        backoff = Backoff(max_s=10.0)
         while not self._closing.is_set():
             try:
-                self._follow(self._ask())
-                if not self._ended.wait(ASK_AGAIN_S):
+                self._apply(self._fetch_config())
+                if not self._ended.wait(CHECK_INTERVAL_S):
                     backoff.reset()
                     continue
-            except Unwelcome:
-                self._replace(None)  # the uplink says why
-                self._closing.wait(ASK_AGAIN_S)
+            except TokenRejected:
+                self._replace_worker(None)  # the uplink says why
+                self._closing.wait(CHECK_INTERVAL_S)
             except HubError as error:
                 log.debug("The hub does not say where its broker is: %s", error)
             except Exception:
@@ -130,53 +130,53 @@ class Listener(threading.Thread):
     def close(self) -> None:
         self._closing.set()
         self._ended.set()
-        self._replace(None)
+        self._replace_worker(None)
 
-    def _ask(self) -> dict[str, Any]:
-        asked_at = time.time()
+    def _fetch_config(self) -> dict[str, Any]:
+        requested_at = time.time()
         config = self._config()
-        doubt = clock.doubt(clock.offset_s(float(config["hub_time"]), asked_at, time.time()))
-        if doubt and not self._doubt:
-            log.warning("Times will look wrong: %s", doubt)
-        if self._doubt and not doubt:
+        warning = clock.warning(clock.offset_s(float(config["hub_time"]), requested_at, time.time()))
+        if warning and not self._clock_warning:
+            log.warning("Times will look wrong: %s", warning)
+        if self._clock_warning and not warning:
             log.info("This machine's clock agrees with the hub's again")
-        self._doubt = doubt
+        self._clock_warning = warning
         return config
 
-    def _follow(self, config: dict[str, Any]) -> None:
+    def _apply(self, config: dict[str, Any]) -> None:
         """Listen as `config` says, unless that is done already."""
         try:
             link = links.from_config(config, self._hub_ca)
-        except BadLink as error:
+        except InvalidBrokerLink as error:
             reject("the hub's answer about the broker", str(error))
             link = None
         if link is not None:
             if self._worker is None or not self._worker.is_alive() or self._worker.link != link:
-                self._replace(Worker(link, self._wake, self._ended.set))
-        elif self._link is not None or not self._has_asked:
-            self._replace(None)
+                self._replace_worker(CeleryWorker(link, self._wake, self._ended.set))
+        elif self._link is not None or not self._has_config:
+            self._replace_worker(None)
             log.info("The hub has no broker for this node: its answers to reports bring the work")
-        self._link, self._has_asked = link, True
+        self._link, self._has_config = link, True
 
-    def _replace(self, worker: Worker | None) -> None:
+    def _replace_worker(self, worker: CeleryWorker | None) -> None:
         with self._guard:
-            before, self._worker = self._worker, worker
-            if before is not None:
-                before.stop()
-                before.join(STOPS_S)
+            previous, self._worker = self._worker, worker
+            if previous is not None:
+                previous.stop()
+                previous.join(STOP_TIMEOUT_S)
             if worker is not None and not self._closing.is_set():
                 self._ended.clear()
                 worker.start()
 
 
-class Worker(threading.Thread):
+class CeleryWorker(threading.Thread):
     """A Celery worker in a thread of this process; `ended` is called when it is no more."""
 
-    def __init__(self, link: Link, wake: Callable[[str, int], None], ended: Callable[[], None]) -> None:
+    def __init__(self, link: BrokerLink, wake: Callable[[str, int], None], on_end: Callable[[], None]) -> None:
         super().__init__(name="celery", daemon=True)
         self.link = link
-        self._ended = ended
-        self._app = make(link, wake)
+        self._on_end = on_end
+        self._app = build_app(link, wake)
         self._controller = WorkController(
             app=self._app,
             pool="solo",
@@ -187,15 +187,15 @@ class Worker(threading.Thread):
         )
 
     def run(self) -> None:
-        unsafe = "" if links.is_encrypted(self.link) else ", over a connection that is not encrypted"
-        log.info("Listening on queue %s%s", self.link.queue, unsafe)
+        encryption = "" if links.is_encrypted(self.link) else ", over a connection that is not encrypted"
+        log.info("Listening on queue %s%s", self.link.queue, encryption)
         # Where tasks are looked up: they are quick, and run in this thread.
         self._app.set_current()
         try:
             self._controller.start()
         finally:
             self._app.close()
-            self._ended()
+            self._on_end()
 
     def stop(self) -> None:
         self._controller.stop()

@@ -22,19 +22,19 @@ def by_interface() -> dict[str, tuple[str, ...]]:
     machine."""
     names = dict(socket.if_nameindex())
     found: dict[str, list[str]] = {name: [] for name in names.values()}
-    for index, address in _of_the_kernel():
+    for index, address in _netlink_addresses():
         if index in names and not ipaddress.ip_address(address).is_link_local:
             found[names[index]].append(address)
     return {name: tuple(sorted(addresses, key=lambda one: ":" in one)) for name, addresses in found.items()}
 
 
-def interface_of(address: str) -> str:
+def interface_with(address: str) -> str:
     """Empty where no interface has it."""
-    same = _normal(address)
-    return next((name for name, held in by_interface().items() if same in held), "")
+    normalized = _normalize(address)
+    return next((name for name, interface_addresses in by_interface().items() if normalized in interface_addresses), "")
 
 
-def towards(url: str) -> str:
+def local_address_towards(url: str) -> str:
     """The local end of a way to the host of `url`, empty where there is none now. No packet is sent to it."""
     parts = urlsplit(url)
     try:
@@ -48,19 +48,19 @@ def towards(url: str) -> str:
         return ""
 
 
-def _normal(address: str) -> str:
+def _normalize(address: str) -> str:
     try:
         return str(ipaddress.ip_address(address))
     except ValueError:
         return address
 
 
-def _of_the_kernel() -> Iterator[tuple[int, str]]:
+def _netlink_addresses() -> Iterator[tuple[int, str]]:
     """(index of the interface, address)."""
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as line:
         line.bind((0, 0))
-        asked = ADDRESS.pack(socket.AF_UNSPEC, 0, 0, 0, 0)
-        line.send(HEADER.pack(HEADER.size + len(asked), RTM_GETADDR, NLM_F_REQUEST_AND_DUMP, 1, 0) + asked)
+        request = ADDRESS.pack(socket.AF_UNSPEC, 0, 0, 0, 0)
+        line.send(HEADER.pack(HEADER.size + len(request), RTM_GETADDR, NLM_F_REQUEST_AND_DUMP, 1, 0) + request)
         while True:
             for kind, body in _messages(line.recv(65536)):
                 if kind == NLMSG_DONE:
@@ -75,25 +75,25 @@ def _messages(data: bytes) -> Iterator[tuple[int, bytes]]:
     while data:
         length, kind, _, _, _ = HEADER.unpack_from(data)
         yield kind, data[HEADER.size : length]
-        data = data[_aligned(length) :]
+        data = data[_align(length) :]
 
 
 def _address(body: bytes) -> Iterator[tuple[int, str]]:
     family, _, _, _, index = ADDRESS.unpack_from(body)
     if family not in (socket.AF_INET, socket.AF_INET6):
         return
-    found: dict[int, str] = {}
+    by_kind: dict[int, str] = {}
     rest = body[ADDRESS.size :]
     while rest:
         length, kind = ATTRIBUTE.unpack_from(rest)
         if kind in (IFA_ADDRESS, IFA_LOCAL):
-            found[kind] = socket.inet_ntop(family, rest[ATTRIBUTE.size : length])
-        rest = rest[_aligned(length) :]
+            by_kind[kind] = socket.inet_ntop(family, rest[ATTRIBUTE.size : length])
+        rest = rest[_align(length) :]
     # On a point-to-point link IFA_ADDRESS is the other end's.
-    address = found.get(IFA_LOCAL) or found.get(IFA_ADDRESS)
+    address = by_kind.get(IFA_LOCAL) or by_kind.get(IFA_ADDRESS)
     if address:
         yield index, address
 
 
-def _aligned(length: int) -> int:
+def _align(length: int) -> int:
     return (length + 3) & ~3

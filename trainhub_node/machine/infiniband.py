@@ -13,11 +13,11 @@ FOLDER = "/sys/class/infiniband"
 WORD_BYTES = 4
 """port_xmit_data and port_rcv_data count in words (PortCounters of the InfiniBand specification,
 16.1.3.5)."""
-STUCK = 2**32 - 1
+MAX_COUNTER = 2**32 - 1
 """Where an old adapter's counter of 32 bits stays."""
 
 
-class Ports:
+class InfinibandPorts:
     """`folder`: that of the kernel, or one like it."""
 
     def __init__(self, folder: str = FOLDER) -> None:
@@ -33,11 +33,11 @@ class Ports:
         paths = [path for _, _, path in self._paths()]
         if not paths:
             return {}
-        told = {
-            "infiniband_tx_bytes_s": self._tx.rate(now, _counts(paths, "port_xmit_data")),
-            "infiniband_rx_bytes_s": self._rx.rate(now, _counts(paths, "port_rcv_data")),
+        rates = {
+            "infiniband_tx_bytes_s": self._tx.rate(now, _byte_counts(paths, "port_xmit_data")),
+            "infiniband_rx_bytes_s": self._rx.rate(now, _byte_counts(paths, "port_rcv_data")),
         }
-        return {name: rate for name, rate in told.items() if rate is not None}
+        return {name: rate for name, rate in rates.items() if rate is not None}
 
     def _paths(self) -> Iterator[tuple[str, int, str]]:
         for device in _names(self._folder):
@@ -47,7 +47,7 @@ class Ports:
                     yield device, int(number), f"{ports}/{number}"
 
 
-def are_active(ports: Iterable[NetworkPort]) -> bool:
+def has_active_port(ports: Iterable[NetworkPort]) -> bool:
     return any(port.state == "ACTIVE" for port in ports)
 
 
@@ -59,11 +59,11 @@ def _port(device: str, number: int, path: str) -> NetworkPort:
     )
 
 
-def _counts(paths: Iterable[str], counter: str) -> dict[str, int]:
+def _byte_counts(paths: Iterable[str], counter: str) -> dict[str, int]:
     """Port -> bytes."""
-    told = {path: _text(f"{path}/counters/{counter}") for path in paths}
+    texts = {path: _text(f"{path}/counters/{counter}") for path in paths}
     return {
-        path: int(text) * WORD_BYTES for path, text in told.items() if text.isdigit() and int(text) != STUCK
+        path: int(text) * WORD_BYTES for path, text in texts.items() if text.isdigit() and int(text) != MAX_COUNTER
     }
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from trainhub_launch.machine import Interpreter
 from trainhub_node.settings import Account
 
-ASK = "import sys; print('.'.join(map(str, sys.version_info[:3])))"
-ANSWER_S = 10
+PRINT_VERSION = "import sys; print('.'.join(map(str, sys.version_info[:3])))"
+TIMEOUT_S = 10
 _NAME = re.compile(r"python3(\.\d+)?\Z")
 _VERSION = re.compile(r"3\.\d+\.\d+\Z")
 
@@ -20,23 +20,23 @@ _VERSION = re.compile(r"3\.\d+\.\d+\Z")
 def find(default: str, account: Account | None = None) -> tuple[Interpreter, ...]:
     """`default` first, then those on PATH, in /usr/bin and of pyenv and conda; each real one once, where it
     runs."""
-    found: dict[Path, Interpreter] = {}
+    interpreters: dict[Path, Interpreter] = {}
     for path in (default, *_candidates()):
-        real = Path(path).resolve()
-        if real not in found and (version := ask(path, account)):
-            found[real] = Interpreter(path=path, version=version)
-    return tuple(found.values())
+        resolved = Path(path).resolve()
+        if resolved not in interpreters and (version := version_of(path, account)):
+            interpreters[resolved] = Interpreter(path=path, version=version)
+    return tuple(interpreters.values())
 
 
-def ask(path: str, account: Account | None = None) -> str:
+def version_of(path: str, account: Account | None = None) -> str:
     """The version of the interpreter at `path`; empty where it is none that works for `account`."""
     uid, gid, groups = (None, None, None) if account is None else (account.uid, account.gid, ())
     try:
-        done = subprocess.run(
-            [path, "-I", "-S", "-c", ASK],
+        result = subprocess.run(
+            [path, "-I", "-S", "-c", PRINT_VERSION],
             capture_output=True,
             text=True,
-            timeout=ANSWER_S,
+            timeout=TIMEOUT_S,
             check=False,
             stdin=subprocess.DEVNULL,
             cwd="/",
@@ -46,8 +46,8 @@ def ask(path: str, account: Account | None = None) -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    version = done.stdout.strip()
-    return version if done.returncode == 0 and _VERSION.match(version) else ""
+    version = result.stdout.strip()
+    return version if result.returncode == 0 and _VERSION.match(version) else ""
 
 
 def _candidates() -> Iterator[str]:
@@ -59,10 +59,10 @@ def _candidates() -> Iterator[str]:
     bases = [Path(conda).parent.parent] if conda else []
     bases += [home / name for name in ("miniconda3", "anaconda3", "miniforge3", "mambaforge")]
     folders += [str(path) for base in bases for path in (base / "bin", *sorted(base.glob("envs/*/bin")))]
-    yield from _in(dict.fromkeys(folder for folder in folders if folder))
+    yield from _pythons_in(dict.fromkeys(folder for folder in folders if folder))
 
 
-def _in(folders: Iterable[str]) -> Iterator[str]:
+def _pythons_in(folders: Iterable[str]) -> Iterator[str]:
     for folder in folders:
         # pyenv's shims choose another interpreter with every folder that they are called from.
         if Path(folder).name == "shims" or (Path(folder).parent / "pyvenv.cfg").exists():

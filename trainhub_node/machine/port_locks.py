@@ -12,8 +12,8 @@ import threading
 from collections.abc import Collection
 from pathlib import Path
 
-EVERYBODY_MAY_MAKE_FILES = 0o1777
-EVERYBODY_MAY_READ = 0o444
+FOLDER_MODE = 0o1777
+FILE_MODE = 0o444
 
 
 class PortLocks:
@@ -25,7 +25,7 @@ class PortLocks:
         self._folder_fd: int | None = None
         try:
             self._folder.mkdir()
-            os.fchmod(self._opened(), EVERYBODY_MAY_MAKE_FILES)
+            os.fchmod(self._open_folder(), FOLDER_MODE)
         except OSError:
             return  # it is there already, or will be missed: see `take`
 
@@ -65,18 +65,18 @@ class PortLocks:
                 self._folder_fd = None
 
     def _open(self, port: int) -> int:
-        folder, name = self._opened(), str(port)
+        folder, name = self._open_folder(), str(port)
         try:
             # Without O_CREAT where it exists: in a folder that all may write to the kernel refuses others'
             # files then. Any account may have made a pipe at this name, which would hold whoever opens it
             # until somebody writes.
             return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
         except FileNotFoundError:
-            fd = os.open(name, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW, EVERYBODY_MAY_READ, dir_fd=folder)
-            os.fchmod(fd, EVERYBODY_MAY_READ)
+            fd = os.open(name, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW, FILE_MODE, dir_fd=folder)
+            os.fchmod(fd, FILE_MODE)
             return fd
 
-    def _opened(self) -> int:
+    def _open_folder(self) -> int:
         """The folder itself: a link in its place, which anybody may put there before us, would have us make
         files elsewhere. Asked for until it is had, because whoever makes it opens it to others a moment
         later."""

@@ -7,38 +7,38 @@ import socket
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
-FIRST = 6105
-MOST = 64
+FIRST_PORT = 6105
+MAX_PORTS = 64
 _FAMILY = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
 _NUMBERS = re.compile(r"(?<![\w.])\d{4,5}(?![\w.])")
 
 
-def free(
-    held: Collection[int], count: int = MOST, *, take: Callable[[int], bool] = lambda _port: True
+def find_free(
+    held: Collection[int], count: int = MAX_PORTS, *, take: Callable[[int], bool] = lambda _port: True
 ) -> list[int]:
     """`count` ports, ascending from 6105, that nobody listens on and no living attempt was given; `take` may
     refuse one."""
-    found: list[int] = []
-    for port in range(FIRST, 32768):
-        if port not in held and _bindable(port) and take(port):
-            found.append(port)
-            if len(found) == count:
+    free: list[int] = []
+    for port in range(FIRST_PORT, 32768):
+        if port not in held and _can_bind(port) and take(port):
+            free.append(port)
+            if len(free) == count:
                 break
-    return found
+    return free
 
 
-def named_in(command: Mapping[str, Any], offered: Iterable[int]) -> set[int]:
+def used_ports(command: Mapping[str, Any], offered: Iterable[int]) -> set[int]:
     """Which of the offered ports the order makes use of: those that its processes are told in some
     variable."""
-    told: set[int] = set()
+    numbers: set[int] = set()
     for process in command["processes"]:
         for value in process["env"].values():
             if isinstance(value, str):
-                told |= {int(number) for number in _NUMBERS.findall(value)}
-    return told & set(offered)
+                numbers |= {int(number) for number in _NUMBERS.findall(value)}
+    return numbers & set(offered)
 
 
-def _bindable(port: int) -> bool:
+def _can_bind(port: int) -> bool:
     """Whether nobody listens there, at whatever address."""
     with socket.socket(_FAMILY, socket.SOCK_STREAM) as probe:
         if _FAMILY == socket.AF_INET6:

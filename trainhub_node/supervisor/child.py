@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
     import _signal as signal  # `signal` itself builds enums for 5 ms
 
-LOOK_S = 1.0
+POLL_S = 1.0
 SIGNALS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP)
 
 
@@ -32,17 +32,17 @@ def prepare(path: str) -> Gang:
     folder = RunDir.at(path)
     os.umask(0o077)
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    lock = _only_child(folder)
+    lock = _lock_or_exit(folder)
     me = os.getpid()
     records.write(folder.child, {"pid": me, "identity": proc.identity(me)})
     gang = Gang(folder, records.read(folder.order), records.read(folder.terms))
     gang.locks.append(lock)
     gang.enter("preparing")
-    gang.go_through(_environment)
+    gang.run_step(_prepare_environment)
     return gang
 
 
-def _only_child(folder: RunDir) -> int:
+def _lock_or_exit(folder: RunDir) -> int:
     """A second child of the same attempt (two agents for a moment) leaves without a trace."""
     fd = os.open(folder.child_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -52,63 +52,63 @@ def _only_child(folder: RunDir) -> int:
     return fd
 
 
-def _environment(gang: Gang) -> None:
+def _prepare_environment(gang: Gang) -> None:
     gang.check_stop()
     gang.python = interpreter.prepare(gang)
 
 
-def awaited(gang: Gang, path: str) -> dict[str, Any]:
+def wait_for_record(gang: Gang, path: str) -> dict[str, Any]:
     """The record at `path`, once the agent has written it and called us. Raises Stopped."""
     while True:
         gang.check_stop()
-        found: dict[str, Any] | None = records.read(path)
-        if found is not None:
-            return found
-        signal.sigtimedwait(SIGNALS, LOOK_S)
+        record: dict[str, Any] | None = records.read(path)
+        if record is not None:
+            return record
+        signal.sigtimedwait(SIGNALS, POLL_S)
 
 
 def start_ranks(gang: Gang) -> None:
-    each = starts(gang)
+    start_records = starts(gang)
     gang.check_stop()
-    for one in each:
-        gang.wrappers[_fork_wrapper(gang, one)] = one["rank"]
-    running(gang)
+    for start in start_records:
+        gang.wrappers[_fork_wrapper(gang, start)] = start["rank"]
+    enter_running(gang)
 
 
 def starts(gang: Gang) -> list[dict[str, Any]]:
     """How each rank of this node is to be started, as its wrapper takes it."""
-    return [_start(gang, process, gang.python) for process in gang.processes]
+    return [_start_record(gang, process, gang.python) for process in gang.processes]
 
 
-def running(gang: Gang) -> None:
+def enter_running(gang: Gang) -> None:
     gang.enter("running")
     gang.running_since = time.monotonic()
 
 
-def _start(gang: Gang, process: Mapping[str, Any], python: str) -> dict[str, Any]:
+def _start_record(gang: Gang, process: Mapping[str, Any], python: str) -> dict[str, Any]:
     return {
         "rank": process["rank"],
         "argv": process["argv"],
         "log": process["log_name"],
         "python": python,
-        "env": variables.of_process(gang, process["env"], python),
+        "env": variables.process_environment(gang, process["env"], python),
         "cwd": gang.folder.work,
         "account": gang.terms["account"],
     }
 
 
-def _fork_wrapper(gang: Gang, one: Mapping[str, Any]) -> int:
+def _fork_wrapper(gang: Gang, start: Mapping[str, Any]) -> int:
     pid = os.fork()
     if pid == 0:
         try:
-            rank.run(gang.folder, one)
+            rank.run(gang.folder, start)
         except BaseException as error:
-            die(gang, f"rank {one['rank']} could not be started: {error!r}")
+            die(gang, f"rank {start['rank']} could not be started: {error!r}")
     return pid
 
 
 def die(gang: Gang, sentence: str) -> NoReturn:
     try:
-        gang.note(sentence)
+        gang.log(sentence)
     finally:
         os._exit(rank.CANNOT_RUN)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 STARTED_BY_MPI = "OMPI_COMM_WORLD_RANK"
 
 
-class Refused(Exception):
+class PreparationFailed(Exception):
     """The attempt cannot be prepared or started. `kind`: see AttemptFact.error_kind; the message is a
     sentence."""
 
@@ -26,7 +26,7 @@ class Refused(Exception):
         self.sentence = sentence
 
 
-class Stopped(Exception):
+class StopRequested(Exception):
     """Somebody asked for the end before the ranks were started."""
 
 
@@ -42,7 +42,7 @@ class Gang:
         self.order = order
         self.terms = terms
         self.python = ""
-        self.several = not order["go"]
+        self.is_multi_node = not order["go"]
         self.wrappers: dict[int, int] = {}
         self.launcher: int | None = None
         self.launcher_status: int | None = None
@@ -57,7 +57,7 @@ class Gang:
             "versions": {},
             "ended": False,
         }
-        self._given_up = False
+        self._has_failed = False
 
     @property
     def processes(self) -> list[dict[str, Any]]:
@@ -68,39 +68,39 @@ class Gang:
         return float(self.order["grace_s"])
 
     @property
-    def head(self) -> bool:
+    def is_head(self) -> bool:
         return bool(self.order["head"])
 
     @property
-    def under_mpi(self) -> bool:
+    def uses_mpi(self) -> bool:
         """Whether mpirun starts the ranks, here or from the head."""
         return bool(self.order["command"]["launcher"]) or any(
             STARTED_BY_MPI in process["provided"] for process in self.processes
         )
 
-    def go_through(self, step: Callable[[Gang], None]) -> None:
+    def run_step(self, step: Callable[[Gang], None]) -> None:
         """One step of the start. What fails in it is in the state, never raised, and the steps after it are
         left out."""
-        if self._given_up:
+        if self._has_failed:
             return
         try:
             step(self)
-        except Refused as refused:
-            self._given_up = True
-            self.refuse(refused)
-        except Stopped:
-            self._given_up = True
-            self.note("Stopped before the processes were started.")
+        except PreparationFailed as error:
+            self._has_failed = True
+            self.fail(error)
+        except StopRequested:
+            self._has_failed = True
+            self.log("Stopped before the processes were started.")
             self.save()
 
     def enter(self, phase: str) -> None:
         self.state["phase_at"].setdefault(phase, time.time())
         self.save()
 
-    def refuse(self, refused: Refused) -> None:
-        self.state["error"] = refused.sentence
-        self.state["error_kind"] = refused.kind
-        self.note(f"Failed: {refused.sentence}")
+    def fail(self, error: PreparationFailed) -> None:
+        self.state["error"] = error.sentence
+        self.state["error_kind"] = error.kind
+        self.log(f"Failed: {error.sentence}")
         self.save()
 
     def warn(self, sentence: str) -> None:
@@ -114,7 +114,7 @@ class Gang:
     def stop_request(self) -> dict[str, Any] | None:
         try:
             request: dict[str, Any] | None = records.read(self.folder.stop)
-        except records.Unreadable:
+        except records.UnreadableRecord:
             return {"why": "orphan", "grace_s": self.grace_s}
         return request
 
@@ -123,9 +123,9 @@ class Gang:
         request = self.stop_request()
         if request is not None:
             self.state["stopping"] = request["why"]
-            raise Stopped
+            raise StopRequested
 
-    def note(self, sentence: str) -> None:
+    def log(self, sentence: str) -> None:
         """A line of the preparation log, which the user reads."""
         line = f"{time.strftime('%H:%M:%S', time.gmtime())} {sentence}\n".encode(errors="backslashreplace")
         append(self.folder.log(PREPARATION_LOG), line)
@@ -136,7 +136,7 @@ def append(path: str, data: bytes) -> None:
     try:
         os.write(fd, data)
     except OSError as error:
-        if error.errno not in records.FULL:
+        if error.errno not in records.DISK_FULL:
             raise
     finally:
         os.close(fd)

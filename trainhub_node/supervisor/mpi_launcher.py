@@ -8,7 +8,7 @@ import os
 from trainhub_node import records
 from trainhub_node.rundir import LAUNCHER_LOG
 from trainhub_node.supervisor import child, openmpi, rank, variables
-from trainhub_node.supervisor.gang import Refused
+from trainhub_node.supervisor.gang import PreparationFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,9 +21,9 @@ RANK_WRAPPER = (
     "{rank}"  # These two are trainhub_launch.plan's; a test holds them together, as importing it costs 20 ms.
 )
 RSH_AGENT = "{rsh_agent}"
-WRAPPER, RSH = "trainhub-rank", "trainhub-rsh"
-ANYWHERE = "/"
-MAY_BE_ROOT = {
+WRAPPER_PROGRAM, RSH_PROGRAM = "trainhub-rank", "trainhub-rsh"
+ROOT_FOLDER = "/"
+ALLOW_ROOT = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     "PRTE_ALLOW_RUN_AS_ROOT": "1",
@@ -33,123 +33,123 @@ MAY_BE_ROOT = {
 
 def environment(gang: Gang) -> dict[str, str]:
     """That of mpirun and its daemons."""
-    env = variables.of_process(gang, gang.order["command"]["launcher_env"], gang.python)
+    env = variables.process_environment(gang, gang.order["command"]["launcher_env"], gang.python)
     # A user's own site may not come between mpirun and the wrapper.
     env.pop("PYTHONPATH", None)
-    if gang.several:
+    if gang.is_multi_node:
         env["PATH"] = f"{gang.folder.bin}:{env['PATH']}"
-    return {**MAY_BE_ROOT, **env}
+    return {**ALLOW_ROOT, **env}
 
 
-def program(gang: Gang, env: Mapping[str, str], *names: str) -> str:
+def find_program(gang: Gang, env: Mapping[str, str], *names: str) -> str:
     """The first of `names` that is on the path of the environment. Raises Refused."""
     for name in names:
-        found = variables.find(name, env["PATH"])
-        if found is not None:
-            return found
+        path = variables.find_program(name, env["PATH"])
+        if path is not None:
+            return path
     node = gang.terms["node"]
-    raise Refused(
+    raise PreparationFailed(
         "launch",
         f"node {node} has no Open MPI: there is no {' and no '.join(names)} on its PATH. Install it there "
         "(Debian: openmpi-bin), or add openmpi to the packages of the environment.",
     )
 
 
-def programs_wanted(gang: Gang) -> tuple[str, ...]:
+def required_programs(gang: Gang) -> tuple[str, ...]:
     return tuple(gang.order["command"]["launcher"][:1]) or openmpi.DAEMONS
 
 
 def start(gang: Gang) -> None:
     env = environment(gang)
-    if gang.several:
-        _make_programs(gang)
+    if gang.is_multi_node:
+        _write_programs(gang)
     if gang.order["command"]["launcher"]:
-        found = program(gang, env, *programs_wanted(gang))
+        path = find_program(gang, env, *required_programs(gang))
         _prepare_ranks(gang, {})
-        _start(
+        _fork_launcher(
             gang,
-            found,
-            [word for item in gang.order["command"]["launcher"] for word in _words(gang, item)],
+            path,
+            [argument for item in gang.order["command"]["launcher"] for argument in _arguments(gang, item)],
             env,
         )
     else:
         _start_daemon(gang, env)
 
 
-def _words(gang: Gang, item: str) -> list[str]:
+def _arguments(gang: Gang, item: str) -> list[str]:
     if item == RANK_WRAPPER:
-        return [WRAPPER] if gang.several else [*gang.terms["wrapper"], "rank", gang.folder.path]
-    return [RSH if item == RSH_AGENT else item]
+        return [WRAPPER_PROGRAM] if gang.is_multi_node else [*gang.terms["wrapper"], "rank", gang.folder.path]
+    return [RSH_PROGRAM if item == RSH_AGENT else item]
 
 
 def _start_daemon(gang: Gang, env: dict[str, str]) -> None:
-    gang.note("Waiting until mpirun, on the head of the run, asks for its daemon.")
-    argv = openmpi.daemon_argv(child.awaited(gang, gang.folder.daemon)["argv"])
-    found = variables.find(argv[0], env["PATH"])
-    if found is None:
-        raise Refused(
+    gang.log("Waiting until mpirun, on the head of the run, asks for its daemon.")
+    argv = openmpi.daemon_argv(child.wait_for_record(gang, gang.folder.daemon)["argv"])
+    path = variables.find_program(argv[0], env["PATH"])
+    if path is None:
+        raise PreparationFailed(
             "launch",
             f"mpirun on the head of the run asks for {argv[0]}, which node {gang.terms['node']} does "
             "not have; "
             "install the same version of Open MPI on every node.",
         )
-    _prepare_ranks(gang, {"prefix": os.path.dirname(os.path.dirname(found))})
-    _start(gang, found, argv, env)
+    _prepare_ranks(gang, {"prefix": os.path.dirname(os.path.dirname(path))})
+    _fork_launcher(gang, path, argv, env)
 
 
-def _prepare_ranks(gang: Gang, more: Mapping[str, Any]) -> None:
+def _prepare_ranks(gang: Gang, extra: Mapping[str, Any]) -> None:
     """What the wrappers find when mpirun starts them, as the account of the ranks."""
     folder, account = gang.folder, gang.terms["account"]
-    each = [{**one, **more} for one in child.starts(gang)]
-    records.write(folder.starts, {str(one["rank"]): one for one in each})
-    for one in each:
+    start_records = [{**start, **extra} for start in child.starts(gang)]
+    records.write(folder.starts, {str(start["rank"]): start for start in start_records})
+    for start in start_records:
         os.close(
-            os.open(folder.log(one["log"]), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            os.open(folder.log(start["log"]), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         )
     if account is not None:
         # The folder last: from then on the run may put anything at any name in it.
-        _give_to(account, [folder.starts, *(folder.log(one["log"]) for one in each), folder.ranks])
+        _change_owner(account, [folder.starts, *(folder.log(start["log"]) for start in start_records), folder.ranks])
 
 
-def _make_programs(gang: Gang) -> None:
+def _write_programs(gang: Gang) -> None:
     os.makedirs(gang.folder.bin, exist_ok=True)
     os.chmod(gang.folder.bin, 0o755)  # noqa: S103  # mpirun, perhaps of another account, must find what is in it
-    for name, role in ((WRAPPER, "rank"), (RSH, "rsh")):
-        words = " ".join(_quoted(word) for word in (*gang.terms["wrapper"], role, gang.folder.path))
+    for name, role in ((WRAPPER_PROGRAM, "rank"), (RSH_PROGRAM, "rsh")):
+        words = " ".join(_quote(word) for word in (*gang.terms["wrapper"], role, gang.folder.path))
         fd = os.open(f"{gang.folder.bin}/{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o755)
         os.write(fd, f'#!/bin/sh\nexec {words} "$@"\n'.encode())
         os.fchmod(fd, 0o755)
         os.close(fd)
 
 
-def _quoted(word: str) -> str:
-    escaped = word.replace("'", "'\\''")
+def _quote(argument: str) -> str:
+    escaped = argument.replace("'", "'\\''")
     return f"'{escaped}'"
 
 
-def _start(gang: Gang, found: str, argv: list[str], env: dict[str, str]) -> None:
+def _fork_launcher(gang: Gang, program: str, argv: list[str], env: dict[str, str]) -> None:
     """As the account of the ranks: Open MPI lets them talk to no one else's."""
     gang.check_stop()
     gang.launcher = os.fork()
     if gang.launcher == 0:
         try:
-            _become(gang, found, argv, env)
+            _exec_launcher(gang, program, argv, env)
         except BaseException as error:
-            child.die(gang, f"{found} could not be started: {error!r}")
-    child.running(gang)
+            child.die(gang, f"{program} could not be started: {error!r}")
+    child.enter_running(gang)
 
 
-def _become(gang: Gang, found: str, argv: list[str], env: dict[str, str]) -> NoReturn:
+def _exec_launcher(gang: Gang, program: str, argv: list[str], env: dict[str, str]) -> NoReturn:
     path = gang.folder.log(LAUNCHER_LOG)
     log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    rank.attach(log)
-    rank.drop_to(gang.terms["account"])
+    rank.redirect_output(log)
+    rank.switch_account(gang.terms["account"])
     os.setpgid(0, 0)
-    os.chdir(ANYWHERE if gang.several else gang.folder.work)
+    os.chdir(ROOT_FOLDER if gang.is_multi_node else gang.folder.work)
     rank.reset_signals()
-    os.execve(found, argv, env)
+    os.execve(program, argv, env)
 
 
-def _give_to(account: Mapping[str, Any], paths: list[str]) -> None:
+def _change_owner(account: Mapping[str, Any], paths: list[str]) -> None:
     for path in paths:
         os.chown(path, account["uid"], account["gid"], follow_symlinks=False)

@@ -6,16 +6,16 @@ name."""
 
 from __future__ import annotations
 
-from trainhub_node.supervisor.gang import Refused
+from trainhub_node.supervisor.gang import PreparationFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-STAY = {"orted": ("-mca", "orte_leave_session_attached", "1"), "prted": ("--leave-session-attached",)}
-DAEMONS = tuple(STAY)
-SETTERS = ("-mca", "--mca", "-prtemca", "--prtemca", "-pmixmca", "--pmixmca")
-ALLOWED = frozenset(
+FOREGROUND_OPTIONS = {"orted": ("-mca", "orte_leave_session_attached", "1"), "prted": ("--leave-session-attached",)}
+DAEMONS = tuple(FOREGROUND_OPTIONS)
+PARAMETER_OPTIONS = ("-mca", "--mca", "-prtemca", "--prtemca", "-pmixmca", "--pmixmca")
+ALLOWED_PARAMETERS = frozenset(
     {
         "ess",
         "ess_base_jobid",
@@ -36,7 +36,7 @@ ALLOWED = frozenset(
         "hwloc_default_binding_policy",
     }
 )
-OURS = frozenset(
+IGNORED_PARAMETERS = frozenset(
     {
         # A program of the caller's choice,
         "plm_rsh_agent",
@@ -52,27 +52,27 @@ OURS = frozenset(
         "prte_leave_session_attached",
     }
 )
-OURS_ALONE = frozenset({"--leave-session-attached", "--allow-run-as-root", "--daemonize"})
+IGNORED_OPTIONS = frozenset({"--leave-session-attached", "--allow-run-as-root", "--daemonize"})
 
 
-def daemon_argv(asked: Sequence[str]) -> list[str]:
-    """`asked`, the daemon's name first, without what this node says itself. Raises Refused for what it does
+def daemon_argv(requested: Sequence[str]) -> list[str]:
+    """`requested`, the daemon's name first, without what this node says itself. Raises Refused for what it does
     not know."""
-    name = asked[0] if asked else ""
+    name = requested[0] if requested else ""
     if name not in DAEMONS:
-        raise Refused("launch", f"mpirun asked for a daemon {name!r}, which is none of Open MPI 4 or 5.")
-    argv = [name, *STAY[name]]
-    words = iter(asked[1:])
-    for word in words:
-        if word in OURS_ALONE:
+        raise PreparationFailed("launch", f"mpirun asked for a daemon {name!r}, which is none of Open MPI 4 or 5.")
+    argv = [name, *FOREGROUND_OPTIONS[name]]
+    rest = iter(requested[1:])
+    for option in rest:
+        if option in IGNORED_OPTIONS:
             continue
-        if word not in SETTERS:
-            raise Refused("launch", f"mpirun asked for {name} with {word!r}, which this node does not allow.")
-        parameter, value = next(words, ""), next(words, "")
-        if parameter in ALLOWED:
-            argv += [word, parameter, value]
-        elif parameter not in OURS:
-            raise Refused(
+        if option not in PARAMETER_OPTIONS:
+            raise PreparationFailed("launch", f"mpirun asked for {name} with {option!r}, which this node does not allow.")
+        parameter, value = next(rest, ""), next(rest, "")
+        if parameter in ALLOWED_PARAMETERS:
+            argv += [option, parameter, value]
+        elif parameter not in IGNORED_PARAMETERS:
+            raise PreparationFailed(
                 "launch",
                 f"mpirun asked for {name} with the parameter {parameter!r}, which this node does not allow.",
             )

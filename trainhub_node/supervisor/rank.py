@@ -20,27 +20,27 @@ if TYPE_CHECKING:
 else:
     import _signal as signal  # `signal` itself builds enums for 5 ms
 
-FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-WATCHED = (signal.SIGCHLD, *FORWARDED)
+FORWARDED_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+WAITED_SIGNALS = (signal.SIGCHLD, *FORWARDED_SIGNALS)
 MPI_PREFIXES = ("OMPI_", "PMIX_", "PMI_", "PRTE_", "ORTE_", "OPAL_", "PRRTE_", "HWLOC_")
 PREFIX_NAMES = ("OPAL_PREFIX", "PMIX_PREFIX", "PRTE_PREFIX")
-INTERFACES = "_if_include"
+INTERFACE_SUFFIX = "_if_include"
 RANK_NAMES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
 CANNOT_RUN, NOT_FOUND = 126, 127
-VICTIM_SCORE = b"300"
+OOM_SCORE = b"300"
 
 
 def run(folder: RunDir, start: Mapping[str, Any]) -> NoReturn:
     """Start the rank, wait for it, leave with its outcome. Never returns; meant for a process of its own."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
+    signal.pthread_sigmask(signal.SIG_BLOCK, WAITED_SIGNALS)
     os.umask(0o077)
     log = os.open(
         folder.log(start["log"]), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
     )
-    began, oom_kills = time.time(), proc.oom_kills()
+    started_at, oom_kills = time.time(), proc.oom_kills()
     pid = os.fork()
     if pid == 0:
-        _become(start, log)
+        _exec_rank(start, log)
     os.close(log)
     _set_group(pid)
     records.write(
@@ -48,19 +48,19 @@ def run(folder: RunDir, start: Mapping[str, Any]) -> NoReturn:
         {
             "pid": pid,
             "identity": proc.identity(pid) or "",
-            "at": began,
+            "at": started_at,
             "wrapper": os.getpid(),
             "wrapper_identity": proc.identity(os.getpid()),
         },
     )
-    status, told = _wait(pid)
+    status, by_us = _wait(pid)
     code = os.waitstatus_to_exitcode(status)
-    starved = code == -signal.SIGKILL and not told and proc.oom_kills() > oom_kills
-    records.write(folder.ended(start["rank"]), {**ending(code, told=told), "out_of_memory": starved})
+    out_of_memory = code == -signal.SIGKILL and not by_us and proc.oom_kills() > oom_kills
+    records.write(folder.ended(start["rank"]), {**end_record(code, told=by_us), "out_of_memory": out_of_memory})
     os._exit(code if code >= 0 else 128 - code)
 
 
-def ending(code: int, *, told: bool) -> dict[str, Any]:
+def end_record(code: int, *, told: bool) -> dict[str, Any]:
     """An exit record. `told`: the signal to end came through us."""
     return {
         "at": time.time(),
@@ -70,36 +70,36 @@ def ending(code: int, *, told: bool) -> dict[str, Any]:
     }
 
 
-def under_mpirun(path: str) -> NoReturn:
+def run_under_mpirun(path: str) -> NoReturn:
     """The wrapper as mpirun starts it: the rank's number and the way to its peers are in the environment."""
     folder = RunDir.at(path)
     number = next((os.environ[name] for name in RANK_NAMES if name in os.environ), "")
-    starts = records.read(folder.starts) or {}
-    if number not in starts:
+    start_records = records.read(folder.starts) or {}
+    if number not in start_records:
         sys.stderr.write(
             f"trainhub: mpirun started rank {number or '(unnumbered)'}, which the plan does not have here\n"
         )
         sys.stderr.flush()
         os._exit(CANNOT_RUN)
-    start = starts[number]
-    given = {name: value for name, value in os.environ.items() if name.startswith(MPI_PREFIXES)}
+    start = start_records[number]
+    mpi_variables = {name: value for name, value in os.environ.items() if name.startswith(MPI_PREFIXES)}
     if "prefix" in start:
         # They come from mpirun's node and say how things are there.
-        here = {name: start["prefix"] for name in PREFIX_NAMES if name in given}
-        given = {name: value for name, value in given.items() if not name.endswith(INTERFACES)} | here
-    run(folder, {**start, "env": {**given, **start["env"]}})
+        prefixes = {name: start["prefix"] for name in PREFIX_NAMES if name in mpi_variables}
+        mpi_variables = {name: value for name, value in mpi_variables.items() if not name.endswith(INTERFACE_SUFFIX)} | prefixes
+    run(folder, {**start, "env": {**mpi_variables, **start["env"]}})
 
 
 def _wait(pid: int) -> tuple[int, bool]:
     """The status of `pid`, passing on to its whole group whatever we are told."""
-    told = False
+    is_signalled = False
     while True:
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended:
-            return status, told
-        number = signal.sigwaitinfo(WATCHED).si_signo
-        if number in FORWARDED:
-            told = True
+            return status, is_signalled
+        number = signal.sigwaitinfo(WAITED_SIGNALS).si_signo
+        if number in FORWARDED_SIGNALS:
+            is_signalled = True
             signal_group(pid, number)
 
 
@@ -118,14 +118,14 @@ def _set_group(pid: int) -> None:
         return  # it has run its program already, or has ended
 
 
-def _become(start: Mapping[str, Any], log: int) -> NoReturn:
+def _exec_rank(start: Mapping[str, Any], log: int) -> NoReturn:
     """In the forked process: turn into the planned program, or say in the log why not."""
     code = CANNOT_RUN
     try:
         _set_group(0)
-        attach(log)
-        _prefer_as_victim()
-        drop_to(start["account"])
+        redirect_output(log)
+        _raise_oom_score()
+        switch_account(start["account"])
         os.chdir(start["cwd"])
         argv = [expand(item, start["env"]) for item in start["argv"]]
         if argv[0] == "python":
@@ -134,40 +134,40 @@ def _become(start: Mapping[str, Any], log: int) -> NoReturn:
         code = NOT_FOUND
         os.execvpe(argv[0], argv, start["env"])
     except UnknownVariable as error:
-        _say(f"{error}; write $$ for a dollar sign")
+        _write_error(f"{error}; write $$ for a dollar sign")
         code = CANNOT_RUN
     except FileNotFoundError as error:
-        _say(_not_found(argv[0], start) if code == NOT_FOUND else f"{error.filename}: {error.strerror}")
+        _write_error(_not_found_message(argv[0], start) if code == NOT_FOUND else f"{error.filename}: {error.strerror}")
     except (OSError, ValueError) as error:
-        _say(_not_started(error, start))
+        _write_error(_exec_error_message(error, start))
         code = CANNOT_RUN
     finally:
         # Also after anything unforeseen: this copy of the wrapper must not live on as one.
         os._exit(code)
 
 
-def attach(log: int) -> None:
+def redirect_output(log: int) -> None:
     null = os.open("/dev/null", os.O_RDONLY)
     os.dup2(null, 0)
     os.dup2(log, 1)
     os.dup2(log, 2)
 
 
-def _prefer_as_victim() -> None:
+def _raise_oom_score() -> None:
     """When memory runs out, the kernel is to take training before the child and the agent, who tell of it."""
     try:
         fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
     except OSError:
         return  # not to be had in every container
     try:
-        os.write(fd, VICTIM_SCORE)
+        os.write(fd, OOM_SCORE)
     except OSError:
         return  # it has a higher score already, and lowering it is not ours
     finally:
         os.close(fd)
 
 
-def drop_to(account: Mapping[str, Any] | None) -> None:
+def switch_account(account: Mapping[str, Any] | None) -> None:
     if account is not None and os.geteuid() != account["uid"]:
         os.initgroups(account["name"], account["gid"])
         os.setgid(account["gid"])
@@ -184,7 +184,7 @@ def reset_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def _not_found(program: str, start: Mapping[str, Any]) -> str:
+def _not_found_message(program: str, start: Mapping[str, Any]) -> str:
     if "/" not in program:
         return f"{program}: no such program on this node (looked in {start['env'].get('PATH', '')})"
     if os.path.exists(program):
@@ -192,7 +192,7 @@ def _not_found(program: str, start: Mapping[str, Any]) -> str:
     return f"{program}: no such file on this node"
 
 
-def _not_started(error: OSError | ValueError, start: Mapping[str, Any]) -> str:
+def _exec_error_message(error: OSError | ValueError, start: Mapping[str, Any]) -> str:
     program = start["argv"][0]
     if isinstance(error, OSError) and error.errno == errno.EACCES:
         return f"{program}: not executable; make it so (chmod +x), or name its interpreter as the command"
@@ -204,5 +204,5 @@ def _not_started(error: OSError | ValueError, start: Mapping[str, Any]) -> str:
     return f"{program}: cannot be started: {getattr(error, 'strerror', '') or error}"
 
 
-def _say(sentence: str) -> None:
+def _write_error(sentence: str) -> None:
     os.write(2, f"trainhub: {sentence}\n".encode(errors="backslashreplace"))

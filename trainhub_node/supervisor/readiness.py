@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from trainhub_node.supervisor.gang import Gang
 
 
-def reach(gang: Gang) -> None:
+def wait_until_ready(gang: Gang) -> None:
     """Ready, then on with the final order. Raises Refused, and Stopped when the end is asked for
     meanwhile."""
     env = None
-    if gang.under_mpi:
+    if gang.uses_mpi:
         env = mpi_launcher.environment(gang)
-        mpi_launcher.program(gang, env, *mpi_launcher.programs_wanted(gang))
-    gang.state["versions"] = versions.of(gang, env)
+        mpi_launcher.find_program(gang, env, *mpi_launcher.required_programs(gang))
+    gang.state["versions"] = versions.software_versions(gang, env)
     gang.check_stop()
     gang.enter(READY)
-    gang.note("Ready; waiting until every node of the run is.")
-    gang.order = child.awaited(gang, gang.folder.go)
+    gang.log("Ready; waiting until every node of the run is.")
+    gang.order = child.wait_for_record(gang, gang.folder.go)

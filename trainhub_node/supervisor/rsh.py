@@ -23,32 +23,32 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 SEPARATORS = ";()"
-IN_A_HOST = ".:_-"
-BAD_CALL = 2
+HOST_PUNCTUATION = ".:_-"
+USAGE_ERROR = 2
 
 
-def stay(path: str, words: Sequence[str]) -> NoReturn:
+def run(path: str, words: Sequence[str]) -> NoReturn:
     """`words`: the host, then the command as a shell there would get it."""
     parent = os.getppid()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         # Ended before mpirun it would look like a daemon that failed, and mpirun would kill all ranks at
         # once.
         signal.signal(number, signal.SIG_IGN)
-    host, argv = words[0] if words else "", daemon(words[1:])
+    host, argv = words[0] if words else "", daemon_call(words[1:])
     if not argv or not host or not _is_host(host):
         sys.stderr.write(f"trainhub: not a call for an Open MPI daemon: {shlex.join(words)}\n")
         sys.stderr.flush()
-        os._exit(BAD_CALL)
+        os._exit(USAGE_ERROR)
     records.write(RunDir.at(path).daemon_call(host), {"host": host, "argv": argv})
-    _outlive(parent)
+    _wait_for_end(parent)
     os._exit(0)
 
 
 def _is_host(name: str) -> bool:
-    return len(name) <= 253 and name.isascii() and all(char.isalnum() or char in IN_A_HOST for char in name)
+    return len(name) <= 253 and name.isascii() and all(char.isalnum() or char in HOST_PUNCTUATION for char in name)
 
 
-def daemon(words: Sequence[str]) -> list[str]:
+def daemon_call(words: Sequence[str]) -> list[str]:
     """The daemon's argv, its own name without a path first; empty where none is called.
 
     What a shell would do before it is left out: each node has an environment of its own.
@@ -57,19 +57,19 @@ def daemon(words: Sequence[str]) -> list[str]:
     lexer.whitespace_split = True
     lexer.commenters = ""
     try:
-        found = list(lexer)
+        tokens = list(lexer)
     except ValueError:
         return []
-    start = next((place for place, word in enumerate(found) if os.path.basename(word) in DAEMONS), None)
+    start = next((index for index, token in enumerate(tokens) if os.path.basename(token) in DAEMONS), None)
     if start is None:
         return []
     end = next(
-        (place for place in range(start, len(found)) if found[place].strip(SEPARATORS) == ""), len(found)
+        (index for index in range(start, len(tokens)) if tokens[index].strip(SEPARATORS) == ""), len(tokens)
     )
-    return [os.path.basename(found[start]), *found[start + 1 : end]]
+    return [os.path.basename(tokens[start]), *tokens[start + 1 : end]]
 
 
-def _outlive(parent: int) -> None:
+def _wait_for_end(parent: int) -> None:
     try:
         fd = os.pidfd_open(parent)
     except ProcessLookupError:

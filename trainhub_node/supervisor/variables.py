@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 
-from trainhub_node.supervisor.gang import Gang, Refused
+from trainhub_node.supervisor.gang import Gang, PreparationFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,11 +20,11 @@ BASE = (
     "LD_LIBRARY_PATH",
     "USER",
 )  # trainhub_launch.plan.BASE_ENVIRONMENT; a test compares
-OURS = {"kind": "launch", "name": "url"}  # what the plan says where the tracking server is the hub
+HUB_TRACKING_URI = {"kind": "launch", "name": "url"}  # what the plan says where the tracking server is the hub
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-def base(account: Mapping[str, Any] | None) -> dict[str, str]:
+def base_environment(account: Mapping[str, Any] | None) -> dict[str, str]:
     env = {name: os.environ[name] for name in BASE if name in os.environ}
     env.setdefault("PATH", DEFAULT_PATH)
     if "HOME" not in env:
@@ -35,17 +35,17 @@ def base(account: Mapping[str, Any] | None) -> dict[str, str]:
     return env
 
 
-def of_process(gang: Gang, planned: Mapping[str, Any], python: str) -> dict[str, str]:
+def process_environment(gang: Gang, planned: Mapping[str, Any], python: str) -> dict[str, str]:
     """The whole environment of one process. Raises Refused where a reference stands for nothing."""
     sites = gang.terms["sites"]
     values = {**gang.order["values"], "launch:work_dir": gang.folder.work, "launch:node_dir": sites}
-    env = base(gang.terms["account"])
+    env = base_environment(gang.terms["account"])
     for name, value in planned.items():
-        env[name] = value if isinstance(value, str) else _resolved(name, value, values)
-    env |= _trust(gang.terms.get("ca", ""), planned)
-    given = planned.get("PYTHONPATH")
-    if isinstance(given, str):
-        env["PYTHONPATH"] = f"{sites}:{given}" if given else sites
+        env[name] = value if isinstance(value, str) else _resolve(name, value, values)
+    env |= _ca_variables(gang.terms.get("ca", ""), planned)
+    python_path = planned.get("PYTHONPATH")
+    if isinstance(python_path, str):
+        env["PYTHONPATH"] = f"{sites}:{python_path}" if python_path else sites
     folder = os.path.dirname(python)
     env["PATH"] = f"{folder}:{env['PATH']}" if env["PATH"] else folder
     environment = os.path.dirname(folder)
@@ -54,26 +54,26 @@ def of_process(gang: Gang, planned: Mapping[str, Any], python: str) -> dict[str,
     return env
 
 
-def _trust(ca: str, planned: Mapping[str, Any]) -> dict[str, str]:
+def _ca_variables(ca: str, planned: Mapping[str, Any]) -> dict[str, str]:
     """How the hub's own authority (the file `ca`) is told to what talks to the hub, and to nothing else: a
     variable that all of requests or OpenSSL obeys would close every other host."""
     if not ca:
         return {}
-    told = {"TRAINHUB_CA_FILE": ca}
-    unasked = not planned.keys() & {"MLFLOW_TRACKING_SERVER_CERT_PATH", "MLFLOW_TRACKING_INSECURE_TLS"}
-    if unasked and planned.get("MLFLOW_TRACKING_URI") == OURS:
-        told["MLFLOW_TRACKING_SERVER_CERT_PATH"] = ca
-    return told
+    variables = {"TRAINHUB_CA_FILE": ca}
+    is_unset = not planned.keys() & {"MLFLOW_TRACKING_SERVER_CERT_PATH", "MLFLOW_TRACKING_INSECURE_TLS"}
+    if is_unset and planned.get("MLFLOW_TRACKING_URI") == HUB_TRACKING_URI:
+        variables["MLFLOW_TRACKING_SERVER_CERT_PATH"] = ca
+    return variables
 
 
-def _resolved(name: str, reference: Mapping[str, str], values: Mapping[str, str]) -> str:
+def _resolve(name: str, reference: Mapping[str, str], values: Mapping[str, str]) -> str:
     key = f"{reference['kind']}:{reference['name']}"
     if key not in values:
-        raise Refused("launch", f"The plan sets {name} to {key}, which the hub did not give.")
+        raise PreparationFailed("launch", f"The plan sets {name} to {key}, which the hub did not give.")
     return values[key]
 
 
-def find(program: str, path: str) -> str | None:
+def find_program(program: str, path: str) -> str | None:
     """Where `program` is on `path`."""
     for folder in path.split(":"):
         candidate = f"{folder}/{program}"

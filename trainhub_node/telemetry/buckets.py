@@ -1,5 +1,4 @@
-"""What was measured: the last minute second by second, and the last hour in buckets of ten that the hub does
-not have yet."""
+"""Measured values: the last minute second by second, and unconfirmed ten-second buckets of the last hour."""
 
 from __future__ import annotations
 
@@ -16,16 +15,16 @@ from trainhub_launch.telemetry import BUCKET_S, HOST, MOST_SUBJECTS, SAMPLE_S, U
 
 MAX_SAMPLES = 60
 MAX_BUCKETS = 360
-"""An hour of them."""
+"""One hour."""
 MAX_BLOCKS = 60
 CLOCK_STEP_S = 1.0
-"""A wall clock that moves by more than this against the steady one was set."""
+"""A wall clock that moves by more than this against the steady clock was set."""
 
 Numbers = Mapping[str, float]
 
 
 class HostSample(NamedTuple):
-    """`gpus`: UUID -> its numbers."""
+    """The numbers of one second. `gpus`: UUID -> numbers of that GPU."""
 
     serial: int
     second: int
@@ -34,7 +33,7 @@ class HostSample(NamedTuple):
 
 
 class Bucket(NamedTuple):
-    """`blocks`: of one step each, the host's and the GPUs', as far as anything is known of them."""
+    """Ten seconds of numbers. `blocks` hold one step each: the host's and the GPUs', None without values."""
 
     serial: int
     start: int
@@ -47,9 +46,10 @@ class Bucket(NamedTuple):
 
 
 class Recorder:
-    """Thread-safe. Times are the node's own; where its clock is set, what is held moves with it, so that the
-    hub, which knows how far the node's clock is off *now*, places all of it rightly, and no moment is told
-    twice."""
+    """Keeps recent samples and unconfirmed buckets; thread-safe.
+
+    Times are the node's own. When its clock is set, stored samples and buckets move with it: the hub knows
+    only the present offset of the node's clock, and must place all values correctly and no moment twice."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -62,8 +62,10 @@ class Recorder:
         self._clock_offset: float | None = None
 
     def add(self, wall: float, steady: float, host: Numbers, gpus: Mapping[str, Numbers]) -> None:
-        """`wall` in Unix seconds; `steady` by a clock that nobody sets and that goes on while the machine
-        sleeps."""
+        """Adds the numbers of one second.
+
+        `wall`: Unix seconds. `steady`: seconds of a clock that is never set and continues while the
+        machine sleeps."""
         with self._lock:
             self._adjust_clock(wall - steady)
             second = int(wall)
@@ -79,7 +81,7 @@ class Recorder:
                 self._current.append(sample)
 
     def samples(self, after: int) -> tuple[tuple[Block, ...], int]:
-        """Those since the one of the serial `after`, and the serial of the last."""
+        """Returns the samples after the serial `after` as blocks, and the serial of the last one."""
         with self._lock:
             new = [sample for sample in self._samples if sample.serial > after]
             last = self._serial
@@ -89,7 +91,7 @@ class Recorder:
         return self._serial > after
 
     def buckets(self, max_count: int, max_bytes: int) -> tuple[Bucket, ...]:
-        """The oldest that nobody has confirmed; at least one, however large, if `most` allows it."""
+        """Returns the oldest unconfirmed buckets: at least one, however large, if `max_count` allows it."""
         batch: list[Bucket] = []
         with self._lock:
             for bucket in self._buckets:
@@ -102,19 +104,24 @@ class Recorder:
         return tuple(batch)
 
     def confirm(self, batch: Iterable[Bucket], stored_until: int) -> None:
-        """Forget those of `sent` that end at or before `until`, by the clock that they were sent with."""
+        """Drops those of `batch` that end at or before `stored_until`, by the clock at the time of
+        sending."""
         self.drop([bucket for bucket in batch if bucket.start + BUCKET_S <= stored_until])
 
     def drop(self, batch: Sequence[Bucket]) -> None:
-        """These, and what is older."""
+        """Drops these buckets and all older ones."""
         last = max((bucket.serial for bucket in batch), default=0)
         with self._lock:
             while self._buckets and self._buckets[0].serial <= last:
                 self._buckets.popleft()
 
     def _adjust_clock(self, offset: float) -> None:
-        """`ahead`: of the wall clock, against the steady one."""
-        shift, self._clock_offset = (0.0 if self._clock_offset is None else offset - self._clock_offset), offset
+        """Moves stored values when the wall clock was set. `offset`: wall clock minus steady clock, in
+        seconds."""
+        shift, self._clock_offset = (
+            (0.0 if self._clock_offset is None else offset - self._clock_offset),
+            offset,
+        )
         if abs(shift) < CLOCK_STEP_S:
             return
         self._close_bucket()
@@ -135,13 +142,15 @@ class Recorder:
         self._buckets_end = start + BUCKET_S
         gpus = dict.fromkeys(uuid for row in rows for uuid, numbers in row.gpus.items() if numbers)
         host = _aggregate(start, {HOST: [row.host for row in rows]}, HOST_KEYS)
-        devices = _aggregate(start, {uuid: [row.gpus.get(uuid, {}) for row in rows] for uuid in gpus}, GPU_KEYS)
+        devices = _aggregate(
+            start, {uuid: [row.gpus.get(uuid, {}) for row in rows] for uuid in gpus}, GPU_KEYS
+        )
         if host or devices:
             self._buckets.append(Bucket(rows[-1].serial, start, host, devices))
 
 
 def merge(buckets: Sequence[Bucket]) -> tuple[Block, ...]:
-    """As few blocks as possible, oldest first."""
+    """Returns the buckets as as few blocks as possible, oldest first."""
     lanes = ([bucket.host for bucket in buckets], [bucket.gpus for bucket in buckets])
     blocks = [block for lane in lanes for block in _merge_consecutive([block for block in lane if block])]
     return tuple(sorted(blocks, key=lambda block: block.start))
@@ -169,7 +178,7 @@ def _concatenate(run: Sequence[Block]) -> Block:
 
 
 def _aggregate(start: int, rows: Mapping[str, Sequence[Numbers]], columns: Collection[str]) -> Block | None:
-    """Mean and maximum of each subject and metric over the bucket; None where nothing is known."""
+    """Returns mean and maximum of each subject and metric over the bucket, or None without values."""
     subjects = tuple(rows)[:MOST_SUBJECTS]
     metrics = _present_metrics((row for subject in subjects for row in rows[subject]), columns)
     means, peaks = array("f"), array("f")
@@ -182,7 +191,7 @@ def _aggregate(start: int, rows: Mapping[str, Sequence[Numbers]], columns: Colle
 
 
 def _runs(samples: Sequence[HostSample]) -> Iterable[Sequence[HostSample]]:
-    """Cut where a second is missing or other GPUs are there."""
+    """Splits the samples where a second is missing or the set of GPUs changes."""
     cuts = [
         index
         for index, (earlier, later) in enumerate(pairwise(samples), start=1)
@@ -201,7 +210,8 @@ def _blocks(run: Sequence[HostSample]) -> Iterable[Block]:
 
 
 def _present_metrics(rows: Iterable[Numbers], columns: Collection[str]) -> tuple[str, ...]:
-    """In the order of their table, so that blocks of one machine are alike."""
+    """Returns the metrics that occur in `rows`, in the order of `columns`, so that blocks of one machine
+    are alike."""
     present = set().union(*rows)
     return tuple(metric for metric in columns if metric in present)
 

@@ -1,4 +1,4 @@
-"""What this machine is, looked at in a thread of its own, and how it says so to the hub."""
+"""The node's inventory (address, interpreters, MPI, InfiniBand), and the heartbeat that reports it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True)
 class Inventory:
-    """What takes processes, names or a network card's firmware to find out."""
+    """Properties of this machine that take a process, a name look-up or a network card's firmware to read."""
 
     address: str = ""
     interface: str = ""
@@ -36,12 +36,12 @@ class Inventory:
 
 
 class InventoryThread(threading.Thread):
-    """Keeps the inventory up to date; `inventory` never waits."""
+    """Refreshes the inventory in a thread of its own, so that reading `inventory` never blocks."""
 
     def __init__(self, settings: NodeSettings) -> None:
         super().__init__(name="inventory", daemon=True)
         self._settings = settings
-        self._ports = infiniband.Ports()
+        self._ports = infiniband.InfinibandPorts()
         self._closing = threading.Event()
         self._software_at = float("-inf")
         for warning in address_warnings(settings):
@@ -53,7 +53,7 @@ class InventoryThread(threading.Thread):
             try:
                 self.inventory = self._refresh_software(self._refresh_network(self.inventory))
             except Exception:
-                log.exception("A look at this machine failed")
+                log.exception("The inventory of this machine could not be refreshed")
             self._closing.wait(REFRESH_S)
 
     def close(self) -> None:
@@ -72,7 +72,7 @@ class InventoryThread(threading.Thread):
 
 
 class HeartbeatBuilder:
-    """Makes heartbeats of what was found and measured."""
+    """Builds heartbeats from the inventory and the latest measurements."""
 
     def __init__(self, settings: NodeSettings) -> None:
         self._settings = settings
@@ -105,7 +105,7 @@ class HeartbeatBuilder:
             interpreters=inventory.interpreters,
             mpi=inventory.mpi,
             run_as=settings.run_as.name if settings.run_as else "",
-            infiniband=infiniband.are_active(inventory.ports),
+            infiniband=infiniband.has_active_port(inventory.ports),
             boot_id=self._boot_id,
             numbers=numbers,
             network_ports=inventory.ports,
@@ -116,7 +116,8 @@ class HeartbeatBuilder:
 
 
 def has_changed(previous: Heartbeat | None, current: Heartbeat) -> bool:
-    """Whether the node is something else now than it said; how it does is no news."""
+    """Returns whether the node's inventory differs from the one reported last. Changed measurements do not
+    count."""
     return (
         previous is None
         or any(getattr(previous, name) != getattr(current, name) for name in _INVENTORY)
@@ -132,42 +133,45 @@ def _gpu_identity(gpu: GpuFact) -> tuple[object, ...]:
 
 
 def mpi_version() -> str:
-    """The first line of `mpirun --version`; empty where there is none."""
+    """Returns the first line of `mpirun --version`, empty without mpirun."""
     mpirun = shutil.which("mpirun")
     if mpirun is None:
         return ""
     try:
-        result = subprocess.run([mpirun, "--version"], capture_output=True, text=True, timeout=10, check=False)
+        result = subprocess.run(
+            [mpirun, "--version"], capture_output=True, text=True, timeout=10, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return (result.stdout.strip().splitlines() or [""])[0]
 
 
 def network_address(settings: NodeSettings, previous: str = "") -> tuple[str, str]:
-    """The address at which other nodes reach this one, and its interface. `before`: the address until now,
-    which still holds while there is no way to the hub."""
+    """Returns the address at which other nodes reach this one, and its interface.
+
+    `previous`: the last address. It stays in use while there is no route to the hub."""
     candidates = addresses.by_interface().get(settings.interface, ())
     address = (
         settings.address
         or next(iter(candidates), "")
-        or addresses.towards(settings.hub_url)
+        or addresses.local_address_towards(settings.hub_url)
         or previous
         or addresses.LOOPBACK
     )
-    return address, settings.interface or addresses.interface_of(address)
+    return address, settings.interface or addresses.interface_with(address)
 
 
 def address_warnings(settings: NodeSettings) -> list[str]:
-    """What may be wrong with the address that the operator chose, in sentences."""
+    """Returns what may be wrong with the address that the operator configured, in sentences."""
     if not settings.address:
         return []
-    interface = addresses.interface_of(settings.address)
+    interface = addresses.interface_with(settings.address)
     if not interface:
         existing = ", ".join(address for group in addresses.by_interface().values() for address in group)
         return [
             (
-                f"{settings.address} is none of this machine's addresses ({existing}); right only behind address "
-                "translation"
+                f"{settings.address} is none of this machine's addresses ({existing}); this is right only "
+                "behind address translation"
             )
         ]
     if settings.interface and interface != settings.interface:

@@ -1,4 +1,4 @@
-"""From counters that only grow to what passes in a second."""
+"""Rates per second from counters that only grow."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ from collections.abc import Mapping
 
 
 class RateMeter:
-    """Of one quantity that several devices count, such as the bytes that each disk has read."""
+    """The rate of one quantity that several devices count, such as the bytes read by each disk."""
 
     def __init__(self) -> None:
         self._at = 0.0
         self._previous: Mapping[str, int] = {}
 
     def rate(self, now: float, counts: Mapping[str, int]) -> float | None:
-        """All devices together, per second since the last call. `now`: seconds of a steady clock.
+        """Returns the sum over all devices per second since the last call. `now`: seconds of a steady clock.
 
-        None where it cannot be told: at first, and where a counter has begun anew (a reset, a device put in
-        again)."""
+        Returns None on the first call, and when a counter started again (a reset, a replaced device)."""
         elapsed_s, self._at = now - self._at, now
         previous, self._previous = self._previous, counts
         increments = [count - previous[name] for name, count in counts.items() if name in previous]

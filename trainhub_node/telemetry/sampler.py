@@ -1,4 +1,4 @@
-"""The beat at which this machine is measured: once a second, whatever else it does."""
+"""Measures this machine once a second."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from typing import Protocol
 
 from trainhub_launch.machine import GpuFact, Heartbeat
 from trainhub_launch.telemetry import SAMPLE_S
-from trainhub_node.machine.host import Host
+from trainhub_node.machine.host import HostMetrics
 from trainhub_node.settings import NodeSettings
 from trainhub_node.telemetry.buckets import Recorder
 from trainhub_node.telemetry.heartbeat import HeartbeatBuilder, InventoryThread
 
 log = logging.getLogger(__name__)
 GPU_TIMEOUT_S = 0.5
-"""A sample waits for the GPUs so long; then it is taken without them."""
+"""How long a sample waits for the GPUs before it is taken without them."""
 MAX_AGE_S = 2.0
-"""Two of the fastest rhythms: so long a reading stands where the next one is late."""
+"""How long a GPU reading stays valid when the next one is late: two of the shortest intervals."""
 HANG_S = 5.0
 FIRST_TIMEOUT_S = 10.0
 EDGE_S = 0.05
 
 
 class GpuSource(Protocol):
-    """What trainhub_node.gpu.nvml offers; `now` in seconds of a steady clock."""
+    """The interface of `trainhub_node.gpu.nvml.nvml_library.Gpus`. `now`: seconds of a steady clock."""
 
     driver: str
     cuda: str
@@ -39,8 +39,10 @@ class GpuSource(Protocol):
 
 
 class Sampler(threading.Thread):
-    """`latest` never waits. Devices are read in a thread of their own: a driver that hangs stops neither the
-    machine's other numbers nor reports. `ticked` is called after every sample."""
+    """Takes the samples. `latest` never blocks; `on_sample` is called after every sample.
+
+    GPUs are read in a thread of their own, so that a driver that hangs delays neither other numbers nor
+    reports."""
 
     def __init__(
         self,
@@ -55,12 +57,12 @@ class Sampler(threading.Thread):
         self._recorder = recorder
         self._on_sample = on_sample
         self._closing = threading.Event()
-        self._host = Host(str(settings.folder))
+        self._host = HostMetrics(str(settings.folder))
         self._inventory_thread = InventoryThread(settings)
         self._builder = HeartbeatBuilder(settings)
         self._reader = _GpuThread(devices)
         self._reader.start()
-        # A first word without GPUs would tell the hub that they are gone.
+        # A first heartbeat without GPUs would report to the hub that they are gone.
         self._reader.request(FIRST_TIMEOUT_S)
         self._sampled_at = time.monotonic()
         self._is_hang_logged = False
@@ -68,7 +70,7 @@ class Sampler(threading.Thread):
         self._latest = self._heartbeat(self._host.read(self._sampled_at, self._inventory.interface))
 
     def latest(self) -> Heartbeat:
-        """From any thread."""
+        """Returns the latest heartbeat; may be called from any thread."""
         if self._inventory is not self._inventory_thread.inventory:
             self._latest = self._heartbeat(self._latest.numbers)
         silent_s = time.monotonic() - self._sampled_at
@@ -79,7 +81,9 @@ class Sampler(threading.Thread):
             log.warning(
                 "This machine has not been measured for %.0f s: reading its load or its disk hangs", silent_s
             )
-        return replace(self._latest, numbers={}, gpus=tuple(_without_readings(gpu) for gpu in self._latest.gpus))
+        return replace(
+            self._latest, numbers={}, gpus=tuple(_without_readings(gpu) for gpu in self._latest.gpus)
+        )
 
     def run(self) -> None:
         self._inventory_thread.start()
@@ -99,8 +103,10 @@ class Sampler(threading.Thread):
         self._reader.close()
 
     def _take_sample(self, due: float) -> float:
-        """Take one sample. The answer says by how much the next ones should come later, to stay away from the
-        edge of a second, where jitter would put two into one and none into the next."""
+        """Takes one sample.
+
+        Returns the seconds by which to move later samples. Near the edge of a second, jitter would put two
+        samples into one second and none into the next."""
         delay = time.monotonic() - due
         wall, steady = time.time() - delay, time.clock_gettime(time.CLOCK_BOOTTIME) - delay
         self._reader.request(GPU_TIMEOUT_S)
@@ -134,13 +140,13 @@ class Sampler(threading.Thread):
 
 
 def next_due(due: float, now: float) -> float:
-    """When the sample after that of `due` is to be taken. Those that were missed are skipped, not made up
-    for, and the rest keep their distance from the first."""
+    """Returns when to take the sample after the one of `due`. Missed samples are skipped, and the rhythm
+    is kept."""
     return due + SAMPLE_S * max(1, math.ceil((now - due) / SAMPLE_S))
 
 
 class _GpuThread(threading.Thread):
-    """Asks the devices when it is asked to; one that still waits for an answer is not asked again."""
+    """Reads the GPUs on request. While one reading hangs, no second one starts."""
 
     def __init__(self, devices: GpuSource) -> None:
         super().__init__(name="gpus", daemon=True)
@@ -155,7 +161,8 @@ class _GpuThread(threading.Thread):
         self._is_hang_logged = False
 
     def request(self, timeout_s: float) -> None:
-        """Until there is a reading, at most `patience_s`."""
+        """Requests a reading and waits for it, at most `timeout_s`. Returns at once while an earlier one
+        hangs."""
         if not self._finished.is_set():
             return
         self._finished.clear()
@@ -164,18 +171,21 @@ class _GpuThread(threading.Thread):
         self._finished.wait(timeout_s)
 
     def error(self) -> str:
-        """A sentence where a reading hangs. It stays the same, because a new one is told at once."""
+        """Returns a sentence while a reading hangs. It stays the same, because a changed one is reported
+        at once."""
         steady, wall = self._started
         is_hanging = not self._finished.is_set() and time.monotonic() - steady > HANG_S
         if is_hanging != self._is_hang_logged:
             self._is_hang_logged = is_hanging
             if is_hanging:
-                log.warning("Reading the GPUs has taken more than %.0f s; all else goes on", HANG_S)
+                log.warning("Reading the GPUs takes more than %.0f s; everything else continues", HANG_S)
             else:
                 log.info("The GPUs answer again")
         started_at = f"{datetime.fromtimestamp(wall, UTC):%Y-%m-%d %H:%M:%S} UTC"
         return (
-            f"The GPUs' driver has not answered since {started_at}; look at the kernel's log for it." if is_hanging else ""
+            f"The GPU driver has not answered since {started_at}; check the kernel log (dmesg)."
+            if is_hanging
+            else ""
         )
 
     def run(self) -> None:
@@ -188,7 +198,7 @@ class _GpuThread(threading.Thread):
             except Exception as error:
                 if self._last_error != repr(error):
                     self._last_error = repr(error)
-                    log.exception("Reading the GPUs failed, and is tried again")
+                    log.exception("Reading the GPUs failed; it is retried")
             self._finished.set()
 
     def close(self) -> None:

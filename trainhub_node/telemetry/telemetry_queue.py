@@ -1,4 +1,4 @@
-"""Which numbers and events a report carries, and what becomes of them by the hub's answer."""
+"""Selects the samples, buckets and events of each report, and confirms them by the hub's answer."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from trainhub_node.telemetry.buckets import Bucket, Recorder, merge
 log = logging.getLogger(__name__)
 MAX_BUCKETS = 60
 BUCKET_BYTES_PER_REPORT = 1024 * 1024
-"""So that the backlog of a partition leaves the road to logs, too."""
+"""After an outage, a backlog of buckets must leave room for logs."""
 MAX_EVENTS = 200
 SAMPLE_PAUSE_S = 60.0
 
 
 class TelemetryQueue:
-    """Of the uplink's thread; `wakes` of any. `events`: all that nobody has confirmed, `confirm` forgets them
-    up to a serial."""
+    """Used by the uplink's thread; `is_due` may be read from any thread.
+
+    `events` returns all unconfirmed events; `confirm` drops them up to a serial."""
 
     def __init__(
         self, recorder: Recorder, events: Callable[[], tuple[GpuEvent, ...]], confirm: Callable[[int], None]
@@ -40,7 +41,7 @@ class TelemetryQueue:
 
     @property
     def has_samples(self) -> bool:
-        """Such as are to be sent."""
+        """Whether there are samples to send."""
         return (
             self.is_watched
             and self._recorder.has_samples(self._last_sample)
@@ -49,7 +50,7 @@ class TelemetryQueue:
 
     @property
     def has_new_events(self) -> bool:
-        """An event that no answered report has carried."""
+        """Whether there is an event that no accepted report has carried."""
         return any(event.serial > self._last_event for event in self._events())
 
     @property
@@ -57,18 +58,24 @@ class TelemetryQueue:
         return self.has_samples or self.has_new_events
 
     def fill(self, report: Report) -> Report:
-        """With what there is to tell. Buckets only ride with a sign of life, and make nothing hurry."""
+        """Returns the report with the telemetry due. Buckets only travel with heartbeats, and hasten no
+        report."""
         self._pending_events = self._events()[:MAX_EVENTS] if self._can_send_events else ()
         self._has_heartbeat = report.heartbeat is not None
         self._pending_buckets = (
             self._recorder.buckets(self._bucket_limit, BUCKET_BYTES_PER_REPORT) if self._has_heartbeat else ()
         )
-        samples, last_sample = self._recorder.samples(self._last_sample) if self.has_samples else ((), self._last_sample)
-        # Whether they arrive or not: a live picture that comes late is none.
+        samples, last_sample = (
+            self._recorder.samples(self._last_sample) if self.has_samples else ((), self._last_sample)
+        )
+        # Samples are never sent again: a live view has no use for late ones.
         self._last_sample = last_sample
-        return replace(report, samples=samples, buckets=merge(self._pending_buckets), events=self._pending_events)
+        return replace(
+            report, samples=samples, buckets=merge(self._pending_buckets), events=self._pending_events
+        )
 
     def on_accepted(self, ack: Ack) -> None:
+        """Confirms what the hub has stored, after a report was accepted."""
         self._recorder.confirm(self._pending_buckets, ack.buckets_until)
         if self._pending_events:
             self._last_event = self._pending_events[-1].serial
@@ -76,19 +83,19 @@ class TelemetryQueue:
         if self._has_heartbeat:
             self._drop_rejected()
         if ack.is_watched and not self.is_watched:
-            # Whoever begins to look sees the last minute at once.
+            # A new viewer sees the last minute at once.
             self._last_sample = 0
         self.is_watched = ack.is_watched
 
     def on_rejected(self) -> None:
-        """The hub will not take the last report, for whatever reason: the next one carries less, so that the
-        road stays open."""
+        """Makes the next reports smaller after the hub rejected one, so that a bad value cannot block all
+        reports."""
         self._rejections += 1
         self._samples_paused_until = time.monotonic() + SAMPLE_PAUSE_S
 
     @property
     def _bucket_limit(self) -> int:
-        # Once without samples, then half as many each time, down to none.
+        # First without samples, then with half as many buckets each time, down to none.
         return MAX_BUCKETS >> max(0, self._rejections - 1)
 
     @property
@@ -96,16 +103,16 @@ class TelemetryQueue:
         return bool(self._bucket_limit) or self._rejections <= MAX_BUCKETS.bit_length() + 1
 
     def _drop_rejected(self) -> None:
-        """A report has passed that left out what was in the refused one before: that was the stumbling
-        block."""
+        """Drops the value that the hub rejects: a report without it passed, after one with it was
+        rejected."""
         if self._rejections and not self._can_send_events:
             for event in self._events()[:1]:
-                log.warning("The hub refuses this event of a GPU, which is dropped: %s", event)
+                log.warning("The hub rejects this GPU event, which is dropped: %s", event)
                 self._confirm(event.serial)
         elif self._rejections and not self._bucket_limit:
             for bucket in self._recorder.buckets(1, BUCKET_BYTES_PER_REPORT):
                 log.warning(
-                    "The hub refuses what was measured here from %d on, for %d s; it is dropped",
+                    "The hub rejects the measurements from %d on, for %d s; they are dropped",
                     bucket.start,
                     BUCKET_S,
                 )

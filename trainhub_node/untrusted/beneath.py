@@ -14,11 +14,11 @@ import struct
 
 SYS_OPENAT2 = 437
 RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH = 0x02, 0x04, 0x08
-NOT_TO_BE_HAD = (
+UNAVAILABLE = (
     errno.ENOSYS,
     errno.EPERM,
 )  # a kernel before 5.6; a container that forbids calls that it does not know
-LEADS_OUT = (errno.EXDEV, errno.ELOOP)
+ESCAPES = (errno.EXDEV, errno.ELOOP)
 MAX_TRIES = 64
 MAX_LINKS = 40
 FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
@@ -27,7 +27,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
 
 
-class Outside(OSError):
+class OutsideFolder(OSError):
     """The name leads to something that is not a regular file below the folder."""
 
 
@@ -44,7 +44,7 @@ def open_regular(root: int, path: str, *, follow_links: bool = False) -> int:
     entry = open_entry(root, path, follow_links=follow_links)
     try:
         if not stat.S_ISREG(os.fstat(entry).st_mode):
-            raise Outside(f"{path} is not a regular file")
+            raise OutsideFolder(f"{path} is not a regular file")
         return reopen(entry, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     finally:
         os.close(entry)
@@ -70,63 +70,63 @@ def open_entry(root: int, path: str, *, follow_links: bool) -> int:
     """An O_PATH descriptor of `path` below `root`; a link itself where links are not followed. Raises
     OSError."""
     try:
-        return by_kernel(root, path, follow_links=follow_links)
+        return open_by_kernel(root, path, follow_links=follow_links)
     except OSError as error:
-        if error.errno not in NOT_TO_BE_HAD:
+        if error.errno not in UNAVAILABLE:
             raise
-    return by_steps(root, path, follow_links=follow_links)
+    return open_by_steps(root, path, follow_links=follow_links)
 
 
-def by_kernel(root: int, path: str, *, follow_links: bool) -> int:
+def open_by_kernel(root: int, path: str, *, follow_links: bool) -> int:
     """`open_entry` by openat2, which looks up the whole path beneath `root`."""
     flags = os.O_PATH | os.O_CLOEXEC | (0 if follow_links else os.O_NOFOLLOW)
     resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | (0 if follow_links else RESOLVE_NO_SYMLINKS)
-    how = struct.pack("QQQ", flags, 0, resolve)
+    open_how = struct.pack("QQQ", flags, 0, resolve)
     for _ in range(MAX_TRIES):
-        fd = _libc.syscall(SYS_OPENAT2, root, os.fsencode(path), how, ctypes.c_size_t(len(how)))
+        fd = _libc.syscall(SYS_OPENAT2, root, os.fsencode(path), open_how, ctypes.c_size_t(len(open_how)))
         if fd >= 0:
             return int(fd)
         # EAGAIN: something was renamed meanwhile. A run could bring that about for ever, hence the limit.
         if ctypes.get_errno() != errno.EAGAIN:
             break
     number = ctypes.get_errno()
-    if number in LEADS_OUT:
-        raise Outside(number, os.strerror(number), path)
+    if number in ESCAPES:
+        raise OutsideFolder(number, os.strerror(number), path)
     raise OSError(number, os.strerror(number), path)
 
 
-def by_steps(root: int, path: str, *, follow_links: bool) -> int:
+def open_by_steps(root: int, path: str, *, follow_links: bool) -> int:
     """`open_entry` one component at a time, for kernels without openat2."""
-    waiting = _components(path)
-    opened = [os.dup(root)]
+    pending = _components(path)
+    descriptors = [os.dup(root)]
     links = 0
     try:
-        while waiting:
-            name = waiting.pop()
+        while pending:
+            name = pending.pop()
             if name == "..":
-                if len(opened) == 1:
-                    raise Outside(errno.EXDEV, os.strerror(errno.EXDEV), path)
-                os.close(opened.pop())
+                if len(descriptors) == 1:
+                    raise OutsideFolder(errno.EXDEV, os.strerror(errno.EXDEV), path)
+                os.close(descriptors.pop())
                 continue
-            entry = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=opened[-1])
-            opened.append(entry)
+            entry = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=descriptors[-1])
+            descriptors.append(entry)
             mode = os.fstat(entry).st_mode
-            if stat.S_ISLNK(mode) and (follow_links or waiting):
+            if stat.S_ISLNK(mode) and (follow_links or pending):
                 links += 1
                 if not follow_links or links > MAX_LINKS:
-                    raise Outside(errno.ELOOP, os.strerror(errno.ELOOP), path)
-                waiting += _components(os.readlink("", dir_fd=entry))
-                os.close(opened.pop())
-            elif waiting and not stat.S_ISDIR(mode):
+                    raise OutsideFolder(errno.ELOOP, os.strerror(errno.ELOOP), path)
+                pending += _components(os.readlink("", dir_fd=entry))
+                os.close(descriptors.pop())
+            elif pending and not stat.S_ISDIR(mode):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
-        return opened.pop()
+        return descriptors.pop()
     finally:
-        for fd in opened:
+        for fd in descriptors:
             os.close(fd)
 
 
 def _components(path: str) -> list[str]:
     """Those of a relative path, the first one last. Raises Outside for an absolute path."""
     if path.startswith("/"):
-        raise Outside(errno.EXDEV, os.strerror(errno.EXDEV), path)
+        raise OutsideFolder(errno.EXDEV, os.strerror(errno.EXDEV), path)
     return [name for name in reversed(path.split("/")) if name not in ("", ".")]

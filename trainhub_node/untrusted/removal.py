@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-NO_FOLDER = (errno.ENOTDIR, errno.ELOOP)
+NOT_A_FOLDER = (errno.ENOTDIR, errno.ELOOP)
 BATCH = 4096
 
 
@@ -33,16 +33,16 @@ def remove(path: str) -> None:
 
 def _remove(name: str, parent: int) -> None:
     try:
-        top = _seize(name, parent)
+        top = _take_over(name, parent)
     except OSError as error:
-        if error.errno not in NO_FOLDER:
+        if error.errno not in NOT_A_FOLDER:
             raise
         os.unlink(name, dir_fd=parent)
         return
     try:
         for entry in _entries(top):
             if entry.is_dir(follow_symlinks=False):
-                _lift(entry.name, top)
+                _remove_folder(entry.name, top)
             else:
                 os.unlink(entry.name, dir_fd=top)
     finally:
@@ -50,14 +50,14 @@ def _remove(name: str, parent: int) -> None:
     os.rmdir(name, dir_fd=parent)
 
 
-def _lift(name: str, top: int) -> None:
+def _remove_folder(name: str, top: int) -> None:
     """Removes a folder in `top`. Folders in it are moved up into `top` first, so that depth costs no
     descriptors."""
-    folder = _seize(name, top)
+    folder = _take_over(name, top)
     try:
         for entry in _entries(folder):
             if entry.is_dir(follow_symlinks=False):
-                os.close(_seize(entry.name, folder))
+                os.close(_take_over(entry.name, folder))
                 # A name that the run cannot have guessed, and taken.
                 os.rename(entry.name, f".removed.{os.urandom(8).hex()}", src_dir_fd=folder, dst_dir_fd=top)
             else:
@@ -67,18 +67,18 @@ def _lift(name: str, top: int) -> None:
     os.rmdir(name, dir_fd=top)
 
 
-def _seize(name: str, parent: int) -> int:
+def _take_over(name: str, parent: int) -> int:
     """A descriptor that lists the folder, which from here on is the agent's and closed to everybody else.
 
     Otherwise another process of the account could fill it as fast as it is emptied.
     """
     entry = os.open(name, FOLDER, dir_fd=parent)
     try:
-        there = f"/proc/self/fd/{entry}"
+        path = f"/proc/self/fd/{entry}"
         if os.fstat(entry).st_uid != os.geteuid():
-            os.chown(there, os.geteuid(), os.getegid())
-        os.chmod(there, 0o700)
-        return os.open(there, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            os.chown(path, os.geteuid(), os.getegid())
+        os.chmod(path, 0o700)
+        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     finally:
         os.close(entry)
 
@@ -86,8 +86,8 @@ def _seize(name: str, parent: int) -> int:
 def _entries(folder: int) -> Iterator[os.DirEntry[str]]:
     """Until the folder is empty; a batch is listed before anything in it is removed."""
     while True:
-        with os.scandir(folder) as listed:
-            batch = [entry for entry, _ in zip(listed, range(BATCH), strict=False)]
+        with os.scandir(folder) as entries:
+            batch = [entry for entry, _ in zip(entries, range(BATCH), strict=False)]
         if not batch:
             return
         yield from batch

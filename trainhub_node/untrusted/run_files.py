@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 
 from trainhub_node.untrusted import beneath
-from trainhub_node.untrusted.beneath import Outside
+from trainhub_node.untrusted.beneath import OutsideFolder
 
 __all__ = ["Outside", "open_inside"]
 
 
-def open_inside(root: str, path: str, owner: int | None = None) -> int:
+def open_run_file(root: str, path: str, owner: int | None = None) -> int:
     """A descriptor to read the regular file at `path` below `root`. Raises Outside where links lead out of
     `root`, and OSError.
 
@@ -23,7 +23,7 @@ def open_inside(root: str, path: str, owner: int | None = None) -> int:
         os.close(folder)
     if owner not in (None, os.fstat(fd).st_uid):
         os.close(fd)
-        raise Outside(f"{path} is not a file of the run")
+        raise OutsideFolder(f"{path} is not a file of the run")
     return fd
 
 

@@ -29,9 +29,9 @@ def walk(
 
     One folder is open at a time, however deep the tree is.
     """
-    waiting = [top]
-    while waiting:
-        path = waiting.pop()
+    pending = [top]
+    while pending:
+        path = pending.pop()
         try:
             entries = _entries(root, path)
         except OSError as error:
@@ -43,7 +43,7 @@ def walk(
         )
         for name in folders:
             if len(path) + len(name) < longest_path:
-                waiting.append(f"{path}/{name}")
+                pending.append(f"{path}/{name}")
             elif on_error is not None:
                 on_error(f"{path}/{name}", OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG)))
         files = sorted(entry.name for entry in entries if not entry.is_dir(follow_symlinks=False))
@@ -56,11 +56,11 @@ def _entries(root: int, path: str) -> list[os.DirEntry[str]]:
     fd = open_folder(root, path)
     try:
         with os.scandir(fd) as entries:
-            listed = list(entries)
-            for entry in listed:
+            result = list(entries)
+            for entry in result:
                 # Asked while the folder is open: a file system that does not say what an entry is looks it up
                 # in there.
                 entry.is_dir(follow_symlinks=False)
     finally:
         os.close(fd)
-    return listed
+    return result

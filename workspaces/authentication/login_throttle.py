@@ -86,13 +86,6 @@ def take_back(attempt: Attempt) -> None:
     _uncount(attempt.keys)
 
 
-def wait_s(name: str, address: str, now: float | None = None) -> int:
-    """Whole seconds until the next attempt of `name` from `address` would be taken; 0 = now."""
-    at = time.time() if now is None else now
-    keys = _keys(name, address)
-    return _wait_s(keys, _rows(SignInAttempts.objects.filter(pk__in=keys)), at)
-
-
 def forget_old(now: float | None = None) -> int:
     """Deletes rows that no longer say anything; returns how many."""
     at = time.time() if now is None else now

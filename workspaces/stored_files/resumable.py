@@ -24,6 +24,9 @@ from workspaces.stored_files import blobs, verification
 if TYPE_CHECKING:
     from hashlib import _Hash
 
+KEEP_UNFINISHED_S = 7 * 86_400.0
+"""How long an unfinished upload stays after its last piece, of whatever protocol. Nothing else deletes from
+DATA_DIR/uploads."""
 MAX_HASHES = 1000
 LOCK = ".lock"
 _lock = threading.Lock()

@@ -24,7 +24,7 @@ from tests.node.builders import environ, order, process, script
 from tests.node.hub import FakeHub, Key
 from tests.node.processes import agent_process
 from trainhub.installation import broker_of
-from trainhub_node.settings import Account, may_run
+from trainhub_node.settings import Account, can_execute
 
 QUEUE = "node.here.wake"
 NOT_RUNS: Sequence[object] = (
@@ -78,7 +78,7 @@ def run_as(request: pytest.FixtureRequest) -> str:
         if os.geteuid() != 0:
             pytest.skip("only root can run ranks as another account")
         found = pwd.getpwnam(name)
-        if not may_run("/usr/bin/python3", Account(name, found.pw_uid, found.pw_gid, found.pw_dir)):
+        if not can_execute("/usr/bin/python3", Account(name, found.pw_uid, found.pw_gid, found.pw_dir)):
             pytest.skip("the account nobody has no Python at /usr/bin/python3")
     return name
 

@@ -181,7 +181,7 @@ def test_code_of_a_package_has_no_hold_on_the_environment_after_the_build(
     assert said == f"hostile {folder}\n".encode(), (said, fact)
     numbers = {number for number, _ in held}
     assert numbers
-    assert numbers <= set(builder_account.NUMBERS)
+    assert numbers <= set(builder_account.UIDS)
     assert [pid for number in numbers for pid in builder_account.processes_of(number)] == []
     for _, fd in held:
         os.write(fd, b"import poison")
@@ -210,19 +210,19 @@ def test_what_a_build_left_running_is_ended_though_its_supervisor_was_killed(nod
     prepare_folders(node)
     locks = node.environments / builder_account.LOCKS
     locks.mkdir()
-    abandoned, in_use = builder_account.NUMBERS[-1], builder_account.NUMBERS[-2]
+    abandoned, in_use = builder_account.UIDS[-1], builder_account.UIDS[-2]
     pids = [sleeper(number) for number in (abandoned, in_use)]
     for number in (abandoned, in_use):
         (locks / str(number)).touch()
-    held = interpreter.hold_alone(str(locks / str(in_use)))
+    held = interpreter.lock_exclusively(str(locks / str(in_use)))
     assert held is not None
 
-    builder_account.end_abandoned(str(node.environments))
+    builder_account.kill_abandoned(str(node.environments))
 
     assert os.waitstatus_to_exitcode(os.waitpid(pids[0], 0)[1]) == -signal.SIGKILL
     assert builder_account.processes_of(in_use) == [pids[1]]
     assert [path.name for path in locks.iterdir()] == [str(in_use)]
-    builder_account.end_processes(in_use)
+    builder_account.kill_processes(in_use)
     os.waitpid(pids[1], 0)
     os.close(held)
 
@@ -231,7 +231,7 @@ def sleeper(number: int) -> int:
     pid = os.fork()
     if pid == 0:
         try:
-            builder_account.become(number)
+            builder_account.switch_account(number)
             os.setsid()
             signal.pause()
         finally:
@@ -254,7 +254,7 @@ class TestUpgrade:
         for path in (old, *old.rglob("*"), used, *used.rglob("*")):
             os.chown(path, nobody().uid, nobody().gid)
         (node.environments / "half.fresh").mkdir()
-        lock = interpreter.hold_alone(f"{used}.lock")
+        lock = interpreter.lock_exclusively(f"{used}.lock")
         assert lock is not None
 
         with caplog.at_level(logging.WARNING):
@@ -268,9 +268,9 @@ class TestUpgrade:
         assert len(list(node.environments.glob(f"*{cache.SET_ASIDE}"))) == 2
         cache.remove_set_aside(node)
         assert not list(node.environments.glob(f"*{cache.SET_ASIDE}"))
-        assert interpreter.is_whole(str(ours))
+        assert interpreter.is_complete(str(ours))
         assert used.exists()
-        assert not interpreter.is_whole(str(used))
+        assert not interpreter.is_complete(str(used))
         assert f"Discarded the environment {old}: it belonged to another account" in caplog.text
         assert "is in use: it stays until the agent starts after that run is over" in caplog.text
 
@@ -279,7 +279,7 @@ class TestUpgrade:
         folder = node.environments / "built-now"
         folder.mkdir()
         (folder / interpreter.MARKER).symlink_to("/dev/zero")
-        os.chown(folder, builder_account.NUMBERS[0], builder_account.NUMBERS[0])
+        os.chown(folder, builder_account.UIDS[0], builder_account.UIDS[0])
 
         assert cache.trim(type(node)(**{**vars(node), "cache_bytes": 1})) == []
         assert folder.exists()

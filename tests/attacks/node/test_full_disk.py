@@ -20,8 +20,8 @@ from tests.node.link import wheels
 from trainhub_launch.order import EnvironmentSpec
 from trainhub_node.agent import Agent, prepare_folders
 from trainhub_node.launch import unpack
-from trainhub_node.launch.cache import Snapshots
-from trainhub_node.link.hub_client import Hub
+from trainhub_node.launch.cache import SnapshotCache
+from trainhub_node.link.hub_client import HubClient
 
 pytestmark = needs_root
 SMALL = 4 * 1024 * 1024
@@ -63,7 +63,7 @@ def test_a_download_that_does_not_fit_leaves_nothing(hub: FakeHub, small_disk: P
     sha256 = hub.store(os.urandom(2 * SMALL))
 
     with pytest.raises(OSError, match="No space left"):
-        Snapshots(node, Hub(hub.url, node.token)).fetch(sha256)
+        SnapshotCache(node, HubClient(hub.url, node.token)).fetch(sha256)
 
     assert list(node.snapshots.iterdir()) == []
 

@@ -71,7 +71,7 @@ class _Onlooker(threading.Thread):
 
     def run(self) -> None:
         while not self.over.wait(0.02):
-            for one in proc.processes():
+            for one in proc.list_processes():
                 words = proc.read(f"/proc/{one.pid}/cmdline") or b""
                 if b"\0pip\0" in words:
                     variables = proc.read(f"/proc/{one.pid}/environ") or b""

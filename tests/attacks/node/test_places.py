@@ -13,7 +13,7 @@ from tests.attacks.node.runner import as_account, needs_root, nobody
 from tests.node.builders import settings
 from tests.node.hub import FakeHub
 from trainhub_node.agent import prepare_folders
-from trainhub_node.attempts.watch import Watch
+from trainhub_node.attempts.watch import FileWatch
 from trainhub_node.machine.port_locks import PortLocks
 from trainhub_node.settings import SettingsError
 
@@ -67,7 +67,7 @@ def test_a_pipe_in_the_place_of_a_ports_lock_does_not_hold_the_agent(open_folder
 def test_a_folder_of_logs_that_became_a_link_is_not_watched(open_folder: Path, tmp_path: Path) -> None:
     link = open_folder / "logs"
     link.symlink_to(tmp_path)
-    watch = Watch()
+    watch = FileWatch()
     watch.add(str(link))
     (tmp_path / "file").touch()
     assert not watch.wait(0.1)

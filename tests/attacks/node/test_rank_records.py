@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -22,9 +21,6 @@ from trainhub_node.attempts.attempt_state import AttemptState
 from trainhub_node.rundir import RunDir
 
 pytestmark = [needs_root, pytest.mark.mpi]
-needs_mpirun = pytest.mark.skipif(
-    not shutil.which("mpirun"), reason="mpirun is not installed (Debian: openmpi-bin)"
-)
 
 
 @pytest.fixture
@@ -47,7 +43,6 @@ def run_ranks(
     end_children(open_folder)
 
 
-@needs_mpirun
 class TestRecords:
     def test_the_end_of_a_rank_is_recorded_though_its_place_is_taken(
         self, run_ranks: Callable[[str], AttemptFact]
@@ -102,8 +97,8 @@ def test_a_pipe_without_an_end_is_not_read(open_folder: Path) -> None:
         with pipe.open("wb") as file:
             file.write(b" " * 65536)
 
-    with hostile_process(nobody(), pour), pytest.raises(records.Unreadable, match="not a regular file"):
-        records.read(str(pipe), largest=65536)
+    with hostile_process(nobody(), pour), pytest.raises(records.UnreadableRecord, match="not a regular file"):
+        records.read(str(pipe), max_bytes=65536)
     os.close(reader)
 
 
@@ -117,6 +112,6 @@ class TestUpgrade:
         records.write(folder.ended(1), {"at": 1.0, "exit_code": 0, "signal": None, "by_us": True})
         records.write(folder.supervisor_ended(1), {"at": 2.0, "exit_code": None, "signal": 9, "by_us": False})
 
-        ends = [AttemptState(folder)._ended(rank) for rank in range(3)]
+        ends = [AttemptState(folder)._end_record(rank) for rank in range(3)]
 
         assert [end["signal"] if end else "none" for end in ends] == [None, 9, "none"]

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.node.runner import as_account, hostile_process, needs_root, nobody, owners
-from trainhub_node.launch.outputs import found
+from trainhub_node.launch.outputs import output_files
 from trainhub_node.rundir import RunDir
 from trainhub_node.untrusted import beneath, removal
-from trainhub_node.untrusted.run_files import Outside, open_inside
+from trainhub_node.untrusted.run_files import Outside, open_run_file
 
-OPENERS = [beneath.by_kernel, beneath.by_steps]
+OPENERS = [beneath.open_by_kernel, beneath.open_by_steps]
 OUTWARD = ("../secret", "in/../../secret", "absolute", "in/up", "root/etc/passwd", "loop", "/etc/passwd")
 DEPTH, ROUNDS = 3000, 150
 
@@ -96,7 +96,7 @@ def test_a_pipe_of_roots_behind_a_link_is_not_opened(work: Path, tmp_path: Path)
     for _ in range(20):
         for name in ("link", "outward", "in/pipe"):
             with pytest.raises(Outside):
-                open_inside(str(work), name)
+                open_run_file(str(work), name)
     assert not let_through.wait(0.2)
     os.close(os.open(tmp_path / "pipe", os.O_RDONLY))
     writer.join(10)
@@ -105,7 +105,7 @@ def test_a_pipe_of_roots_behind_a_link_is_not_opened(work: Path, tmp_path: Path)
 
 def test_an_absolute_link_into_the_folder_is_followed(work: Path) -> None:
     (work / "best").symlink_to(work / "in" / "file")
-    fd = open_inside(str(work), "best")
+    fd = open_run_file(str(work), "best")
     assert os.read(fd, 10) == b"mine"
     os.close(fd)
 
@@ -139,7 +139,7 @@ class TestRaces:
         told: list[str] = []
         with hostile_process(nobody(), exchange):
             for _ in range(ROUNDS):
-                told += [path for shown in found(folder, told.append) for path in shown]
+                told += [path for shown in output_files(folder, told.append) for path in shown]
         assert [name for name in told if "secret" in name] == []
 
     def test_removing_a_folder_never_removes_what_a_link_in_it_leads_to(

@@ -13,7 +13,7 @@ from tests.registry.builders import blob
 from tests.tracking.builders import logged_run
 from tracking import notes
 from tracking.artifacts.previews import documents, file_preview, isolation, tables
-from tracking.artifacts.previews.file_preview import Preview
+from tracking.artifacts.previews.file_preview import FilePreview
 
 MIB = 2**20
 
@@ -64,9 +64,9 @@ HOSTILE_TEXT = {
 }
 
 
-def seen(name: str, data: bytes) -> Preview:
+def seen(name: str, data: bytes) -> FilePreview:
     row = outputs.put(logged_run(), 0, name, blob(data), len(data))
-    return bounded(lambda: file_preview.preview(row))
+    return bounded(lambda: file_preview.preview_file(row))
 
 
 @pytest.mark.django_db
@@ -84,9 +84,9 @@ def test_a_text_a_table_and_a_note_are_shown_within_the_limits(name: str) -> Non
     assert len(shown.text) <= documents.MAX_TEXT
     assert len(shown.html or "") <= 6 * notes.LONGEST
     if shown.table is not None:
-        assert len(shown.table.columns) <= tables.MOST_COLUMNS
-        assert len(shown.table.rows) <= tables.MOST_ROWS
-        assert all(len(cell) <= tables.LONGEST_CELL + 1 for row in shown.table.rows for cell in row)
+        assert len(shown.table.columns) <= tables.MAX_COLUMNS
+        assert len(shown.table.rows) <= tables.MAX_ROWS
+        assert all(len(cell) <= tables.MAX_CELL_LENGTH + 1 for row in shown.table.rows for cell in row)
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_a_figure_is_made_within_the_limits_or_refused(tmp_path: Path, name: str
 
     def drawn() -> int:
         try:
-            return len(isolation.figure(file, len(data)))
-        except documents.NotShown:
+            return len(isolation.figure_json(file, len(data)))
+        except documents.NotPreviewable:
             return 0
 
     assert bounded(drawn) <= 2 * isolation.MAX_JSON_BYTES
@@ -117,7 +117,7 @@ def test_a_large_honest_figure_is_still_drawn(tmp_path: Path) -> None:
     file = tmp_path / "figure.json"
     file.write_bytes(data)
     assert 3 * MIB < len(data) < isolation.MAX_JSON_BYTES
-    drawn = bounded(lambda: isolation.figure(file, len(data)))
+    drawn = bounded(lambda: isolation.figure_json(file, len(data)))
     assert b"<" not in drawn
     assert b"null" in drawn
     assert b"http://a" not in drawn
@@ -128,8 +128,8 @@ def test_files_wait_for_their_turn_to_be_parsed(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(isolation, "MAX_WALL_S", 0.2)
     file = tmp_path / "a.json"
     file.write_bytes(nested(1, 200_000))
-    with isolation._slot(), pytest.raises(isolation.Busy, match="other files"):
-        isolation.document(file, file.stat().st_size)
+    with isolation._slot(), pytest.raises(isolation.PreviewBusy, match="other files"):
+        isolation.preview_json(file, file.stat().st_size)
 
 
 @pytest.mark.django_db
@@ -139,6 +139,6 @@ def test_a_file_that_cannot_be_parsed_within_the_limits_is_shown_as_text(
     monkeypatch.setattr(isolation, "MAX_MEMORY_BYTES", 60 * MIB)
     data = repeated(b'{"":0},', 2_000_000)
     row = outputs.put(logged_run(), 0, "a.json", blob(data), len(data))
-    shown = file_preview.preview(row)
+    shown = file_preview.preview_file(row)
     assert (shown.kind, shown.is_cut) == ("text", True)
     assert shown.text == data[: documents.MAX_TEXT].decode()

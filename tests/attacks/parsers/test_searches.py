@@ -8,17 +8,17 @@ from django.db import connection
 from jobs.models import RunTag
 from tests.attacks.parsers.bounds import bounded, cpu_s
 from tests.tracking.builders import logged_run
-from tracking.search import FilterError, count, find_ids, query_time
-from tracking.search.parser import MOST_COMPARISONS, MOST_ORDERS, parse, parse_orders
+from tracking.search import FilterError, count_runs, find_run_ids, query_time
+from tracking.search.parser import MAX_COMPARISONS, MAX_ORDERS, parse, parse_orders
 from tracking.search.patterns import matches
-from tracking.search.run_search import asked
-from tracking.search.tokens import MOST_CHARACTERS
-from tracking.search.values import LONGEST_PATTERN
+from tracking.search.run_search import build_query
+from tracking.search.tokens import MAX_CHARACTERS
+from tracking.search.values import MAX_PATTERN_LENGTH
 
 HOSTILE_FILTERS = {
-    "parentheses": "(" * (MOST_CHARACTERS // 2),
-    "not": "NOT " * (MOST_CHARACTERS // 4),
-    "comparisons": " AND ".join(["metrics.a > 1"] * (MOST_COMPARISONS + 1)),
+    "parentheses": "(" * (MAX_CHARACTERS // 2),
+    "not": "NOT " * (MAX_CHARACTERS // 4),
+    "comparisons": " AND ".join(["metrics.a > 1"] * (MAX_COMPARISONS + 1)),
     "quotes": "tags.a = " + "''" * 9000,
     "open quote": "tags.a = '" + "''" * 9000,
     "dots": "a" + "." * 19_000,
@@ -27,7 +27,7 @@ HOSTILE_FILTERS = {
     "a long exponent": "metrics.a > 1e" + "9" * 19_000,
     "a long list": "tags.a IN (" + ",".join(["'x'"] * 5000) + ")",
     "a long pattern": "tags.a LIKE '" + "%a" * 9000 + "'",
-    "too long": "a" * (MOST_CHARACTERS + 1),
+    "too long": "a" * (MAX_CHARACTERS + 1),
     "NUL": "tags.a = '\0'",
     "half a character": "tags.a = '\ud800'",
 }
@@ -46,13 +46,13 @@ def test_a_filter_is_read_or_refused_within_the_limits(name: str) -> None:
 
 
 def test_a_pattern_longer_than_is_needed_is_refused_with_a_remedy() -> None:
-    with pytest.raises(FilterError, match=f"A pattern may have {LONGEST_PATTERN} characters"):
-        parse("tags.a LIKE '" + "a" * (LONGEST_PATTERN + 1) + "'")
-    assert parse("tags.a LIKE '" + "a" * LONGEST_PATTERN + "'") is not None
+    with pytest.raises(FilterError, match=f"A pattern may have {MAX_PATTERN_LENGTH} characters"):
+        parse("tags.a LIKE '" + "a" * (MAX_PATTERN_LENGTH + 1) + "'")
+    assert parse("tags.a LIKE '" + "a" * MAX_PATTERN_LENGTH + "'") is not None
 
 
 @pytest.mark.parametrize(
-    "orders", [["metrics.a"] * (MOST_ORDERS + 1), ["metrics.a" + "." * 19_000], ["(" * 19_000]]
+    "orders", [["metrics.a"] * (MAX_ORDERS + 1), ["metrics.a" + "." * 19_000], ["(" * 19_000]]
 )
 def test_an_order_is_read_or_refused_within_the_limits(orders: list[str]) -> None:
     def read() -> None:
@@ -77,11 +77,11 @@ def test_a_search_that_takes_too_long_is_broken_off_with_a_remedy(monkeypatch: p
             run=made, experiment=made.experiment, key="a", value="a" * 5000, short="a" * 200
         )
     # Alternatives that differ, as equal ones might be asked once.
-    text = " OR ".join(f"tags.a LIKE '%{'a' * (LONGEST_PATTERN - 2 - number)}b'" for number in range(30))
-    wanted = asked(run.experiment.workspace, text=text)
+    text = " OR ".join(f"tags.a LIKE '%{'a' * (MAX_PATTERN_LENGTH - 2 - number)}b'" for number in range(30))
+    wanted = build_query(run.experiment.workspace, text=text)
     monkeypatch.setattr(query_time, "MAX_CPU_S", 0.3)
     monkeypatch.setattr(query_time, "MAX_WALL_S", 1)
-    for look in (lambda: find_ids(wanted, (), most=10), lambda: count(wanted, 1000)):
+    for look in (lambda: find_run_ids(wanted, (), limit=10), lambda: count_runs(wanted, 1000)):
         begun = cpu_s()
         with pytest.raises(FilterError, match="takes too long; shorten"):
             look()
@@ -94,7 +94,7 @@ def test_a_search_that_takes_too_long_is_broken_off_with_a_remedy(monkeypatch: p
 @pytest.mark.django_db
 def test_an_honest_search_is_not_broken_off() -> None:
     run = logged_run()
-    wanted = asked(
+    wanted = build_query(
         run.experiment.workspace, text="attributes.run_name ILIKE '%a%' OR tags.a LIKE '%b' OR duration < 1d"
     )
-    assert count(wanted, 100) in (0, 1)
+    assert count_runs(wanted, 100) in (0, 1)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from clusters.alerts.facts import GpuFacts, Held, NodeFacts
+from clusters.alerts.facts import GpuFacts, LeaseFacts, NodeFacts
 
 GIB = 2**30
-HELD = Held("a" * 32, 1, "run 41", 1)
+HELD = LeaseFacts("a" * 32, 1, "run 41", 1)
 BUSY = {
     "utilization_pct": 92.0,
     "power_w": 610.0,
@@ -32,7 +32,7 @@ def gpu(uuid: str = "GPU-a", index: int = 0, **changed: Any) -> GpuFacts:
         140 * GIB,
         mean=mean,
         peak=peak,
-        held=HELD,
+        lease=HELD,
         processes=(
             {
                 "pid": 7,

@@ -13,8 +13,8 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from clusters.alerts import alert_store, fact_loader
-from clusters.alerts.evaluation import judge
-from clusters.alerts.limits import Limits
+from clusters.alerts.evaluation import evaluate_rules
+from clusters.alerts.limits import AlertLimits
 from clusters.models import Alert, Gpu, Node
 from tests.clusters.alerts.world import World, alerts, kinds, states
 from tests.clusters.builders import GIB, workspace
@@ -238,9 +238,9 @@ class TestWorkers:
     def test_two_that_look_at_once_open_and_fire_one_alert(self, world: World) -> None:
         world.lose("GPU-a")
         world.report()
-        judged = judge(fact_loader.nodes(world.now), Limits())
+        judged = evaluate_rules(fact_loader.load_nodes(world.now), AlertLimits())
         for _ in range(2):
-            alert_store.settle(judged, world.now)
+            alert_store.apply_evaluation(judged, world.now)
         assert states() == ["firing"]
 
     def test_a_rule_that_is_switched_off_clears_what_it_had_told(
@@ -257,25 +257,25 @@ class TestWorkers:
         world.tick()
         world.lose("GPU-a", "ok")
         world.minutes(1)
-        alert_store.forget(world.now + timedelta(days=settings.ALERT_KEEP_DAYS - 1))
+        alert_store.delete_old(world.now + timedelta(days=settings.ALERT_KEEP_DAYS - 1))
         assert states() == ["cleared"]
-        alert_store.forget(world.now + timedelta(days=settings.ALERT_KEEP_DAYS + 1))
+        alert_store.delete_old(world.now + timedelta(days=settings.ALERT_KEEP_DAYS + 1))
         assert states() == []
 
     def test_many_nodes_take_no_more_queries_than_few(self) -> None:
         first = World("GPU-0", name="n0")
         first.report()
-        fact_loader.nodes(first.now)
+        fact_loader.load_nodes(first.now)
         few = queries(first)
         for index in range(1, 12):
             World(f"GPU-{index}", name=f"n{index}").report()
-        fact_loader.nodes(first.now)
+        fact_loader.load_nodes(first.now)
         assert queries(first) <= few
 
 
 def queries(world: World) -> int:
     with CaptureQueriesContext(connection) as found:
-        fact_loader.nodes(world.now)
+        fact_loader.load_nodes(world.now)
     return len(found)
 
 

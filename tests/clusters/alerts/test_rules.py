@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from clusters.alerts.evaluation import Judged, judge
-from clusters.alerts.facts import GpuFacts, Growth, Happening, NodeFacts
-from clusters.alerts.limits import Limits
+from clusters.alerts.evaluation import Evaluation, evaluate_rules
+from clusters.alerts.facts import GpuFacts, CounterGrowth, RecentEvent, NodeFacts
+from clusters.alerts.limits import AlertLimits
 from tests.clusters.alerts.facts import GIB, HELD, gpu, node
 
 Make = Callable[[], NodeFacts]
@@ -25,9 +25,9 @@ FIRING: dict[str, tuple[Make, str]] = {
     "gpu_throttled": (lambda: node(gpu(mean={"throttled_thermal_pct": 60.0})), "is slowed by heat at 61 °C"),
     "gpu_hot": (lambda: node(gpu(mean={"temperature_c": 93.0})), "is 93 °C hot"),
     "gpu_memory": (lambda: node(gpu(mean={"memory_used_bytes": 139.0 * GIB})), "139.0 of 140.0 GiB"),
-    "gpu_ecc": (lambda: node(gpu(grown=Growth(2, 30.0))), "could not be corrected (2 more)"),
+    "gpu_ecc": (lambda: node(gpu(grown=CounterGrowth(2, 30.0))), "could not be corrected (2 more)"),
     "gpu_xid": (
-        lambda: node(gpu(happenings=[Happening("xid", 30.0, 79)])),
+        lambda: node(gpu(happenings=[RecentEvent("xid", 30.0, 79)])),
         "XID 79: the GPU has fallen off the bus",
     ),
     "gpu_rows": (lambda: node(gpu(counters={"remapped_rows_pending": 1})), "memory rows at its next reset"),
@@ -72,34 +72,34 @@ UNKNOWN: dict[str, GpuFacts] = {
     "gpu_pcie": gpu(counters={"pcie_width": 8}),
 }
 OFF = {
-    "gpu_idle": Limits(idle_minutes=0),
-    "gpu_hang": Limits(hang_minutes=0),
-    "gpu_throttled": Limits(throttle_s=0),
-    "gpu_hot": Limits(gpu_c=0, gpu_memory_c=0),
-    "gpu_memory": Limits(gpu_memory_pct=0),
-    "gpu_ecc": Limits(ecc=False),
-    "gpu_xid": Limits(xid_quiet_minutes=0),
-    "gpu_rows": Limits(remapped_rows=False),
-    "gpu_pages": Limits(retired_pages=False),
-    "gpu_pcie": Limits(pcie_minutes=0),
-    "gpu_lost": Limits(gpu_lost=False),
-    "gpu_stray": Limits(stray_minutes=0),
-    "node_silent": Limits(silent_s=0),
-    "node_nvml": Limits(nvml_s=0),
-    "node_disk": Limits(disk_free_bytes=0),
-    "node_memory": Limits(host_memory_pct=0),
-    "node_port": Limits(port_s=0),
-    "node_clock": Limits(clock_s=0),
-    "run_unbalanced": Limits(unbalanced_minutes=0),
+    "gpu_idle": AlertLimits(idle_minutes=0),
+    "gpu_hang": AlertLimits(hang_minutes=0),
+    "gpu_throttled": AlertLimits(throttle_s=0),
+    "gpu_hot": AlertLimits(gpu_c=0, gpu_memory_c=0),
+    "gpu_memory": AlertLimits(gpu_memory_pct=0),
+    "gpu_ecc": AlertLimits(ecc=False),
+    "gpu_xid": AlertLimits(xid_quiet_minutes=0),
+    "gpu_rows": AlertLimits(remapped_rows=False),
+    "gpu_pages": AlertLimits(retired_pages=False),
+    "gpu_pcie": AlertLimits(pcie_minutes=0),
+    "gpu_lost": AlertLimits(gpu_lost=False),
+    "gpu_stray": AlertLimits(stray_minutes=0),
+    "node_silent": AlertLimits(silent_s=0),
+    "node_nvml": AlertLimits(nvml_s=0),
+    "node_disk": AlertLimits(disk_free_bytes=0),
+    "node_memory": AlertLimits(host_memory_pct=0),
+    "node_port": AlertLimits(port_s=0),
+    "node_clock": AlertLimits(clock_s=0),
+    "run_unbalanced": AlertLimits(unbalanced_minutes=0),
 }
 
 
-def kinds(judged: Judged) -> list[str]:
+def kinds(judged: Evaluation) -> list[str]:
     return sorted({case.rule.kind for case in judged.cases.values()})
 
 
-def found(*nodes: NodeFacts, limits: Limits | None = None) -> Judged:
-    return judge(nodes, limits or Limits())
+def found(*nodes: NodeFacts, limits: AlertLimits | None = None) -> Evaluation:
+    return evaluate_rules(nodes, limits or AlertLimits())
 
 
 class TestEachRule:
@@ -109,8 +109,8 @@ class TestEachRule:
         judged = found(make())
         assert kinds(judged) == [kind]
         (case,) = judged.cases.values()
-        assert words in case.finding.sentence
-        assert "alpha" in case.finding.sentence
+        assert words in case.match.sentence
+        assert "alpha" in case.match.sentence
 
     @pytest.mark.parametrize("kind", OFF)
     def test_is_switched_off_by_0(self, kind: str) -> None:
@@ -120,7 +120,16 @@ class TestEachRule:
     def test_says_that_it_does_not_know_rather_than_take_it_for_0(self, kind: str) -> None:
         judged = found(node(UNKNOWN[kind]))
         assert kinds(judged) == []
-        assert f"{kind}:GPU-a" in judged.unknown
+        assert f"{kind}:GPU-a" in judged.unknown_scopes
+
+    def test_that_fails_is_named_and_silences_no_other(self) -> None:
+        odd: Any = {"temperature_c": "hot", "memory_used_bytes": 139.0 * GIB}
+        for _ in range(2):  # judging remembers nothing
+            judged = found(node(gpu(mean=odd)))
+            assert list(judged.failures) == ["gpu_hot"]
+            assert isinstance(judged.failures["gpu_hot"], TypeError)
+            assert "gpu_hot:GPU-a" in judged.unknown
+            assert kinds(judged) == ["gpu_memory"]
 
     def test_a_healthy_node_has_no_case(self) -> None:
         assert kinds(found(node(gpu("GPU-a"), gpu("GPU-b", 1)))) == []
@@ -133,9 +142,9 @@ class TestNotFound:
             node(gpu(held=None, mean={"utilization_pct": 0.0}, processes=())),
             node(gpu(mean={"utilization_pct": 1.0}, peak={"utilization_pct": 40.0})),
             node(gpu(mean={"throttled_power_pct": 100.0})),
-            node(gpu(grown=Growth(1, 2 * 3600.0))),
-            node(gpu(happenings=[Happening("xid", 90.0, 79), Happening("back", 30.0)])),
-            node(gpu(happenings=[Happening("xid", 90.0, 79), Happening("restarted", 30.0)])),
+            node(gpu(grown=CounterGrowth(1, 2 * 3600.0))),
+            node(gpu(happenings=[RecentEvent("xid", 90.0, 79), RecentEvent("back", 30.0)])),
+            node(gpu(happenings=[RecentEvent("xid", 90.0, 79), RecentEvent("restarted", 30.0)])),
             node(gpu(held=None, processes=({**STRAY, "memory_bytes": 300 * 2**20},))),
             node(gpu(held=None, processes=({**STRAY, "run": "b" * 32},))),
             node(gpu(held=None, processes=(STRAY,)), is_monitor_only=True),
@@ -164,11 +173,11 @@ class TestNotFound:
 
 class TestGravity:
     def test_an_xid_is_as_grave_as_its_code(self) -> None:
-        happened = [Happening("xid", 10.0, code) for code in (13, 79, 79, 4711)]
+        happened = [RecentEvent("xid", 10.0, code) for code in (13, 79, 79, 4711)]
         cases = found(node(gpu(happenings=happened))).cases
-        grave = {case.finding.also: case.severity for case in cases.values()}
+        grave = {case.match.subkey: case.severity for case in cases.values()}
         assert grave == {"13": "warning", "79": "critical", "4711": "warning"}
-        assert "XID 79, 2 times" in cases["gpu_xid:GPU-a:79"].finding.sentence
+        assert "XID 79, 2 times" in cases["gpu_xid:GPU-a:79"].match.sentence
 
     def test_rows_that_could_not_be_remapped_are_critical_and_a_case_of_their_own(self) -> None:
         pending, failed = (
@@ -187,17 +196,17 @@ class TestUnheard:
             node(gpu(state="lost"), is_heard=False, silence_s=45.0, disk_free_bytes=GIB, nvml="gone")
         )
         assert kinds(judged) == ["node_silent"]
-        assert judged.unheard == {1}
+        assert judged.silent_nodes == {1}
 
     def test_a_run_with_a_gpu_there_is_not_called_unbalanced(self) -> None:
         here = node(gpu("GPU-a"), gpu("GPU-b", 1, mean={"utilization_pct": 5.0}))
         judged = found(here, node(gpu("GPU-c"), pk=2, is_heard=False))
-        assert f"run_unbalanced:{HELD.holder}" in judged.unknown
+        assert f"run_unbalanced:{HELD.holder}" in judged.unknown_scopes
 
     def test_gpus_that_are_lost_with_their_library_are_not_told_one_by_one(self) -> None:
         judged = found(node(gpu(state="lost"), nvml="The driver is gone."))
         assert kinds(judged) == ["node_nvml"]
-        assert "gpu_lost:GPU-a" in judged.unknown
+        assert "gpu_lost:GPU-a" in judged.unknown_scopes
 
     def test_a_mig_device_is_judged_by_its_processes(self) -> None:
         device: dict[str, Any] = {"mean": {"utilization_pct": None}, "parent": "GPU-z"}
@@ -205,5 +214,5 @@ class TestUnheard:
         assert kinds(found(node(gpu(**device, processes=({**process, "sm_pct": 0.0},))))) == ["gpu_idle"]
         assert kinds(found(node(gpu(**device, processes=({**process, "sm_pct": 70.0},))))) == []
         assert (
-            "gpu_idle:GPU-a" in found(node(gpu(**device, processes=({**process, "sm_pct": None},)))).unknown
+            "gpu_idle:GPU-a" in found(node(gpu(**device, processes=({**process, "sm_pct": None},)))).unknown_scopes
         )

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from jobs.attempts.outcomes import Part, Verdict, derive, member_state
+from jobs.attempts.outcomes import Part, Verdict, derive, member_state, rank_failure
+from jobs.causes.evidence import Rank
 from jobs.states import MemberState, Reason, RunState
 from trainhub_launch.report import AttemptFact, MemberFact
 
@@ -143,3 +144,19 @@ class TestGang:
 
 def test_a_member_that_succeeded_before_our_signal_succeeded() -> None:
     assert member_state(ended(0, 0, ended_by_us=True)) is MemberState.SUCCEEDED
+
+
+@pytest.mark.parametrize(
+    ("how", "sentence"),
+    [
+        ({"exit_code": 3}, "Rank 2 exited with code 3 on alpha."),
+        ({"signal": 9}, "Rank 2 was killed by SIGKILL on alpha."),
+        ({"signal": 9, "out_of_memory": True}, "memory"),
+    ],
+)
+def test_a_nodes_report_and_a_stored_rank_give_one_reason(how: dict[str, Any], sentence: str) -> None:
+    reported = rank_failure(MemberFact(2, "ended", **how), "alpha")
+    stored = rank_failure(Rank(2, 0, "alpha", "log.txt", MemberState.FAILED, **how), "alpha")
+    assert reported == stored
+    reason, facts = reported
+    assert sentence in reason.sentence(**facts)

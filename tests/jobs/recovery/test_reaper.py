@@ -110,17 +110,17 @@ class TestCancel:
 
 
 class TestTidy:
-    def test_uploads_that_nobody_finished_go_after_a_day(self) -> None:
+    def test_uploads_are_left_to_their_own_sweep(self) -> None:
         folder = Path(settings.DATA_DIR) / "uploads"
-        in_parts = folder / "parts"
+        in_parts = folder / "parts" / "forgotten"
         in_parts.mkdir(parents=True, exist_ok=True)
-        old, new = folder / "old", folder / "new"
-        for path in (old, new):
-            path.write_bytes(b"x")
-        for path in (old, in_parts):
+        piece = folder / f"{'a' * 64}.user-1"
+        piece.write_bytes(b"x")
+        for path in (piece, in_parts):
             os.utime(path, (0, 0))
         reaper.tick()
-        assert (old.exists(), new.exists(), in_parts.is_dir()) == (False, True, True)
+        assert piece.exists()
+        assert in_parts.is_dir()
 
     def test_drafts_go_after_a_month(self, who: Principal) -> None:
         Draft.objects.create(workspace=who.workspace, user=who.user)

@@ -62,10 +62,10 @@ class TestBelowOutputs:
 
 class TestMany:
     def test_do_not_crowd_out_logs(self, rundir: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(log_tail, "MOST_USER_LOGS", 1)
-        monkeypatch.setattr(log_tail, "MOST_EVENT_FILES", 2)
+        monkeypatch.setattr(log_tail, "MAX_USER_LOGS", 1)
+        monkeypatch.setattr(log_tail, "MAX_EVENT_FILES", 2)
         for name in ("logs/z.txt", *(f"logs/{index}.tfevents" for index in range(3))):
             write(rundir, name)
         tail = LogTail(rundir)
         assert list(tail.sizes()) == ["logs/0.tfevents", "logs/1.tfevents", "logs/z.txt"]
-        assert not tail.too_many
+        assert not tail.has_too_many

@@ -28,7 +28,7 @@ CODE = """
 import json, logging, sys
 from dataclasses import asdict
 logging.basicConfig(level=logging.DEBUG, format="%(levelname)s %(message)s", filename=sys.argv[1])
-from trainhub_node.gpu.nvml import Gpus
+from trainhub_node.gpu.nvml.nvml_library import Gpus
 gpus = Gpus()
 for line in sys.stdin:
     order = json.loads(line)

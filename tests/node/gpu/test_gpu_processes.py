@@ -51,7 +51,7 @@ class Tree:
 
 def _ancestors(pid: int) -> list[int]:
     found = []
-    while pid > 1 and (one := proc.process(pid)) is not None:
+    while pid > 1 and (one := proc.read_process(pid)) is not None:
         found.append(pid)
         pid = one.parent
     return found
@@ -211,7 +211,9 @@ class TestProcesses:
         )
         processes = ProcessInfo(no_owner)
         try:
-            assert eventually(lambda: [one.name for one in processes.describe({made.pid: None}, {})] == [name])
+            assert eventually(
+                lambda: [one.name for one in processes.describe({made.pid: None}, {})] == [name]
+            )
         finally:
             made.kill()
             made.wait()

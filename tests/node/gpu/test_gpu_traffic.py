@@ -62,7 +62,7 @@ class TestTraffic:
         refused = PCIE_COUNTERS | {"nvmlDeviceGetPcieThroughput"}
         with World(Scenario([a100("one", unsupported=refused)]), tmp_path) as world:
             world.read()
-            world.until(lambda _: world.lines("does not tell pcie_tx_bytes_s"), after_s=5)
+            world.until(lambda _: world.lines("does not support pcie_tx_bytes_s"), after_s=5)
             assert "pcie_tx_bytes_s" not in world.read(5).only.numbers
 
     def test_over_nvlink_is_the_sum_of_its_links(self, tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ class TestTraffic:
         with World(one_gpu(values=self.NVLINK, errors=fields), tmp_path) as world:
             world.read()
             assert "nvlink_tx_bytes_s" not in world.read(5).only.numbers
-            assert world.lines("its NVLinks tell no traffic")
+            assert world.lines("its NVLinks have no traffic counters")
 
     def test_over_nvlink_comes_by_the_newer_fields_where_the_older_are_gone(self, tmp_path: Path) -> None:
         with World(one_gpu(values=self.NVLINK, unsupported={"field:138", "field:139"}), tmp_path) as world:

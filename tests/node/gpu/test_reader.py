@@ -127,7 +127,9 @@ class TestPcie:
 
         assert reader.pcie(5) == {"pcie_rx_bytes_s": 1}
 
-    def test_is_never_taken_from_counters_that_may_have_32_bits(self, driver: Driver, reader: GpuReader) -> None:
+    def test_is_never_taken_from_counters_that_may_have_32_bits(
+        self, driver: Driver, reader: GpuReader
+    ) -> None:
         driver.told, driver.slow = {PCIE_TX: 10, PCIE_RX: 10}, {"pcie_tx_bytes_s": 1}
         reader.pcie(0)
         driver.told = {PCIE_TX: WIDE - 1, PCIE_RX: 20}
@@ -153,7 +155,9 @@ class TestPcie:
 
         assert reader.pcie(5) == {"pcie_tx_bytes_s": 7 * MIB, "pcie_rx_bytes_s": 3 * MIB}
 
-    def test_comes_by_the_slow_call_where_the_profile_has_none(self, driver: Driver, reader: GpuReader) -> None:
+    def test_comes_by_the_slow_call_where_the_profile_has_none(
+        self, driver: Driver, reader: GpuReader
+    ) -> None:
         driver.profile, driver.slow = {1: 50}, {"pcie_tx_bytes_s": 1}
         reader.gpm(0)
         reader.gpm(5)

@@ -9,9 +9,10 @@ import pynvml
 import pytest
 
 from trainhub_launch.metrics import COUNTERS, GPU_KEYS
-from trainhub_node.gpu import nvml, reader
+from trainhub_node.gpu import reader
 from trainhub_node.gpu.background_reader import BackgroundReader
 from trainhub_node.gpu.library import ListedGpu
+from trainhub_node.gpu.nvml.nvml_library import NvmlLibrary
 from trainhub_node.gpu.nvml_errors import (
     DRIVER_NOT_LOADED,
     GPU_IS_LOST,
@@ -151,8 +152,8 @@ class TestFailures:
         device.readings.refresh(200)
 
         assert [(record.levelname, record.message) for record in caplog.records] == [
-            ("WARNING", "GPU GPU-1 did not tell power_w: code 999 (said once)"),
-            ("DEBUG", "GPU GPU-1 does not tell fan_pct: code 3"),
+            ("WARNING", "GPU GPU-1: reading power_w failed: code 999 (logged once)"),
+            ("DEBUG", "GPU GPU-1 does not support fan_pct: code 3"),
             ("WARNING", "GPU GPU-1: this account may not read encoder_pct"),
         ]
 
@@ -227,7 +228,7 @@ class TestThrottling:
 class TestTable:
     def table(self, **changes: str) -> list[Reading]:
         found = ListedGpu(uuid="GPU-1", index=0, name="GPU", handle=None, handle_id=1, **changes)  # type: ignore[arg-type]
-        return reader.GpuReader(found, nvml.Nvml(), BackgroundReader(5)).readings()
+        return reader.GpuReader(found, NvmlLibrary(), BackgroundReader(5)).readings()
 
     def test_every_metric_and_counter_is_read_exactly_once(self) -> None:
         read = [key for reading in self.table() for key in reading.keys]

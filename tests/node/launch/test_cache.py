@@ -11,8 +11,8 @@ from tests.node.hub import FakeHub
 from trainhub_node.agent import Agent, prepare_folders
 from trainhub_node.environments.pip import _without_password
 from trainhub_node.launch import cache
-from trainhub_node.launch.cache import Snapshots
-from trainhub_node.link.hub_client import Hub
+from trainhub_node.launch.cache import SnapshotCache
+from trainhub_node.link.hub_client import HubClient
 from trainhub_node.settings import NodeSettings
 from trainhub_node.untrusted import removal
 
@@ -43,7 +43,7 @@ class TestSnapshots:
         sha256 = hub.store(left_over + b" and the rest")
         (node.snapshots / f"{sha256}.part").write_bytes(left_over)
 
-        path = Snapshots(node, Hub(hub.url, node.token)).fetch(sha256)
+        path = SnapshotCache(node, HubClient(hub.url, node.token)).fetch(sha256)
 
         assert path.read_bytes() == left_over + b" and the rest"
 
@@ -58,7 +58,7 @@ class TestSnapshots:
 class TestTrim:
     def test_takes_the_least_recently_used_first(self, hub: FakeHub, node: NodeSettings) -> None:
         old, new = (snapshot(hub, {name: os.urandom(5000)}) for name in ("old", "new"))
-        snapshots = Snapshots(node, Hub(hub.url, node.token))
+        snapshots = SnapshotCache(node, HubClient(hub.url, node.token))
         for sha256, age in ((old, 100), (new, 0)):
             os.utime(snapshots.fetch(sha256), (time.time() - age, time.time() - age))
         tight = type(node)(**{**vars(node), "cache_bytes": 8000})

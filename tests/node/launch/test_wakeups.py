@@ -19,7 +19,7 @@ from tests.node.hub import FakeHub, Key
 from tests.node.processes import agent_process
 from trainhub.installation import broker_of
 from trainhub_node.link import wakeups
-from trainhub_node.link.hub_client import Unwelcome
+from trainhub_node.link.hub_client import TokenRejected
 
 ONE, TWO = "1" * 32, "2" * 32
 SENDER = """
@@ -49,8 +49,8 @@ def woken(hub: FakeHub, broker: str, key: Key) -> bool:
 @contextmanager
 def listening(
     config: Callable[[], dict[str, Any]], heard: Callable[[str, int], None]
-) -> Iterator[wakeups.Listener]:
-    listener = wakeups.Listener(config, heard)
+) -> Iterator[wakeups.WakeupListener]:
+    listener = wakeups.WakeupListener(config, heard)
     listener.start()
     try:
         yield listener
@@ -62,7 +62,7 @@ def listening(
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """The hub is asked again at once."""
-    monkeypatch.setattr(wakeups, "ASK_AGAIN_S", 0.1)
+    monkeypatch.setattr(wakeups, "CHECK_INTERVAL_S", 0.1)
 
 
 def test_a_wake_up_through_the_broker_starts_the_attempt(hub: FakeHub, valkey: str, tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ class TestListener:
 
         def config() -> dict[str, Any]:
             if not welcome.is_set():
-                raise Unwelcome("revoked")
+                raise TokenRejected("revoked")
             return road(broker, "node.here.third")
 
         with listening(config, lambda run, _attempt: heard.append(run)):

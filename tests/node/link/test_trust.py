@@ -17,7 +17,7 @@ from tests.node.test_run_as import nobody
 from trainhub import certificates
 from trainhub_launch.spec import Variable
 from trainhub_node.agent import Agent
-from trainhub_node.settings import may_run
+from trainhub_node.settings import can_execute
 
 TELLS = """
 import json, os
@@ -64,7 +64,7 @@ class TestRanks:
     def test_of_another_account_may_read_it(
         self, hub: FakeHub, start_agent: Callable[..., Agent], open_folder: Path, authority: Path
     ) -> None:
-        if os.geteuid() != 0 or not may_run("/usr/bin/python3", nobody()):
+        if os.geteuid() != 0 or not can_execute("/usr/bin/python3", nobody()):
             pytest.skip("only root can run ranks as another account")
         start_agent(settings(hub, open_folder, hub_ca=authority, run_as=nobody(), python="/usr/bin/python3"))
 

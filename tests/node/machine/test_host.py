@@ -10,7 +10,7 @@ import pytest
 
 from trainhub_launch.metrics import HOST_KEYS
 from trainhub_node.machine import host
-from trainhub_node.machine.host import Host
+from trainhub_node.machine.host import HostMetrics
 from trainhub_node.telemetry.rates import RateMeter
 
 SECTOR = 512
@@ -68,7 +68,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 @pytest.fixture
 def measure(machine: Machine, tmp_path: Path) -> Callable[..., dict[str, float]]:
-    seen = Host(str(tmp_path), sys=str(machine.sys))
+    seen = HostMetrics(str(tmp_path), sys=str(machine.sys))
 
     def at(now: float, interface: str = "") -> dict[str, float]:
         machine.write()
@@ -79,7 +79,7 @@ def measure(machine: Machine, tmp_path: Path) -> Callable[..., dict[str, float]]
 
 class TestHost:
     def test_tells_all_that_this_machine_knows(self, tmp_path: Path) -> None:
-        told = Host(str(tmp_path)).read(0)
+        told = HostMetrics(str(tmp_path)).read(0)
 
         assert told.keys() <= HOST_KEYS.keys()
         assert {"memory_used_bytes", "load_1", "disk_free_bytes", "swap_used_bytes"} <= told.keys()

@@ -11,15 +11,15 @@ class TestFree:
     def test_ascends_from_the_first_and_skips_listeners_and_the_held(self) -> None:
         with socket.socket() as listener:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            first, second, *_ = ports.free((), 8)
+            first, second, *_ = ports.find_free((), 8)
             listener.bind(("127.0.0.1", first))
             listener.listen()
 
-            found = ports.free({second}, 8)
+            found = ports.find_free({second}, 8)
 
         assert found == sorted(found)
         assert len(found) == 8
-        assert min(found) >= ports.FIRST
+        assert min(found) >= ports.FIRST_PORT
         assert {first, second} & set(found) == set()
 
 
@@ -39,7 +39,7 @@ class TestPortLocks:
     def test_found_ports_are_taken(self, tmp_path: Path) -> None:
         one, other = PortLocks(tmp_path), PortLocks(tmp_path)
 
-        assert not set(ports.free((), 4, take=one.take)) & set(ports.free((), 4, take=other.take))
+        assert not set(ports.find_free((), 4, take=one.take)) & set(ports.find_free((), 4, take=other.take))
 
     def test_without_a_folder_every_port_may_be_taken(self, tmp_path: Path) -> None:
         assert PortLocks(tmp_path / "not" / "there").take(6105)
@@ -69,4 +69,4 @@ class TestNamedIn:
             ]
         }
 
-        assert ports.named_in(command, range(6105, 6120)) == {6105, 6106, 6107}
+        assert ports.used_ports(command, range(6105, 6120)) == {6105, 6106, 6107}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import signal
 import socket
 from pathlib import Path
@@ -53,9 +52,6 @@ print("waits", os.getpid(), flush=True)
 tf.distribute.MultiWorkerMirroredStrategy()
 """
 BARRIER = "from mpi4py import MPI\nworld = MPI.COMM_WORLD\nworld.Barrier()\n"
-needs_mpirun = pytest.mark.skipif(
-    not shutil.which("mpirun"), reason="mpirun is not installed (Debian: openmpi-bin)"
-)
 
 
 def swallows(pid: int, number: signal.Signals) -> bool:
@@ -161,7 +157,6 @@ class TestTensorFlow:
         assert left(key) == set()
 
 
-@needs_mpirun
 @pytest.mark.mpi
 class TestMpi4py:
     def test_a_sum_over_all_ranks(self, hub: FakeHub, agent: Agent, frameworks_python: str) -> None:

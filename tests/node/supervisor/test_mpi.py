@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 from collections.abc import Sequence
 
@@ -19,9 +18,6 @@ from trainhub_node.supervisor import mpi_launcher
 
 DUMP = "import json, os, sys\nprint(json.dumps([dict(os.environ), sys.argv[1:]]))\n"
 FOREVER = "import time\nprint('up', flush=True)\ntime.sleep(600)\n"
-needs_mpirun = pytest.mark.skipif(
-    not shutil.which("mpirun"), reason="mpirun is not installed (Debian: openmpi-bin)"
-)
 
 
 def mpi(hub: FakeHub, code: str, *arguments: str, ranks: int = 4, launcher: Sequence[str] = ()) -> NodeOrder:
@@ -49,7 +45,6 @@ def log_of(rank: int) -> str:
     return f"70_driver_log_{rank}.txt"
 
 
-@needs_mpirun
 @pytest.mark.mpi
 class TestFourProcesses:
     def test_each_has_its_own_log_rank_and_exit_code(self, hub: FakeHub, agent: Agent) -> None:

@@ -135,7 +135,7 @@ class TestTwoByTwo:
         bench.wait_up(keys)
         (mpirun,) = [
             one.pid
-            for one in proc.processes()
+            for one in proc.list_processes()
             if cmdline(one.pid)[:1] == [b"mpirun"] and one.pid in left(keys[0])
         ]
 

@@ -12,7 +12,7 @@ import pytest
 
 from trainhub_node.rundir import RunDir
 from trainhub_node.supervisor import openmpi, rsh
-from trainhub_node.supervisor.gang import Refused
+from trainhub_node.supervisor.gang import PreparationFailed
 
 GOLDEN = Path(__file__).parent / "golden"
 CALLS = ("open_mpi_4", "open_mpi_4_prefix", "open_mpi_4_profile", "open_mpi_5", "open_mpi_5_profile")
@@ -31,14 +31,14 @@ def argv(name: str) -> list[str]:
 class TestParsing:
     @pytest.mark.parametrize("name", CALLS)
     def test_finds_the_daemon_and_its_arguments_and_no_more(self, name: str) -> None:
-        assert rsh.daemon(words(name)) == argv(name)
+        assert rsh.daemon_call(words(name)) == argv(name)
 
     @pytest.mark.parametrize(
         "command",
         ["", "hostname", "'orted", "/bin/sh -c 'orted -mca ess env'", "echo my-orted", "PATH=/x/orted:$PATH"],
     )
     def test_finds_none_in_anything_else(self, command: str) -> None:
-        assert rsh.daemon(command.split(" ")) == []
+        assert rsh.daemon_call(command.split(" ")) == []
 
 
 class TestArguments:
@@ -47,7 +47,7 @@ class TestArguments:
         taken = openmpi.daemon_argv(argv(name))
 
         assert taken[0] == argv(name)[0]
-        assert set(taken) <= {*argv(name), *openmpi.STAY[taken[0]]}
+        assert set(taken) <= {*argv(name), *openmpi.FOREGROUND_OPTIONS[taken[0]]}
         assert not {
             "plm_rsh_agent",
             "plm_ssh_agent",
@@ -56,29 +56,29 @@ class TestArguments:
             "--allow-run-as-root",
         } & set(taken)
         assert {"orted": "orte_hnp_uri", "prted": "prte_hnp_uri"}[taken[0]] in taken
-        assert taken[1 : 1 + len(openmpi.STAY[taken[0]])] == list(openmpi.STAY[taken[0]])
+        assert taken[1 : 1 + len(openmpi.FOREGROUND_OPTIONS[taken[0]])] == list(openmpi.FOREGROUND_OPTIONS[taken[0]])
 
     @pytest.mark.parametrize(
         "name", ["plm_rsh_agent", "plm_ssh_agent", "orte_launch_agent", "prte_launch_agent"]
     )
     def test_that_would_run_another_program_are_dropped(self, name: str) -> None:
-        assert openmpi.daemon_argv(["orted", "-mca", name, "/tmp/evil"]) == ["orted", *openmpi.STAY["orted"]]
+        assert openmpi.daemon_argv(["orted", "-mca", name, "/tmp/evil"]) == ["orted", *openmpi.FOREGROUND_OPTIONS["orted"]]
 
     @pytest.mark.parametrize(
         "name", ["orte_fork_agent", "mca_base_component_path", "mca_base_param_files", "orte_xterm", ""]
     )
     def test_that_are_not_known_are_refused_by_name(self, name: str) -> None:
-        with pytest.raises(Refused, match=f"the parameter '{name}', which this node does not allow"):
+        with pytest.raises(PreparationFailed, match=f"the parameter '{name}', which this node does not allow"):
             openmpi.daemon_argv(["prted", "--prtemca", name, "x"])
 
     @pytest.mark.parametrize("option", ["--prefix", "-x", "--tree-spawn", "; id"])
     def test_options_that_no_call_has_are_refused(self, option: str) -> None:
-        with pytest.raises(Refused, match="which this node does not allow"):
+        with pytest.raises(PreparationFailed, match="which this node does not allow"):
             openmpi.daemon_argv(["orted", option])
 
     @pytest.mark.parametrize("asked", [[], ["/bin/sh"], ["sh", "-c", "id"]])
     def test_other_programs_are_refused(self, asked: list[str]) -> None:
-        with pytest.raises(Refused, match="none of Open MPI 4 or 5"):
+        with pytest.raises(PreparationFailed, match="none of Open MPI 4 or 5"):
             openmpi.daemon_argv(asked)
 
 
@@ -122,6 +122,6 @@ class TestProgram:
             self.start(folder, host, call), capture_output=True, text=True, timeout=30, check=False
         )
 
-        assert done.returncode == rsh.BAD_CALL
+        assert done.returncode == rsh.USAGE_ERROR
         assert done.stderr.startswith("trainhub: not a call for an Open MPI daemon: ")
         assert list(Path(folder.ranks).iterdir()) == []

@@ -232,9 +232,9 @@ class TestChild:
         known = proc.identity(me)
         assert known
 
-        assert proc.alive(me, known)
-        assert not proc.alive(me, known + "1")
-        assert not proc.alive(1, known)
+        assert proc.is_alive(me, known)
+        assert not proc.is_alive(me, known + "1")
+        assert not proc.is_alive(1, known)
 
 
 class TestClaim:

@@ -61,7 +61,7 @@ class TestCancel:
         stop(hub, key)
 
         hub.wait_done(key)
-        assert not proc.alive(grandchild, known)
+        assert not proc.is_alive(grandchild, known)
         assert left(key) == set()
 
     def test_kills_after_the_grace_whoever_ignores_sigterm(self, hub: FakeHub, agent: Agent) -> None:

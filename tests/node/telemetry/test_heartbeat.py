@@ -51,16 +51,16 @@ class TestAddresses:
         assert found["lo"][0] == "127.0.0.1"
 
     def test_lead_to_their_interface_however_they_are_written(self) -> None:
-        assert addresses.interface_of("127.0.0.1") == "lo"
-        assert addresses.interface_of(OF_DOCUMENTS) == ""
+        assert addresses.interface_with("127.0.0.1") == "lo"
+        assert addresses.interface_with(OF_DOCUMENTS) == ""
         for address in addresses.by_interface()["lo"]:
             spelled = "0:0:0:0:0:0:0:1" if address == "::1" else address
-            assert addresses.interface_of(spelled) == "lo"
+            assert addresses.interface_with(spelled) == "lo"
 
     def test_towards_a_hub_are_the_local_end_of_the_way(self) -> None:
-        assert addresses.towards("http://127.0.0.1:8000") == "127.0.0.1"
-        assert addresses.towards("https://localhost") in ("127.0.0.1", "::1")
-        assert addresses.towards(NOWHERE) == ""
+        assert addresses.local_address_towards("http://127.0.0.1:8000") == "127.0.0.1"
+        assert addresses.local_address_towards("https://localhost") in ("127.0.0.1", "::1")
+        assert addresses.local_address_towards(NOWHERE) == ""
 
 
 class TestPlace:
@@ -147,6 +147,6 @@ class TestNews:
 def test_a_clock_is_doubted_by_what_the_way_does_not_explain(
     hub_time: float, asked_at: float, answered_at: float, said: str
 ) -> None:
-    doubt = clock.doubt(clock.offset_s(hub_time, asked_at, answered_at))
+    doubt = clock.warning(clock.offset_s(hub_time, asked_at, answered_at))
 
     assert (said in doubt) if said else not doubt

@@ -136,7 +136,7 @@ class TestAHangingDriver:
         eventually(lambda: one.latest().nvml)
 
         (gpu,) = one.latest().gpus
-        assert one.latest().nvml.startswith("The GPUs' driver has not answered since 20")
+        assert one.latest().nvml.startswith("The GPU driver has not answered since 20")
         assert (gpu.uuid, gpu.numbers, gpu.counters, gpu.processes) == ("GPU-a", {}, {}, ())
         assert steps(recorder, HOST) > steps(recorder, "GPU-a")
 

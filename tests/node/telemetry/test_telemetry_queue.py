@@ -237,7 +237,7 @@ class TestAHubThatRefuses:
             for start in range(block.start, block.end, 10)
         )
         assert arrived == [start for start in range(START, START + 200, 10) if start != bad]
-        assert "The hub refuses what was measured here" in caplog.text
+        assert "The hub rejects the measurements from" in caplog.text
 
     def test_one_event_gets_those_after_it(self, node: Node) -> None:
         for code in (1, 2, 3):

@@ -14,7 +14,8 @@ from django.conf import settings as configured
 
 from tests.tracking.artifacts.raw import MPU, Logged, disk_of, logged, opened, stored_files
 from tracking.artifacts import multipart, uploads
-from tracking.artifacts.body_writer import Received
+from tracking.artifacts.body_writer import StoredBlob
+from workspaces.stored_files import resumable
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PART = 5 * 2**20
@@ -105,11 +106,11 @@ class TestUpload:
     async def test_aborted_while_it_is_completed_is_said_to_be(
         self, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def aborted_first(upload: uploads.Upload) -> Received:
+        def aborted_first(upload: uploads.PartsUpload) -> StoredBlob:
             uploads.abort(upload)
             return join(upload)
 
-        join = uploads.join
+        join = uploads.join_parts
         monkeypatch.setattr(uploads, "join", aborted_first)
         sending = await begun(client)
         answer = await sending.complete(*[await sending.part(number) for number in (1, 2, 3)])
@@ -134,12 +135,12 @@ class TestUpload:
         assert (await sending.part(2)).status_code == 404
         assert stored_files() == before
 
-    async def test_forgotten_goes_after_a_day(self, client: httpx.AsyncClient) -> None:
+    async def test_forgotten_goes_after_a_week(self, client: httpx.AsyncClient) -> None:
         sending = await begun(client)
         await sending.part(1)
-        uploads.sweep(time.time() + uploads.KEEP_S - 60)
+        uploads.sweep(time.time() + resumable.KEEP_UNFINISHED_S - 60)
         assert folder(sending).exists()
-        uploads.sweep(time.time() + uploads.KEEP_S + 60)
+        uploads.sweep(time.time() + resumable.KEEP_UNFINISHED_S + 60)
         assert not folder(sending).exists()
 
 

@@ -9,27 +9,27 @@ from jobs import outputs
 from tests.registry.builders import blob
 from tests.tracking.builders import logged_run
 from tracking.artifacts.previews import file_preview
-from tracking.artifacts.previews.file_preview import Preview
+from tracking.artifacts.previews.file_preview import FilePreview
 from workspaces.stored_files import blobs
 
 pytestmark = pytest.mark.django_db
 
 
-def seen(path: str, content: bytes | str | dict[str, Any]) -> Preview:
+def seen(path: str, content: bytes | str | dict[str, Any]) -> FilePreview:
     text = json.dumps(content) if isinstance(content, dict) else content
     data = text.encode() if isinstance(text, str) else text
     row = outputs.put(logged_run(), 0, path, blob(data), len(data))
-    return file_preview.preview(row)
+    return file_preview.preview_file(row)
 
 
 class TestText:
     def test_is_shown_as_it_is(self) -> None:
-        assert seen("logs/train.log", "grün <b>") == Preview("text", text="grün <b>")
+        assert seen("logs/train.log", "grün <b>") == FilePreview("text", text="grün <b>")
 
     def test_that_is_long_is_cut_between_two_characters(self) -> None:
-        found = seen("a.txt", "ä" * file_preview.MOST_TEXT_BYTES)
+        found = seen("a.txt", "ä" * file_preview.MAX_TEXT_BYTES)
         assert (found.kind, found.is_cut, set(found.text)) == ("text", True, {"ä"})
-        assert seen("b.txt", "x" + "ä" * file_preview.MOST_TEXT_BYTES).kind == "text"
+        assert seen("b.txt", "x" + "ä" * file_preview.MAX_TEXT_BYTES).kind == "text"
 
     @pytest.mark.parametrize("content", [b"\x00\x01", b"\xff\xfe binary"], ids=["NUL", "not UTF-8"])
     def test_that_is_none_is_not_shown(self, content: bytes) -> None:
@@ -39,7 +39,7 @@ class TestText:
     def test_whose_bytes_are_lost_is_said_to_be(self) -> None:
         row = outputs.put(logged_run(), 0, "a.txt", blob(b"lost soon"), 9)
         blobs.path(row.sha256).unlink()
-        assert "missing on the hub" in file_preview.preview(row).sentence
+        assert "missing on the hub" in file_preview.preview_file(row).sentence
 
     def test_of_a_page_is_text_and_never_a_page(self) -> None:
         assert seen("report.html", "<script>").kind == "text"

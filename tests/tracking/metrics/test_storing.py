@@ -6,14 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from django.db import IntegrityError
+from django.core.checks import Tags, run_checks
+from django.db import IntegrityError, connection
+from django.test.utils import CaptureQueriesContext
 
 from jobs.models import Run
 from tests.tracking.builders import logged_run
-from tracking.metrics import compaction, curve_reader, limits, point_writer
+from tracking.metrics import compaction, curve_reader, limits, point_writer, points
 from tracking.metrics.points import MOST_IN_BLOCK, Point
 from tracking.models import Metric, MetricBlock, MetricSlice
 from workspaces import process_caches
+from workspaces.set_aside import CORRUPT, sentences
 
 pytestmark = pytest.mark.django_db
 
@@ -100,6 +103,26 @@ class TestLimits:
         log(run, ("a", 5, 2))
         assert row(run, "a").count == 3
 
+    def test_batches_that_are_checked_before_one_is_stored_share_the_room(self, settings: Any) -> None:
+        settings.METRIC_POINTS_PER_RUN, settings.METRIC_KEYS_PER_RUN = 3, 1
+        run = logged_run()
+        first = limits.reserve(run.pk, {"a"}, 2)
+        with pytest.raises(limits.TooMuch, match="3 points in all"):
+            limits.reserve(run.pk, {"a"}, 2)
+        with pytest.raises(limits.TooMuch, match="1 different metrics"):
+            limits.reserve(run.pk, {"b"}, 1)
+        limits.cancel(first)
+        limits.confirm(limits.reserve(run.pk, {"b"}, 3))
+
+    def test_points_that_could_not_be_stored_take_no_room(self, settings: Any) -> None:
+        settings.METRIC_POINTS_PER_RUN = 3
+        run = logged_run()
+        no_experiment: Any = None
+        with pytest.raises(IntegrityError):
+            point_writer.append(run.pk, no_experiment, [Point("a", 1.0, 0, 0), Point("a", 1.0, 1, 0)])
+        log(run, ("a", 1, 0), ("a", 1, 1), ("a", 1, 2))
+        assert row(run, "a").count == 3
+
 
 class TestFolding:
     def test_a_curve_reads_the_same_before_and_after(self) -> None:
@@ -151,6 +174,37 @@ class TestFolding:
         assert compaction.fold(run.pk) is False
         assert (values(run, "loss"), values(other, "loss")) == ([3.0], [1.0, 2.0])
         assert curve_reader.histories(run.pk, ["loss"])["loss"].value.tolist() == [3.0]
+
+    def test_slices_of_a_newer_version_stay_and_are_folded_once_it_is_known(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run = logged_run()
+        for step in range(3):
+            log(run, ("loss", float(step), step))
+        first, second, _ = MetricSlice.objects.order_by("pk")
+        newer = b"\x02" + bytes(first.data)[1:]
+        MetricSlice.objects.filter(pk=first.pk).update(data=newer)
+        MetricSlice.objects.filter(pk=second.pk).update(data=b"\x01 broken")
+        MetricSlice.objects.update(created_at="2026-01-01T00:00:00Z")
+        compaction.fold_rest()
+        left = list(MetricSlice.objects.order_by("pk").values_list("data", "set_aside"))
+        assert left == [(newer, 2), (b"\x01 broken", CORRUPT)]
+        assert values(run, "loss") == [2.0]
+        with CaptureQueriesContext(connection) as queries:
+            compaction.fold_rest()
+        assert len(queries) == 1, "rows that were set aside are not looked at again"
+        assert set(sentences()) == {
+            "1 slice of metrics that cannot be read is set aside.",
+            "1 slice of metrics of format version 2, written by a newer TrainHub, is set aside.",
+        }
+        assert [warning.msg for warning in run_checks(databases=["default"], tags=[Tags.database])] == list(
+            sentences()
+        )
+        # As if this hub had been upgraded: it knows version 2, which differs by its number alone.
+        for module in (points, compaction, curve_reader):
+            monkeypatch.setattr(module, "VERSION", 2)
+        compaction.fold_rest()
+        assert list(MetricSlice.objects.values_list("data", flat=True)) == [b"\x01 broken"]
 
     def test_a_run_that_cannot_be_folded_keeps_none_of_the_others_back(self) -> None:
         broken, fine = sorted((logged_run(), logged_run()), key=lambda run: run.pk)

@@ -11,7 +11,7 @@ from jobs.models import Run
 from tests.people import make_workspace
 from tests.tracking.builders import logged_run
 from tracking.models import Metric, Param
-from tracking.search import find
+from tracking.search import find_runs
 
 
 def known_run(
@@ -57,7 +57,7 @@ def number_of(text: str) -> float | None:
 
 def found(text: str = "", *order_by: str, **asked: Any) -> list[str]:
     """The names of the runs, in order."""
-    given: dict[str, Any] = {"workspace": make_workspace(), "most": 100} | asked
+    given: dict[str, Any] = {"workspace": make_workspace(), "limit": 100} | asked
     return [
-        run.display_name for run in find(given.pop("workspace"), text=text, order_by=order_by, **given).runs
+        run.display_name for run in find_runs(given.pop("workspace"), text=text, order_by=order_by, **given).runs
     ]

@@ -13,7 +13,7 @@ from tests.people import make_contributor, make_owner, make_workspace
 from tests.tracking.builders import make_experiment
 from tests.tracking.search.builders import found, known_run, put_metric
 from tracking.models import Param, RunInput, Star, UsageEntry
-from tracking.search import FilterError, asked, count, find
+from tracking.search import FilterError, build_query, count_runs, find_runs
 
 pytestmark = pytest.mark.django_db
 LONG = "x" * 200
@@ -234,7 +234,7 @@ class TestOrder:
         "order", ["metrics.acc DESC", "params.opt", "tags.team", "params.lr", "duration"]
     )
     def test_pages_hold_every_run_once(self, order: str) -> None:
-        pages = [found("", order, most=1, skip=skip) for skip in range(5)]
+        pages = [found("", order, limit=1, skip=skip) for skip in range(5)]
         assert [name for page in pages for name in page] == found("", order)
         assert pages[4] == []
 
@@ -256,10 +256,10 @@ class TestScope:
     def test_more_says_that_there_is_more(self) -> None:
         for name in "abc":
             known_run(name)
-        assert find(make_workspace(), most=2).more
-        assert not find(make_workspace(), most=3).more
-        assert count(asked(make_workspace()), 2) == 2
-        assert count(asked(make_workspace(), text="name = 'a'"), 100) == 1
+        assert find_runs(make_workspace(), limit=2).has_more
+        assert not find_runs(make_workspace(), limit=3).has_more
+        assert count_runs(build_query(make_workspace()), 2) == 2
+        assert count_runs(build_query(make_workspace(), text="name = 'a'"), 100) == 1
 
     def test_another_workspaces_runs_are_not_there_even_by_their_experiment(self) -> None:
         other = make_workspace("other")
@@ -289,8 +289,8 @@ class TestScope:
     def test_text_is_looked_for_in_names(self) -> None:
         known_run("night")
         known_run("day", experiment="owls")
-        assert found(named="nigh") == ["night"]
-        assert found(named="owl") == ["day"]
+        assert found(name_part="nigh") == ["night"]
+        assert found(name_part="owl") == ["day"]
 
     def test_many_comparisons_are_not_too_much_for_the_database(self) -> None:
         run = known_run("x")

@@ -7,11 +7,11 @@ from contextlib import suppress
 from itertools import count
 
 import pytest
-from django.db import close_old_connections
+from django.db import close_old_connections, transaction
 
 from workspaces.authentication import login_throttle
 from workspaces.authentication.delays import TooManyAttempts
-from workspaces.authentication.login_throttle import count_attempt, record_success, take_back, wait_s
+from workspaces.authentication.login_throttle import count_attempt, record_success, take_back
 from workspaces.models import SignInAttempts
 
 pytestmark = pytest.mark.django_db
@@ -28,6 +28,18 @@ def fail(name: str = "vera", address: str = HERE, times: int = 1, now: float = 1
             return counted
         counted += 1
     return counted
+
+
+def wait_s(name: str, address: str, now: float) -> int:
+    """Whole seconds that an attempt of `name` from `address` would have to wait; it is not counted."""
+    with transaction.atomic():
+        try:
+            count_attempt(name, address, now)
+        except TooManyAttempts as error:
+            return error.retry_after_s
+        finally:
+            transaction.set_rollback(True)
+    return 0
 
 
 def fill(count: float, *keys: tuple[str, str], now: float = 1000) -> None:

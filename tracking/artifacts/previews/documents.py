@@ -1,7 +1,8 @@
-"""What is shown of a JSON file: a figure, a table or the laid-out text.
+"""Previews of JSON files: a figure, a table or indented text.
 
-This module knows neither Django nor the database, because large files are parsed by a process of their own
-(`child`)."""
+This module uses neither Django nor the database, because the child process (`child`) that parses large files
+imports it.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +13,12 @@ from typing import Any
 import orjson
 
 from tracking.artifacts.previews import tables
-from tracking.artifacts.previews.tables import Table
+from tracking.artifacts.previews.tables import PreviewTable
 
 MAX_TEXT = 200 * 1024
-"""The most of a text that a page shows, in bytes of the file or characters of laid-out JSON."""
+"""Limit of the text on a page, in bytes of the file or characters of indented JSON."""
 MAPS = ("scattergeo", "scattermap", "choropleth", "densitymap")
-"""Kinds of traces that fetch a map from elsewhere."""
+"""Types of traces that load a map from another server."""
 TEXT, TABLE, FIGURE = "text", "table", "figure"
 _ESCAPED = {
     ord("<"): "\\u003c",
@@ -28,41 +29,41 @@ _ESCAPED = {
 }
 
 
-class NotShown(Exception):
-    """The file is not what was asked for; `str()` says why."""
+class NotPreviewable(Exception):
+    """The file cannot be shown in this form; `str()` is the reason."""
 
 
 @dataclass(frozen=True)
-class Document:
-    """`kind`: text, table or figure. `is_cut`: only the beginning is shown."""
+class JsonPreview:
+    """`kind` is text, table or figure; `is_cut` says that only the beginning is shown."""
 
     kind: str
     text: str = ""
-    table: Table | None = None
+    table: PreviewTable | None = None
     is_cut: bool = False
 
 
-def document(data: bytes) -> Document:
+def preview_json(data: bytes) -> JsonPreview:
     """What a page shows of a JSON file. Raises NotShown for what is no JSON or is nested too deeply."""
-    parsed = _parsed(data)
+    parsed = _parse(data)
     if is_figure(parsed):
-        return Document(FIGURE)
+        return JsonPreview(FIGURE)
     try:
-        table = tables.of_json(parsed)
+        table = tables.parse_json_table(parsed)
         if table is not None:
-            return Document(TABLE, table=table, is_cut=table.is_cut)
-        text, is_cut = _laid_out(parsed)
+            return JsonPreview(TABLE, table=table, is_cut=table.is_cut)
+        text, is_cut = _indented(parsed)
     except RecursionError as error:
-        raise NotShown("it is nested too deeply") from error
-    return Document(TEXT, text=tables.sendable(text), is_cut=is_cut)
+        raise NotPreviewable("it is nested too deeply") from error
+    return JsonPreview(TEXT, text=tables.encodable(text), is_cut=is_cut)
 
 
-def figure(data: bytes) -> bytes:
+def figure_json(data: bytes) -> bytes:
     """A plotly figure as JSON that may stand inside a page, without the images that the page would not load.
     Raises NotShown."""
-    parsed = _parsed(data)
+    parsed = _parse(data)
     if not is_figure(parsed):
-        raise NotShown("it is no plotly figure, which needs the list 'data' and the object 'layout'")
+        raise NotPreviewable("it is not a plotly figure, which needs the list 'data' and the object 'layout'")
     layout = {
         **parsed["layout"],
         "images": [image for image in _list(parsed["layout"].get("images")) if _is_inline(image)],
@@ -70,11 +71,11 @@ def figure(data: bytes) -> bytes:
     try:
         return orjson.dumps({"data": parsed["data"], "layout": layout}).decode().translate(_ESCAPED).encode()
     except orjson.JSONEncodeError as error:
-        raise NotShown(f"{error}; download it instead") from error
+        raise NotPreviewable(f"{error}; download it instead") from error
 
 
 def is_figure(parsed: Any) -> bool:
-    """Whether plotly can draw it here: a list of traces, each an object, and an object for the layout."""
+    """Returns whether plotly can draw it here: it has a list of trace objects and a layout object."""
     if (
         not isinstance(parsed, dict)
         or not isinstance(parsed.get("data"), list)
@@ -87,18 +88,20 @@ def is_figure(parsed: Any) -> bool:
     )
 
 
-def _parsed(data: bytes) -> Any:
+def _parse(data: bytes) -> Any:
     try:
         return json.loads(data)  # not orjson, which refuses the NaN that Python writes
     except ValueError as error:
-        raise NotShown(f"it is not JSON: {str(error)[:200]}") from error
+        raise NotPreviewable(f"it is not JSON: {str(error)[:200]}") from error
     except RecursionError as error:
-        raise NotShown("it is nested too deeply") from error
+        raise NotPreviewable("it is nested too deeply") from error
 
 
-def _laid_out(parsed: Any) -> tuple[str, bool]:
-    """The beginning of the indented text, and whether there is more. Indentation multiplies the size of
-    nested JSON, so the text is made piece by piece and never as a whole."""
+def _indented(parsed: Any) -> tuple[str, bool]:
+    """Returns the start of the indented text, and whether it was cut.
+
+    Indentation multiplies the size of nested JSON, so the text is generated piece by piece.
+    """
     pieces, room = [], MAX_TEXT
     for piece in json.JSONEncoder(indent=2, ensure_ascii=False).iterencode(parsed):
         pieces.append(piece[:room])

@@ -1,5 +1,5 @@
-"""JSON files of strangers, parsed with bounded memory and time: small ones at once, large ones in a process
-of their own."""
+"""Parses untrusted JSON files with bounded memory and time: small ones directly, large ones in a child
+process."""
 
 from __future__ import annotations
 
@@ -14,59 +14,59 @@ from pathlib import Path
 from django.conf import settings
 
 from tracking.artifacts.previews import child, documents
-from tracking.artifacts.previews.documents import Document, NotShown
-from tracking.artifacts.previews.tables import Table
+from tracking.artifacts.previews.documents import JsonPreview, NotPreviewable
+from tracking.artifacts.previews.tables import PreviewTable
 
 MAX_JSON_BYTES = 8 * 2**20
 """Larger files are shown as plain text, and are not drawn."""
 MAX_INLINE_BYTES = 128 * 1024
-"""Parsed JSON takes up to 75 times the memory of its text: 10 MiB."""
+"""Parsed JSON needs up to 75 times the memory of its text, which is 10 MiB here."""
 MAX_MEMORY_BYTES = 256 * 2**20
 MAX_CPU_S = 2
 MAX_WALL_S = 15
-MAX_AT_ONCE = 2
+MAX_PROCESSES = 2
 ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
-"""The process gets nothing of the hub's environment, which may hold secrets."""
+"""The child does not get the hub's environment, which may hold secrets."""
 
-_slots = threading.BoundedSemaphore(MAX_AT_ONCE)
-
-
-class Busy(Exception):
-    """As many files are being parsed as may be at once, for longer than one should wait."""
+_slots = threading.BoundedSemaphore(MAX_PROCESSES)
 
 
-def document(path: Path, size: int) -> Document:
+class PreviewBusy(Exception):
+    """All parser slots are in use, or parsing takes too long."""
+
+
+def preview_json(path: Path, size: int) -> JsonPreview:
     """What a page shows of the JSON file at `path`. Raises NotShown or Busy."""
     if size <= MAX_INLINE_BYTES:
-        return documents.document(path.read_bytes())
-    found = json.loads(_parsed_apart(path, size, child.DOCUMENT))
-    table = found.pop("table")
-    return Document(**found, table=Table(**table) if table else None)
+        return documents.preview_json(path.read_bytes())
+    fields = json.loads(_parse_in_child(path, size, child.DOCUMENT))
+    table = fields.pop("table")
+    return JsonPreview(**fields, table=PreviewTable(**table) if table else None)
 
 
-def figure(path: Path, size: int) -> bytes:
+def figure_json(path: Path, size: int) -> bytes:
     """The plotly figure at `path` as JSON for a page. Raises NotShown or Busy."""
     return (
-        documents.figure(path.read_bytes())
+        documents.figure_json(path.read_bytes())
         if size <= MAX_INLINE_BYTES
-        else _parsed_apart(path, size, child.FIGURE)
+        else _parse_in_child(path, size, child.FIGURE)
     )
 
 
-def _parsed_apart(path: Path, size: int, what: str) -> bytes:
+def _parse_in_child(path: Path, size: int, mode: str) -> bytes:
     if size > MAX_JSON_BYTES:
-        raise NotShown(f"it is larger than {MAX_JSON_BYTES // 2**20} MiB")
+        raise NotPreviewable(f"it is larger than {MAX_JSON_BYTES // 2**20} MiB")
     command = [
         sys.executable,
         "-m",
         "tracking.artifacts.previews.child",
-        what,
+        mode,
         str(MAX_MEMORY_BYTES),
         str(MAX_CPU_S),
     ]
     with _slot(), path.open("rb") as file:
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 command,
                 stdin=file,
                 stdout=subprocess.PIPE,
@@ -77,13 +77,13 @@ def _parsed_apart(path: Path, size: int, what: str) -> bytes:
                 timeout=MAX_WALL_S,
             )
         except subprocess.TimeoutExpired as error:
-            raise Busy("parsing it takes too long at the moment") from error
-    word, _, answer = done.stdout.partition(b"\n")
-    if word == b"ok":
-        return answer
-    raise NotShown(
-        answer.decode(errors="replace")
-        if word == b"no"
+            raise PreviewBusy("parsing it takes too long at the moment") from error
+    status, _, output = process.stdout.partition(b"\n")
+    if status == b"ok":
+        return output
+    raise NotPreviewable(
+        output.decode(errors="replace")
+        if status == b"no"
         else "parsing it takes more time or memory than is allowed"
     )
 
@@ -91,7 +91,7 @@ def _parsed_apart(path: Path, size: int, what: str) -> bytes:
 @contextmanager
 def _slot() -> Iterator[None]:
     if not _slots.acquire(timeout=MAX_WALL_S):
-        raise Busy("other files are being parsed")
+        raise PreviewBusy("other files are being parsed")
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""Files that are tables: CSV, TSV, and what MLflow's `log_table` writes."""
+"""Previews of tables: CSV, TSV, and the JSON of MLflow's `log_table`."""
 
 from __future__ import annotations
 
@@ -9,81 +9,84 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-MOST_ROWS = 200
-MOST_COLUMNS = 60
-LONGEST_CELL = 300
+MAX_ROWS = 200
+MAX_COLUMNS = 60
+MAX_CELL_LENGTH = 300
 DELIMITERS = ",;\t|"
-_SNIFFED = 10_000
+_SNIFF_CHARACTERS = 10_000
 
 
 @dataclass(frozen=True)
-class Table:
-    """`rows` are as long as `columns`. `is_cut`: there is more of it than is shown."""
+class PreviewTable:
+    """The visible part of a table; every row is as long as `columns`. `is_cut` says that the table is
+    larger."""
 
     columns: list[str]
     rows: list[list[str]]
     is_cut: bool
 
 
-def of_text(text: str, *, delimiter: str, is_cut: bool) -> Table | None:
-    """The beginning of a CSV file, its first row the columns; None where it is none. `is_cut`: so is the
-    text."""
+def parse_csv(text: str, *, delimiter: str, is_cut: bool) -> PreviewTable | None:
+    """Returns the start of a CSV file with the first row as columns; None if it is not CSV. `is_cut` says
+    that `text` is only a part of the file."""
     lines = text.splitlines(keepends=True)
-    whole = lines[:-1] if is_cut and len(lines) > 1 else lines
+    complete = lines[:-1] if is_cut and len(lines) > 1 else lines
     try:
-        read = list(islice(csv.reader(whole, delimiter=delimiter), MOST_ROWS + 2))
+        records = list(islice(csv.reader(complete, delimiter=delimiter), MAX_ROWS + 2))
     except csv.Error:
         return None
-    read = [row for row in read if row]
-    if not read:
+    records = [row for row in records if row]
+    if not records:
         return None
-    return _table(read[0], read[1:], is_cut=is_cut)
+    return _table(records[0], records[1:], is_cut=is_cut)
 
 
 def delimiter_of(text: str) -> str:
-    """What separates the columns of a .csv: mostly a comma, though not everywhere."""
-    first = text[:_SNIFFED].splitlines()[:1]
+    """Returns the most frequent delimiter of the first line; a comma if there is none."""
+    first = text[:_SNIFF_CHARACTERS].splitlines()[:1]
     counts = {sign: first[0].count(sign) if first else 0 for sign in DELIMITERS}
     return max(counts, key=lambda sign: counts[sign]) if any(counts.values()) else ","
 
 
-def of_json(told: Any) -> Table | None:
-    """A table as MLflow keeps it: {"columns": [...], "data": [[...], ...]}."""
-    if not isinstance(told, dict) or set(told) - {"columns", "data", "index"}:
+def parse_json_table(content: Any) -> PreviewTable | None:
+    """Returns a table in MLflow's format, {"columns": [...], "data": [[...], ...]}; None for other JSON."""
+    if not isinstance(content, dict) or set(content) - {"columns", "data", "index"}:
         return None
-    columns, rows = told.get("columns"), told.get("data")
+    columns, rows = content.get("columns"), content.get("data")
     if (
         not isinstance(columns, list)
         or not isinstance(rows, list)
         or not all(isinstance(row, list) for row in rows)
     ):
         return None
-    # One column more than is shown tells that the table is wider.
-    shown = slice(MOST_COLUMNS + 1)
-    cells = ([_cell(value) for value in row[shown]] for row in rows[: MOST_ROWS + 1])
-    return _table([_cell(name) for name in columns[shown]], cells)
+    # One extra column shows that the table is wider.
+    visible = slice(MAX_COLUMNS + 1)
+    cells = ([_cell(value) for value in row[visible]] for row in rows[: MAX_ROWS + 1])
+    return _table([_cell(name) for name in columns[visible]], cells)
 
 
-def sendable(text: str) -> str:
-    """Without halves of surrogate pairs, which JSON can spell and UTF-8 cannot."""
+def encodable(text: str) -> str:
+    """Replaces lone surrogates, which JSON can contain and UTF-8 cannot encode."""
     return text.encode(errors="replace").decode()
 
 
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, is_cut: bool = False) -> Table:
-    found = list(rows)
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, is_cut: bool = False) -> PreviewTable:
+    all_rows = list(rows)
     width = (
-        min(max(len(columns), *(len(row) for row in found), 0), MOST_COLUMNS)
-        if found
-        else min(len(columns), MOST_COLUMNS)
+        min(max(len(columns), *(len(row) for row in all_rows), 0), MAX_COLUMNS)
+        if all_rows
+        else min(len(columns), MAX_COLUMNS)
     )
-    shown = [_fitted(row, width) for row in found[:MOST_ROWS]]
-    is_wide = len(columns) > MOST_COLUMNS or any(len(row) > MOST_COLUMNS for row in found)
-    return Table(_fitted(columns, width), shown, is_cut or is_wide or len(found) > MOST_ROWS)
+    visible = [_fit(row, width) for row in all_rows[:MAX_ROWS]]
+    is_wide = len(columns) > MAX_COLUMNS or any(len(row) > MAX_COLUMNS for row in all_rows)
+    return PreviewTable(_fit(columns, width), visible, is_cut or is_wide or len(all_rows) > MAX_ROWS)
 
 
-def _fitted(row: Sequence[str], width: int) -> list[str]:
-    cut = [value if len(value) <= LONGEST_CELL else f"{value[:LONGEST_CELL]}…" for value in row[:width]]
-    cells = [sendable(value) for value in cut]
+def _fit(row: Sequence[str], width: int) -> list[str]:
+    shortened = [
+        value if len(value) <= MAX_CELL_LENGTH else f"{value[:MAX_CELL_LENGTH]}…" for value in row[:width]
+    ]
+    cells = [encodable(value) for value in shortened]
     return cells + [""] * (width - len(cells))
 
 

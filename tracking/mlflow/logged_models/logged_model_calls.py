@@ -1,10 +1,9 @@
-"""Models as scripts log them (MLflow 3): an entry with tags and params; its files are artifacts of its
+"""MLflow 3's calls for logged models: entries with tags and params, whose files are artifacts of their
 own."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
@@ -16,13 +15,13 @@ from tracking.mlflow import experiments, lookup
 from tracking.mlflow.default_names import random_name
 from tracking.mlflow.protocol import fields, key_rules, row_json
 from tracking.mlflow.protocol.errors import DENIED, INVALID, MISSING, MlflowError
-from tracking.mlflow.protocol.http import CallArgs
+from tracking.mlflow.protocol.fields import CallArgs, JsonObject
 from tracking.models import LoggedModel
 from workspaces.states import Role
 
 READY = "LOGGED_MODEL_READY"
 FILL_VERSIONS = "registry.tasks.fill_versions"
-"""What the worker does for versions that were registered before the model had its files."""
+"""The task that adds files to versions that were registered before the model had its files."""
 STATUSES = (
     "LOGGED_MODEL_STATUS_UNSPECIFIED",
     "LOGGED_MODEL_PENDING",
@@ -33,11 +32,10 @@ MAX_TAGS = 1000
 MAX_PARAMS = 10_000
 _FORBIDDEN = re.compile(r"[/:.%\"']")
 _NAME_RULE = "Model name must be a non-empty string and cannot contain the following characters: / : . % \" '"
-JsonObject = dict[str, Any]
 
 
 def create(caller: Caller, args: CallArgs) -> JsonObject:
-    """Of the run that is named, else of the job whose process asks."""
+    """Creates a logged model for the run `source_run_id`, or else for the calling job."""
     source = fields.text(args, "source_run_id") or ""
     run = _source_run(caller, source)
     key = fields.required_text(args, "experiment_id")
@@ -61,7 +59,11 @@ def create(caller: Caller, args: CallArgs) -> JsonObject:
 
 def get(caller: Caller, args: CallArgs) -> JsonObject:
     include_deleted = str(args.get("allow_deleted", "")).lower() == "true"
-    return {"model": row_json.logged_model_json(logged_model(caller, str(args["model_id"]), include_deleted=include_deleted))}
+    return {
+        "model": row_json.logged_model_json(
+            logged_model(caller, str(args["model_id"]), include_deleted=include_deleted)
+        )
+    }
 
 
 def finalize(caller: Caller, args: CallArgs) -> JsonObject:
@@ -119,7 +121,7 @@ def logged_model(caller: Caller, model_id: str, *, include_deleted: bool = False
 
 
 def may_write(caller: Caller, model: LoggedModel) -> bool:
-    """A job changes the models of its own runs; a contributor all."""
+    """Returns whether the caller may change the model: a job those of its own runs, a contributor all."""
     if not caller.may(Role.CONTRIBUTOR):
         return False
     return caller.job is None or (model.run is not None and caller.may_write(model.run))
@@ -129,26 +131,27 @@ def _locked_model(caller: Caller, args: CallArgs) -> LoggedModel:
     model = logged_model(caller, str(args["model_id"]))
     if not may_write(caller, model):
         raise MlflowError(
-            DENIED, f"The logged model {model.pk} is another run's; use an API token of a contributor."
+            DENIED, f"The logged model {model.pk} belongs to another run; use an API token of a contributor."
         )
     return LoggedModel.objects.select_for_update().get(pk=model.pk)
 
 
 def _source_run(caller: Caller, run_id: str) -> Run | None:
-    """Return the run that is named, which must be writable; of one that is not here only its id is kept, as
-    text."""
+    """Returns the source run, which must be writable, or else the calling job. The id of a run that does not
+    exist is stored as text."""
     if run_id and Run.objects.filter(pk=run_id, workspace=caller.workspace).exists():
         return lookup.writable_run(caller, run_id)
     return caller.job
 
 
 def _merged_pairs(args: CallArgs, name: str, before: dict[str, str], limit: int) -> dict[str, str]:
-    """`before` and what is asked; of a repeated key the last value."""
+    """Returns `before` with the pairs of the argument `name` added; the last value of a repeated key
+    counts."""
     max_length = key_rules.MAX_TAG_LENGTH if name == "tags" else key_rules.MAX_PARAM_LENGTH
     pairs = {
-        key_rules.shortened(fields.required_text(item, "key", f"{path}.key"), key_rules.MAX_KEY_LENGTH): key_rules.value(
-            item, max_length, f"{path}.value"
-        )
+        key_rules.shortened(
+            fields.required_text(item, "key", f"{path}.key"), key_rules.MAX_KEY_LENGTH
+        ): key_rules.value(item, max_length, f"{path}.value")
         for path, item in fields.objects(args, name)
     }
     if len(before | pairs) > limit:

@@ -1,4 +1,4 @@
-"""Logged models by attributes, tags, params and metrics."""
+"""Search for logged models by attributes, tags, params and metrics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tracking.mlflow.protocol.conditions import (
     sort_rows,
 )
 from tracking.mlflow.protocol.errors import INVALID, MlflowError
-from tracking.mlflow.protocol.http import CallArgs
+from tracking.mlflow.protocol.fields import CallArgs
 from tracking.mlflow.runs import experiment_ids
 from tracking.models import LoggedModel
 
@@ -35,7 +35,9 @@ ATTRIBUTES = dict.fromkeys(
     ),
     ValueType.NUMBER,
 )
-GRAMMAR = ConditionGrammar(ATTRIBUTES, ATTRIBUTES, ATTRIBUTES_AND_TAGS | {"metrics": "metrics", "params": "params"})
+GRAMMAR = ConditionGrammar(
+    ATTRIBUTES, ATTRIBUTES, ATTRIBUTES_AND_TAGS | {"metrics": "metrics", "params": "params"}
+)
 _ATTRIBUTES: dict[str, Callable[[LoggedModel], Any]] = {
     "name": lambda row: row.name,
     "model_id": lambda row: row.pk,
@@ -47,7 +49,7 @@ _ATTRIBUTES: dict[str, Callable[[LoggedModel], Any]] = {
 
 @dataclass(frozen=True)
 class DatasetFilter:
-    """`digest` empty: any."""
+    """Selects metrics by their data set; an empty `digest` matches any."""
 
     name: str
     digest: str = ""
@@ -57,7 +59,7 @@ class DatasetFilter:
 
 
 def search(caller: Caller, args: CallArgs) -> dict[str, Any]:
-    """The newest first, unless another order is asked for."""
+    """Returns a page of logged models in MLflow's JSON, the newest first unless `order_by` says otherwise."""
     experiments = experiment_ids(caller, fields.texts(args, "experiment_ids"))
     if not experiments:
         raise fields.missing("experiment_ids")
@@ -74,24 +76,33 @@ def search(caller: Caller, args: CallArgs) -> dict[str, Any]:
             rows = rows.filter(name=condition.value)
     matches = [row for row in rows if _matches(row, conditions, datasets)]
     last = [(lambda row: row.created_at, True), (lambda row: row.pk, False)]
-    page = sort_rows(matches, [*keys, *last])[skip : skip + limit]
-    page: dict[str, Any] = {"models": [row_json.logged_model_json(row) for row in page]}
+    selected = sort_rows(matches, [*keys, *last])[skip : skip + limit]
+    page: dict[str, Any] = {"models": [row_json.logged_model_json(row) for row in selected]}
     return row_json.without_empty(
         page | ({"next_page_token": page_tokens.encode(skip + limit)} if skip + limit < len(matches) else {})
     )
 
 
-def _matches(row: LoggedModel, conditions: Collection[Condition], datasets: Collection[DatasetFilter]) -> bool:
+def _matches(
+    row: LoggedModel, conditions: Collection[Condition], datasets: Collection[DatasetFilter]
+) -> bool:
     if datasets and not any(item.matches(entry) for item in datasets for entry in row.metrics):
         return False
-    return all(any(condition.matches(value) for value in _values_of(row, condition, datasets)) for condition in conditions)
+    return all(
+        any(condition.matches(value) for value in _values_of(row, condition, datasets))
+        for condition in conditions
+    )
 
 
 def _values_of(row: LoggedModel, condition: Condition, datasets: Collection[DatasetFilter]) -> list[Any]:
-    """What the model says of the condition's key; of a metric on each data set in question."""
+    """Returns the model's values of the condition's key; a metric has one for each selected data set."""
     if condition.entity == "metrics":
         entries = [entry for entry in row.metrics if entry["key"] == condition.key]
-        return [_number(entry) for entry in entries if not datasets or any(item.matches(entry) for item in datasets)]
+        return [
+            _number(entry)
+            for entry in entries
+            if not datasets or any(item.matches(entry) for item in datasets)
+        ]
     if condition.entity == "attributes":
         return [_attribute(condition.key)(row)]
     return [(row.tags if condition.entity == "tags" else row.params).get(condition.key)]
@@ -113,12 +124,18 @@ def _sort_key(item: CallArgs, path: str) -> tuple[Callable[[LoggedModel], Any], 
         return _attribute(name), descending
     if entity != "metrics":
         raise MlflowError(INVALID, f"Invalid order by field name: {name[:100]}. Only metrics are supported.")
-    datasets = DatasetFilter(fields.text(item, "dataset_name") or "", fields.text(item, "dataset_digest") or "")
+    datasets = DatasetFilter(
+        fields.text(item, "dataset_name") or "", fields.text(item, "dataset_digest") or ""
+    )
     return lambda row: _last_value(row, key, datasets), descending
 
 
 def _last_value(row: LoggedModel, key: str, datasets: DatasetFilter) -> float | None:
-    entries = [entry for entry in row.metrics if entry["key"] == key and (not datasets.name or datasets.matches(entry))]
+    entries = [
+        entry
+        for entry in row.metrics
+        if entry["key"] == key and (not datasets.name or datasets.matches(entry))
+    ]
     if not entries:
         return None
     value = _number(max(entries, key=lambda entry: (entry["timestamp"], entry["step"])))

@@ -1,4 +1,4 @@
-"""What metrics say about logged models: the last of each key and data set."""
+"""Metrics of logged models: the last point of each key and data set, stored on the model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_METRICS_PER_MODEL = 2000
 
 
 def put(caller: Caller, run: Run, points: Sequence[ModelPoint]) -> None:
-    """Inside a transaction."""
+    """Stores the points on their models; needs a transaction. Raises MlflowError."""
     for model_id in sorted({item.model_id for item in points}):
         models = LoggedModel.objects.select_for_update().filter(
             experiment__workspace=caller.workspace, deleted_at=None
@@ -33,9 +33,12 @@ def put(caller: Caller, run: Run, points: Sequence[ModelPoint]) -> None:
                 _keep_newest(entries, _entry(run, item))
         if len(entries) > MAX_METRICS_PER_MODEL:
             raise MlflowError(
-                INVALID, f"metrics: a logged model may have {MAX_METRICS_PER_MODEL} different metrics; log fewer."
+                INVALID,
+                f"metrics: a logged model may have {MAX_METRICS_PER_MODEL} different metrics; log fewer.",
             )
-        LoggedModel.objects.filter(pk=model_id).update(metrics=list(entries.values()), updated_at=timezone.now())
+        LoggedModel.objects.filter(pk=model_id).update(
+            metrics=list(entries.values()), updated_at=timezone.now()
+        )
 
 
 def _keep_newest(entries: dict[tuple[str, ...], dict[str, Any]], entry: dict[str, Any]) -> None:
@@ -45,7 +48,7 @@ def _keep_newest(entries: dict[tuple[str, ...], dict[str, Any]], entry: dict[str
 
 
 def _order(entry: Mapping[str, Any]) -> tuple[int, int, float]:
-    """Time, step and value, of which NaN counts as 0."""
+    """Returns (time, step, value) for comparison, with NaN as 0."""
     value = float(entry["value"])
     return entry["timestamp"], entry["step"], 0.0 if math.isnan(value) else value
 

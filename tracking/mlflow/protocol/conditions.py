@@ -1,5 +1,5 @@
-"""The filters and orders of experiments, logged models, registered models and versions: comparisons joined by
-AND, asked of rows that are in memory. Pure."""
+"""Filters and orders of experiments, logged models, registered models and versions: comparisons joined by
+AND, evaluated on rows in memory. Pure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ Value = str | float | tuple[str, ...] | None
 
 
 class ValueType(Enum):
-    """What an attribute is. A whole number may stand in quotes, as MLflow's clients write a version's."""
+    """Type of an attribute; the value describes it in messages. A WHOLE may be quoted: MLflow's clients quote
+    version numbers."""
 
     TEXT = "text in quotes"
     NUMBER = "a number"
@@ -50,7 +51,7 @@ class ValueType(Enum):
 
 @dataclass(frozen=True)
 class Condition:
-    """`entity`: attributes, tags, params or metrics."""
+    """One comparison. `entity` is attributes, tags, params or metrics."""
 
     entity: str
     key: str
@@ -58,7 +59,7 @@ class Condition:
     value: Value
 
     def matches(self, actual: str | float | None) -> bool:
-        """Of what is not there only IS NULL holds."""
+        """Returns whether the condition is true of `actual`; only IS NULL is true of None."""
         if self.value is None:
             return (actual is None) is (self.operator == "IS NULL")
         return actual is not None and _COMPARE[self.operator](actual, self.value)
@@ -72,21 +73,23 @@ class AttributeOrder:
 
 @dataclass(frozen=True)
 class ConditionGrammar:
-    """`orders`: attributes to order by; `entities`: what keys are of, by all its names."""
+    """`attributes`: attributes that can be compared; `orders`: those that rows can be ordered by;
+    `entities`: canonical names of key prefixes."""
 
     attributes: Mapping[str, ValueType]
     orders: Collection[str]
     entities: Mapping[str, str] = field(default_factory=lambda: ATTRIBUTES_AND_TAGS)
 
     def parse_conditions(self, text: str) -> list[Condition]:
-        """Raises MlflowError, which points at the character."""
+        """Returns the comparisons of a filter. Raises MlflowError, which points at the wrong character."""
         try:
             return list(_ConditionParser(self, text, "filter").all())
         except FilterError as error:
             raise MlflowError(INVALID, f"Invalid {error.field}: {error}") from error
 
     def parse_orders(self, texts: Sequence[str]) -> list[AttributeOrder]:
-        """Such as `name ASC`, each attribute once; raises MlflowError."""
+        """Returns the orders, such as `name ASC`. Raises MlflowError, also for an attribute that occurs
+        twice."""
         by_key: dict[str, AttributeOrder] = {}
         try:
             for text in texts:
@@ -113,40 +116,40 @@ class _ConditionParser(TokenStream):
         if self.next.kind == "end":
             return
         yield self._condition()
-        while self.word("AND"):
+        while self.take_word("AND"):
             yield self._condition()
-        self.end("AND")
+        self.expect_end("AND")
 
     def order(self) -> AttributeOrder:
         at = self.next.at
         entity, key = self._key(self._grammar.orders)
         if entity != "attributes":
-            self.refuse(f"{entity} give no order; use {', '.join(self._grammar.orders)}", at)
-        descending = self.word("ASC", "DESC") == "DESC"
-        self.end("ASC or DESC")
+            self.fail(f"rows cannot be ordered by {entity}; use {', '.join(self._grammar.orders)}", at)
+        descending = self.take_word("ASC", "DESC") == "DESC"
+        self.expect_end("ASC or DESC")
         return AttributeOrder(key, descending)
 
     def _condition(self) -> Condition:
         entity, key = self._key(self._grammar.attributes)
         value_type, at = self._grammar.type_of(entity, key), self.next.at
         operators = _TEXTS if value_type is ValueType.TEXT else _NUMBERS
-        operator = self.operator(", ".join(operators))
+        operator = self.take_operator(", ".join(operators))
         if operator not in operators:
-            self.refuse(f"{key} cannot be compared by {operator}; use {', '.join(operators)}", at)
+            self.fail(f"{key} cannot be compared by {operator}; use {', '.join(operators)}", at)
         return Condition(entity, key, operator, self._value(operator, value_type))
 
     def _key(self, attributes: Collection[str]) -> tuple[str, str]:
         token, allowed = self.next, ", ".join(attributes)
         entity = self._grammar.entities.get(token.prefix) if token.kind == "key" else "attributes"
         if token.kind not in ("key", "word", "ticks", "string"):
-            self.expected(f"one of {allowed}, or a key such as tags.team")
+            self.fail_expected(f"one of {allowed}, or a key such as tags.team")
         if entity is None:
-            self.refuse(
-                f"{token.prefix!r} is no kind of key; use "
+            self.fail(
+                f"{token.prefix!r} is not a kind of key; use "
                 f"{', '.join(sorted(set(self._grammar.entities.values())))}"
             )
         if entity == "attributes" and token.text not in attributes:
-            self.refuse(f"{token.text!r} cannot be asked for; use {allowed}")
+            self.fail(f"{token.text!r} is not an attribute; use {allowed}")
         self.take()
         return entity, token.text
 
@@ -155,33 +158,38 @@ class _ConditionParser(TokenStream):
             return None
         if operator not in ("IN", "NOT IN"):
             return self._scalar(value_type)
-        if not self.mark("("):
-            self.expected("( before the list of values")
+        if not self.take_mark("("):
+            self.fail_expected("( before the list of values")
         values = [self._quoted()]
-        while self.mark(","):
+        while self.take_mark(","):
             values.append(self._quoted())
-        if not self.mark(")"):
-            self.expected(", or )")
+        if not self.take_mark(")"):
+            self.fail_expected(", or )")
         return tuple(values)
 
     def _scalar(self, value_type: ValueType) -> str | float:
         if value_type is ValueType.TEXT:
             return self._quoted()
         token = self.next
-        if value_type is ValueType.WHOLE and token.kind in ("number", "string") and _WHOLE.fullmatch(token.text):
+        if (
+            value_type is ValueType.WHOLE
+            and token.kind in ("number", "string")
+            and _WHOLE.fullmatch(token.text)
+        ):
             return int(self.take().text)
         if value_type is ValueType.WHOLE or token.kind != "number":
-            self.expected(value_type.value)
+            self.fail_expected(value_type.value)
         return float(self.take().text)
 
     def _quoted(self) -> str:
         if self.next.kind != "string":
-            self.expected(ValueType.TEXT.value)
+            self.fail_expected(ValueType.TEXT.value)
         return self.take().text
 
 
 def sort_rows(rows: list[Any], keys: Sequence[tuple[Callable[[Any], Any], bool]]) -> list[Any]:
-    """By these keys, the first before the others; None comes last, also where the key descends."""
+    """Returns the rows sorted by (value, descending) keys, the first key first; None sorts last in both
+    directions."""
     for value_of, descending in reversed(keys):
         present = [row for row in rows if value_of(row) is not None]
         rest = [row for row in rows if value_of(row) is None]

@@ -1,4 +1,4 @@
-"""Refusals in MLflow's words: its client turns them into exceptions with the same code."""
+"""MLflow's error codes: its client raises an exception with the same code."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ STATUS = {
     INTERNAL: 500,
     BUSY: 503,
 }
-"""As MLflow's server answers. Its client tries 5xx again for minutes: only what may pass by itself gets
-one."""
+"""HTTP statuses as MLflow's server sends them. Its client retries a 5xx for minutes, so only temporary
+failures get one."""
 
 
 class MlflowError(Exception):
-    """`message` is a sentence that names the field and the remedy; `status` where it differs from the code's
-    own."""
+    """`message` names the field and the remedy; `status` overrides the code's HTTP status."""
 
     def __init__(self, code: str, message: str, *, status: int | None = None) -> None:
         super().__init__(message)

@@ -1,10 +1,11 @@
-"""Reading what a call asks, field by field; what is wrong is told as MLflow tells it."""
+"""Typed access to the arguments of a call. Every function raises MlflowError, in MLflow's words, for a value
+of the wrong type or range."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 from tracking.mlflow.protocol.errors import INVALID, MlflowError
@@ -12,7 +13,8 @@ from tracking.mlflow.protocol.errors import INVALID, MlflowError
 MIN_INT64, MAX_INT64 = -(2**63), 2**63 - 1
 _API_DOCS_HINT = "See the API docs for more information about request parameters."
 _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-CallArgs = Mapping[str, Any]
+CallArgs = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
 def invalid(path: str, value: object, reason: str = "") -> MlflowError:
@@ -28,7 +30,7 @@ def missing(path: str) -> MlflowError:
 
 
 def text(args: CallArgs, name: str, path: str = "") -> str | None:
-    """None where it is not given."""
+    """Returns the text of the field `name`, or None where it is missing. `path` names the field in errors."""
     value = args.get(name)
     if value is None:
         return None
@@ -40,7 +42,7 @@ def text(args: CallArgs, name: str, path: str = "") -> str | None:
 
 
 def required_text(args: CallArgs, name: str, path: str = "") -> str:
-    """Text that must be there and not be empty."""
+    """Returns the text of a field that must be present and not empty."""
     value = text(args, name, path)
     if not value:
         raise missing(path or name)
@@ -48,7 +50,7 @@ def required_text(args: CallArgs, name: str, path: str = "") -> str:
 
 
 def run_id(args: CallArgs) -> str:
-    """`run_id`, which older clients call `run_uuid`."""
+    """Returns the argument `run_id`, which older clients call `run_uuid`."""
     return (
         required_text(args, "run_id")
         if args.get("run_id") is not None or "run_uuid" not in args
@@ -57,7 +59,7 @@ def run_id(args: CallArgs) -> str:
 
 
 def integer(args: CallArgs, name: str, path: str = "") -> int | None:
-    """A 64-bit whole number, which may come as text; None where it is not given."""
+    """Returns a signed 64-bit integer, which may be spelled as text; None where it is missing."""
     value = args.get(name)
     if value is None:
         return None
@@ -70,7 +72,8 @@ def integer(args: CallArgs, name: str, path: str = "") -> int | None:
 
 
 def required_number(args: CallArgs, name: str, path: str = "") -> float:
-    """A number that must be there; what JSON cannot spell comes as "NaN", "Infinity" or "-Infinity"."""
+    """Returns a float that must be present; clients spell non-finite ones "NaN", "Infinity" and
+    "-Infinity"."""
     value = args.get(name)
     path = path or name
     if value is None:
@@ -91,7 +94,7 @@ def required_number(args: CallArgs, name: str, path: str = "") -> float:
 
 
 def items(args: CallArgs, name: str, path: str = "") -> list[Any]:
-    """A list, or one alone as a query spells it; empty where it is not given."""
+    """Returns a list field; a single text, as a query string has it, becomes a list of one."""
     value = args.get(name)
     if value is None:
         return []
@@ -103,7 +106,7 @@ def items(args: CallArgs, name: str, path: str = "") -> list[Any]:
 
 
 def objects(args: CallArgs, name: str) -> list[tuple[str, dict[str, Any]]]:
-    """A list of JSON objects, each with its path for messages: `metrics[3]`."""
+    """Returns a list of JSON objects as (path, object); the path, such as `metrics[3]`, is for messages."""
     pairs = []
     for index, item in enumerate(items(args, name)):
         path = f"{name}[{index}]"
@@ -122,7 +125,8 @@ def texts(args: CallArgs, name: str) -> list[str]:
 
 
 def choice(args: CallArgs, name: str, options: Sequence[str], *, first: int = 1) -> str:
-    """One of these words, or its number, counted from `first`; empty where it is not given."""
+    """Returns one of `options`, given by name or by its number counted from `first`; "" where it is
+    missing."""
     value = args.get(name)
     if value is None or value == "":
         return ""
@@ -135,7 +139,7 @@ def choice(args: CallArgs, name: str, options: Sequence[str], *, first: int = 1)
 
 
 def max_results(args: CallArgs, default: int, limit: int, name: str = "max_results") -> int:
-    """How many are wanted at once."""
+    """Returns the requested page size, from 1 to `limit`; `default` where it is missing."""
     count = integer(args, name)
     if count is None:
         return default
@@ -158,7 +162,7 @@ def _parse_integer(value: object) -> int | None:
     if isinstance(value, int):
         return value
     if isinstance(value, float):
-        # A whole number beyond 64 bits has been read as the float nearest to it, which may be within.
+        # JSON parsers read an integer beyond 64 bits as the nearest float, which may lie within the range.
         if not abs(value) < -MIN_INT64:
             return MAX_INT64 + 1
         return int(value) if value == int(value) else None

@@ -1,4 +1,4 @@
-"""How a call by the MLflow protocol comes in and is answered: JSON both ways, every answer in one write."""
+"""Decorators and helpers for the handlers of MLflow's protocol: arguments, callers and JSON responses."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from tracking.callers import Caller, caller_of
 from tracking.mlflow.protocol.errors import BUSY, DENIED, INTERNAL, INVALID, UNAUTHENTICATED, MlflowError
+from tracking.mlflow.protocol.fields import CallArgs
 from trainhub_launch.errors import SpecError
 from workspaces.http.problems import Problem
 from workspaces.http.requests import read_body
@@ -24,13 +25,12 @@ from workspaces.tokens import TokenRefused
 
 log = logging.getLogger(__name__)
 MAX_BODY_BYTES = 1024 * 1024
-"""Of a request's JSON, as in MLflow."""
-CallArgs = dict[str, Any]
+"""Limit of a request's JSON body; MLflow has the same."""
 Handler = Callable[[Request], Awaitable[Response]]
 
 
 def mlflow_errors(handler: Handler) -> Handler:
-    """Turn refusals into MLflow's errors."""
+    """Return `handler` with its exceptions answered as MLflow's error responses."""
 
     @wraps(handler)
     async def guarded(request: Request) -> Response:
@@ -44,7 +44,9 @@ def mlflow_errors(handler: Handler) -> Handler:
         except SpecError as error:
             return error_response(MlflowError(INVALID, f"{error.field}: {error.message}"))
         except TokenRefused as error:
-            return error_response(MlflowError(UNAUTHENTICATED if error.status == 401 else DENIED, error.message))
+            return error_response(
+                MlflowError(UNAUTHENTICATED if error.status == 401 else DENIED, error.message)
+            )
         except PermissionDenied as error:
             return error_response(MlflowError(DENIED, str(error) or "You may not do this."))
         except ClientDisconnect:
@@ -65,10 +67,10 @@ def mlflow_errors(handler: Handler) -> Handler:
 
 
 def handler_for(function: Callable[[Caller, CallArgs], Any], *, role: Role = Role.VIEWER) -> Handler:
-    """A door for blocking `work(caller, asked)`: `asked` is the body's JSON, or the query of a GET (repeated
-    names: lists).
+    """Return an ASGI handler that calls the blocking `function(caller, args)` in a thread.
 
-    The answer is what `work` returns, as JSON.
+    `args` are the members of the JSON body, or the query parameters of a GET (a list for a repeated name),
+    and the path parameters. The response is the returned value as JSON; {} for None.
     """
 
     @mlflow_errors
@@ -81,7 +83,7 @@ def handler_for(function: Callable[[Caller, CallArgs], Any], *, role: Role = Rol
 
 
 async def require_caller(request: Request, role: Role = Role.VIEWER) -> Caller:
-    """Who asks, or 401; 403 where their role is below `role`."""
+    """Returns the authenticated caller. Raises MlflowError: 401 without one, 403 for a role below `role`."""
     caller = await caller_of(request.scope)
     if caller is None:
         raise MlflowError(
@@ -107,11 +109,11 @@ async def json_body(request: Request, max_bytes: int = MAX_BODY_BYTES) -> CallAr
         raise MlflowError(INVALID, f"The body is not JSON: {error}.") from error
     if not isinstance(args, dict):
         raise MlflowError(INVALID, "The body must be a JSON object.")
-    return cast("Asked", args)
+    return cast("CallArgs", args)
 
 
 def query_args(request: Request) -> CallArgs:
-    """Each name's value; its list of values where it is given more than once."""
+    """Returns the query parameters; a name that occurs more than once has the list of its values."""
     args: CallArgs = {}
     for name, value in request.query_params.multi_items():
         if name in args:

@@ -1,4 +1,4 @@
-"""What keys and values may be, by MLflow's rules."""
+"""MLflow's rules for the names and values of metrics, params, tags, runs and experiments."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ MAX_PARAM_LENGTH = 6000
 MAX_TAG_LENGTH = 8000
 MAX_EXPERIMENT_TAG_LENGTH = 20_000
 MAX_NAME_LENGTH = 500
-"""Of experiments, runs and logged models, as in MLflow."""
+"""For names of experiments, runs and logged models, as in MLflow."""
 FULL_NAME = "trainhub.full_name"
-"""The tag with the whole name of what had a longer one."""
+"""Key of the tag with the full name of a run, experiment or model whose name was shortened."""
 FULL_KEY = "trainhub.full_key."
-"""Beginning of the tag with the whole name of a metric, param or tag that had a longer one."""
+"""Prefix of the tag with the full key of a metric, param or tag whose key was shortened."""
 _HASH_LENGTH = 12
 _KEY = re.compile(r"[/\w.\- :]*")
 _CHARACTERS = (
@@ -34,7 +34,7 @@ _PATH = (
 
 
 def key(args: CallArgs, name: str = "key", path: str = "") -> str:
-    """The name of a metric, a param or a tag."""
+    """Returns the valid key of a metric, param or tag, shortened if needed. Raises MlflowError."""
     path = path or name
     key_name = text(args, name, path)
     if key_name is None:
@@ -48,7 +48,8 @@ def key(args: CallArgs, name: str = "key", path: str = "") -> str:
 
 
 def shortened(name: str, max_length: int) -> str:
-    """Cut off a name that is too long; a hash of the whole keeps two such names apart.
+    """Returns `name` with at most `max_length` characters; a hash of the full name keeps shortened names
+    unique.
 
     MLflow's server refuses most of these, which would end a training before it begins.
     """
@@ -58,12 +59,12 @@ def shortened(name: str, max_length: int) -> str:
 
 
 def full_name(name: str, max_length: int = MAX_TAG_LENGTH) -> dict[str, str]:
-    """Return the tag that tells the whole name of a run or an experiment; empty where it was not too long."""
+    """Returns the tag that stores the full name of a run or experiment, or {} if it was not shortened."""
     return {FULL_NAME: name[:max_length]} if len(name) > MAX_NAME_LENGTH else {}
 
 
 def full_keys(names: Iterable[object]) -> dict[str, str]:
-    """Return the tags that tell the whole names of those metrics, params and tags that are too long."""
+    """Returns the tags that store the full keys of metrics, params and tags whose keys were shortened."""
     long = [name for name in names if isinstance(name, str) and len(name) > MAX_KEY_LENGTH]
     return {f"{FULL_KEY}{_hash(name)}": name[:MAX_TAG_LENGTH] for name in long}
 
@@ -73,7 +74,7 @@ def _hash(name: str) -> str:
 
 
 def value(args: CallArgs, max_length: int, path: str = "value") -> str:
-    """What a param or a tag says. Too much is cut off, as MLflow's server does."""
+    """Returns the value of a param or tag, truncated to `max_length` as MLflow's server does."""
     return (text(args, "value", path) or "")[:max_length]
 
 

@@ -1,4 +1,4 @@
-"""Page tokens as MLflow spells them: where the next page begins, in Base64."""
+"""Page tokens in MLflow's format: Base64 of {"offset": first row of the next page}."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from tracking.mlflow.protocol.fields import CallArgs, text
 
 
 def offset_of(args: CallArgs) -> int:
-    """Where the page that is asked for begins; 0 without a token."""
+    """Returns the offset in the argument `page_token`; 0 without one. Raises MlflowError if it is
+    malformed."""
     token = text(args, "page_token")
     if not token:
         return 0
@@ -23,7 +24,8 @@ def offset_of(args: CallArgs) -> int:
     offset = content.get("offset") if isinstance(content, dict) else None
     if isinstance(offset, bool) or not isinstance(offset, int) or not 0 < offset < 2**62:
         raise MlflowError(
-            INVALID, "Invalid page token: it is none that this server gave; leave it out to begin anew."
+            INVALID,
+            "Invalid page token: this server did not issue it; leave it out to start from the first page.",
         )
     return offset
 

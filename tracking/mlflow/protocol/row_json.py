@@ -1,4 +1,5 @@
-"""Rows as MLflow's JSON spells them: ids as text, times as Unix milliseconds, what is empty left out."""
+"""Database rows in MLflow's JSON format: ids are text, times are Unix milliseconds, empty fields are
+omitted."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ ARTIFACTS = "mlflow-artifacts:"
 
 
 def json_number(value: float) -> float | str:
-    """What JSON cannot spell, in words."""
+    """Returns the value; a non-finite one, which JSON cannot represent, as MLflow's word for it."""
     if math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
@@ -34,12 +35,12 @@ def lifecycle_stage(deleted_at: datetime | None) -> str:
 
 
 def without_empty(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what is empty."""
+    """Returns the fields that are not None, "", [] or {}."""
     return {name: value for name, value in values.items() if value not in (None, "", [], {})}
 
 
 def experiment_id(row: Experiment) -> str:
-    """Return its id as clients know it."""
+    """Returns the experiment's id as clients know it: "0" for the default experiment."""
     return DEFAULT_ID if row.name == DEFAULT_NAME else str(row.pk)
 
 
@@ -68,4 +69,7 @@ def logged_model_json(row: LoggedModel) -> dict[str, Any]:
         "source_run_id": row.source_run_id or row.run_id,
         "tags": tag_list(row.tags),
     }
-    return {"info": without_empty(info), "data": without_empty({"params": tag_list(row.params), "metrics": row.metrics})}
+    return {
+        "info": without_empty(info),
+        "data": without_empty({"params": tag_list(row.params), "metrics": row.metrics}),
+    }

@@ -14,7 +14,7 @@ from clusters.enrolment.node_tokens import enrol, name_of_host, node_of_token
 from jobs.sources import snapshots
 from trainhub import certificates, installation
 from trainhub.files import write_secret
-from workspaces import tokens
+from workspaces import set_aside, tokens
 from workspaces.access import membership_principal
 from workspaces.bootstrap import OWNER, ensure_owner
 from workspaces.models import ApiToken, User
@@ -44,7 +44,8 @@ class Command(BaseCommand):
             if options["demo"] is None
             else _demo(json.loads(options["demo"].read_text()))
         )
-        self.stdout.write(json.dumps({"password": password, **prepared}))
+        notices = list(set_aside.sentences())
+        self.stdout.write(json.dumps({"password": password, "notices": notices, **prepared}))
 
 
 def _make_certificate() -> None:

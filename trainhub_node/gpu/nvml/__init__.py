@@ -1,0 +1,1 @@
+"""The only package that calls NVML. `gpu_inventory` decides when devices are read, lost and found again."""

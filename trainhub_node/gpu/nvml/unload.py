@@ -1,0 +1,44 @@
+"""Unloading the NVML library from pynvml, which has no public way to do it."""
+
+from __future__ import annotations
+
+import _ctypes
+import logging
+from ctypes import CDLL
+from functools import cache
+from types import ModuleType
+
+log = logging.getLogger(__name__)
+LIBRARY, FUNCTIONS = "nvmlLib", "_nvmlGetFunctionPointer_cache"
+"""The names in pynvml of the loaded library and of its functions, by name. Neither is part of its
+interface."""
+
+
+def unload(binding: ModuleType) -> bool:
+    """After an update of the driver the old library stays loaded and goes on refusing; the next `nvmlInit`
+    loads the new one.
+
+    False, and nothing is changed, where this version of pynvml keeps its library in another way: the agent
+    must then be restarted after an update of the driver."""
+    library, functions = getattr(binding, LIBRARY, None), getattr(binding, FUNCTIONS, None)
+    handle = getattr(library, "_handle", None)
+    if not isinstance(library, CDLL) or not isinstance(functions, dict) or not isinstance(handle, int):
+        _log_unknown(str(getattr(binding, "__file__", binding.__name__)))
+        return False
+    functions.clear()
+    setattr(binding, LIBRARY, None)
+    _ctypes.dlclose(handle)
+    return True
+
+
+@cache
+def _log_unknown(where: str) -> None:
+    """Once: the agent tries again every few seconds."""
+    log.error(
+        "The driver was updated, and the library of before cannot be unloaded: %s does not keep it as "
+        "%s and %s. "
+        "Restart the agent; runs go on.",
+        where,
+        LIBRARY,
+        FUNCTIONS,
+    )
