@@ -11,9 +11,9 @@ from django.utils import timezone
 
 from clusters.models import Cluster, Gpu, Lease, Node, ProvidedMachine
 from clusters.node_reports.heartbeat import silence_s, status
-from clusters.node_reports.hub_uptime import heard
+from clusters.node_reports.hub_uptime import listening_window
 from clusters.node_reports.inventory import interpreters_of
-from clusters.provisioning.states import COMING, LEAVING
+from clusters.provisioning.states import STARTING, LEAVING
 from clusters.states import NodeStatus
 from clusters.visibility import may_use
 from live.publish import publish_on_commit
@@ -46,11 +46,11 @@ def offers(
     """The same for the hub itself; holders are named only to a `viewer`. `names`: of these nodes alone, and
     none that the cluster's provider could still make."""
     now = timezone.now()
-    span = heard(now)
+    span = listening_window(now)
     chosen = cluster.nodes.filter(revoked_at=None, monitor_only=False).exclude(machine__state__in=LEAVING)
     if cluster.provider:
         # Whether such a node is what was asked for is not known before its machine is up.
-        chosen = chosen.exclude(name__in=cluster.machines.filter(state__in=COMING).values("name"))
+        chosen = chosen.exclude(name__in=cluster.machines.filter(state__in=STARTING).values("name"))
     if names is not None:
         chosen = chosen.filter(name__in=names)
     nodes = [(node, status(node, now, span)) for node in chosen.defer("vitals").order_by("name")]

@@ -13,7 +13,7 @@ from django.utils import timezone
 from clusters.journal import recent_events
 from clusters.models import Cluster, Gpu, Lease, Node, NodeEvent
 from clusters.node_reports.heartbeat import silence_s, status
-from clusters.node_reports.hub_uptime import Heard, heard
+from clusters.node_reports.hub_uptime import ListeningWindow, listening_window
 from clusters.node_reports.notices import Notice, notices
 from clusters.states import GpuStanding, NodeStatus
 from clusters.visibility import clusters_of, visible_nodes
@@ -197,7 +197,7 @@ def cluster_card(cluster: Cluster, workspace: Workspace | None) -> ClusterCard:
 def node_cards(nodes: Iterable[Node], workspace: Workspace | None) -> tuple[NodeCard, ...]:
     nodes = list(nodes)
     now = timezone.now()
-    span = heard(now)
+    span = listening_window(now)
     leases: dict[int, list[Lease]] = {node.pk: [] for node in nodes}
     for lease in Lease.objects.filter(node__in=nodes, released_at=None).order_by("pk"):
         leases[lease.node_id].append(lease)
@@ -209,7 +209,7 @@ def node_cards(nodes: Iterable[Node], workspace: Workspace | None) -> tuple[Node
 
 
 def _node_card(
-    node: Node, lines: tuple[LeaseLine, ...], devices: list[Gpu], now: datetime, span: Heard
+    node: Node, lines: tuple[LeaseLine, ...], devices: list[Gpu], now: datetime, span: ListeningWindow
 ) -> NodeCard:
     holders = {uuid: line for line in lines for uuid in line.gpus}
     vitals: dict[str, Any] = node.vitals

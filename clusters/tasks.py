@@ -23,7 +23,7 @@ def mend_brokers() -> None:
 
 @shared_task(ignore_result=True)
 def tend_machines() -> None:
-    reconciler.tend()
+    reconciler.reconcile()
 
 
 @shared_task(ignore_result=True)

@@ -15,7 +15,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from clusters.models import KeptSeries, Node
 from clusters.telemetry import attempt_curves, expiry, series
-from clusters.telemetry.attempt_curves import Kept
+from clusters.telemetry.attempt_curves import StoredCurves
 from clusters.telemetry.series import NodeSeries
 from jobs.models import Attempt, AttemptNode, Member, Run
 from trainhub_launch.telemetry import BUCKET_S, HOST
@@ -47,10 +47,10 @@ def keep_ended(now: datetime | None = None) -> int:
         attempt = part.attempt
         start, end = span(attempt, now or datetime.now(UTC))
         try:
-            attempt_curves.keep(attempt.run_id, attempt.number, part.node, start=start, end=end)
+            attempt_curves.store(attempt.run_id, attempt.number, part.node, start=start, end=end)
             if not Run.objects.filter(pk=attempt.run_id).exists():
                 # Deleted in this moment; nobody would ever look for them again.
-                attempt_curves.forget(attempt.run_id)
+                attempt_curves.delete(attempt.run_id)
             kept += 1
         except DatabaseError:
             raise
@@ -87,7 +87,7 @@ class Curves:
     yet, live."""
 
     def __init__(self, attempt: Attempt) -> None:
-        self._kept = attempt_curves.kept(attempt.run_id, attempt.number)
+        self._kept = attempt_curves.load(attempt.run_id, attempt.number)
 
     def of(self, node: Node, gpus: Sequence[str] | None, wanted: Wanted) -> NodeSeries:
         """`gpus` None: all of the node's."""
@@ -98,7 +98,7 @@ class Curves:
         return series.read(node, gpus, **asked)
 
     @staticmethod
-    def _is_enough(held: Kept, wanted: Wanted) -> bool:
+    def _is_enough(held: StoredCurves, wanted: Wanted) -> bool:
         finest_s = series.step_for(wanted.start, wanted.end, wanted.points, time.time())
         return held.step_s <= max(finest_s, (wanted.end - wanted.start) / wanted.points)
 
@@ -106,7 +106,7 @@ class Curves:
 def _due(now: datetime) -> QuerySet[AttemptNode]:
     """Parts that have ended and of which nothing is kept. What is older than the numbers themselves stays as
     it is."""
-    oldest = now - timedelta(seconds=expiry.kept_s()[BUCKET_S])
+    oldest = now - timedelta(seconds=expiry.retention_s()[BUCKET_S])
     settled = Q(settled_at__gt=oldest, settled_at__lt=now - TOLD_AFTER, attempt__ended_at__isnull=False)
     lost = Q(settled_at=None, attempt__ended_at__gt=oldest, attempt__ended_at__lt=now - NOT_WAITED_FOR)
     kept = KeptSeries.objects.filter(

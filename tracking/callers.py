@@ -19,10 +19,10 @@ from workspaces.http.threads import in_thread
 from workspaces.models import User, Workspace
 from workspaces.states import Role, TokenScope
 
-KNOWN_S = 3.0
+CACHE_S = 3.0
 """A script logs hundreds of times a second: its token is not looked up each time. One that was revoked may
 work so long."""
-MOST_KNOWN = 10_000
+MAX_CACHED_CALLERS = 10_000
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Caller:
     def name(self) -> str:
         return self.user.get_username() if self.user else "unknown"
 
-    def may(self, needed: Role) -> bool:
-        return self.role.covers(needed)
+    def may(self, required: Role) -> bool:
+        return self.role.covers(required)
 
     def may_write(self, run: Run) -> bool:
         """A job writes to itself and to what it has logged; a contributor to every run of the workspace."""
@@ -50,7 +50,7 @@ class Caller:
 
 
 _lock = threading.Lock()
-_known: dict[str, tuple[Caller, float]] = {}
+_cache: dict[str, tuple[Caller, float]] = {}
 
 
 async def caller_of(scope: Mapping[str, Any]) -> Caller | None:
@@ -63,30 +63,30 @@ async def caller_of(scope: Mapping[str, Any]) -> Caller | None:
         principal = await principal_of_scope(scope)
         return None if principal is None else Caller(principal.workspace, principal.role, principal.user)
     key = tokens.digest(text)
-    known = _known.get(key)
-    if known is not None and time.monotonic() < known[1]:
-        require_scope(known[0].scope, scope)
-        return known[0]
-    found = await in_thread(_look_up, text)
+    entry = _cache.get(key)
+    if entry is not None and time.monotonic() < entry[1]:
+        require_scope(entry[0].scope, scope)
+        return entry[0]
+    caller = await in_thread(_authenticate, text)
     with _lock:
-        if len(_known) > MOST_KNOWN:
-            _known.clear()
-        if found is None:
-            _known.pop(key, None)
+        if len(_cache) > MAX_CACHED_CALLERS:
+            _cache.clear()
+        if caller is None:
+            _cache.pop(key, None)
         else:
-            _known[key] = found, time.monotonic() + KNOWN_S
-    if found is not None:
-        require_scope(found.scope, scope)
-    return found
+            _cache[key] = caller, time.monotonic() + CACHE_S
+    if caller is not None:
+        require_scope(caller.scope, scope)
+    return caller
 
 
 @process_caches.register
 def clear_cache() -> None:
     with _lock:
-        _known.clear()
+        _cache.clear()
 
 
-def _look_up(text: str) -> Caller | None:
+def _authenticate(text: str) -> Caller | None:
     if text.startswith(JOB_PREFIX):
         attempts = Attempt.objects.select_related("run__workspace", "run__created_by", "run__experiment")
         attempt = attempts.filter(token_digest=tokens.digest(text), ended_at=None).first()

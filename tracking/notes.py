@@ -13,7 +13,7 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
 TAG = "mlflow.note.content"
-LONGEST = 100_000
+MAX_LENGTH = 100_000
 MAX_BRACKETS = 20_000
 """Each `[` makes the parser look for its partner, so that the time grows with their square: 0.4 s for so
 many."""
@@ -52,7 +52,7 @@ SCHEMES = {"http", "https", "mailto"}
 def render(text: str) -> SafeString:
     """Safe HTML. Tags in the text are shown as typed; an image is a link, for no page here loads anything
     from elsewhere. A text with more brackets than MAX_BRACKETS is shown as it was typed."""
-    source = text[:LONGEST]
+    source = text[:MAX_LENGTH]
     html = _markdown.render(source) if source.count("[") <= MAX_BRACKETS else f"<pre>{escape(source)}</pre>"
     clean = nh3.clean(
         html, tags=TAGS, attributes=ATTRIBUTES, url_schemes=SCHEMES, link_rel="noopener noreferrer nofollow"

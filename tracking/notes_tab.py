@@ -14,11 +14,11 @@ from jobs import tags
 from jobs.models import Run, RunTag
 from jobs.views.run_lookup import run_numbered
 from jobs.views.tabs import Tab
-from tracking.notes import LONGEST, TAG, render
+from tracking.notes import MAX_LENGTH, TAG, render
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
 
-TYPED = "note-typed"
+UNSAVED_KEY = "note-typed"
 """In the session: what could not be saved, so that it is not lost."""
 
 
@@ -28,13 +28,13 @@ def note_of(run: Run) -> str:
 
 def context(run: Run, _: int, request: HttpRequest) -> dict[str, Any]:
     note = note_of(run)
-    typed = request.session.pop(f"{TYPED}-{run.pk}", None)
+    text = request.session.pop(f"{UNSAVED_KEY}-{run.pk}", None)
     return {
         "note": render(note) if note else "",
         "is_editing": "edit" in request.GET,
         "seen": _digest(note),
-        "typed": note if typed is None else typed,
-        "longest": LONGEST,
+        "typed": note if text is None else text,
+        "longest": MAX_LENGTH,
     }
 
 
@@ -42,24 +42,24 @@ def context(run: Run, _: int, request: HttpRequest) -> dict[str, Any]:
 @needs(Role.CONTRIBUTOR)
 def save(request: WorkspaceRequest, number: int) -> HttpResponse:
     run = run_numbered(request.principal, number)
-    typed = request.POST.get("note", "").replace("\r\n", "\n").strip()
-    wrong = _wrong(run, typed, request.POST.get("seen", ""))
+    text = request.POST.get("note", "").replace("\r\n", "\n").strip()
+    error = _save_error(run, text, request.POST.get("seen", ""))
     page = redirect("run-tab", number, "notes")
-    if wrong:
-        request.session[f"{TYPED}-{run.pk}"] = typed[: 2 * LONGEST]
-        messages.error(request, wrong)
+    if error:
+        request.session[f"{UNSAVED_KEY}-{run.pk}"] = text[: 2 * MAX_LENGTH]
+        messages.error(request, error)
         page["Location"] += "?edit=1"
-    elif typed:
-        tags.put(run, {TAG: typed})
+    elif text:
+        tags.put(run, {TAG: text})
     else:
         tags.drop(run, [TAG])
     return page
 
 
-def _wrong(run: Run, typed: str, seen: str) -> str:
-    if len(typed) > LONGEST:
-        return f"The note is too long: shorten it to {LONGEST:,} characters. It has {len(typed):,}."
-    if "\0" in typed:
+def _save_error(run: Run, text: str, seen: str) -> str:
+    if len(text) > MAX_LENGTH:
+        return f"The note is too long: shorten it to {MAX_LENGTH:,} characters. It has {len(text):,}."
+    if "\0" in text:
         return "The note has characters that cannot be stored; take them out."
     if seen != _digest(note_of(run)):
         return (

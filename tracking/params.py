@@ -11,20 +11,20 @@ from trainhub_launch.errors import SpecError
 
 SHORT = 200
 """So much of a value can be searched for by index."""
-MOST_OF_A_RUN = 10_000
+MAX_PARAMS_PER_RUN = 10_000
 
 
 @dataclass(frozen=True)
-class Difference:
+class ParamDifference:
     key: str
-    before: str
+    stored: str
     now: str
 
 
-class Changed(Exception):
+class ParamsChanged(Exception):
     """A param was said to have another value than before; `differences` are all of them."""
 
-    def __init__(self, differences: tuple[Difference, ...]) -> None:
+    def __init__(self, differences: tuple[ParamDifference, ...]) -> None:
         super().__init__(", ".join(item.key for item in differences))
         self.differences = differences
 
@@ -34,33 +34,33 @@ def put(run_id: str, experiment_id: int, params: Mapping[str, str]) -> None:
     then."""
     if not params:
         return
-    before = dict(Param.objects.filter(run_id=run_id, key__in=params).values_list("key", "value"))
-    fresh = sorted(params.keys() - before.keys())
-    if fresh:
-        held = Param.objects.filter(run_id=run_id).count()
-        if held + len(fresh) > MOST_OF_A_RUN:
+    stored = dict(Param.objects.filter(run_id=run_id, key__in=params).values_list("key", "value"))
+    new = sorted(params.keys() - stored.keys())
+    if new:
+        count = Param.objects.filter(run_id=run_id).count()
+        if count + len(new) > MAX_PARAMS_PER_RUN:
             raise SpecError(
                 "params",
-                f"a run may have {MOST_OF_A_RUN} params, and this one has {held}; log a file instead",
+                f"a run may have {MAX_PARAMS_PER_RUN} params, and this one has {count}; log a file instead",
             )
-        rows = [_row(run_id, experiment_id, key, params[key]) for key in fresh]
+        rows = [_row(run_id, experiment_id, key, params[key]) for key in new]
         Param.objects.bulk_create(rows, ignore_conflicts=True)
         # Of two who say it at the same moment one finds the other's.
-        before |= dict(Param.objects.filter(run_id=run_id, key__in=fresh).values_list("key", "value"))
+        stored |= dict(Param.objects.filter(run_id=run_id, key__in=new).values_list("key", "value"))
     changed = tuple(
-        Difference(key, before[key], params[key]) for key in sorted(params) if before[key] != params[key]
+        ParamDifference(key, stored[key], params[key]) for key in sorted(params) if stored[key] != params[key]
     )
     if changed:
-        raise Changed(changed)
+        raise ParamsChanged(changed)
 
 
 def number_of(value: str) -> float | None:
     """The number that a value spells; None where it is none."""
     try:
-        found = float(value)
+        number = float(value)
     except ValueError:
         return None
-    return found if math.isfinite(found) and "_" not in value else None
+    return number if math.isfinite(number) and "_" not in value else None
 
 
 def _row(run_id: str, experiment_id: int, key: str, value: str) -> Param:

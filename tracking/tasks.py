@@ -11,12 +11,12 @@ from tracking.usage import accounting
 
 @shared_task(ignore_result=True)
 def fold_metrics() -> None:
-    compaction.fold_rest()
+    compaction.fold_quiet()
 
 
 @shared_task(ignore_result=True)
 def account_usage() -> None:
-    accounting.account_lately()
+    accounting.account_recent()
 
 
 @shared_task(ignore_result=True)
@@ -26,5 +26,5 @@ def account_past_usage() -> None:
 
 @shared_task(ignore_result=True)
 def read_events() -> None:
-    pending_attempts.look()
+    pending_attempts.read_pending()
     compaction.fold_due()

@@ -95,14 +95,14 @@ async def lifespan(app: object) -> AsyncIterator[None]:
     work = (
         heartbeat_writer.write,
         slice_writer.write,
-        hub_uptime.look,
+        hub_uptime.refresh,
         sessions.refresh,
-        gpu_sync.look,
+        gpu_sync.refresh,
         point_hints.flush,
         compaction.fold_due,
         file_hints.flush,
     )
-    async with hub_uptime.listening(app):
+    async with hub_uptime.pulse_while_serving(app):
         with background_loop.going(*work), node_wheel.building_soon():
             yield
 

@@ -25,7 +25,7 @@ def clear_sessions() -> None:
 @shared_task(ignore_result=True)
 def purge() -> None:
     """Also asked for at once, by name, where an owner deletes a run for good (jobs.task_messages)."""
-    run_purge.purge_due(before=accounting.settle)
+    run_purge.purge_due(before=accounting.finalize_run)
     purge_logged_models()
 
 

@@ -133,7 +133,9 @@ def _join(args: argparse.Namespace, folder: Path) -> int:
         sys.stdout.write(systemd.unit(folder))
         _print_note(systemd.advice(folder))
     else:
-        _print_note(f"Start it: trainhub-node run --dir {folder}   (as a service: trainhub-node unit --dir {folder})")
+        _print_note(
+            f"Start it: trainhub-node run --dir {folder}   (as a service: trainhub-node unit --dir {folder})"
+        )
     return 0
 
 

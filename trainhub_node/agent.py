@@ -14,8 +14,7 @@ from pathlib import Path
 
 from trainhub_launch.report import StopOrder
 from trainhub_node import proc, records
-from trainhub_node.attempts import attempt_list as book
-from trainhub_node.attempts import crash_cleanup
+from trainhub_node.attempts import attempt_list, crash_cleanup
 from trainhub_node.attempts.attempt_list import Attempts, Key
 from trainhub_node.attempts.tracked_attempt import TrackedAttempt
 from trainhub_node.attempts.watch import FileWatch
@@ -64,7 +63,11 @@ class Agent:
             owner=owner,
         )
         self._starter = Starter(
-            settings, self._hub, self._attempts, on_change=self._watch.notify, request_report=self._uplink.report_now
+            settings,
+            self._hub,
+            self._attempts,
+            on_change=self._watch.notify,
+            request_report=self._uplink.report_now,
         )
         # Without the broker, and until the hub says where it is, reports bring the work.
         self._listener = wakeups.WakeupListener(self._hub.config, self.wake, settings.hub_ca)
@@ -106,13 +109,13 @@ class Agent:
         folder = self._attempts.get(key)
         if folder is not None and not Path(folder.daemon).exists():
             records.write(folder.daemon, {"argv": list(argv)}, patient=False)
-            book.wake_child(folder)
+            attempt_list.wake_child(folder)
 
     def stop(self, order: StopOrder) -> None:
         folder = self._attempts.get((order.run, order.attempt))
-        if folder is not None and book.request_stop(folder, order.why, order.grace_s):
+        if folder is not None and attempt_list.request_stop(folder, order.why, order.grace_s):
             log.info("Run %s, attempt %d is to end: %s", order.run, order.attempt, order.why)
-            book.wake_child(folder)
+            attempt_list.wake_child(folder)
 
     def settle(self, key: Key) -> None:
         self._attempts.settle(key)
@@ -127,7 +130,9 @@ class Agent:
             self._starter.reap(tracked.rundir)
             self._uploads.submit(tracked.rundir)
         elif (
-            child is not None and not proc.is_alive(child["pid"], child["identity"]) and not _has_ended(tracked.rundir)
+            child is not None
+            and not proc.is_alive(child["pid"], child["identity"])
+            and not _has_ended(tracked.rundir)
         ):
             self._crash_cleaner.submit(tracked.rundir)
         elif child is None:
@@ -150,7 +155,7 @@ class Agent:
             try:
                 free = shutil.disk_usage(self.settings.folder).free
                 self._attempts.discard_old(
-                    now=time.time(), retention_s=0 if free < LOW_DISK_BYTES else book.RETENTION_S
+                    now=time.time(), retention_s=0 if free < LOW_DISK_BYTES else attempt_list.RETENTION_S
                 )
                 cache.trim(self.settings)
             except OSError:
@@ -173,5 +178,5 @@ def prepare_folders(settings: NodeSettings) -> None:
 
 def _has_ended(folder: RunDir) -> bool:
     """Asked again after the child was seen dead: it may have written its last word just before."""
-    state = book.read_state(folder)
+    state = attempt_list.read_state(folder)
     return bool(state and state.get("ended"))

@@ -1,9 +1,9 @@
-"""`python -I -S bare.py child|rank|rsh FOLDER`: the processes that stand between the agent and training.
+"""`python -I -S bootstrap.py child|rank|rsh FOLDER`: the processes between the agent and training.
 
-Isolated, because nothing that a user or an operator installs may change them, and without `site`, which
-would cost more than all they do. So neither site-packages nor this package is on the path yet. Each loads
-what it needs and no more: a run on one node without MPI waits for nothing that the others take.
-"""
+-I isolates them from everything that a user or an operator installs. -S omits `site`, which would take
+longer than all their own work. So neither site-packages nor this package is on the path at first. Each
+role imports only what it needs: a run on one node without MPI waits for none of the modules of the other
+roles."""
 # ruff: noqa: E402
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if GANG.uses_mpi:
 else:
     GANG.run_step(child.start_ranks)
 
-# The ranks run from here on: what they need not wait for is imported now.
+# The ranks are running now. Imported only here, so that they need not wait for it.
 from trainhub_node.supervisor import supervise
 
 supervise.supervise(GANG)

@@ -1,5 +1,5 @@
-"""What `join` writes down and `run` reads: the settings of a node in its folder, beside the hub's
-certificate."""
+"""The settings of a node in its folder, beside the hub's certificate. `join` writes them and `run` reads
+them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAMES = {
     "cache_bytes": "TRAINHUB_NODE_CACHE_BYTES",
     "python": "TRAINHUB_NODE_PYTHON",
 }
-"""What node.json may hold -> the variable that says the same, and wins."""
+"""Names in node.json -> the environment variable of that setting, which has priority."""
 
 
 def default_folder() -> Path:
@@ -40,7 +40,7 @@ def folder(option: str, env: Mapping[str, str]) -> Path:
 
 
 def environment(folder: Path, env: Mapping[str, str]) -> dict[str, str]:
-    """`env`, completed by what the folder holds. Raises SettingsError."""
+    """Returns `env`, completed by the settings in the folder. Raises SettingsError."""
     stored = {NAMES[name]: value for name, value in read(folder).items() if name in NAMES}
     if env.get("TRAINHUB_NODE_TOKEN_FILE"):
         stored.pop("TRAINHUB_NODE_TOKEN", None)
@@ -57,7 +57,7 @@ def environment(folder: Path, env: Mapping[str, str]) -> dict[str, str]:
 
 
 def read(folder: Path) -> dict[str, str]:
-    """What node.json holds, nothing where there is none. Raises SettingsError."""
+    """Returns the content of node.json, empty without one. Raises SettingsError."""
     file = folder / FILE
     try:
         values = json.loads(file.read_text())
@@ -73,7 +73,7 @@ def read(folder: Path) -> dict[str, str]:
 
 
 def write(folder: Path, values: Mapping[str, str], ca: str) -> None:
-    """Both files, private, each complete or not at all; what `run` needs first comes last."""
+    """Writes both files, private and each atomically. `run` needs node.json first, so it is written last."""
     if ca:
         _write(folder / HUB_CA, ca)
     else:

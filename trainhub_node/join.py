@@ -1,4 +1,5 @@
-"""A machine becomes a node: everything that can be wrong here is found before the one-time token is spent."""
+"""Makes this machine a node. Everything that can be checked here is checked before the one-time token is
+used."""
 
 from __future__ import annotations
 
@@ -34,8 +35,7 @@ from trainhub_node.settings import NodeSettings, SettingsError
 TOKEN = re.compile(r"(thj_[A-Za-z0-9_-]{8,})(?:\.([0-9a-f]{64}))?\Z")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}\Z")
 MAX_CLOCK_OFFSET_S = 300.0
-"""From here on nothing that this machine says of times is worth anything, certificates fail, and nobody wants
-it so."""
+"""With a larger offset, no time from this machine is useful, and certificates fail."""
 
 
 class JoinError(Exception):
@@ -44,7 +44,7 @@ class JoinError(Exception):
 
 @dataclass(frozen=True)
 class JoinRequest:
-    """`environment`: settings of the node as variables, those of flags and of the environment alike."""
+    """`environment`: the node's settings as variables, from options and from the environment."""
 
     url: str
     token: str
@@ -64,7 +64,7 @@ class JoinResult:
 
 
 def join(request: JoinRequest) -> JoinResult:
-    """Raises CannotJoin; then the folder is as it was before."""
+    """Joins the hub. Raises JoinError; the folder is then as it was before."""
     url = _url(request.url)
     secret, fingerprint = _token(request.token)
     _check_encryption(url, fingerprint, request.allow_http)
@@ -99,7 +99,7 @@ def _url(url: str) -> str:
 
 
 def _token(token: str) -> tuple[str, str]:
-    """(the secret, the fingerprint of the hub's own authority or nothing)."""
+    """Returns (the secret, the fingerprint of the hub's own authority or "")."""
     match = TOKEN.match(token)
     if match:
         return match[1], match[2] or ""
@@ -126,7 +126,7 @@ def _check_encryption(url: str, fingerprint: str, allow_http: bool) -> None:
         raise JoinError(
             f"URL {url} is not encrypted: anybody on the way could read this node's token and its runs' "
             "secrets; "
-            "use https:// (start the hub with OPEN=1), or say --insecure-http where the network is "
+            "use https:// (start the hub with OPEN=1), or add --insecure-http where the network is "
             "yours alone"
         )
 
@@ -142,13 +142,13 @@ def _check_unused(request: JoinRequest) -> None:
         raise JoinError(
             f"{request.folder} is already the folder of node {existing.get('name', '?')} at "
             f"{existing.get('hub_url', '?')}; "
-            "say --replace to join it anew, or choose another --dir"
+            "add --replace to join again, or choose another --dir"
         )
 
 
 @contextmanager
 def _writable_folder(folder: Path) -> Iterator[None]:
-    """The folder, writable; where this fails, whatever was made for it goes again."""
+    """Makes the folder; if the block fails, everything made for it is removed again."""
     created = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         _check_writable(folder)
@@ -171,8 +171,12 @@ def _check_writable(folder: Path) -> None:
 
 
 def _settings(request: JoinRequest, url: str) -> NodeSettings:
-    """As `run` will read them."""
-    variables = {"TRAINHUB_HUB_URL": url, "TRAINHUB_NODE_TOKEN": "to come", "TRAINHUB_NODE_DIR": str(request.folder)}
+    """Returns the settings as `run` will read them."""
+    variables = {
+        "TRAINHUB_HUB_URL": url,
+        "TRAINHUB_NODE_TOKEN": "to come",
+        "TRAINHUB_NODE_DIR": str(request.folder),
+    }
     try:
         return settings.read({**request.environment, **variables})
     except SettingsError as error:
@@ -184,7 +188,9 @@ def _check_machine(node_settings: NodeSettings) -> None:
         raise JoinError(
             f"{node_settings.python} does not start as a Python; set TRAINHUB_NODE_PYTHON to one that works"
         )
-    if node_settings.run_as and not settings.can_execute(str(node_settings.folder.parent), node_settings.run_as):
+    if node_settings.run_as and not settings.can_execute(
+        str(node_settings.folder.parent), node_settings.run_as
+    ):
         raise JoinError(
             f"--run-as {node_settings.run_as.name} cannot reach {node_settings.folder}; choose a --dir below folders that "
             "everybody may pass "
@@ -193,7 +199,7 @@ def _check_machine(node_settings: NodeSettings) -> None:
 
 
 def _fetch_authority(url: str, fingerprint: str) -> str:
-    """The hub's own authority as PEM. Whoever answered, it is the one that the token's fingerprint names."""
+    """Returns the hub's own authority as PEM. The token's fingerprint proves it, whichever server answers."""
     unverified = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     unverified.check_hostname = False
     unverified.verify_mode = ssl.CERT_NONE
@@ -242,9 +248,9 @@ def _enrol(hub: HubClient, secret: str, request: JoinRequest, url: str) -> dict[
             "--token is not known to this hub; `manage.py node token NAME` there prints a new one"
         ) from error
     except RequestRejected as error:
-        raise JoinError(f"the hub said no: {str(error).rstrip('.')}") from error
+        raise JoinError(f"the hub refused: {str(error).rstrip('.')}") from error
     except HubError as error:
-        remedy = "should the token be used up now, take a new one and say --replace"
+        remedy = "if the token has been used by now, take a new one and add --replace"
         raise JoinError(f"{_unreachable(url, str(error))}; {remedy}") from error
     except KeyError as error:
         raise JoinError(

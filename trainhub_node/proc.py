@@ -1,4 +1,4 @@
-"""What /proc says about processes."""
+"""Processes as /proc shows them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 class ProcessStat:
+    """The fields of /proc/PID/stat that the agent needs."""
+
     __slots__ = ("group", "parent", "pid", "session", "start", "state")
 
     def __init__(self, pid: int, fields: list[bytes]) -> None:
@@ -23,7 +25,7 @@ class ProcessStat:
 
 
 def read(path: str) -> bytes | None:
-    """The file's bytes; None when its process is gone or belongs to somebody else."""
+    """Returns the file's bytes, None if its process has ended or belongs to another account."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -48,14 +50,14 @@ def read_process(pid: int) -> ProcessStat | None:
 
 
 def list_processes() -> list[ProcessStat]:
-    """Every process of the machine that is not dead."""
+    """Returns every process of the machine that is not dead."""
     running = [read_process(int(name)) for name in os.listdir("/proc") if name.isdigit()]
     return [entry for entry in running if entry is not None and not entry.is_dead]
 
 
 def oom_kills() -> int:
-    """How many processes the kernel of this machine has killed for lack of memory; 0 where it does not
-    say."""
+    """Returns how many processes the kernel has killed for lack of memory, 0 where it does not report
+    that."""
     for line in (read("/proc/vmstat") or b"").splitlines():
         if line.startswith(b"oom_kill "):
             return int(line.split()[1])
@@ -67,7 +69,8 @@ def boot_id() -> str:
 
 
 def identity(pid: int) -> str | None:
-    """Names this very process: boot and start time, so that neither a reused pid nor a reboot deceives."""
+    """Returns boot id and start time of a process, which distinguish it after a reused pid or a reboot.
+    None without it."""
     entry = read_process(pid)
     return None if entry is None or entry.is_dead else f"{boot_id()}/{entry.start}"
 

@@ -1,7 +1,6 @@
-"""Small JSON files, written aside and renamed, so that nobody ever reads half of one.
+"""Small JSON files, written to a temporary name and renamed, so that no reader sees half of one.
 
-The C half of `json` is used directly: the package itself imports `re`, and a rank would wait 8 ms for that.
-"""
+The C half of `json` is used directly: the package itself imports `re`, which would delay a rank by 8 ms."""
 
 from __future__ import annotations
 
@@ -22,11 +21,11 @@ READ_BYTES = 1024 * 1024
 
 
 class UnreadableRecord(Exception):
-    """A record that its writer cannot have written; the message names the file."""
+    """A record that its writer cannot have written. The message names the file."""
 
 
 class _ScannerOptions:
-    """Plain JSON, as the scanner asks for it."""
+    """The attributes of `json.JSONDecoder` that the C scanner reads."""
 
     strict = True
     object_hook = None
@@ -56,10 +55,10 @@ def loads(data: bytes) -> Any:
 
 
 def write(path: str, value: Any, *, patient: bool = True) -> None:
-    """Put `value` at `path` at once or not at all; a full disk is waited out, for a record must not be lost.
+    """Writes `value` to `path` atomically. While the disk is full it waits, because a record must not be
+    lost.
 
-    Not `patient`: raises OSError instead, for a caller who must not stand still and will be back.
-    """
+    Not `patient`: raises OSError instead, for a caller that must not block and will try again."""
     data = dumps(value)
     while True:
         try:
@@ -90,10 +89,10 @@ def _write_aside(path: str, data: bytes) -> None:
 
 
 def read(path: str, max_bytes: int = MAX_BYTES) -> Any:
-    """The record at `path`, None where there is none. Raises Unreadable.
+    """Returns the record at `path`, None without one. Raises UnreadableRecord.
 
-    Some folders of records belong to the account that runs the training. So the entry is looked at before it
-    is opened: a pipe or a device would act on being opened, and a pipe has no end."""
+    Some folders of records belong to the account that runs the training. So the type of the entry is
+    checked before it is opened: opening a pipe or a device has effects, and a pipe has no end."""
     try:
         entry = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -114,7 +113,7 @@ def read(path: str, max_bytes: int = MAX_BYTES) -> Any:
 
 
 def _read_regular(entry: int, max_bytes: int) -> bytes:
-    """At most one byte more than `largest`, though the file may grow meanwhile."""
+    """Reads at most one byte more than `max_bytes`, even if the file grows meanwhile."""
     fd = os.open(f"/proc/self/fd/{entry}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         pieces: list[bytes] = []

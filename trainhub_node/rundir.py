@@ -12,25 +12,24 @@ MAX_ATTEMPT = 2**31 - 1
 
 
 class InvalidIdentifier(ValueError):
-    """A value that cannot name a run, an attempt or a file of one, and must not become a path."""
+    """A value that cannot name a run, an attempt or one of its files, and must not become part of a path."""
 
 
 def is_key(run: object, attempt: object) -> bool:
-    """Whether `run` is a run id of 32 lowercase hexadecimal digits and `attempt` a whole number of at least
-    1."""
+    """Returns whether `run` is a run id (32 lowercase hexadecimal digits) and `attempt` an integer of at
+    least 1."""
     # Without `re`, whose import would delay every rank by 8 ms.
     is_run = type(run) is str and len(run) == RUN_ID_LENGTH and not run.strip(RUN_ID_CHARACTERS)
     return is_run and type(attempt) is int and 1 <= attempt <= MAX_ATTEMPT
 
 
 class RunDir:
-    """One attempt's folder. Who writes what: the agent `claim`, `order`, `go`, `daemon`, `terms`, `agent`,
-    `stop`, `outputs_record`, `settled`; the child `child`, `state`, `bin` and `supervisor_ended`; the rank
-    wrappers and `rsh` what is in `ranks`. Under MPI `ranks` belongs to the account of the ranks, so the child
-    writes nothing in it once they run.
+    """One attempt's folder. Raises InvalidIdentifier for an invalid `run` or `attempt`.
 
-    Raises BadIdentifier where `run` or `attempt` is none.
-    """
+    Writers: the agent writes `claim`, `order`, `go`, `daemon`, `terms`, `agent`, `stop`, `outputs_record`
+    and `settled`; the child writes `child`, `state`, `bin` and `supervisor_ended`; rank wrappers and `rsh`
+    write into `ranks`. Under MPI `ranks` belongs to the account of the ranks, so the child writes nothing
+    into it once they run."""
 
     __slots__ = ("attempt", "path", "run")
 
@@ -43,7 +42,7 @@ class RunDir:
 
     @classmethod
     def at(cls, path: str) -> RunDir:
-        """The attempt whose folder is `path`. Raises BadIdentifier for a folder that is none."""
+        """Returns the attempt whose folder is `path`. Raises InvalidIdentifier for any other folder."""
         attempts, _, name = path.rpartition("/")
         run, _, attempt = name.rpartition("-")
         # `isdigit` alone accepts digits of other scripts, and `int` leading zeros: each attempt has one name.
@@ -71,7 +70,7 @@ class RunDir:
 
     @property
     def daemon(self) -> str:
-        """With which arguments mpirun, on the head, wants its daemon started here."""
+        """The arguments with which mpirun, on the head, wants its daemon started here."""
         return f"{self.path}/daemon.json"
 
     @property
@@ -109,7 +108,7 @@ class RunDir:
 
     @property
     def child_log(self) -> str:
-        """What the child says when it fails itself; empty otherwise."""
+        """The child's own errors; empty otherwise."""
         return f"{self.path}/child.log"
 
     @property
@@ -122,7 +121,7 @@ class RunDir:
 
     @property
     def starts(self) -> str:
-        """How each rank is to be started, for wrappers that mpirun starts."""
+        """How each rank is started, for wrappers that mpirun starts."""
         return f"{self.path}/ranks/starts.json"
 
     def daemon_call(self, host: str) -> str:
@@ -135,8 +134,8 @@ class RunDir:
         return f"{self.path}/ranks/{rank}.ended.json"
 
     def supervisor_ended(self, rank: int) -> str:
-        """How a rank ended as the child saw it; where this is present it counts, and not what the rank's
-        wrapper wrote."""
+        """How a rank ended as the child saw it. Where this exists it has priority over the wrapper's
+        record."""
         return f"{self.path}/{rank}.ended.json"
 
     @property
@@ -144,8 +143,8 @@ class RunDir:
         return f"{self.path}/logs"
 
     def log(self, name: str) -> str:
-        """The path of the log `name`. Raises BadIdentifier for a name that would leave the folder of the
-        logs."""
+        """Returns the path of the log `name`. Raises InvalidIdentifier for a name that would leave the
+        folder of logs."""
         if name in ("", ".", "..") or "/" in name or "\0" in name:
             raise InvalidIdentifier(f"{name!r:.100} is not the name of a log")
         return f"{self.path}/logs/{name}"

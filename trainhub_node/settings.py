@@ -1,4 +1,4 @@
-"""What the operator of a node says, in environment variables; read once, wrong values refused by name."""
+"""The node's settings, read once from environment variables; a wrong value is refused with its name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SettingsError(Exception):
 
 @dataclass(frozen=True)
 class Account:
-    """Whom the ranks run as, where the agent is root."""
+    """The account of the ranks, where the agent is root."""
 
     name: str
     uid: int
@@ -67,7 +67,7 @@ class NodeSettings:
 
     @property
     def rank_ca(self) -> Path:
-        """The hub's authority where ranks may read it."""
+        """The copy of the hub's CA that ranks can read."""
         return self.sites / "hub-ca.pem"
 
 
@@ -200,10 +200,10 @@ def _python(env: Mapping[str, str], account: Account | None) -> str:
 
 
 def can_execute(path: str, account: Account | None) -> bool:
-    """Whether whom the ranks run as may execute the file, or enter the folder, at `path`."""
+    """Returns whether the account of the ranks may execute the file, or enter the folder, at `path`."""
     if account is None:
         return os.access(path, os.X_OK)
-    # Asked as that account: folders on the way count too.
+    # Checked under that account, because permissions of the parent folders count, too.
     result = subprocess.run(
         ["/usr/bin/test", "-x", path],
         user=account.uid,

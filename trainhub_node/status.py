@@ -1,4 +1,4 @@
-"""How this node stands: what `trainhub-node status` says."""
+"""The findings that `trainhub-node status` prints."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trainhub_node.telemetry import heartbeat
 
 @dataclass(frozen=True)
 class StatusFinding:
-    """`good` None: worth knowing, and nobody's fault."""
+    """One line of the status. `is_good` None: information that is neither good nor bad."""
 
     is_good: bool | None
     subject: str
@@ -38,7 +38,9 @@ def _hub(settings: NodeSettings) -> Iterator[StatusFinding]:
     try:
         config = hub.config()
     except TokenRejected as error:
-        yield StatusFinding(False, "hub", f"{settings.hub_url}: {error}; join again with a new token and --replace")
+        yield StatusFinding(
+            False, "hub", f"{settings.hub_url}: {error}; join again with a new token and --replace"
+        )
         return
     except HubError as error:
         yield StatusFinding(False, "hub", f"{settings.hub_url} cannot be asked: {error}")
@@ -53,7 +55,9 @@ def _hub(settings: NodeSettings) -> Iterator[StatusFinding]:
     )
     parts = urlsplit(settings.hub_url)
     if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
-        yield StatusFinding(None, "hub", "the way to it is not encrypted; start the hub with OPEN=1 and join again")
+        yield StatusFinding(
+            None, "hub", "the way to it is not encrypted; start the hub with OPEN=1 and join again"
+        )
     yield StatusFinding(not warning, "clock", warning or "agrees with the hub's")
     yield _broker(config, settings)
 
@@ -66,7 +70,9 @@ def _broker(config: dict[str, object], settings: NodeSettings) -> StatusFinding:
     error = wakeups.connection_error(config, settings.hub_ca)
     if error:
         return StatusFinding(
-            False, "broker", f"{error}; open its port to this machine. Until then reports bring the work, later"
+            False,
+            "broker",
+            f"{error}; open its port to this machine. Until then reports bring the work, later",
         )
     return StatusFinding(True, "broker", "takes this node")
 

@@ -35,8 +35,7 @@ WantedBy={target}
 
 
 def unit(folder: Path) -> str:
-    """For the agent of this interpreter and that folder; of the whole machine for root, else of this
-    account."""
+    """Returns the unit for this interpreter and that folder: a system unit for root, else a user unit."""
     argv = (sys.executable, "-m", "trainhub_node", "run", "--dir", str(folder))
     package = Path(__file__).resolve().parent.parent
     site_packages = {Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")}
@@ -47,7 +46,7 @@ def unit(folder: Path) -> str:
 
 
 def advice(folder: Path) -> str:
-    """What to do with it, in commands."""
+    """Returns the commands that install the unit."""
     print_it = f"{sys.executable} -m trainhub_node unit --dir {folder}"
     if os.geteuid() == 0:
         return (
@@ -66,6 +65,6 @@ def advice(folder: Path) -> str:
 
 
 def quote(word: str) -> str:
-    """One word of a unit file, in which % and backslashes have a meaning."""
+    """Returns one word quoted for a unit file, in which % and backslashes have a meaning."""
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{escaped}"' if escaped != word or " " in word or not word else word

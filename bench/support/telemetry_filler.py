@@ -23,8 +23,8 @@ from django.db import connection, transaction  # noqa: E402 - only now are the m
 
 from clusters.models import Cluster, Gpu, Node, TelemetryChunk, TelemetrySlice  # noqa: E402
 from clusters.telemetry import compaction  # noqa: E402
-from clusters.telemetry.chunks import POINTS, Chunk, chunk_bytes, empty, span_s  # noqa: E402
-from clusters.telemetry.expiry import kept_s  # noqa: E402
+from clusters.telemetry.chunks import POINTS, Chunk, chunk_bytes, empty_chunk, span_s  # noqa: E402
+from clusters.telemetry.expiry import retention_s  # noqa: E402
 from clusters.telemetry.slice_codec import Numbers, slice_bytes  # noqa: E402
 from trainhub_launch.metrics import GPU_METRICS, HOST_METRICS  # noqa: E402
 from trainhub_launch.telemetry import BUCKET_S, HOST, Block  # noqa: E402
@@ -92,7 +92,7 @@ def main() -> None:
         total = sum(
             len(row.data) for subject in subjects if subject for row in packed[subject] if row.step_s == step
         )
-        days = min(kept_s()[step], now - begun) / 86400
+        days = min(retention_s()[step], now - begun) / 86400
         told["bytes_per_gpu_day"][step] = total / GPUS / days
     told["fold_s"] = _folded(cluster, packed, _slices("folded", data, begun, now), now)
     told["slice_bytes"] = sum(map(len, slices.values())) / len(slices)
@@ -105,7 +105,7 @@ def _packed(mean: Numbers, most: Numbers, *, subject: str, begun: int, now: int)
     """Everything up to the newest minutes, as folding leaves it."""
     names = HOST_NAMES if subject == HOST else GPU_NAMES
     folded = (now - NOT_FOLDED_S - begun) // BUCKET_S // 60 * 60
-    for step, kept in kept_s().items():
+    for step, kept in retention_s().items():
         each = step // BUCKET_S
         shape = (len(names), folded // each, each)
         means, peaks = (
@@ -117,7 +117,7 @@ def _packed(mean: Numbers, most: Numbers, *, subject: str, begun: int, now: int)
             if start + span_s(step) < now - kept:
                 continue
             part = means[:, first : first + POINTS[step]]
-            chunk = empty(start, step, POINTS[step], names)
+            chunk = empty_chunk(start, step, POINTS[step], names)
             chunk.mean[:, : part.shape[1]], chunk.count[:, : part.shape[1]] = part, each
             chunk.max[:, : part.shape[1]] = peaks[:, first : first + POINTS[step]]
             yield _row(subject, chunk)

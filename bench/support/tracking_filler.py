@@ -16,7 +16,7 @@ django.setup()
 
 from bench.support import run_filler  # noqa: E402 - only now are the models there
 from jobs.models import Experiment, Run  # noqa: E402
-from tracking.metrics.compaction import fold  # noqa: E402
+from tracking.metrics.compaction import fold_run  # noqa: E402
 from tracking.metrics.point_writer import Point, append  # noqa: E402
 from workspaces.models import User, Workspace  # noqa: E402
 
@@ -49,7 +49,7 @@ def curve(count: int) -> None:
         append(
             run.pk, experiment.pk, [Point("loss", chance.random(), step, FIRST_MS + step) for step in steps]
         )
-    while fold(run.pk):
+    while fold_run(run.pk):
         pass
     print(run.pk)
 

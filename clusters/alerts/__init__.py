@@ -1,1 +1,1 @@
-"""What deserves somebody's attention: found in what the nodes tell, held until it is over, told once."""
+"""Alerts: rules evaluate the facts that nodes report, and each alert is stored and announced once."""

@@ -1,5 +1,6 @@
-"""An alert that fired or cleared, told to pages and channels: within the transaction that changed it, sent
-after it."""
+"""Notifies pages and channels about an alert that fired or cleared.
+
+The messages are queued within the transaction that changed the alert, and are sent after it."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from workspaces.notifications.events import ALERT_CLEARED, ALERT_FIRED, Event
 
 
 def notify(alert: Alert, at: datetime) -> None:
-    """`alert` as it now stands: firing, or cleared."""
+    """Announces the present state of `alert`, which is firing or cleared."""
     if alert.node is not None:
         publish_on_commit(node_topic(alert.node.pk), {"type": "alert.changed", "node": alert.node.name})
     if alert.holder:
@@ -41,8 +42,8 @@ def notify(alert: Alert, at: datetime) -> None:
 
 
 def body(alert: Alert, gpu: Gpu | None, at: datetime, workspace_id: int) -> dict[str, Any]:
-    """The JSON of docs/alerts.md, for one workspace."""
-    summary = presenters.line(alert, workspace_id, gpu)
+    """Returns the JSON of docs/alerts.md for one workspace, which learns holders of its own runs only."""
+    summary = presenters.summary(alert, workspace_id, gpu)
     event = ALERT_FIRED if alert.state == "firing" else ALERT_CLEARED
     node = alert.node
     where = "" if node is None else f" on {node.name}"
@@ -76,7 +77,7 @@ def body(alert: Alert, gpu: Gpu | None, at: datetime, workspace_id: int) -> dict
 
 
 def _workspace_ids(alert: Alert) -> list[int]:
-    """The workspaces that may use the node's cluster."""
+    """Returns the ids of the workspaces that may use the node's cluster."""
     cluster: Cluster | None = None if alert.node is None else alert.node.cluster
     if cluster is None:
         return []

@@ -1,7 +1,7 @@
-"""The open alerts and their history: pending, firing, cleared. Each change is written once, whoever finds it.
+"""The open alerts and their history: pending, firing, cleared. Each change is written exactly once.
 
-Rows carry all that is remembered, so a worker that starts anew goes on where the last one was, and two of
-them at once agree: what opens an alert is unique, what fires or clears it is a guarded update."""
+All state is in the rows. A worker that restarts therefore continues where the last one stopped, and two
+workers may run at once: a unique key opens an alert, and a guarded UPDATE fires or clears it."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from clusters.models import Alert, Node
 log = logging.getLogger(__name__)
 PENDING, FIRING, CLEARED = "pending", "firing", "cleared"
 MAX_UNSEEN = timedelta(seconds=60)
-"""A condition that nobody looked at for longer has not been shown to last."""
+"""A pending condition that was not evaluated for longer than this starts its delay again."""
 BATCH = 500
 CHANGES_PER_TRANSACTION = 50
-"""Alerts of one transaction: few, because everybody else waits for it on SQLite."""
+"""Alerts that one transaction changes: few, because on SQLite every other writer waits for it."""
 _logged_failures: set[str] = set()
 T = TypeVar("T")
 AlertChange = Callable[[], None]
 
 
 def evaluate(now: datetime) -> None:
-    """Look at everything once. Any number of times, from any worker."""
+    """Evaluates every rule once and stores the changes. May run at any time, in several workers at once."""
     evaluation = evaluate_rules(fact_loader.load_nodes(now), current_limits())
     _log_failures(evaluation.failures)
     apply_evaluation(evaluation, now)
@@ -47,7 +47,11 @@ def apply_evaluation(evaluation: Evaluation, now: datetime) -> None:
     if new:
         _create_pending(new, now)
         open_by_key = _open()
-    changes = [change for alert in open_by_key.values() if (change := _next_change(alert, evaluation, now)) is not None]
+    changes = [
+        change
+        for alert in open_by_key.values()
+        if (change := _next_change(alert, evaluation, now)) is not None
+    ]
     for batch in _batches(changes, CHANGES_PER_TRANSACTION):
         with transaction.atomic():
             for change in batch:
@@ -56,7 +60,7 @@ def apply_evaluation(evaluation: Evaluation, now: datetime) -> None:
 
 
 def open_alerts(nodes: Iterable[Node]) -> list[Alert]:
-    """Those that fire on these nodes, the gravest and then the latest first."""
+    """Returns the alerts that fire on these nodes: the most severe first, then the latest."""
     return list(firing().filter(node__in=list(nodes)).order_by(*BY_SEVERITY))
 
 
@@ -65,12 +69,12 @@ def firing() -> QuerySet[Alert]:
 
 
 def with_nodes() -> QuerySet[Alert]:
-    """With their nodes, but for what is large of these."""
+    """Returns all alerts with their nodes, without the large columns of these."""
     return Alert.objects.select_related("node", "node__cluster").defer("node__vitals", "node__interpreters")
 
 
 def delete_old(now: datetime) -> None:
-    """Delete what cleared long ago."""
+    """Deletes the alerts that cleared more than ALERT_KEEP_DAYS ago."""
     Alert.objects.filter(
         state=CLEARED, cleared_at__lt=now - timedelta(days=settings.ALERT_KEEP_DAYS)
     ).delete()
@@ -116,7 +120,7 @@ def _update_seen_at(alert_ids: Sequence[int], now: datetime) -> None:
 
 
 def _next_change(alert: Alert, evaluation: Evaluation, now: datetime) -> AlertChange | None:
-    """What is to become of an open alert; None: it stays as it is."""
+    """Returns the change that an open alert needs, or None when it stays as it is."""
     case = evaluation.cases.get(alert.key)
     if case is None:
         return None if _is_unknown(alert, evaluation) else _change_for_absent(alert, now)
@@ -135,7 +139,11 @@ def _change_for_absent(alert: Alert, now: datetime) -> AlertChange | None:
     rule = RULES.get(alert.kind)
     absent_for = now - alert.seen_at
     if alert.state == PENDING:
-        return partial(_delete_pending, alert) if absent_for > timedelta(seconds=rule.max_gap_s if rule else 0.0) else None
+        return (
+            partial(_delete_pending, alert)
+            if absent_for > timedelta(seconds=rule.max_gap_s if rule else 0.0)
+            else None
+        )
     return (
         partial(_clear, alert, now)
         if absent_for >= timedelta(seconds=min(rule.clear_after_s, current_limits().hold_s) if rule else 0.0)
@@ -148,7 +156,7 @@ def _restart_pending(alert: Alert, now: datetime) -> None:
 
 
 def _delete_pending(alert: Alert) -> None:
-    """What never fired is no history."""
+    """An alert that never fired does not belong in the history."""
     Alert.objects.filter(pk=alert.pk, state=PENDING).delete()
 
 

@@ -1,5 +1,6 @@
-"""What was seen of a node before: which fast network ports were active, how many memory errors its GPUs
-had."""
+"""The baseline of a node: when its fast network ports were last active, and the memory errors of its GPUs.
+
+`ports`: "device/port" -> ISO time. `ecc`: GPU UUID -> [errors, growth at the last change, ISO time of it]."""
 
 from __future__ import annotations
 
@@ -13,11 +14,11 @@ from clusters.models import Baseline, Node
 ACTIVE = "ACTIVE"
 WRITE_INTERVAL = timedelta(hours=1)
 PORT_RETENTION = timedelta(days=7)
-"""A port that has been down for so long was taken out of use."""
+"""A port that has been down for longer counts as taken out of use."""
 
 
 def refresh(stored: Baseline | None, node: Node, now: datetime) -> tuple[Baseline, bool]:
-    """The baseline with what the node's vitals tell, and whether that has to be written."""
+    """Returns the baseline updated from the node's vitals, and whether it has to be written."""
     before = stored or Baseline(node=node)
     ports = _ports(before.ports, node.vitals.get("network_ports", ()), now)
     ecc = _ecc(before.ecc, node.vitals.get("counters", {}), now)
@@ -28,8 +29,10 @@ def refresh(stored: Baseline | None, node: Node, now: datetime) -> tuple[Baselin
 
 
 def port_states(baseline: Baseline, node: Node) -> dict[str, bool]:
-    """The ports that have been active of late, and whether each is now."""
-    active = {name for name, state in _names_and_states(node.vitals.get("network_ports", ())) if state == ACTIVE}
+    """Returns the recently active ports, and for each whether it is active now."""
+    active = {
+        name for name, state in _names_and_states(node.vitals.get("network_ports", ())) if state == ACTIVE
+    }
     return {name: name in active for name in baseline.ports}
 
 
@@ -41,7 +44,9 @@ def ecc_growth(baseline: Baseline, uuid: str, now: datetime) -> CounterGrowth | 
 
 
 def _ports(before: Mapping[str, str], reported: Any, now: datetime) -> dict[str, str]:
-    last_active = {name: at for name, at in before.items() if now - datetime.fromisoformat(at) < PORT_RETENTION}
+    last_active = {
+        name: at for name, at in before.items() if now - datetime.fromisoformat(at) < PORT_RETENTION
+    }
     for name, state in _names_and_states(reported):
         if state == ACTIVE and (
             name not in last_active or now - datetime.fromisoformat(last_active[name]) >= WRITE_INTERVAL
@@ -57,7 +62,7 @@ def _names_and_states(ports: Any) -> list[tuple[str, str]]:
 def _ecc(
     before: Mapping[str, list[Any]], counters: Mapping[str, Mapping[str, int]], now: datetime
 ) -> dict[str, list[Any]]:
-    """What a GPU has had before it was first seen is no news."""
+    """Errors from before a GPU was first seen do not count as growth."""
     entries = dict(before)
     for uuid, values in counters.items():
         count = values.get("ecc_uncorrected")

@@ -15,8 +15,8 @@ from clusters.alerts.rules import GPU_RULES, NODE_RULES, RUN_RULES, AlertRule, G
 
 @dataclass(frozen=True)
 class AlertCase:
-    """A finding about something: what an open Alert is about. `scope` is the rule and the thing, `key` the
-    case itself."""
+    """A rule that matched a subject; an open Alert stands for one case. `scope` names the rule and its
+    subject, `key` the case."""
 
     rule: AlertRule
     scope: str
@@ -38,10 +38,10 @@ class AlertCase:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """`unknown`: scopes of which the facts do not tell. `unheard` and `unread`: nodes of which nothing, or
-    nothing about their GPUs, is known. `holders`: who holds each GPU, which the hub knows of any node.
-    `failures`: the first error of each rule that failed, by its kind; what such a rule is about counts as
-    unknown."""
+    """The result of all rules. `unknown_scopes`: the facts do not decide these. `silent_nodes` and
+    `unreadable_nodes`: nodes without current facts, or without facts about their GPUs. `holders`: GPU UUID ->
+    holder of its lease, which the hub knows for silent nodes as well. `failures`: the first error of each
+    rule that failed, by its kind; its scopes count as unknown."""
 
     cases: dict[str, AlertCase] = field(default_factory=dict)
     unknown_scopes: frozenset[str] = frozenset()
@@ -72,7 +72,9 @@ def evaluate_rules(nodes: Sequence[NodeFacts], limits: AlertLimits) -> Evaluatio
         silent_nodes=frozenset(node.pk for node in nodes if not node.is_reporting),
         unreadable_nodes=frozenset(node.pk for node in nodes if not node.is_reporting or node.nvml),
         holders={gpu.uuid: gpu.lease.holder if gpu.lease else "" for node in nodes for gpu in node.gpus},
-        enabled_kinds=frozenset(rule.kind for rule in (*GPU_RULES, *NODE_RULES, *RUN_RULES) if rule.is_enabled(limits)),
+        enabled_kinds=frozenset(
+            rule.kind for rule in (*GPU_RULES, *NODE_RULES, *RUN_RULES) if rule.is_enabled(limits)
+        ),
         failures=failures,
     )
 
@@ -102,13 +104,17 @@ def _conditions(nodes: Sequence[NodeFacts], limits: AlertLimits) -> Iterator[_Ru
                 )
 
 
-def _node_conditions(node: NodeFacts, rules: Sequence[NodeRule], limits: AlertLimits) -> Iterator[_RuleCondition]:
+def _node_conditions(
+    node: NodeFacts, rules: Sequence[NodeRule], limits: AlertLimits
+) -> Iterator[_RuleCondition]:
     for rule in rules:
         if node.is_reporting or rule.applies_to_silent:
             yield rule, f"{rule.kind}:{node.pk}", "", node.pk, None, partial(rule.condition, node, limits)
 
 
-def _gpu_conditions(gpu: GpuFacts, node: NodeFacts, rules: Sequence[GpuRule], limits: AlertLimits) -> Iterator[_RuleCondition]:
+def _gpu_conditions(
+    gpu: GpuFacts, node: NodeFacts, rules: Sequence[GpuRule], limits: AlertLimits
+) -> Iterator[_RuleCondition]:
     for rule in rules:
         yield (
             rule,
@@ -122,7 +128,7 @@ def _gpu_conditions(gpu: GpuFacts, node: NodeFacts, rules: Sequence[GpuRule], li
 
 def _check(kind: str, condition: Callable[[], RuleResult], failures: dict[str, Exception]) -> RuleResult:
     """Returns the result of one rule. A rule that fails over odd facts must not silence all others: its error
-    goes into `failures`, and nothing is known of what it is about."""
+    goes into `failures`, and its result is unknown."""
     try:
         return condition()
     except Exception as error:
@@ -131,12 +137,14 @@ def _check(kind: str, condition: Callable[[], RuleResult], failures: dict[str, E
 
 
 def _runs(nodes: Sequence[NodeFacts]) -> list[RunFacts]:
-    """Holders with all their GPUs. Of a node that is not heard, a GPU counts as one without numbers."""
+    """Returns the holders of several GPUs. GPUs of a silent node count, but without numbers."""
     gpus: dict[str, list[tuple[NodeFacts, GpuFacts]]] = defaultdict(list)
     leases: dict[str, LeaseFacts] = {}
     for node in nodes:
         for gpu in node.gpus:
             if gpu.lease is not None:
                 leases[gpu.lease.holder] = gpu.lease
-                gpus[gpu.lease.holder].append((node, gpu if node.is_reporting else GpuFacts(gpu.uuid, gpu.index)))
+                gpus[gpu.lease.holder].append(
+                    (node, gpu if node.is_reporting else GpuFacts(gpu.uuid, gpu.index))
+                )
     return [RunFacts(lease, gpus[holder]) for holder, lease in leases.items() if len(gpus[holder]) > 1]

@@ -1,5 +1,4 @@
-"""The picture that rules judge by, read from the database in a fixed number of queries, however many nodes
-there are."""
+"""Loads the facts that rules evaluate. The number of queries does not depend on the number of nodes."""
 
 from __future__ import annotations
 
@@ -17,43 +16,45 @@ from clusters.alerts import baseline
 from clusters.alerts.facts import GpuFacts, LeaseFacts, NodeFacts, RecentEvent
 from clusters.models import Baseline, Gpu, Lease, Node, NodeEvent
 from clusters.node_reports.heartbeat import silence_s, status
-from clusters.node_reports.hub_uptime import Heard, heard
+from clusters.node_reports.hub_uptime import ListeningWindow, listening_window
 from clusters.states import NodeStatus
 from clusters.telemetry import latest
-from clusters.telemetry.latest import Latest
+from clusters.telemetry.latest import LatestBucket
 
 MAX_AGE = timedelta(seconds=60)
-"""Numbers older than that are not of now."""
+"""A node whose numbers are older counts as not reporting."""
 GPU_KINDS = {"xid": "xid", "ecc": "ecc", "gpu_back": "back"}
-"""Kind of the journal -> of a happening."""
+"""Kind of a journal entry -> kind of a RecentEvent."""
 EVENT_WINDOW = timedelta(days=1)
 MAX_EVENTS = 10_000
 
 
 def load_nodes(now: datetime) -> list[NodeFacts]:
-    """All nodes that have ever reported and are not revoked."""
+    """Returns the facts of all nodes that have ever reported and are not revoked."""
     rows = list(
         Node.objects.filter(revoked_at=None).exclude(last_report_at=None).defer("interpreters").order_by("pk")
     )
-    uptime = heard(now)
-    newest = latest.of(rows, now.timestamp())
+    uptime = listening_window(now)
+    newest = latest.for_nodes(rows, now.timestamp())
     devices: dict[int, list[Gpu]] = defaultdict(list)
     for gpu in Gpu.objects.filter(present=True).order_by("node_id", "index"):
         devices[gpu.node_id].append(gpu)
     leases: dict[int, list[Lease]] = defaultdict(list)
     for lease in Lease.objects.filter(released_at=None).order_by("pk"):
         leases[lease.node_id].append(lease)
-    data = _Loaded(now, uptime, newest, dict(devices), dict(leases), _baselines(rows, now), _happenings(now))
+    data = _Loaded(
+        now, uptime, newest, dict(devices), dict(leases), _baselines(rows, now), _recent_events(now)
+    )
     return [_node(row, data) for row in rows]
 
 
 @dataclass(frozen=True)
 class _Loaded:
-    """What the queries brought, by node or by GPU."""
+    """The rows of all queries, by node id or by GPU UUID."""
 
     now: datetime
-    uptime: Heard
-    newest: Mapping[int, Latest]
+    uptime: ListeningWindow
+    newest: Mapping[int, LatestBucket]
     devices: Mapping[int, Sequence[Gpu]]
     leases: Mapping[int, Sequence[Lease]]
     baselines: Mapping[int, Baseline]
@@ -63,7 +64,9 @@ class _Loaded:
 def _node(node: Node, data: _Loaded) -> NodeFacts:
     vitals: dict[str, Any] = node.vitals
     rows = data.leases.get(node.pk, ())
-    leases = [(lease, LeaseFacts(lease.holder, lease.attempt, lease.label, lease.workspace_id)) for lease in rows]
+    leases = [
+        (lease, LeaseFacts(lease.holder, lease.attempt, lease.label, lease.workspace_id)) for lease in rows
+    ]
     lease_by_gpu = {uuid: holder for lease, holder in leases for uuid in lease.gpus}
     is_ready = status(node, data.now, data.uptime) is NodeStatus.READY
     return NodeFacts(
@@ -79,8 +82,10 @@ def _node(node: Node, data: _Loaded) -> NodeFacts:
         memory_used_bytes=vitals.get("memory_used_bytes"),
         disk_free_bytes=vitals.get("disk_free_bytes"),
         ports=baseline.port_states(data.baselines[node.pk], node),
-        holders=tuple(holder for _, holder in leases),
-        gpus=tuple(_gpu(gpu, node, lease_by_gpu.get(gpu.uuid), data) for gpu in data.devices.get(node.pk, ())),
+        leases=tuple(lease for _, lease in leases),
+        gpus=tuple(
+            _gpu(gpu, node, lease_by_gpu.get(gpu.uuid), data) for gpu in data.devices.get(node.pk, ())
+        ),
     )
 
 
@@ -109,7 +114,7 @@ def _gpu(gpu: Gpu, node: Node, lease: LeaseFacts | None, data: _Loaded) -> GpuFa
 
 
 def _numbers(heartbeat: Mapping[str, float], bucket: Mapping[str, float]) -> dict[str, float]:
-    """Of the newest bucket; where it tells nothing, those of the last heartbeat."""
+    """Returns the numbers of the newest bucket, completed by those of the last heartbeat."""
     return {**heartbeat, **{metric: value for metric, value in bucket.items() if not math.isnan(value)}}
 
 
@@ -120,11 +125,11 @@ def _is_fresh(vitals: Mapping[str, Any], now: datetime) -> bool:
 
 def _baselines(rows: Collection[Node], now: datetime) -> dict[int, Baseline]:
     stored = {item.pk: item for item in Baseline.objects.all()}
-    found, changed = {}, []
+    baselines, changed = {}, []
     for node in rows:
-        found[node.pk], is_new = baseline.refresh(stored.get(node.pk), node, now)
+        baselines[node.pk], is_new = baseline.refresh(stored.get(node.pk), node, now)
         if is_new:
-            changed.append(found[node.pk])
+            changed.append(baselines[node.pk])
     if changed:
         with transaction.atomic():
             Baseline.objects.bulk_create(
@@ -134,22 +139,26 @@ def _baselines(rows: Collection[Node], now: datetime) -> dict[int, Baseline]:
                 update_fields=["ports", "ecc"],
                 batch_size=200,
             )
-    return found
+    return baselines
 
 
-def _happenings(now: datetime) -> dict[str, list[RecentEvent]]:
-    """What has befallen GPUs of late, by UUID, with the restarts of their machines."""
-    found: dict[str, list[RecentEvent]] = defaultdict(list)
+def _recent_events(now: datetime) -> dict[str, list[RecentEvent]]:
+    """Returns the recent events of GPUs by UUID, including the restarts of their machines."""
+    events: dict[str, list[RecentEvent]] = defaultdict(list)
     recent = NodeEvent.objects.filter(at__gt=now - EVENT_WINDOW)
     gpus = recent.filter(kind__in=tuple(GPU_KINDS)).exclude(gpu="").order_by("-pk")[:MAX_EVENTS]
-    on: dict[int, set[str]] = defaultdict(set)
+    gpus_by_node: dict[int, set[str]] = defaultdict(set)
     for event in gpus:
-        found[event.gpu].append(
+        events[event.gpu].append(
             RecentEvent(GPU_KINDS[event.kind], (now - event.at).total_seconds(), event.code)
         )
-        on[event.node_id].add(event.gpu)
-    restarts = recent.filter(node__in=on, kind="restarted").values_list("node_id", "at") if on else ()
+        gpus_by_node[event.node_id].add(event.gpu)
+    restarts = (
+        recent.filter(node__in=gpus_by_node, kind="restarted").values_list("node_id", "at")
+        if gpus_by_node
+        else ()
+    )
     for node_id, at in restarts:
-        for uuid in on[node_id]:
-            found[uuid].append(RecentEvent("restarted", (now - at).total_seconds()))
-    return found
+        for uuid in gpus_by_node[node_id]:
+            events[uuid].append(RecentEvent("restarted", (now - at).total_seconds()))
+    return events

@@ -1,4 +1,4 @@
-"""What rules judge by: one moment's picture of nodes, GPUs and who holds them. Values only; no rule asks the
+"""The facts that rules evaluate: nodes, GPUs and their leases at one moment. Rules never query the
 database."""
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 HOLDER = "{holder}"
-"""Stands in a stored sentence for whoever holds the GPU; each workspace reads there what it may know."""
+"""Placeholder in stored sentences for the holder of the GPU; it is filled in for each workspace."""
 
 
 @dataclass(frozen=True)
 class LeaseFacts:
-    """A lease. `holder` is a run's id, `label` what its own workspace calls it."""
+    """An open lease. `holder` is a run's id, `label` the name of the run in its own workspace."""
 
     holder: str
     attempt: int
@@ -23,7 +23,7 @@ class LeaseFacts:
 
 @dataclass(frozen=True)
 class RecentEvent:
-    """A stored event of a GPU: xid (with its code), ecc, lost or back; and of its node: restarted."""
+    """A journal entry: `kind` is xid (with its code), ecc or back for a GPU, or restarted for its node."""
 
     kind: str
     age_s: float
@@ -32,7 +32,7 @@ class RecentEvent:
 
 @dataclass(frozen=True)
 class CounterGrowth:
-    """By how much a counter has grown when it last did."""
+    """The last growth of an error counter: by how much, and how long ago."""
 
     by: int
     age_s: float
@@ -40,8 +40,8 @@ class CounterGrowth:
 
 @dataclass(frozen=True)
 class GpuFacts:
-    """`mean` and `peak` are of the newest bucket; what is not known is absent. `grown`: ECC errors since they
-    are watched."""
+    """`mean` and `peak`: values of the newest bucket by metric; unknown metrics are absent. `ecc_growth`: the
+    last growth of its uncorrected memory errors."""
 
     uuid: str
     index: int
@@ -62,8 +62,8 @@ class GpuFacts:
 
 @dataclass(frozen=True)
 class NodeFacts:
-    """`is_heard`: its numbers are of now. `ports`: those that have been active of late, and whether each
-    is."""
+    """`is_reporting`: its numbers are current. `ports`: recently active ports, and whether each is active
+    now."""
 
     pk: int
     name: str
@@ -78,16 +78,13 @@ class NodeFacts:
     disk_free_bytes: float | None = None
     ports: Mapping[str, bool] = field(default_factory=dict)
     gpus: Sequence[GpuFacts] = ()
-    holders: Sequence[LeaseFacts] = ()
+    leases: Sequence[LeaseFacts] = ()
 
 
 @dataclass(frozen=True)
 class RuleMatch:
-    """A condition that holds. `also` tells findings of one rule about one thing apart; `severity` where it is
-    not the rule's.
-
-    `node` and `gpu` say where, for a rule about runs.
-    """
+    """A rule's condition holds. `subkey` distinguishes several matches of one rule for one subject;
+    `severity` overrides that of the rule; `node` and `gpu` name the place for a rule about runs."""
 
     sentence: str
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -98,4 +95,4 @@ class RuleMatch:
 
 
 RuleResult = Sequence[RuleMatch] | None
-"""None: not known. Nothing: known not to hold."""
+"""None: unknown. Empty: the condition does not hold."""

@@ -1,6 +1,5 @@
-"""Conditions of one GPU. Each: None where the facts do not tell, else what was found, which may be
-nothing."""
-# ruff: noqa: ARG001 - every condition takes the same
+"""Conditions of one GPU. Each returns its matches, which may be none, or None where the facts do not decide."""
+# ruff: noqa: ARG001 - all conditions share one signature
 
 from __future__ import annotations
 
@@ -12,20 +11,20 @@ from trainhub_launch.severity import CRITICAL, WARNING
 
 BUSY_PCT = 95.0
 THROTTLED_PCT = 10.0
-"""Share of the time in which the clocks were lowered, from where on it costs speed that somebody notices."""
+"""Share of the time with lowered clocks from which the loss of speed is noticeable."""
 QUIET_MINUTES = 60.0
-AT_REST = "Drain the node and reset the GPU when it is free."
+DRAIN_AND_RESET = "Drain the node and reset the GPU when it is free."
 GIB = 2**30
-STRAY_BYTES = GIB
-"""A desktop, or a monitor's own context, takes less."""
+MIN_STRAY_BYTES = GIB
+"""A desktop session or the context of a monitoring tool uses less memory."""
 
 
-def where(gpu: GpuFacts, node: NodeFacts) -> str:
+def gpu_name(gpu: GpuFacts, node: NodeFacts) -> str:
     return f"GPU {gpu.index} of {node.name}"
 
 
 def idle(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
-    """Held, and nothing works on it."""
+    """The GPU is leased, and no process uses it."""
     if gpu.lease is None:
         return ()
     highest = gpu.peak.get("utilization_pct", _busiest(gpu))
@@ -37,32 +36,31 @@ def idle(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
         f"its processes use less than {limits.idle_pct:g} % of it" if gpu.processes else "no process is on it"
     )
     sentence = (
-        f"{where(gpu, node)} is held by {HOLDER} and does not work: {how}. "
-        "Look into the log for what the run waits for, or end the run so that others get the GPU."
+        f"{gpu_name(gpu, node)} is held by {HOLDER} but idle: {how}. "
+        "Check in the log what the run waits for, or end the run to free the GPU."
     )
     return (RuleMatch(sentence, {"highest_pct": highest, "processes": len(gpu.processes)}),)
 
 
 def hang(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
-    """Every moment a kernel is there, and no power is drawn: ranks that wait for each other look like
-    that."""
-    busy, power, most = (
+    """A kernel runs all the time but draws little power, which is typical of ranks that wait for each
+    other."""
+    busy, power, limit = (
         gpu.mean.get("utilization_pct"),
         gpu.mean.get("power_w"),
         gpu.mean.get("power_limit_w"),
     )
-    if busy is None or power is None or not most:
+    if busy is None or power is None or not limit:
         return None
-    if busy < BUSY_PCT or power >= most * limits.hang_power_pct / 100:
+    if busy < BUSY_PCT or power >= limit * limits.hang_power_pct / 100:
         return ()
     sentence = (
-        f"{where(gpu, node)} says {busy:.0f} % utilisation and draws only {power:.0f} W of {most:.0f} W: a "
-        "kernel that waits "
-        f"for ever, as in a collective that one rank never reached. It is held by {HOLDER}. Look for the "
-        "rank whose log is "
-        "silent, take stacks with py-spy there, and end the run if it does not go on."
+        f"{gpu_name(gpu, node)} reports {busy:.0f} % utilisation and draws only {power:.0f} W "
+        f"of {limit:.0f} W. A kernel probably waits without end, for example in a collective that one rank never reached. "
+        f"It is held by {HOLDER}. Find the rank whose log has stopped, take its stack with py-spy, "
+        "and end the run if it makes no progress."
     )
-    return (RuleMatch(sentence, {"utilization_pct": busy, "power_w": power, "power_limit_w": most}),)
+    return (RuleMatch(sentence, {"utilization_pct": busy, "power_w": power, "power_limit_w": limit}),)
 
 
 def throttled(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
@@ -74,11 +72,11 @@ def throttled(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult
     degrees = gpu.mean.get("temperature_c")
     at = "" if degrees is None else f" at {degrees:.0f} °C"
     if (heat or 0.0) >= THROTTLED_PCT:
-        sentence = f"{where(gpu, node)} is slowed by heat{at}. Check fans, air flow and the room's cooling."
-    else:
         sentence = (
-            f"{where(gpu, node)} is slowed by its hardware{at}. Check power supply, power cables and cooling."
+            f"{gpu_name(gpu, node)} is slowed by heat{at}. Check fans, air flow and the room's cooling."
         )
+    else:
+        sentence = f"{gpu_name(gpu, node)} is slowed by its hardware{at}. Check power supply, power cables and cooling."
     return (RuleMatch(sentence, {"thermal_pct": heat, "hardware_pct": hardware, "temperature_c": degrees}),)
 
 
@@ -94,8 +92,8 @@ def hot(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
     if not parts:
         return ()
     sentence = (
-        f"{where(gpu, node)} is {' and '.join(parts)}. Check fans, air flow and the room's cooling "
-        "before it slows down."
+        f"{gpu_name(gpu, node)} is {' and '.join(parts)}. Check fans, air flow and the room's cooling "
+        "before the GPU is slowed down."
     )
     return (RuleMatch(sentence, {"temperature_c": core, "memory_temperature_c": memory}),)
 
@@ -104,139 +102,142 @@ def memory(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
     used = gpu.mean.get("memory_used_bytes")
     if used is None or not gpu.memory_bytes:
         return None
-    taken = used + gpu.mean.get("memory_reserved_bytes", 0.0)
-    share = 100 * taken / gpu.memory_bytes
+    used_total = used + gpu.mean.get("memory_reserved_bytes", 0.0)
+    share = 100 * used_total / gpu.memory_bytes
     if share < limits.gpu_memory_pct:
         return ()
     sentence = (
-        f"The memory of {where(gpu, node)} is nearly full: {taken / GIB:.1f} of "
+        f"The memory of {gpu_name(gpu, node)} is nearly full: {used_total / GIB:.1f} of "
         f"{gpu.memory_bytes / GIB:.1f} GiB, "
-        f"held by {HOLDER}. What runs there may run out of it: a smaller batch, gradient checkpointing or "
-        "sharding makes room."
+        f"held by {HOLDER}. The run may fail with out-of-memory errors: use a smaller batch, gradient "
+        "checkpointing or sharding."
     )
     return (RuleMatch(sentence, {"percent": share}),)
 
 
 def ecc(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
-    """Once seen, until it has been quiet for a while or the GPU has begun anew."""
+    """Holds from the first uncorrected error until a quiet time has passed or the GPU was reset."""
     events = [item for item in _since_reset(gpu, limits) if item.kind == "ecc"]
-    grown = gpu.ecc_growth if gpu.ecc_growth is not None and gpu.ecc_growth.age_s <= _counts_for_s(gpu, limits) else None
-    if not events and grown is None:
-        return ()
-    count = "" if grown is None else f" ({grown.by} more)"
-    sentence = (
-        f"{where(gpu, node)} has had memory errors that could not be corrected{count}; it is held by "
-        f"{HOLDER}. What was computed "
-        "there may be wrong. Drain the node and reset the GPU; if it comes again, have the GPU replaced."
+    growth = (
+        gpu.ecc_growth
+        if gpu.ecc_growth is not None and gpu.ecc_growth.age_s <= _event_window_s(gpu, limits)
+        else None
     )
-    return (RuleMatch(sentence, {"grown_by": grown.by if grown else None}),)
+    if not events and growth is None:
+        return ()
+    count = "" if growth is None else f" ({growth.by} more)"
+    sentence = (
+        f"{gpu_name(gpu, node)} had memory errors that could not be corrected{count}; it is held by "
+        f"{HOLDER}. Its results may be wrong. Drain the node and reset the GPU; replace the GPU if the "
+        "errors return."
+    )
+    return (RuleMatch(sentence, {"grown_by": growth.by if growth else None}),)
 
 
-def xids(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
-    found: dict[int, int] = {}
+def xid_errors(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
+    counts: dict[int, int] = {}
     for item in _since_reset(gpu, limits):
         if item.kind == "xid":
-            found[item.code] = found.get(item.code, 0) + 1
-    return tuple(_xid(gpu, node, code, times) for code, times in found.items())
+            counts[item.code] = counts.get(item.code, 0) + 1
+    return tuple(_xid(gpu, node, code, times) for code, times in counts.items())
 
 
-def rows(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
+def remapped_rows(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
     pending, failed = gpu.counters.get("remapped_rows_pending"), gpu.counters.get("remapped_rows_failed")
     if pending is None and failed is None:
         return None
     if failed:
         sentence = (
-            f"{where(gpu, node)} has no spare memory rows left: remapping has failed. Drain the "
-            "node; replace the GPU."
+            f"{gpu_name(gpu, node)} has no spare memory rows left: remapping failed. Drain the "
+            "node and replace the GPU."
         )
         return (RuleMatch(sentence, {"failed": failed}, CRITICAL, subkey="failed"),)
     if not pending:
         return ()
-    sentence = f"{where(gpu, node)} will set aside bad memory rows at its next reset. {AT_REST}"
+    sentence = f"{gpu_name(gpu, node)} will remap bad memory rows at its next reset. {DRAIN_AND_RESET}"
     return (RuleMatch(sentence, {"pending": pending}),)
 
 
-def pages(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
+def retired_pages(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
     pending = gpu.counters.get("retired_pages_pending")
     if pending is None:
         return None
-    sentence = f"{where(gpu, node)} will retire bad memory pages at its next reset. {AT_REST}"
+    sentence = f"{gpu_name(gpu, node)} will retire bad memory pages at its next reset. {DRAIN_AND_RESET}"
     return (RuleMatch(sentence, {"pending": pending}),) if pending else ()
 
 
-def narrow(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
-    """The width, not the generation: that one falls while a GPU rests, and is meant to."""
-    lanes, most = gpu.counters.get("pcie_width"), gpu.counters.get("pcie_width_max")
-    if lanes is None or most is None:
+def pcie_width(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
+    """Compares the width only: the PCIe generation drops by design while a GPU is idle."""
+    lanes, max_lanes = gpu.counters.get("pcie_width"), gpu.counters.get("pcie_width_max")
+    if lanes is None or max_lanes is None:
         return None
     sentence = (
-        f"{where(gpu, node)} talks to its machine over {lanes} PCIe lanes instead of {most}: data reaches "
-        "it slower. "
+        f"{gpu_name(gpu, node)} uses {lanes} PCIe lanes instead of {max_lanes}, which slows transfers down. "
         "Reseat the card or its riser when the machine is free."
     )
-    return (RuleMatch(sentence, {"lanes": lanes, "most": most}),) if 0 < lanes < most else ()
+    return (RuleMatch(sentence, {"lanes": lanes, "most": max_lanes}),) if 0 < lanes < max_lanes else ()
 
 
 def lost(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
     if gpu.state != GPU_LOST:
         return ()
     if node.nvml:
-        # All are lost with the library, which is a case of its own: what is wrong with this one, nobody
-        # knows.
+        # Without the library all GPUs count as lost. That is an alert of its own (node_nvml), and the state
+        # of this one GPU is unknown.
         return None
     error = f" ({gpu.error.rstrip('.')})" if gpu.error else ""
     sentence = (
-        f"{where(gpu, node)} does not answer any more{error}; it is held by {HOLDER}. What runs on it "
-        "cannot go on, and it "
-        "gets no new work. Drain the node and restart the machine."
+        f"{gpu_name(gpu, node)} does not respond any more{error}; it is held by {HOLDER}. The run on it "
+        "cannot continue, and the GPU gets no new runs. Drain the node and restart the machine."
     )
     return (RuleMatch(sentence, {"error": gpu.error}),)
 
 
 def stray(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
-    """Offered as free, and used by somebody who did not ask."""
+    """The GPU is offered as free, but a process outside TrainHub uses it."""
     if gpu.lease is not None or node.is_monitor_only:
         return ()
-    taking = [
+    stray_processes = [
         item
         for item in gpu.processes
-        if not item.get("run") and (item.get("memory_bytes") or 0) >= STRAY_BYTES
+        if not item.get("run") and (item.get("memory_bytes") or 0) >= MIN_STRAY_BYTES
     ]
-    if not taking:
+    if not stray_processes:
         return ()
-    most = max(taking, key=lambda item: item["memory_bytes"])
-    who = f" of {most['user']}" if most.get("user") else ""
+    largest = max(stray_processes, key=lambda item: item["memory_bytes"])
+    owner = f" of {largest['user']}" if largest.get("user") else ""
     sentence = (
-        f"{where(gpu, node)} is free for TrainHub, but process {most['pid']} ({most['name']}{who}) takes "
-        f"{most['memory_bytes'] / GIB:.1f} GiB of it. "
+        f"{gpu_name(gpu, node)} is free for TrainHub, but process {largest['pid']} "
+        f"({largest['name']}{owner}) uses {largest['memory_bytes'] / GIB:.1f} GiB of it. "
         "A run that gets this GPU may run out of memory: end the process, or drain the node."
     )
-    return (RuleMatch(sentence, {"pid": most["pid"], "memory_bytes": most["memory_bytes"]}),)
+    return (RuleMatch(sentence, {"pid": largest["pid"], "memory_bytes": largest["memory_bytes"]}),)
 
 
 def _xid(gpu: GpuFacts, node: NodeFacts, code: int, times: int) -> RuleMatch:
-    told = xid(code)
+    entry = xid(code)
     again = f", {times} times" if times > 1 else ""
     sentence = (
-        f"{where(gpu, node)} reported XID {code}{again}: {told.meaning}. It is held by {HOLDER}. "
-        f"{told.remedy}"
+        f"{gpu_name(gpu, node)} reported XID {code}{again}: {entry.meaning}. It is held by {HOLDER}. "
+        f"{entry.remedy}"
     )
-    return RuleMatch(sentence, {"code": code, "times": times}, told.severity or WARNING, subkey=str(code))
+    return RuleMatch(sentence, {"code": code, "times": times}, entry.severity or WARNING, subkey=str(code))
 
 
 def _busiest(gpu: GpuFacts) -> float | None:
-    """Of a MIG device, which tells no utilisation of its own, that of its busiest process, where all tell
-    it."""
+    """Returns the utilisation of the busiest process, or None unless all processes report one.
+
+    MIG devices report no utilisation of their own."""
     shares = [item.get("sm_pct") for item in gpu.processes]
-    known = [share for share in shares if share is not None]
-    return max(known) if known and len(known) == len(shares) else None
+    known_shares = [share for share in shares if share is not None]
+    return max(known_shares) if known_shares and len(known_shares) == len(shares) else None
 
 
-def _counts_for_s(gpu: GpuFacts, limits: AlertLimits) -> float:
-    """What is older counts no more: it has been quiet since, or the GPU or its machine has come back."""
-    begun = [item.age_s for item in gpu.events if item.kind in ("back", "restarted")]
-    return min([(limits.xid_quiet_minutes or QUIET_MINUTES) * 60, *begun])
+def _event_window_s(gpu: GpuFacts, limits: AlertLimits) -> float:
+    """Returns the maximum age of events that count: the quiet time, or less after a reset or a restart."""
+    reset_ages = [item.age_s for item in gpu.events if item.kind in ("back", "restarted")]
+    return min([(limits.xid_quiet_minutes or QUIET_MINUTES) * 60, *reset_ages])
 
 
 def _since_reset(gpu: GpuFacts, limits: AlertLimits) -> list[RecentEvent]:
-    return [item for item in gpu.events if item.age_s <= _counts_for_s(gpu, limits)]
+    return [item for item in gpu.events if item.age_s <= _event_window_s(gpu, limits)]

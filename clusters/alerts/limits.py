@@ -1,5 +1,4 @@
-"""From where on something deserves attention: the installation's settings (docs/alerts.md). 0 switches a rule
-off."""
+"""The thresholds of the alert rules, from the installation's settings (docs/alerts.md). 0 disables a rule."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ class AlertLimits:
 
 
 def current_limits() -> AlertLimits:
-    """Those in force."""
+    """Returns the thresholds that the settings give."""
     return AlertLimits(
         idle_minutes=settings.ALERT_IDLE_MINUTES,
         idle_pct=settings.ALERT_IDLE_PERCENT,

@@ -1,5 +1,5 @@
-"""Conditions of one node, and of the runs that hold GPUs, maybe on several nodes."""
-# ruff: noqa: ARG001 - every condition takes the same
+"""Conditions of one node, and of runs, whose GPUs may be on several nodes."""
+# ruff: noqa: ARG001 - all conditions share one signature
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from clusters.alerts.facts import HOLDER, GpuFacts, LeaseFacts, NodeFacts, RuleM
 from clusters.alerts.limits import AlertLimits
 from clusters.node_reports import node_clock, node_events
 
-OTHERS_PCT = 30.0
-"""Below that the others do not work hard enough for a slow one to hold them up."""
+MIN_OTHERS_PCT = 30.0
+"""Below this mean utilisation of the other GPUs a slow GPU does not hold them up."""
 GIB = 2**30
 
 
 @dataclass(frozen=True)
 class RunFacts:
-    """A holder of GPUs with all of them: those of nodes that are not heard are there without numbers."""
+    """A lease holder with all its GPUs; those on silent nodes have no numbers."""
 
     lease: LeaseFacts
     gpus: Sequence[tuple[NodeFacts, GpuFacts]]
@@ -28,20 +28,19 @@ def silent(node: NodeFacts, limits: AlertLimits) -> RuleResult:
         return ()
     if node.silence_s < limits.silent_s:
         return ()
-    runs = len({held.holder for held in node.holders})
-    then = f" {runs} run{'s' if runs > 1 else ''} cannot go on without it." if runs else ""
+    runs = len({lease.holder for lease in node.leases})
+    then = f" {runs} run{'s' if runs > 1 else ''} cannot continue without it." if runs else ""
     sentence = (
         f"{node.name} does not report any more.{then} Check that the machine is up, that it reaches the "
-        "hub, and "
-        "that the agent runs there: systemctl status trainhub-node."
+        "hub, and that its agent runs: systemctl status trainhub-node."
     )
     return (RuleMatch(sentence, {"runs": runs}),)
 
 
 def nvml(node: NodeFacts, limits: AlertLimits) -> RuleResult:
     sentence = (
-        f"The GPUs of {node.name} cannot be read: {node.nvml.rstrip('.')}. Until then it takes no "
-        "run with GPUs."
+        f"The GPUs of {node.name} cannot be read: {node.nvml.rstrip('.')}. The node takes no runs with "
+        "GPUs until they can be read again."
     )
     return (RuleMatch(sentence, {"error": node.nvml}),) if node.nvml else ()
 
@@ -64,8 +63,7 @@ def memory(node: NodeFacts, limits: AlertLimits) -> RuleResult:
         return ()
     sentence = (
         f"The memory of {node.name} is nearly full: {used / GIB:.0f} of {node.memory_bytes / GIB:.0f} GiB. "
-        "The kernel will end "
-        "processes when it is. Fewer data-loader workers or smaller caches make room."
+        "The kernel ends processes when it is full. Use fewer data-loader workers or smaller caches."
     )
     return (RuleMatch(sentence, {"percent": share}),)
 
@@ -74,8 +72,7 @@ def ports(node: NodeFacts, limits: AlertLimits) -> RuleResult:
     return tuple(
         RuleMatch(
             f"Port {name} of {node.name} was active and is down: runs over several nodes fall back to "
-            "slower ways, or fail. "
-            "Check the cable and the switch.",
+            "slower connections, or fail. Check the cable and the switch.",
             {"port": name},
             subkey=name,
         )
@@ -96,26 +93,26 @@ def clock(node: NodeFacts, limits: AlertLimits) -> RuleResult:
 
 
 def unbalanced(run: RunFacts, limits: AlertLimits) -> RuleResult:
-    """One GPU of a run does less than half of what the others do: they wait for it, or it has nothing to
-    do."""
-    known = [
+    """One GPU of a run has less than half the utilisation of the others: they wait for it, or it lacks
+    work."""
+    readings = [
         (gpu.mean["utilization_pct"], node, gpu) for node, gpu in run.gpus if "utilization_pct" in gpu.mean
     ]
-    if len(known) < len(run.gpus) or len(known) < 2:
+    if len(readings) < len(run.gpus) or len(readings) < 2:
         return () if len(run.gpus) < 2 else None
-    known.sort(key=lambda item: item[0])
-    least, node, gpu = known[0]
-    others = sum(item[0] for item in known[1:]) / (len(known) - 1)
-    if others <= OTHERS_PCT or least >= others / 2:
+    readings.sort(key=lambda item: item[0])
+    lowest, node, gpu = readings[0]
+    others = sum(item[0] for item in readings[1:]) / (len(readings) - 1)
+    if others <= MIN_OTHERS_PCT or lowest >= others / 2:
         return ()
     rank = next((item["rank"] for item in gpu.processes if item.get("rank") is not None), None)
-    whose = f"GPU {gpu.index} of {node.name}" + ("" if rank is None else f" (rank {rank})")
+    gpu_text = f"GPU {gpu.index} of {node.name}" + ("" if rank is None else f" (rank {rank})")
     sentence = (
-        f"{whose} works at {least:.0f} % while the other GPUs of {HOLDER} work at {others:.0f} %. "
-        "Look whether its rank loads data slower, has less to do, or whether that GPU is slowed."
+        f"{gpu_text} works at {lowest:.0f} % while the other GPUs of {HOLDER} work at {others:.0f} %. "
+        "Check whether its rank loads data more slowly or has less work, or whether that GPU is slowed down."
     )
     return (
         RuleMatch(
-            sentence, {"least_pct": least, "others_pct": others, "rank": rank}, node=node.pk, gpu=gpu.uuid
+            sentence, {"least_pct": lowest, "others_pct": others, "rank": rank}, node=node.pk, gpu=gpu.uuid
         ),
     )

@@ -1,4 +1,4 @@
-"""Alerts as one workspace reads them: whose run it is, only where it may know that."""
+"""Alerts as one workspace may read them: runs of other workspaces are not named."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from clusters.models import Alert, Gpu, Node
 from clusters.visibility import clusters_of
 from workspaces.models import Workspace
 
-STRANGER = "a run of another workspace"
-NOBODY = "nobody"
-TOLD = ("firing", "cleared")
+OTHER_WORKSPACE_RUN = "a run of another workspace"
+NO_HOLDER = "nobody"
+VISIBLE_STATES = ("firing", "cleared")
 
 
 @dataclass(frozen=True)
-class Line:
-    """An alert in words. `run` is the run's id, `run_title` "run 41": empty for another workspace's."""
+class AlertSummary:
+    """An alert for display. `run` is the run's id and `run_title` "run 41"; both are empty for a run of
+    another workspace."""
 
     alert: Alert
     title: str
@@ -45,52 +46,52 @@ class Line:
 
 
 def visible(workspace: Workspace, run: str = "") -> QuerySet[Alert]:
-    """What was told of the nodes that the workspace may use; what is still pending is nobody's business. With
-    `run`, a run's id, only what concerns that run, where it is one of theirs."""
-    found = Alert.objects.filter(
-        state__in=TOLD, node__cluster__in=clusters_of(workspace).order_by().values("pk")
+    """Returns the alerts that fired on nodes that the workspace may use, without pending ones. With `run`, a
+    run's id, only those about that run, if it belongs to the workspace."""
+    alerts = Alert.objects.filter(
+        state__in=VISIBLE_STATES, node__cluster__in=clusters_of(workspace).order_by().values("pk")
     )
     if run:
-        found = found.filter(holder=run, facts__holder_workspace=workspace.pk)
-    return found.select_related("node", "node__cluster").defer("node__vitals", "node__interpreters")
+        alerts = alerts.filter(holder=run, facts__holder_workspace=workspace.pk)
+    return alerts.select_related("node", "node__cluster").defer("node__vitals", "node__interpreters")
 
 
 def firing_count(workspace: Workspace) -> int:
     return visible(workspace).filter(state="firing").count()
 
 
-def firing_of_run(run: str, workspace: Workspace) -> list[Line]:
-    return lines(visible(workspace, run).filter(state="firing").order_by("severity", "-pk"), workspace.pk)
+def firing_of_run(run: str, workspace: Workspace) -> list[AlertSummary]:
+    return summaries(visible(workspace, run).filter(state="firing").order_by("severity", "-pk"), workspace.pk)
 
 
-def firing_on(nodes: Iterable[Node], workspace: Workspace) -> list[Line]:
-    """On these nodes, the gravest first."""
-    found = visible(workspace).filter(state="firing", node__in=list(nodes))
-    return lines(found.order_by("severity", "-fired_at", "-pk"), workspace.pk)
+def firing_on(nodes: Iterable[Node], workspace: Workspace) -> list[AlertSummary]:
+    """Returns the alerts that fire on these nodes, the most severe first."""
+    alerts = visible(workspace).filter(state="firing", node__in=list(nodes))
+    return summaries(alerts.order_by("severity", "-fired_at", "-pk"), workspace.pk)
 
 
-def all_firing(workspace: Workspace, most: int) -> list[Line]:
-    return lines(
-        visible(workspace).filter(state="firing").order_by("severity", "-fired_at", "-pk")[:most],
+def all_firing(workspace: Workspace, limit: int) -> list[AlertSummary]:
+    return summaries(
+        visible(workspace).filter(state="firing").order_by("severity", "-fired_at", "-pk")[:limit],
         workspace.pk,
     )
 
 
-def lines(alerts: Iterable[Alert], workspace_id: int) -> list[Line]:
-    found = list(alerts)
-    gpus = Gpu.objects.in_bulk({uuid for alert in found if (uuid := _gpu_of(alert))})
-    return [line(alert, workspace_id, gpus.get(_gpu_of(alert))) for alert in found]
+def summaries(alerts: Iterable[Alert], workspace_id: int) -> list[AlertSummary]:
+    listed = list(alerts)
+    gpus = Gpu.objects.in_bulk({uuid for alert in listed if (uuid := _gpu_uuid(alert))})
+    return [summary(alert, workspace_id, gpus.get(_gpu_uuid(alert))) for alert in listed]
 
 
-def line(alert: Alert, workspace_id: int, gpu: Gpu | None) -> Line:
+def summary(alert: Alert, workspace_id: int, gpu: Gpu | None) -> AlertSummary:
     facts: dict[str, Any] = alert.facts
     is_ours = facts.get("holder_workspace") == workspace_id
     label = facts.get("holder_label", "")
-    shown = (label if is_ours else STRANGER) if alert.holder else NOBODY
-    return Line(
+    holder = (label if is_ours else OTHER_WORKSPACE_RUN) if alert.holder else NO_HOLDER
+    return AlertSummary(
         alert=alert,
         title=title(alert.kind),
-        sentence=alert.sentence.replace(HOLDER, shown),
+        sentence=alert.sentence.replace(HOLDER, holder),
         gpu=gpu,
         run=alert.holder if is_ours else "",
         run_title=label if is_ours and alert.holder else "",
@@ -102,11 +103,11 @@ def title(kind: str) -> str:
 
 
 def gpu_of(alert: Alert) -> Gpu | None:
-    uuid = _gpu_of(alert)
+    uuid = _gpu_uuid(alert)
     return Gpu.objects.filter(pk=uuid).first() if uuid else None
 
 
-def _gpu_of(alert: Alert) -> str:
+def _gpu_uuid(alert: Alert) -> str:
     about_gpu = isinstance(RULES.get(alert.kind), GpuRule)
     return str(alert.facts.get("gpu") or (alert.subject if about_gpu else ""))
 

@@ -1,4 +1,4 @@
-"""The table of rules: what fires, how gravely, after how long. docs/alerts.md tells each to its readers."""
+"""The table of rules: what fires, with which severity and after which delay (docs/alerts.md)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ def no_delay(_: AlertLimits) -> float:
 
 @dataclass(frozen=True)
 class AlertRule:
-    """`lasts_s`: for how long it has to hold before it fires; `forgives_s`: an absence as short as that does
-    not begin it anew.
-    `hold_s`: for how long it has to be gone before it clears, so that what comes and goes is told once; never
-    longer than the installation's setting."""
+    """`delay_s`: how long the condition has to hold before the alert fires; `max_gap_s`: a shorter absence
+    does not restart the delay. `clear_after_s`: how long the condition has to be absent before the alert
+    clears, so that an unstable condition fires once; ALERT_HOLD_SECONDS is the upper bound."""
 
     kind: str
     title: str
@@ -37,7 +36,7 @@ class AlertRule:
 
 @dataclass(frozen=True)
 class GpuRule(AlertRule):
-    """`by_holder`: another holder of the GPU is another case."""
+    """`per_holder`: each holder of the GPU is a case of its own."""
 
     condition: Callable[[GpuFacts, NodeFacts, AlertLimits], RuleResult] = gpu_rules.lost
     per_holder: bool = False
@@ -45,7 +44,7 @@ class GpuRule(AlertRule):
 
 @dataclass(frozen=True)
 class NodeRule(AlertRule):
-    """`of_silent`: it can be told of a node that does not report, and of that alone."""
+    """`applies_to_silent`: the rule is evaluated for nodes that do not report as well."""
 
     condition: Callable[[NodeFacts, AlertLimits], RuleResult] = node_rules.silent
     applies_to_silent: bool = False
@@ -110,21 +109,26 @@ GPU_RULES = (
         condition=gpu_rules.ecc,
     ),
     GpuRule(
-        "gpu_xid", "XID error", lambda on: on.xid_quiet_minutes, WARNING, clear_after_s=0.0, condition=gpu_rules.xids
+        "gpu_xid",
+        "XID error",
+        lambda on: on.xid_quiet_minutes,
+        WARNING,
+        clear_after_s=0.0,
+        condition=gpu_rules.xid_errors,
     ),
     GpuRule(
         "gpu_rows",
         "Memory rows to be remapped",
         lambda on: on.remapped_rows,
         WARNING,
-        condition=gpu_rules.rows,
+        condition=gpu_rules.remapped_rows,
     ),
     GpuRule(
         "gpu_pages",
         "Memory pages to be retired",
         lambda on: on.retired_pages,
         WARNING,
-        condition=gpu_rules.pages,
+        condition=gpu_rules.retired_pages,
     ),
     GpuRule(
         "gpu_pcie",
@@ -132,9 +136,11 @@ GPU_RULES = (
         lambda on: on.pcie_minutes,
         WARNING,
         lambda on: on.pcie_minutes * MINUTE,
-        condition=gpu_rules.narrow,
+        condition=gpu_rules.pcie_width,
     ),
-    GpuRule("gpu_lost", "GPU lost", lambda on: on.gpu_lost, CRITICAL, condition=gpu_rules.lost, clear_after_s=10.0),
+    GpuRule(
+        "gpu_lost", "GPU lost", lambda on: on.gpu_lost, CRITICAL, condition=gpu_rules.lost, clear_after_s=10.0
+    ),
     GpuRule(
         "gpu_stray",
         "Free GPU in use",

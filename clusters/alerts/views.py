@@ -1,4 +1,4 @@
-"""The page of alerts: what fires first, and what has been."""
+"""The page of alerts: those that fire, then the history."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trainhub_launch.severity import SEVERITIES
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
 
-ON_A_PAGE = 50
+PAGE_SIZE = 50
 
 
 @dataclass(frozen=True)
@@ -30,28 +30,28 @@ class AlertFilter:
 
     @classmethod
     def read(cls, query: QueryDict) -> AlertFilter:
-        asked = {
+        values = {
             name: query.get(name, "").replace("\x00", "").strip()[:100]
             for name in ("kind", "severity", "node", "run")
         }
         state = query.get("state", "")
         return cls(
-            state=state if state in presenters.TOLD else "",
-            kind=asked["kind"] if asked["kind"] in presenters.KINDS else "",
-            severity=asked["severity"] if asked["severity"] in SEVERITIES else "",
-            node=asked["node"],
-            run=asked["run"],
+            state=state if state in presenters.VISIBLE_STATES else "",
+            kind=values["kind"] if values["kind"] in presenters.KINDS else "",
+            severity=values["severity"] if values["severity"] in SEVERITIES else "",
+            node=values["node"],
+            run=values["run"],
         )
 
     def apply(self, alerts: QuerySet[Alert]) -> QuerySet[Alert]:
-        wanted = {
+        conditions = {
             "state": self.state,
             "kind": self.kind,
             "severity": self.severity,
             "node__name": self.node,
             "holder": self.run,
         }
-        return alerts.filter(**{name: value for name, value in wanted.items() if value})
+        return alerts.filter(**{name: value for name, value in conditions.items() if value})
 
     def __bool__(self) -> bool:
         return self != AlertFilter()
@@ -60,25 +60,25 @@ class AlertFilter:
 @needs(Role.VIEWER)
 def alerts(request: WorkspaceRequest) -> HttpResponse:
     workspace = request.principal.workspace
-    chosen = AlertFilter.read(request.GET)
-    found = chosen.apply(presenters.visible(workspace, chosen.run))
-    firing = presenters.lines(
-        found.filter(state=alert_store.FIRING).order_by(*alert_store.BY_SEVERITY), workspace.pk
+    filters = AlertFilter.read(request.GET)
+    matching = filters.apply(presenters.visible(workspace, filters.run))
+    firing = presenters.summaries(
+        matching.filter(state=alert_store.FIRING).order_by(*alert_store.BY_SEVERITY), workspace.pk
     )
     page = Paginator(
-        found.filter(state=alert_store.CLEARED).order_by("-cleared_at", "-pk"), ON_A_PAGE
+        matching.filter(state=alert_store.CLEARED).order_by("-cleared_at", "-pk"), PAGE_SIZE
     ).get_page(request.GET.get("page"))
     context: dict[str, Any] = {
         "alerts": firing,
         "page": page,
-        "history": presenters.lines(page.object_list, workspace.pk),
-        "chosen": chosen,
+        "history": presenters.summaries(page.object_list, workspace.pk),
+        "chosen": filters,
         "kinds": presenters.KINDS.items(),
         "severities": SEVERITIES,
     }
-    wants_part = "HX-Request" in request.headers and "HX-History-Restore-Request" not in request.headers
+    is_fragment = "HX-Request" in request.headers and "HX-History-Restore-Request" not in request.headers
     response = render(
-        request, "clusters/_alert_lists.html" if wants_part else "clusters/alerts.html", context
+        request, "clusters/_alert_lists.html" if is_fragment else "clusters/alerts.html", context
     )
     patch_vary_headers(response, ["HX-Request"])
     patch_cache_control(response, no_store=True)
@@ -87,5 +87,5 @@ def alerts(request: WorkspaceRequest) -> HttpResponse:
 
 @needs(Role.VIEWER)
 def count(request: WorkspaceRequest) -> HttpResponse:
-    """How many fire, for the rail of every page."""
+    """Renders the number of firing alerts for the navigation rail of every page."""
     return render(request, "clusters/_alert_count.html")

@@ -20,13 +20,13 @@ from workspaces.api.permissions import AtLeast, PrincipalRequest
 from workspaces.states import Role
 
 PARAMETERS = [
-    OpenApiParameter("state", str, enum=presenters.TOLD),
+    OpenApiParameter("state", str, enum=presenters.VISIBLE_STATES),
     OpenApiParameter("kind", str, description="A rule.", enum=list(presenters.KINDS)),
     OpenApiParameter("severity", str, enum=SEVERITIES),
     OpenApiParameter("node", str, description="A node's name."),
     OpenApiParameter("run", str, description="The id of a run of this workspace."),
 ]
-CHOICES = {"state": presenters.TOLD, "kind": tuple(presenters.KINDS), "severity": SEVERITIES}
+CHOICES = {"state": presenters.VISIBLE_STATES, "kind": tuple(presenters.KINDS), "severity": SEVERITIES}
 
 
 class AlertSerializer(serializers.Serializer[Any]):
@@ -36,7 +36,7 @@ class AlertSerializer(serializers.Serializer[Any]):
     kind = serializers.CharField(source="alert.kind")
     title = serializers.CharField()
     severity = serializers.ChoiceField(source="alert.severity", choices=list(SEVERITIES))
-    state = serializers.ChoiceField(source="alert.state", choices=list(presenters.TOLD))
+    state = serializers.ChoiceField(source="alert.state", choices=list(presenters.VISIBLE_STATES))
     sentence = serializers.CharField(help_text="What, where, who holds it, and what to do.")
     node = serializers.CharField(source="alert.node.name")
     cluster = serializers.CharField(source="alert.node.cluster.name")
@@ -48,7 +48,7 @@ class AlertSerializer(serializers.Serializer[Any]):
     fired_at = serializers.DateTimeField(source="alert.fired_at")
     cleared_at = serializers.DateTimeField(source="alert.cleared_at", allow_null=True)
 
-    def get_gpu(self, line: presenters.Line) -> str:
+    def get_gpu(self, line: presenters.AlertSummary) -> str:
         return line.gpu.uuid if line.gpu is not None else str(line.alert.facts.get("gpu", ""))
 
 
@@ -77,7 +77,7 @@ class AlertList(APIView):
             _selected(presenters.visible(workspace, _run(request)), request), request, view=self
         )
         return pages.get_paginated_response(
-            AlertSerializer(presenters.lines(page or [], workspace.pk), many=True).data
+            AlertSerializer(presenters.summaries(page or [], workspace.pk), many=True).data
         )
 
 

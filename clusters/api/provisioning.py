@@ -154,7 +154,7 @@ class NodeMonitorOnly(_NodeView):
         """Only watch it, or end that. For operators."""
         self.operator(request)  # who may not change it is told so, whatever the body says
         on = _switch(request)
-        return self.do(request, name, lambda node, who: node_admin.watch_only(node, on, who))
+        return self.do(request, name, lambda node, who: node_admin.set_monitor_only(node, on, who))
 
 
 class NodeLowPriority(_NodeView):

@@ -20,12 +20,12 @@ class SettingsSerializer(serializers.Serializer[Any]):
     provider = serializers.SlugField(
         allow_blank=True, required=False, help_text="A folder of NODE_PROVIDERS, or empty."
     )
-    min_nodes = serializers.IntegerField(min_value=0, max_value=cluster_admin.MOST_NODES, required=False)
-    max_nodes = serializers.IntegerField(min_value=0, max_value=cluster_admin.MOST_NODES, required=False)
-    idle_s = serializers.IntegerField(min_value=0, max_value=cluster_admin.LONGEST_IDLE_S, required=False)
-    node_gpus = serializers.IntegerField(min_value=0, max_value=cluster_admin.MOST_GPUS, required=False)
+    min_nodes = serializers.IntegerField(min_value=0, max_value=cluster_admin.MAX_NODES, required=False)
+    max_nodes = serializers.IntegerField(min_value=0, max_value=cluster_admin.MAX_NODES, required=False)
+    idle_s = serializers.IntegerField(min_value=0, max_value=cluster_admin.MAX_IDLE_S, required=False)
+    node_gpus = serializers.IntegerField(min_value=0, max_value=cluster_admin.MAX_GPUS, required=False)
     node_gpu_model = serializers.CharField(max_length=64, allow_blank=True, required=False)
-    node_slots = serializers.IntegerField(min_value=0, max_value=cluster_admin.MOST_SLOTS, required=False)
+    node_slots = serializers.IntegerField(min_value=0, max_value=cluster_admin.MAX_SLOTS, required=False)
     low_priority = serializers.BooleanField(required=False)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -74,7 +74,7 @@ class ClusterDetailSerializer(ClusterSerializer):
         return {**{name: getattr(cluster, name) for name in cluster_admin.SETTINGS}, "workspaces": slugs}
 
     def get_machines(self, card: ClusterCard) -> list[dict[str, Any]]:
-        return list(MachineSerializer(machines.living(card.cluster), many=True).data)
+        return list(MachineSerializer(machines.active(card.cluster), many=True).data)
 
     def get_events(self, card: ClusterCard) -> list[dict[str, Any]]:
         return list(EventSerializer(cluster_journal.recent(card.cluster), many=True).data)

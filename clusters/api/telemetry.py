@@ -88,7 +88,7 @@ class GpuSeriesView(_TelemetryView):
             raise Http404
         now = time.time()
         asked = asked_of(request.query_params, now, host=())
-        found = series.of_gpu(
+        found = series.read_gpu(
             gpu,
             nodes,
             gpu_metrics=asked.gpu_metrics,
@@ -120,7 +120,7 @@ class ClusterHeat(_TelemetryView):
         if not clusters_of(workspace).filter(name=name).exists():
             raise Http404
         metric = metric_of(request.query_params)
-        asked = asked_of(request.query_params, now, takes=("metric",), most_points=heat.MOST_POINTS)
+        asked = asked_of(request.query_params, now, takes=("metric",), most_points=heat.MAX_POINTS)
         nodes = list(visible_nodes(workspace).filter(cluster__name=name, revoked_at=None))
         found = heat.heat(nodes, metric, start=asked.start, end=asked.end, points=asked.points, now=now)
         gpus = Gpu.objects.filter(node__in=[node.pk for node in nodes], present=True).select_related("node")

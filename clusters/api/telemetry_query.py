@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from django.utils.dateparse import parse_datetime
 from drf_spectacular.utils import OpenApiParameter
 
-from clusters.telemetry.series import MOST_POINTS
+from clusters.telemetry.series import MAX_POINTS
 from trainhub_launch.errors import SpecError
 from trainhub_launch.metrics import GPU_KEYS, HOST_KEYS
 
@@ -41,7 +41,7 @@ SPAN = [
     OpenApiParameter("from", str, description=f"{_TIME}; an hour before `to` unless named."),
     OpenApiParameter("to", str, description=f"{_TIME}; now unless named."),
     OpenApiParameter(
-        "points", int, description=f"At most so many points, 1 to {MOST_POINTS}; {USUAL_POINTS} unless named."
+        "points", int, description=f"At most so many points, 1 to {MAX_POINTS}; {USUAL_POINTS} unless named."
     ),
     OpenApiParameter("as", str, enum=["json", "csv"], description="`csv`: a file to download."),
 ]
@@ -72,7 +72,7 @@ def asked_of(
     takes: Collection[str] = ("metrics", "host"),
     host: tuple[str, ...] = USUAL_HOST_METRICS,
     span: tuple[float, float] | None = None,
-    most_points: int = MOST_POINTS,
+    most_points: int = MAX_POINTS,
 ) -> Asked:
     """`takes`: parameters of this address besides the span's. `host` and `span`: the machine's metrics, and
     the time, unless named. Raises SpecError."""

@@ -94,7 +94,7 @@ class _Load:
 
     def __init__(self, gpu: Gpu, span: Span) -> None:
         node = Node.objects.filter(pk=gpu.node_id)
-        found = series.of_gpu(gpu, node, gpu_metrics=[LOAD], start=span.start, end=span.end, points=POINTS)
+        found = series.read_gpu(gpu, node, gpu_metrics=[LOAD], start=span.start, end=span.end, points=POINTS)
         curve = found.gpus.get(gpu.uuid, {}).get(LOAD)
         self._times = found.grid.times
         self._step_s = found.grid.step_s

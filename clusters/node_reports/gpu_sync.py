@@ -21,13 +21,13 @@ from workspaces import background_loop, process_caches
 log = logging.getLogger(__name__)
 LOOK_EVERY_S = 10.0
 FIELDS = ("index", "name", "memory_bytes", "state", "error", "parent", "profile", "mig")
-Told = dict[str, dict[str, Any]]
+GpuFieldsByUuid = dict[str, dict[str, Any]]
 """UUID -> the fields of Gpu (`inventory.devices`)."""
 
 
 @dataclass(frozen=True)
 class _Stored:
-    told: Told
+    told: GpuFieldsByUuid
     elsewhere: list[str]
     own: frozenset[str]
 
@@ -38,14 +38,14 @@ _stored: dict[int, _Stored] = {}
 _looked_at = 0.0
 
 
-def are_stored(node: Node, told: Told) -> bool:
+def are_stored(node: Node, told: GpuFieldsByUuid) -> bool:
     """Whether the rows say just this, as far as this process knows without asking. GPUs in dispute are looked
     at each time."""
     known = _known(node)
     return known is not None and not known.elsewhere and known.told == told and background_loop.is_running()
 
 
-def own(node: Node) -> frozenset[str]:
+def own_uuids(node: Node) -> frozenset[str]:
     """The UUIDs, those of absent devices too, whose numbers are this node's to tell."""
     known = _known(node)
     if known is not None and background_loop.is_running():
@@ -53,7 +53,7 @@ def own(node: Node) -> frozenset[str]:
     return frozenset(Gpu.objects.filter(node=node).values_list("uuid", flat=True))
 
 
-def unread(node: Node, why: str) -> Told:
+def unreachable_gpus(node: Node, why: str) -> GpuFieldsByUuid:
     """The GPUs that the node had, where it cannot read its driver and so tells of none: they are out of
     reach, not removed."""
     return {
@@ -68,7 +68,7 @@ def unread(node: Node, why: str) -> Told:
     }
 
 
-def store(node: Node, told: Told, is_alive: Callable[[Node], bool]) -> list[str]:
+def store(node: Node, told: GpuFieldsByUuid, is_alive: Callable[[Node], bool]) -> list[str]:
     """Returns the UUIDs that another living node reports as its own; a device has one owner at a time."""
     # One query, and none that writes, while nothing changes.
     known = {gpu.uuid: gpu for gpu in Gpu.objects.filter(Q(uuid__in=told) | Q(node=node))}
@@ -100,7 +100,7 @@ def store(node: Node, told: Told, is_alive: Callable[[Node], bool]) -> list[str]
     return elsewhere
 
 
-def look() -> None:
+def refresh() -> None:
     """A round, and not in each: what the rows of all nodes say, whoever wrote them."""
     global _looked_at  # noqa: PLW0603 - of the one thread that goes rounds
     begun = time.monotonic()
@@ -108,7 +108,7 @@ def look() -> None:
         return
     with _lock:
         before = dict(_stored)
-    told: defaultdict[int, Told] = defaultdict(dict)
+    told: defaultdict[int, GpuFieldsByUuid] = defaultdict(dict)
     own: defaultdict[int, set[str]] = defaultdict(set)
     for uuid, node_id, present, *values in Gpu.objects.values_list("uuid", "node_id", "present", *FIELDS):
         own[node_id].add(uuid)

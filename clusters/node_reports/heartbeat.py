@@ -12,7 +12,7 @@ from django.db import transaction
 from clusters import journal
 from clusters.models import Node
 from clusters.node_reports import gpu_sync, heartbeat_writer, inventory, node_events
-from clusters.node_reports.hub_uptime import Heard, heard, heard_lately
+from clusters.node_reports.hub_uptime import ListeningWindow, listening_window, cached_window
 from clusters.states import NodeStatus
 from live.publish import publish_on_commit
 from live.topics import node_topic
@@ -38,7 +38,7 @@ def apply(
     silence = _silence_before(node, at)
     with transaction.atomic():
         if beat is not None:
-            told = inventory.devices(beat) or (gpu_sync.unread(node, beat.nvml) if beat.nvml else {})
+            told = inventory.devices(beat) or (gpu_sync.unreachable_gpus(node, beat.nvml) if beat.nvml else {})
             elsewhere = (
                 []
                 if gpu_sync.are_stored(node, told)
@@ -47,7 +47,7 @@ def apply(
             changed["vitals"] = inventory.vitals(beat, at) | (
                 {"gpus_elsewhere": elsewhere} if elsewhere else {}
             )
-        for kind, message in node_events.of(
+        for kind, message in node_events.detect(
             node, beat, changed, silence_s=silence, clock_moved_s=clock_moved_s
         ):
             journal.note(node, kind, message, at)
@@ -85,11 +85,11 @@ def apply_numbers(
         if not gpu_sync.are_stored(node, inventory.devices(beat)):
             return False
         vitals = inventory.vitals(beat, at)
-        if any(node_events.of(node, beat, {"vitals": vitals}, silence_s=0.0, clock_moved_s=0.0)):
+        if any(node_events.detect(node, beat, {"vitals": vitals}, silence_s=0.0, clock_moved_s=0.0)):
             return False
         node.vitals = vitals
     node.last_report_at = at
-    heartbeat_writer.note(node, at, vitals, returned=node_events.returned(silence_s) if silence_s else "")
+    heartbeat_writer.record(node, at, vitals, returned=node_events.return_sentence(silence_s) if silence_s else "")
     return True
 
 
@@ -98,7 +98,7 @@ def _silence_lately(node: Node, at: datetime) -> float | None:
     patience = timedelta(seconds=settings.NODE_UNREACHABLE_AFTER)
     if node.last_report_at is not None and at - node.last_report_at < patience:
         return 0.0
-    span = heard_lately()
+    span = cached_window()
     if span is None:
         return None
     silence = span.silence(node, at)
@@ -129,11 +129,11 @@ def _silence_before(node: Node, at: datetime) -> float:
     patience = timedelta(seconds=settings.NODE_UNREACHABLE_AFTER)
     if node.last_report_at is None or at - node.last_report_at < patience:
         return 0.0
-    silence = heard(at).silence(node, at)
+    silence = listening_window(at).silence(node, at)
     return silence.total_seconds() if silence >= patience else 0.0
 
 
-def status(node: Node, now: datetime, span: Heard | None = None) -> NodeStatus:
+def status(node: Node, now: datetime, span: ListeningWindow | None = None) -> NodeStatus:
     """How the node stands. Whoever asks for many nodes passes `hearing.heard(now)` once."""
     if node.revoked_at is not None:
         return NodeStatus.REVOKED
@@ -145,6 +145,6 @@ def status(node: Node, now: datetime, span: Heard | None = None) -> NodeStatus:
     return NodeStatus.UNREACHABLE if silence >= settings.NODE_UNREACHABLE_AFTER else NodeStatus.READY
 
 
-def silence_s(node: Node, now: datetime, span: Heard | None = None) -> float:
+def silence_s(node: Node, now: datetime, span: ListeningWindow | None = None) -> float:
     """Seconds of silence, counted from the later of the last report and the hub's start."""
-    return (span or heard(now)).silence(node, now).total_seconds()
+    return (span or listening_window(now)).silence(node, now).total_seconds()

@@ -22,7 +22,7 @@ from live.publish import publish
 from live.topics import node_topic
 from workspaces import process_caches
 
-MOST_VITALS = 250
+MAX_VITALS = 250
 """Rows of numbers written in one round. Where more nodes report, each one's are written every few seconds, in
 turn."""
 FORGOTTEN_AFTER = timedelta(seconds=30)
@@ -30,7 +30,7 @@ FORGOTTEN_AFTER = timedelta(seconds=30)
 
 
 @dataclass(frozen=True)
-class Sign:
+class PendingHeartbeat:
     name: str
     at: datetime
     vitals: dict[str, Any] | None
@@ -38,22 +38,22 @@ class Sign:
 
 
 _lock = threading.Lock()
-_pending: dict[int, Sign] = {}
+_pending: dict[int, PendingHeartbeat] = {}
 _latest: dict[int, datetime] = {}
 
 
-def note(node: Node, at: datetime, vitals: dict[str, Any] | None, *, returned: str = "") -> None:
+def record(node: Node, at: datetime, vitals: dict[str, Any] | None, *, returned: str = "") -> None:
     """The node was heard, and how it does; `vitals` None: it did not say. `returned`: what its journal says
     of its return."""
     with _lock:
-        before = _pending.get(node.pk, Sign(node.name, at, None))
+        before = _pending.get(node.pk, PendingHeartbeat(node.name, at, None))
         if before.at <= at:
             _latest[node.pk] = at
             kept = before.vitals if vitals is None else vitals
-            _pending[node.pk] = Sign(node.name, at, kept, returned or before.returned)
+            _pending[node.pk] = PendingHeartbeat(node.name, at, kept, returned or before.returned)
 
 
-def latest(node_id: int) -> datetime | None:
+def last_heartbeat_at(node_id: int) -> datetime | None:
     """When this process has heard the node last, written or not."""
     return _latest.get(node_id)
 
@@ -66,7 +66,7 @@ def write() -> None:
     if not taken:
         return
     told = [key for key, sign in taken.items() if sign.vitals is not None]
-    first = set(told[:MOST_VITALS])
+    first = set(told[:MAX_VITALS])
     written: set[int] = set()
     try:
         with transaction.atomic():
@@ -89,7 +89,7 @@ def clear_cache() -> None:
         _latest.clear()
 
 
-def _keep_rest(taken: dict[int, Sign], written: set[int], with_vitals: set[int]) -> None:
+def _keep_rest(taken: dict[int, PendingHeartbeat], written: set[int], with_vitals: set[int]) -> None:
     """What was not written goes first next time, behind whatever has come since."""
     if not taken:
         return
@@ -104,14 +104,14 @@ def _keep_rest(taken: dict[int, Sign], written: set[int], with_vitals: set[int])
         for key, sign in since.items():
             before = _pending.get(key)
             if before is not None:
-                _pending[key] = Sign(
+                _pending[key] = PendingHeartbeat(
                     sign.name, sign.at, sign.vitals or before.vitals, sign.returned or before.returned
                 )
             else:
                 _pending[key] = sign
 
 
-def _write(keys: list[int], signs: dict[int, Sign], *, with_vitals: bool) -> set[int]:
+def _write(keys: list[int], signs: dict[int, PendingHeartbeat], *, with_vitals: bool) -> set[int]:
     """Those of `keys` whose rows were there to be written; none is turned back by an older sign."""
     if not keys:
         return set()

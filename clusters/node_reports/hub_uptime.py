@@ -22,11 +22,11 @@ PULSE_S = 5.0
 GAP = timedelta(seconds=3 * PULSE_S)
 _PROCESS_STARTED = timezone.now()
 _talking: Counter[int] = Counter()
-_seen: tuple[float, Heard | None] = (float("-inf"), None)
+_seen: tuple[float, ListeningWindow | None] = (float("-inf"), None)
 
 
 @dataclass(frozen=True)
-class Heard:
+class ListeningWindow:
     """The span that `silence` is measured in; `until` None = up to now."""
 
     since: datetime
@@ -39,29 +39,29 @@ class Heard:
         return max(until - begin, timedelta(0))
 
 
-def heard(now: datetime) -> Heard:
+def listening_window(now: datetime) -> ListeningWindow:
     """The present span. Without any pulse yet, this process's own life."""
     row = Hearing.objects.filter(pk=1).first()
     if row is None:
-        return Heard(_PROCESS_STARTED, None)
+        return ListeningWindow(_PROCESS_STARTED, None)
     # A server that stopped pulsing hears nobody: time stands still until it is back.
-    return Heard(row.since, row.until if now - row.until > GAP else None)
+    return ListeningWindow(row.since, row.until if now - row.until > GAP else None)
 
 
-def heard_lately() -> Heard | None:
+def cached_window() -> ListeningWindow | None:
     """The same as this process has last seen it, without asking; None where it has not looked for a while."""
     seen_at, span = _seen
     return span if time.monotonic() - seen_at < PULSE_S else None
 
 
-def look() -> None:
+def refresh() -> None:
     """A round."""
     global _seen  # noqa: PLW0603 - one tuple, replaced whole
-    _seen = time.monotonic(), heard(timezone.now())
+    _seen = time.monotonic(), listening_window(timezone.now())
 
 
 @contextmanager
-def talking(node: Node) -> Iterator[None]:
+def report_in_progress(node: Node) -> Iterator[None]:
     """While the node's report is here and waits for its turn: a hub that is behind has heard it all the
     same."""
     _talking[node.pk] += 1
@@ -83,7 +83,7 @@ def pulse(now: datetime, heard_now: Collection[int] = ()) -> None:
 
 
 @asynccontextmanager
-async def listening(_: object) -> AsyncIterator[None]:
+async def pulse_while_serving(_: object) -> AsyncIterator[None]:
     """The lifespan of the server that takes the reports: it pulses as long as it lives."""
     pulsing = asyncio.create_task(_keep_pulsing())
     yield

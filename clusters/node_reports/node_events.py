@@ -16,7 +16,7 @@ LOW_DISK_BYTES = 2 * GIB
 ENOUGH_DISK_BYTES = 3 * GIB
 
 
-def of(
+def detect(
     node: Node, beat: Heartbeat | None, changed: dict[str, Any], *, silence_s: float, clock_moved_s: float
 ) -> Iterator[tuple[str, str]]:
     """Kind and sentence of each; `node` is as it was before `changed`, but for its clock. Marks low disk
@@ -24,7 +24,7 @@ def of(
     if beat is not None and node.last_report_at is None:
         yield "heard", f"Heard from for the first time: {beat.hostname} at {beat.address}."
     if silence_s:
-        yield BACK, returned(silence_s)
+        yield BACK, return_sentence(silence_s)
     if node.boot_id and "boot_id" in changed:
         yield "restarted", "The machine was restarted."
     elif node.agent_id and "agent_id" in changed:
@@ -42,7 +42,7 @@ def of(
         yield from _disk(node, beat, changed["vitals"])
 
 
-def returned(silence_s: float) -> str:
+def return_sentence(silence_s: float) -> str:
     return f"Reports again, after {silence_s:.0f} s of silence."
 
 

@@ -11,7 +11,7 @@ from django.db.models import Exists, OuterRef
 from clusters import journal
 from clusters.models import Node, NodeEvent
 from clusters.node_reports.heartbeat import silence_s, status
-from clusters.node_reports.hub_uptime import Heard
+from clusters.node_reports.hub_uptime import ListeningWindow
 from clusters.states import NodeStatus
 from live.publish import publish_on_commit
 from live.topics import node_topic
@@ -19,7 +19,7 @@ from live.topics import node_topic
 KIND_OF = {NodeStatus.UNREACHABLE: "silent", NodeStatus.LOST: "lost"}
 
 
-def note(now: datetime, span: Heard) -> None:
+def record_silent_nodes(now: datetime, span: ListeningWindow) -> None:
     """Journal and announce every node that has become unreachable or lost since this was last called."""
     last = now - timedelta(seconds=settings.NODE_UNREACHABLE_AFTER)
     said = {

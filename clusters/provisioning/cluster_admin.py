@@ -31,7 +31,7 @@ SETTINGS = (
 DEFAULTS = {name: getattr(Cluster(), name) for name in SETTINGS}
 RESERVED = ("add", "add-cluster", "invitations")
 """Words that stand where a cluster's name does, in the addresses of pages."""
-MOST_NODES, MOST_GPUS, MOST_SLOTS, LONGEST_IDLE_S = 1000, 64, 100_000, 30 * 86400
+MAX_NODES, MAX_GPUS, MAX_SLOTS, MAX_IDLE_S = 1000, 64, 100_000, 30 * 86400
 
 
 class ClusterExists(LaunchError):
@@ -71,7 +71,7 @@ def change(cluster: Cluster, values: Mapping[str, Any], who: User) -> tuple[str,
     current = {name: getattr(cluster, name) for name in SETTINGS}
     wanted = _checked({**current, **values}, known=cluster.provider)
     changed = {name: value for name, value in wanted.items() if value != current[name]}
-    if "provider" in changed and machines.living(cluster):
+    if "provider" in changed and machines.active(cluster):
         raise EnrolmentError(
             "provider", "has machines of this cluster; set max_nodes to 0 and wait until they are released"
         )
@@ -125,7 +125,7 @@ def delete(cluster: Cluster, who: User) -> None:
         raise ClusterInUse(
             f"{current.name} still has {counted(len(there), 'node')}: {named}; remove them first."
         )
-    left = machines.living(current)
+    left = machines.active(current)
     if left:
         raise ClusterInUse(
             f"{current.name} still has {counted(len(left), 'machine')} that its provider is making or "
@@ -145,11 +145,11 @@ def _checked(values: Mapping[str, Any], known: str | None = None) -> dict[str, A
     again."""
     found = {name: values[name] for name in SETTINGS}
     for name, most in (
-        ("min_nodes", MOST_NODES),
-        ("max_nodes", MOST_NODES),
-        ("node_gpus", MOST_GPUS),
-        ("node_slots", MOST_SLOTS),
-        ("idle_s", LONGEST_IDLE_S),
+        ("min_nodes", MAX_NODES),
+        ("max_nodes", MAX_NODES),
+        ("node_gpus", MAX_GPUS),
+        ("node_slots", MAX_SLOTS),
+        ("idle_s", MAX_IDLE_S),
     ):
         if not 0 <= found[name] <= most:
             raise EnrolmentError(name, f"must be between 0 and {most}")

@@ -29,25 +29,25 @@ class ClusterForm(forms.Form):
     )
     min_nodes = forms.IntegerField(
         min_value=0,
-        max_value=cluster_admin.MOST_NODES,
+        max_value=cluster_admin.MAX_NODES,
         label="Nodes at least",
         help_text="So many are kept, whether needed or not.",
     )
     max_nodes = forms.IntegerField(
         min_value=0,
-        max_value=cluster_admin.MOST_NODES,
+        max_value=cluster_admin.MAX_NODES,
         label="Nodes at most",
         help_text="It grows up to here when runs wait. Nodes that joined by hand come on top.",
     )
     idle_s = forms.IntegerField(
         min_value=0,
-        max_value=cluster_admin.LONGEST_IDLE_S,
+        max_value=cluster_admin.MAX_IDLE_S,
         label="Idle seconds",
         help_text="A node that has held nothing for so long goes.",
     )
     node_gpus = forms.IntegerField(
         min_value=0,
-        max_value=cluster_admin.MOST_GPUS,
+        max_value=cluster_admin.MAX_GPUS,
         label="GPUs of a node",
         help_text="Of one that the provider makes.",
     )
@@ -60,7 +60,7 @@ class ClusterForm(forms.Form):
     )
     node_slots = forms.IntegerField(
         min_value=0,
-        max_value=cluster_admin.MOST_SLOTS,
+        max_value=cluster_admin.MAX_SLOTS,
         label="Process slots of a node",
         help_text="Places for processes without a GPU.",
     )

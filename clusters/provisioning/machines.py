@@ -13,7 +13,7 @@ from django.db.models import Max
 
 from clusters.models import Cluster, Node, ProvidedMachine
 from clusters.provisioning import cluster_journal
-from clusters.provisioning.states import OVER, TRANSITIONS, MachineState
+from clusters.provisioning.states import FINISHED, TRANSITIONS, MachineState
 from live.publish import publish_on_commit
 from live.topics import node_topic
 
@@ -37,14 +37,14 @@ def advance(machine: ProvidedMachine, to: MachineState, now: datetime, **fields:
     return True
 
 
-def living(cluster: Cluster) -> list[ProvidedMachine]:
+def active(cluster: Cluster) -> list[ProvidedMachine]:
     """All that were asked for and are not gone, the oldest first."""
-    found = ProvidedMachine.objects.filter(cluster=cluster).exclude(state__in=OVER)
+    found = ProvidedMachine.objects.filter(cluster=cluster).exclude(state__in=FINISHED)
     return list(found.select_related("node").order_by("pk"))
 
 
 @transaction.atomic
-def want(cluster: Cluster, number: int, why: str, now: datetime) -> None:
+def request(cluster: Cluster, number: int, why: str, now: datetime) -> None:
     """Ask for more machines; the provider is called soon, outside of this transaction."""
     for _ in range(number):
         ProvidedMachine.objects.create(
@@ -54,7 +54,7 @@ def want(cluster: Cluster, number: int, why: str, now: datetime) -> None:
 
 
 @transaction.atomic
-def let_go(machine: ProvidedMachine, why: str, now: datetime, actor: str = "hub") -> bool:
+def release(machine: ProvidedMachine, why: str, now: datetime, actor: str = "hub") -> bool:
     """Have a machine released; False where it leaves already, or where the provider is just being asked to
     make it.
 
@@ -76,12 +76,12 @@ def let_go(machine: ProvidedMachine, why: str, now: datetime, actor: str = "hub"
     return True
 
 
-def pause_s(tries: int) -> float:
+def retry_delay_s(tries: int) -> float:
     """Before something that failed so often is tried again."""
     return float(min(LONGEST_PAUSE_S, settings.PROVIDER_PAUSE * 2.0 ** max(0, min(tries, 30) - 1)))
 
 
-def grows_again_at(cluster: Cluster) -> datetime | None:
+def next_growth_at(cluster: Cluster) -> datetime | None:
     """Until when nothing more is asked of a provider whose last machines have all failed; None = it may be
     asked."""
     worked = cluster.machines.filter(node__isnull=False, failures=0).aggregate(at=Max("asked_at"))["at"]
@@ -91,7 +91,7 @@ def grows_again_at(cluster: Cluster) -> datetime | None:
     last = failed.order_by("-changed_at").first()
     if last is None:
         return None
-    seconds: float = pause_s(settings.PROVIDER_TRIES + failed.count())
+    seconds: float = retry_delay_s(settings.PROVIDER_TRIES + failed.count())
     return last.changed_at + timedelta(seconds=seconds)
 
 

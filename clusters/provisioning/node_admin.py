@@ -41,7 +41,7 @@ def resume(node: Node, who: User) -> None:
 
 
 @transaction.atomic
-def watch_only(node: Node, is_watched_only: bool, who: User) -> None:
+def set_monitor_only(node: Node, is_watched_only: bool, who: User) -> None:
     """Have it watched and never given a run, or end that. What runs there goes on."""
     current = _locked(node)
     if current.monitor_only != is_watched_only:
@@ -90,12 +90,12 @@ def remove(node: Node, who: User, *, force: bool = False) -> None:
         .first()
     )
     if machine is not None:
-        machines.let_go(machine, f"{who} removed its node", timezone.now(), who.get_username())
+        machines.release(machine, f"{who} removed its node", timezone.now(), who.get_username())
     also = f", with {counted(len(held), 'run')} on it" if held else ""
-    forget(current, f"Removed by {who}{also}.", who)
+    retire(current, f"Removed by {who}{also}.", who)
 
 
-def forget(node: Node, message: str, by: User | str = "hub") -> None:
+def retire(node: Node, message: str, by: User | str = "hub") -> None:
     """Off the lists, with its GPUs, and not listened to any more. Inside a transaction."""
     if node.removed_at is not None:
         return

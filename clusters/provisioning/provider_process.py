@@ -18,7 +18,7 @@ from django.conf import settings
 
 from clusters.provisioning.providers import ProviderError
 
-PASSED = (
+PASSED_VARIABLES = (
     "PATH",
     "HOME",
     "USER",
@@ -31,19 +31,19 @@ PASSED = (
     "HTTP_PROXY",
     "NO_PROXY",
 )
-MOST_ANSWER_BYTES = 64 * 2**10
-MOST_COMPLAINT_BYTES = 1 * 2**20
+MAX_ANSWER_BYTES = 64 * 2**10
+MAX_STDERR_BYTES = 1 * 2**20
 """Of standard error; only its end is quoted."""
 QUOTED = 500
 LOOK_EVERY_S = 0.1
 
 
-def ask(
+def call(
     program: Path, question: Mapping[str, Any], *, seconds: float, secrets: Collection[str] = ()
 ) -> dict[str, Any]:
     """The program's answer. Raises ProviderError when it fails, hangs, or answers what is no JSON object;
     `secrets` are never quoted. It may leave processes of its own behind only where it ends well."""
-    env = {name: os.environ[name] for name in (*PASSED, *settings.PROVIDER_ENV) if name in os.environ}
+    env = {name: os.environ[name] for name in (*PASSED_VARIABLES, *settings.PROVIDER_ENV) if name in os.environ}
     try:
         process = subprocess.Popen(
             [str(program)],
@@ -89,8 +89,8 @@ def _converse(
     for."""
     with selectors.DefaultSelector() as watched:
         for pipe, kept, most in (
-            (process.stdout, answer, MOST_ANSWER_BYTES),
-            (process.stderr, complaint, MOST_COMPLAINT_BYTES),
+            (process.stdout, answer, MAX_ANSWER_BYTES),
+            (process.stderr, complaint, MAX_STDERR_BYTES),
         ):
             assert pipe is not None  # noqa: S101
             os.set_blocking(pipe.fileno(), False)

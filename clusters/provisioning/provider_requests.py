@@ -77,7 +77,7 @@ def _call(
 ) -> dict[str, Any]:
     provider = providers.find(machine.cluster.provider)
     told = {"contract": CONTRACT, "cluster": machine.cluster.name, "name": machine.name, **question}
-    return provider_process.ask(
+    return provider_process.call(
         provider.program(verb), told, seconds=settings.PROVIDER_TIMEOUT, secrets=secrets
     )
 
@@ -110,7 +110,7 @@ def _failed(machine: ProvidedMachine, error: str, now: datetime) -> None:
     """Try again by the same name; in the end give up, and have whatever it may have made released."""
     tries, most = machine.tries + 1, settings.PROVIDER_TRIES
     if tries < most:
-        later = now + timedelta(seconds=machines.pause_s(tries))
+        later = now + timedelta(seconds=machines.retry_delay_s(tries))
         moved = machines.advance(
             machine, MachineState.WANTED, now, error=error, tries=tries, try_again_at=later
         )
@@ -128,7 +128,7 @@ def _failed(machine: ProvidedMachine, error: str, now: datetime) -> None:
 def _not_released(machine: ProvidedMachine, error: str, now: datetime) -> None:
     """It is asked again without end: what is not released goes on costing."""
     tries = machine.tries + 1
-    later = now + timedelta(seconds=machines.pause_s(tries))
+    later = now + timedelta(seconds=machines.retry_delay_s(tries))
     fields = {"calling_until": None, "tries": tries, "try_again_at": later, "error": error}
     if machines.advance(machine, MachineState.RELEASING, now, **fields):
         cluster_journal.add(

@@ -15,9 +15,9 @@ from django.utils import timezone
 
 from clusters.models import Cluster, Gpu, JoinToken, Node, ProvidedMachine
 from clusters.node_reports.heartbeat import status
-from clusters.node_reports.hub_uptime import Heard, heard
+from clusters.node_reports.hub_uptime import ListeningWindow, listening_window
 from clusters.provisioning import cluster_journal, machines, node_admin, provider_pool, provider_requests
-from clusters.provisioning.states import OVER, MachineState
+from clusters.provisioning.states import FINISHED, MachineState
 from clusters.states import NodeStatus
 from trainhub_launch.offers import counted
 
@@ -27,19 +27,19 @@ _S = MachineState
 
 
 @dataclass(frozen=True)
-class Look:
+class ReconcileContext:
     """`start` has a provider asked, outside of this thread."""
 
     now: datetime
-    span: Heard
+    span: ListeningWindow
     start: Start
 
 
-def tend(now: datetime | None = None, start: Start = provider_pool.start) -> None:
+def reconcile(now: datetime | None = None, start: Start = provider_pool.start) -> None:
     """Look at every machine that is not over."""
-    look: Look | None = None
+    look: ReconcileContext | None = None
     for machine in (
-        ProvidedMachine.objects.exclude(state__in=OVER).select_related("cluster", "node").order_by("pk")
+        ProvidedMachine.objects.exclude(state__in=FINISHED).select_related("cluster", "node").order_by("pk")
     ):
         # Most hubs have none, and then ask nothing more.
         look = look or _look(now or timezone.now(), start)
@@ -51,16 +51,16 @@ def tend(now: datetime | None = None, start: Start = provider_pool.start) -> Non
             log.exception("Machine %s could not be looked after; the others go on", machine.name)
 
 
-def _look(now: datetime, start: Start) -> Look:
-    return Look(now, heard(now), start)
+def _look(now: datetime, start: Start) -> ReconcileContext:
+    return ReconcileContext(now, listening_window(now), start)
 
 
-def _wanted(machine: ProvidedMachine, look: Look) -> None:
+def _wanted(machine: ProvidedMachine, look: ReconcileContext) -> None:
     if machine.try_again_at is None or machine.try_again_at <= look.now:
         look.start(machine.name, partial(provider_requests.provision, machine.pk))
 
 
-def _provisioning(machine: ProvidedMachine, look: Look) -> None:
+def _provisioning(machine: ProvidedMachine, look: ReconcileContext) -> None:
     """Whoever asked must have been cut off: nobody knows what the provider has done. It is asked again, by
     the same name."""
     if machine.calling_until is None or machine.calling_until <= look.now:
@@ -69,7 +69,7 @@ def _provisioning(machine: ProvidedMachine, look: Look) -> None:
         )
 
 
-def _joining(machine: ProvidedMachine, look: Look) -> None:
+def _joining(machine: ProvidedMachine, look: ReconcileContext) -> None:
     now, node = look.now, _node_of(machine)
     if node is not None and status(node, now, look.span) is NodeStatus.READY:
         wrong = _too_small(machine.cluster, node)
@@ -93,7 +93,7 @@ def _joining(machine: ProvidedMachine, look: Look) -> None:
         _in_vain(machine, now, said)
 
 
-def _up(machine: ProvidedMachine, look: Look) -> None:
+def _up(machine: ProvidedMachine, look: ReconcileContext) -> None:
     if machine.node is None:
         why = "its node is not known any more"
     else:
@@ -107,10 +107,10 @@ def _up(machine: ProvidedMachine, look: Look) -> None:
         )
     with transaction.atomic():
         Cluster.objects.select_for_update().get(pk=machine.cluster_id)
-        machines.let_go(machine, why, look.now)
+        machines.release(machine, why, look.now)
 
 
-def _releasing(machine: ProvidedMachine, look: Look) -> None:
+def _releasing(machine: ProvidedMachine, look: ReconcileContext) -> None:
     now = look.now
     if machine.calling_until is not None and machine.calling_until > now:
         return
@@ -130,7 +130,7 @@ def _releasing(machine: ProvidedMachine, look: Look) -> None:
         _over(machine, now, node)
 
 
-STEPS: Mapping[MachineState, Callable[[ProvidedMachine, Look], None]] = {
+STEPS: Mapping[MachineState, Callable[[ProvidedMachine, ReconcileContext], None]] = {
     _S.WANTED: _wanted,
     _S.PROVISIONING: _provisioning,
     _S.JOINING: _joining,
@@ -179,21 +179,21 @@ def _still_there(machine: ProvidedMachine, now: datetime, node: Node) -> None:
         cluster_journal.add(
             machine.cluster, "trouble", f"{said}; the node is revoked, and the provider asked again."
         )
-        node_admin.forget(node, f"{said}.")
+        node_admin.retire(node, f"{said}.")
 
 
 @transaction.atomic
 def _over(machine: ProvidedMachine, now: datetime, node: Node | None) -> None:
     again = bool(machine.failures) and machine.failures < settings.PROVIDER_TRIES
     to = _S.WANTED if again else _S.FAILED if machine.failures else _S.GONE
-    later = now + timedelta(seconds=machines.pause_s(machine.failures)) if again else None
+    later = now + timedelta(seconds=machines.retry_delay_s(machine.failures)) if again else None
     # A machine of this name may come again; the node of this one stays with it where it was in use.
     fields = {"provider_id": "", "released_at": None, "node": None} if again else {"gone_at": now}
     if not machines.advance(machine, to, now, tries=0, try_again_at=later, **fields):
         return
     _end_tokens(machine, now)
     if node is not None:
-        node_admin.forget(node, f"{machine.name} was released by its provider.")
+        node_admin.retire(node, f"{machine.name} was released by its provider.")
     kind, said = (
         ("trouble", f"{machine.name} was given up: {machine.error}") if to is _S.FAILED else ("shrunk", "")
     )

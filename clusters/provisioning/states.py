@@ -30,6 +30,6 @@ TRANSITIONS: dict[MachineState, frozenset[MachineState]] = {
 }
 """From -> allowed to. Only one that was never asked of the provider goes without being released."""
 
-COMING = frozenset({_S.WANTED, _S.PROVISIONING, _S.JOINING})
+STARTING = frozenset({_S.WANTED, _S.PROVISIONING, _S.JOINING})
 LEAVING = frozenset({_S.RELEASING, _S.GONE, _S.FAILED})
-OVER = frozenset({_S.GONE, _S.FAILED})
+FINISHED = frozenset({_S.GONE, _S.FAILED})

@@ -123,10 +123,10 @@ NODE_VERBS: dict[str, tuple[Callable[[Node, User], None], str]] = {
     "drain": (node_admin.drain, "{} is drained: it takes no new runs, and those that run there go on."),
     "resume": (node_admin.resume, "{} takes runs again."),
     "monitor-only": (
-        lambda node, who: node_admin.watch_only(node, True, who),
+        lambda node, who: node_admin.set_monitor_only(node, True, who),
         "{} is only watched from now on.",
     ),
-    "open": (lambda node, who: node_admin.watch_only(node, False, who), "{} is open to runs."),
+    "open": (lambda node, who: node_admin.set_monitor_only(node, False, who), "{} is open to runs."),
     "low-priority": (
         lambda node, who: node_admin.set_low_priority(node, True, who),
         "{} is low-priority: it may vanish.",

@@ -12,8 +12,8 @@ import numpy as np
 from clusters.models import KeptSeries, Node
 from clusters.telemetry import series
 from clusters.telemetry.bins import Bins, Grid, grid
-from clusters.telemetry.chunks import Chunk, chunk_bytes, empty, read_chunk
-from clusters.telemetry.series import Curve, Curves, NodeSeries
+from clusters.telemetry.chunks import Chunk, chunk_bytes, empty_chunk, read_chunk
+from clusters.telemetry.series import MetricCurve, Curves, NodeSeries
 from clusters.telemetry.slice_codec import PackingError
 from trainhub_launch.metrics import GPU_KEYS, HOST_KEYS
 from trainhub_launch.telemetry import HOST
@@ -23,14 +23,14 @@ MOST_POINTS = 1500
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredCurves:
     """What was kept of one node, by subject; all of an attempt's on the same grid."""
 
     step_s: int
     subjects: Mapping[str, Chunk]
 
 
-def keep(
+def store(
     holder: str, attempt: int, node: Node, *, start: float, end: float, now: float | None = None
 ) -> None:
     """Keep what is known of the node over the span. Kept again, it replaces what was kept."""
@@ -59,9 +59,9 @@ def keep(
     )
 
 
-def kept(holder: str, attempt: int) -> dict[str, Kept]:
+def load(holder: str, attempt: int) -> dict[str, StoredCurves]:
     """Node's name -> what was kept; nodes of which nothing was (yet) are absent."""
-    found: dict[str, Kept] = {}
+    found: dict[str, StoredCurves] = {}
     for row in KeptSeries.objects.filter(holder=holder, attempt=attempt).order_by("node_name", "subject"):
         try:
             chunk = read_chunk(bytes(row.data), row.start)
@@ -73,12 +73,12 @@ def kept(holder: str, attempt: int) -> dict[str, Kept]:
             if row.node_name in found
             else {row.subject: chunk}
         )
-        found[row.node_name] = Kept(row.step_s, subjects)
+        found[row.node_name] = StoredCurves(row.step_s, subjects)
     return found
 
 
 def read(
-    held: Kept,
+    held: StoredCurves,
     gpus: Collection[str] | None,
     *,
     gpu_metrics: Sequence[str],
@@ -97,21 +97,21 @@ def read(
     return NodeSeries(on, curves.pop(HOST, {}), curves)
 
 
-def forget(holder: str) -> None:
+def delete(holder: str) -> None:
     """The run is deleted."""
     KeptSeries.objects.filter(holder=holder).delete()
 
 
 def _row(on: Grid, subject: str, curves: Curves) -> KeptSeries:
-    chunk = empty(on.start, on.step_s, on.points, tuple(curves))
+    chunk = empty_chunk(on.start, on.step_s, on.points, tuple(curves))
     for row, curve in enumerate(curves.values()):
         chunk.mean[row], chunk.max[row], chunk.count[row] = curve.mean, curve.max, ~np.isnan(curve.mean)
     return KeptSeries(subject=subject, step_s=on.step_s, start=on.start, data=chunk_bytes(chunk))
 
 
-def _curves(chunk: Chunk, on: Grid, metrics: Sequence[str]) -> dict[str, Curve]:
+def _curves(chunk: Chunk, on: Grid, metrics: Sequence[str]) -> dict[str, MetricCurve]:
     bins = Bins(on, len(chunk.metrics))
     bins.add(chunk, range(len(chunk.metrics)))
     mean = bins.mean
     rows = [(chunk.metrics.index(name), name) for name in metrics if name in chunk.metrics]
-    return {name: Curve(mean[row], bins.most[row]) for row, name in rows if bins.weight[row].any()}
+    return {name: MetricCurve(mean[row], bins.peak[row]) for row, name in rows if bins.weight[row].any()}

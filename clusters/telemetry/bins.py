@@ -50,12 +50,12 @@ class Bins:
     rows: int
     total: npt.NDArray[np.float64] = field(init=False)
     weight: npt.NDArray[np.float64] = field(init=False)
-    most: Numbers = field(init=False)
+    peak: Numbers = field(init=False)
 
     def __post_init__(self) -> None:
         shape = (self.rows, self.grid.points)
         self.total, self.weight = np.zeros(shape), np.zeros(shape)
-        self.most = np.full(shape, np.nan, np.float32)
+        self.peak = np.full(shape, np.nan, np.float32)
 
     def add(self, chunk: Chunk, rows: Sequence[int]) -> None:
         """Row i of the chunk goes to `rows[i]`. The chunk's step divides the grid's."""
@@ -72,7 +72,7 @@ class Bins:
         spot = np.ix_(np.asarray(rows), here)
         self.total[spot] += total
         self.weight[spot] += np.add.reduceat(count, edges, axis=1)
-        self.most[spot] = np.fmax(self.most[spot], np.fmax.reduceat(chunk.max[:, first:last], edges, axis=1))
+        self.peak[spot] = np.fmax(self.peak[spot], np.fmax.reduceat(chunk.max[:, first:last], edges, axis=1))
 
     @property
     def mean(self) -> Numbers:

@@ -63,7 +63,7 @@ def span_s(step_s: int) -> int:
     return POINTS[step_s] * step_s
 
 
-def empty(start: int, step_s: int, points: int, metrics: Sequence[str]) -> Chunk:
+def empty_chunk(start: int, step_s: int, points: int, metrics: Sequence[str]) -> Chunk:
     """Nothing known yet, in arrays that may be written to."""
     shape = (len(metrics), points)
     unknown = np.full((2, *shape), np.nan, np.float32)
@@ -82,7 +82,7 @@ def chunk_bytes(chunk: Chunk) -> bytes:
 
 
 @dataclass(frozen=True)
-class Packed:
+class PackedChunk:
     """A stored chunk of which no segment is inflated yet. `ends`: where each metric's begins, and the last
     one ends."""
 
@@ -94,7 +94,7 @@ class Packed:
     ends: tuple[int, ...]
 
 
-def opened(data: bytes, start: int) -> Packed:
+def open_chunk(data: bytes, start: int) -> PackedChunk:
     """Raises PackingError."""
     if not data:
         raise PackingError("an empty chunk cannot be read")
@@ -107,19 +107,19 @@ def opened(data: bytes, start: int) -> Packed:
         ends = tuple(accumulate(struct.unpack_from(f"<{held}I", data, at), initial=at + held * _LENGTH_BYTES))
     except (struct.error, zlib.error) as error:
         raise PackingError(f"a chunk of {len(data)} bytes cannot be read: {error}") from error
-    return Packed(data, start, step_s, points, names, ends)
+    return PackedChunk(data, start, step_s, points, names, ends)
 
 
 def read_chunk(data: bytes, start: int) -> Chunk:
     """Raises PackingError."""
-    packed = opened(data, start)
-    found = empty(start, packed.step_s, packed.points, packed.metrics)
+    packed = open_chunk(data, start)
+    found = empty_chunk(start, packed.step_s, packed.points, packed.metrics)
     for row, metric in enumerate(packed.metrics):
         fill(found, row, packed, metric)
     return found
 
 
-def fill(target: Chunk, row: int, packed: Packed, metric: str) -> None:
+def fill(target: Chunk, row: int, packed: PackedChunk, metric: str) -> None:
     """Inflate one metric into a row of a chunk of the same step, as far as they overlap. Raises
     PackingError."""
     if metric not in packed.metrics:
@@ -143,17 +143,17 @@ def fill(target: Chunk, row: int, packed: Packed, metric: str) -> None:
     target.count[row, here] = count[there]
 
 
-def needed(beginning: bytes, metric: str) -> int:
+def bytes_needed(beginning: bytes, metric: str) -> int:
     """How many bytes of a chunk of which these are the first have to be there to read the metric; 0 where it
     is broken."""
     try:
-        packed = opened(beginning, 0)
+        packed = open_chunk(beginning, 0)
     except PackingError:
         return 0
     return packed.ends[packed.metrics.index(metric) + 1 if metric in packed.metrics else 0]
 
 
-def likely_needed(metric: str) -> int:
+def likely_bytes_needed(metric: str) -> int:
     """What `needed` will hardly exceed: readers of one metric of many chunks fetch no more of each."""
     return _LONGEST_HEAD + _LONGEST_SEGMENT * (_ORDER.get(metric, len(_ORDER)) + 1)
 

@@ -17,8 +17,8 @@ from django.db import DatabaseError, transaction
 from django.db.models import Min, Q
 
 from clusters.models import TelemetryChunk, TelemetrySlice
-from clusters.telemetry.chunks import POINTS, Chunk, chunk_bytes, empty, read_chunk, span_s
-from clusters.telemetry.expiry import kept_s
+from clusters.telemetry.chunks import POINTS, Chunk, chunk_bytes, empty_chunk, read_chunk, span_s
+from clusters.telemetry.expiry import retention_s
 from clusters.telemetry.slice_codec import SLICE_VERSION, PackingError
 from clusters.telemetry.transpose import gather
 from trainhub_launch.telemetry import BUCKET_S
@@ -54,7 +54,7 @@ def tick(now: float) -> int:
 def fold(node_id: int, now: float) -> int:
     """Fold what the node has told up to NEWEST_S ago; how many slices."""
     # Older buckets than are kept would find the chunks gone that the longer steps are worked out from.
-    since, until, folded = int(now) - kept_s()[BUCKET_S], int(now) - NEWEST_S, 0
+    since, until, folded = int(now) - retention_s()[BUCKET_S], int(now) - NEWEST_S, 0
     while batch := _fold_batch(node_id, since, until):
         folded += batch
         if batch < MOST_SLICES:
@@ -132,14 +132,14 @@ def _merged(node_id: int, news: Mapping[str, Chunk]) -> tuple[dict[_Key, Chunk],
         if key in blocked:
             continue  # the longer steps are worked out from this chunk
         subject, _, start = key
-        old = held.get(key) or empty(start, BUCKET_S, POINTS[BUCKET_S], ())
+        old = held.get(key) or empty_chunk(start, BUCKET_S, POINTS[BUCKET_S], ())
         changed[key] = fine = _with_news(old, news[subject])
         for step in POINTS:
             if step != BUCKET_S:
                 place = (subject, step, start // span_s(step) * span_s(step))
                 if place in blocked:
                     continue
-                before = changed.get(place) or held.get(place) or empty(place[2], step, POINTS[step], ())
+                before = changed.get(place) or held.get(place) or empty_chunk(place[2], step, POINTS[step], ())
                 changed[place] = _refolded(before, fine, news[subject])
     return changed, blocked
 
@@ -185,7 +185,7 @@ def _with_news(old: Chunk, news: Chunk) -> Chunk:
     """The old chunk with what the news know of its span; the longer rows of metrics where there are new
     ones."""
     metrics = tuple(dict.fromkeys((*old.metrics, *news.metrics)))
-    out = empty(old.start, old.step_s, old.points, metrics)
+    out = empty_chunk(old.start, old.step_s, old.points, metrics)
     rows = len(old.metrics)
     out.mean[:rows], out.max[:rows], out.count[:rows] = old.mean, old.max, old.count
     first, last = max(old.start, news.start), min(old.end, news.end)
@@ -207,7 +207,7 @@ def _refolded(before: Chunk, fine: Chunk, news: Chunk) -> Chunk:
     first = max(fine.start, news.start) // step * step
     last = -(-min(fine.end, news.end) // step) * step
     metrics = tuple(dict.fromkeys((*before.metrics, *fine.metrics)))
-    out = empty(before.start, step, before.points, metrics)
+    out = empty_chunk(before.start, step, before.points, metrics)
     rows = len(before.metrics)
     out.mean[:rows], out.max[:rows], out.count[:rows] = before.mean, before.max, before.count
     here = slice((first - before.start) // step, (last - before.start) // step)

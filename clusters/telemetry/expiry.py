@@ -15,7 +15,7 @@ BATCH = 1000
 MOST_BATCHES = 200
 
 
-def kept_s() -> dict[int, int]:
+def retention_s() -> dict[int, int]:
     """Step in seconds -> for how many seconds its numbers are kept."""
     days = {
         10: settings.TELEMETRY_KEEP_10S,
@@ -28,14 +28,14 @@ def kept_s() -> dict[int, int]:
 def expire(now: float) -> int:
     """Delete what is older than its step is kept; how many rows. What is left is deleted the next time."""
     gone = 0
-    for step, kept in kept_s().items():
+    for step, kept in retention_s().items():
         old = TelemetryChunk.objects.filter(step_s=step, start__lt=int(now) - kept - span_s(step))
         gone += _delete(old)
     # What could not be folded in all that time never will be. What is set aside waits for a hub that can fold
     # it, as long as its numbers would be kept in the longest step.
     slices = TelemetrySlice.objects.filter
-    gone += _delete(slices(set_aside=None, start__lt=int(now) - kept_s()[BUCKET_S]))
-    return gone + _delete(slices(set_aside__isnull=False, start__lt=int(now) - max(kept_s().values())))
+    gone += _delete(slices(set_aside=None, start__lt=int(now) - retention_s()[BUCKET_S]))
+    return gone + _delete(slices(set_aside__isnull=False, start__lt=int(now) - max(retention_s().values())))
 
 
 def _delete(rows: QuerySet[Model]) -> int:

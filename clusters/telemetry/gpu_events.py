@@ -19,7 +19,7 @@ MOST_DETAIL = 1000
 MOST_CODE = 2**31 - 1
 
 
-def take(node: Node, agent: str, events: Iterable[GpuEvent], now: datetime) -> int:
+def record_events(node: Node, agent: str, events: Iterable[GpuEvent], now: datetime) -> int:
     """Journal those that are new; the serial up to which all are kept."""
     events = sorted(events, key=lambda event: event.serial)
     rows = Gpu.objects.filter(pk__in={event.gpu for event in events if event.gpu}).values_list(

@@ -13,7 +13,7 @@ from django.db.models.functions import Substr
 
 from clusters.models import Node, TelemetryChunk, TelemetrySlice
 from clusters.telemetry.bins import Bins, Grid, grid
-from clusters.telemetry.chunks import POINTS, Chunk, empty, fill, likely_needed, needed, opened, span_s
+from clusters.telemetry.chunks import POINTS, Chunk, empty_chunk, fill, likely_bytes_needed, bytes_needed, open_chunk, span_s
 from clusters.telemetry.series import step_for
 from clusters.telemetry.slice_codec import SLICE_VERSION, Numbers, PackingError
 from clusters.telemetry.transpose import gather
@@ -21,7 +21,7 @@ from trainhub_launch.telemetry import BUCKET_S, HOST
 from workspaces.set_aside import usable
 
 log = logging.getLogger(__name__)
-MOST_POINTS = 500
+MAX_POINTS = 500
 """Of each of thousands of GPUs."""
 MOST_SLICES = 20_000
 """Of a large fleet one bucket of several stands for what is not folded yet: a thousand nodes have 150,000 of
@@ -76,12 +76,12 @@ def _side_by_side(
     began: int, step: int, place: Mapping[Key, int], metric: str, chunks: Iterable[_Begun]
 ) -> Chunk:
     """The metric of all subjects over the span of one chunk: a row each, as if subjects were metrics."""
-    whole = empty(began, step, POINTS[step], [subject for _, subject in place])
+    whole = empty_chunk(began, step, POINTS[step], [subject for _, subject in place])
     for node, subject, start, data in chunks:
         row = place.get((node, subject))
         try:
             if row is not None:
-                fill(whole, row, opened(data, start), metric)
+                fill(whole, row, open_chunk(data, start), metric)
         except PackingError as error:
             log.error("What was stored of %r from %s on is not shown: %s", subject, start, error)
     return whole
@@ -104,13 +104,13 @@ def _by_node(rows: QuerySet[TelemetrySlice], apart_s: int) -> dict[int, list[tup
 
 def _chunks(rows: QuerySet[TelemetryChunk], metric: str) -> Iterable[_Begun]:
     """(node, subject, start, as much of the data as holds the metric)."""
-    begun = rows.annotate(head=Substr("data", 1, likely_needed(metric), output_field=BinaryField()))
+    begun = rows.annotate(head=Substr("data", 1, likely_bytes_needed(metric), output_field=BinaryField()))
     short: list[int] = []
     for pk, node, subject, start, head in begun.values_list(
         "pk", "node", "subject", "start", "head"
     ).iterator(2000):
         data = bytes(head)
-        if len(data) < likely_needed(metric) or needed(data, metric) <= len(data):
+        if len(data) < likely_bytes_needed(metric) or bytes_needed(data, metric) <= len(data):
             yield node, subject, start, data
         else:
             short.append(pk)

@@ -13,7 +13,7 @@ import numpy as np
 from clusters.models import Node
 from clusters.node_reports import gpu_sync
 from clusters.telemetry import gpu_events, live_samples, slice_writer
-from clusters.telemetry.expiry import kept_s
+from clusters.telemetry.expiry import retention_s
 from clusters.telemetry.slice_codec import bucket_of, slice_bytes
 from trainhub_launch.report import Report
 from trainhub_launch.telemetry import BUCKET_S, ITEM_BYTES, SAMPLE_S, Block
@@ -25,7 +25,7 @@ AHEAD_S = 15
 _told: set[tuple[int, str]] = set()
 
 
-def take(node: Node, report: Report, now: datetime) -> tuple[int, int]:
+def ingest(node: Node, report: Report, now: datetime) -> tuple[int, int]:
     """Take numbers and events in; what the answer confirms: `Ack.buckets_until`, of this report's buckets,
     and `Ack.events_until`. The same report again, or an older one after a newer one, changes nothing.
 
@@ -33,18 +33,18 @@ def take(node: Node, report: Report, now: datetime) -> tuple[int, int]:
     (`gpu_rows`)."""
     until = 0
     if report.buckets or report.samples:
-        own = gpu_sync.own(node)
+        own = gpu_sync.own_uuids(node)
         until = _take_buckets(
             node, [block for block in report.buckets if block.step_s == BUCKET_S], own, now.timestamp()
         )
         samples = [block for block in report.samples if block.step_s == SAMPLE_S]
         if samples:
             recent = now.timestamp() - node.clock_offset_s + AHEAD_S
-            live_samples.show(
+            live_samples.publish_samples(
                 node,
                 [part for block in samples if block.start <= recent for part in _owned(node, block, own)],
             )
-    return until, gpu_events.take(node, report.agent, report.events, now) if report.events else 0
+    return until, gpu_events.record_events(node, report.agent, report.events, now) if report.events else 0
 
 
 @process_caches.register
@@ -54,7 +54,7 @@ def clear_cache() -> None:
 
 def _take_buckets(node: Node, blocks: list[Block], own: Collection[str], now: float) -> int:
     """The end, by the node's clock, up to which every bucket of the report is stored or refused for good."""
-    done, wanted = set(slice_writer.stored(node.pk)), set()
+    done, wanted = set(slice_writer.stored_starts(node.pk)), set()
     ends: dict[int, int] = {}
     for block in blocks:
         for moment in range(block.start, block.end, BUCKET_S):
@@ -86,7 +86,7 @@ def _is_in_time(node: Node, start: int, now: float) -> bool:
     if start > now + AHEAD_S:
         _tell_once(node, "ahead", f"{start - now:.0f} s ahead of the hub's clock")
         return False
-    if start < now - kept_s()[BUCKET_S]:
+    if start < now - retention_s()[BUCKET_S]:
         _tell_once(node, "old", "older than such are kept (TELEMETRY_KEEP_10S)")
         return False
     return True

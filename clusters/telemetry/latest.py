@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from clusters.models import Node, TelemetrySlice
-from clusters.telemetry.slice_codec import PackingError, Part, slice_parts
+from clusters.telemetry.slice_codec import PackingError, SlicePart, slice_parts
 from trainhub_launch.telemetry import BUCKET_S, HOST
 
 log = logging.getLogger(__name__)
@@ -19,7 +19,7 @@ Pair = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Latest:
+class LatestBucket:
     """`host` and `gpus` (by UUID): metric -> (mean, max) over the bucket that begins at `start`. Absent = not
     known."""
 
@@ -28,7 +28,7 @@ class Latest:
     gpus: Mapping[str, Mapping[str, Pair]] = field(default_factory=dict)
 
 
-def of(nodes: Iterable[Node], now: float | None = None) -> dict[int, Latest]:
+def for_nodes(nodes: Iterable[Node], now: float | None = None) -> dict[int, LatestBucket]:
     """Node id -> its newest bucket that ended at most FRESH_S ago; nodes without one are absent."""
     since = (time.time() if now is None else now) - FRESH_S - BUCKET_S
     newest: dict[int, int] = {}
@@ -41,7 +41,7 @@ def of(nodes: Iterable[Node], now: float | None = None) -> dict[int, Latest]:
     for pk, node in recent.order_by("start").values_list("pk", "node"):
         newest[node] = pk
     wanted = [newest[node] for node in ids if node in newest]
-    found: dict[int, Latest] = {}
+    found: dict[int, LatestBucket] = {}
     for first in range(0, len(wanted), BATCH):
         rows = TelemetrySlice.objects.filter(pk__in=wanted[first : first + BATCH])
         for node, start, data in rows.values_list("node", "start", "data"):
@@ -52,7 +52,7 @@ def of(nodes: Iterable[Node], now: float | None = None) -> dict[int, Latest]:
     return found
 
 
-def _latest(start: int, parts: Iterable[Part]) -> Latest:
+def _latest(start: int, parts: Iterable[SlicePart]) -> LatestBucket:
     told: dict[str, dict[str, Pair]] = {}
     for part in parts:
         for subject, means, peaks in zip(part.subjects, part.mean.tolist(), part.max.tolist(), strict=True):
@@ -60,4 +60,4 @@ def _latest(start: int, parts: Iterable[Part]) -> Latest:
             told.setdefault(subject, {}).update(
                 {name: (mean, most) for name, mean, most in pairs if not math.isnan(mean)}
             )
-    return Latest(start, told.pop(HOST, {}), told)
+    return LatestBucket(start, told.pop(HOST, {}), told)

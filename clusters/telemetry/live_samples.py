@@ -27,7 +27,7 @@ _lock = threading.Lock()
 _watched_at: dict[int, float] = {}
 
 
-def is_wanted(node_id: int) -> bool:
+def wants_samples(node_id: int) -> bool:
     """Whether the node is to tell every second."""
     is_watched_now = is_watched(telemetry_topic(node_id))
     with _lock:
@@ -41,7 +41,7 @@ def is_wanted(node_id: int) -> bool:
         return False
 
 
-def show(node: Node, blocks: Iterable[Block]) -> None:
+def publish_samples(node: Node, blocks: Iterable[Block]) -> None:
     """To the sockets of this process, which the node was told of."""
     topic = telemetry_topic(node.pk)
     if is_watched(topic):

@@ -16,26 +16,26 @@ from django.db.models import QuerySet
 
 from clusters.models import Gpu, Node, TelemetryChunk, TelemetrySlice
 from clusters.telemetry.bins import Bins, Grid, grid
-from clusters.telemetry.chunks import POINTS, Chunk, empty, fill, opened, span_s
-from clusters.telemetry.expiry import kept_s
+from clusters.telemetry.chunks import POINTS, Chunk, empty_chunk, fill, open_chunk, span_s
+from clusters.telemetry.expiry import retention_s
 from clusters.telemetry.slice_codec import SLICE_VERSION, Numbers, PackingError
 from clusters.telemetry.transpose import gather
 from trainhub_launch.telemetry import BUCKET_S, HOST
 from workspaces.set_aside import usable
 
 log = logging.getLogger(__name__)
-MOST_POINTS = 2000
+MAX_POINTS = 2000
 
 
 @dataclass(frozen=True)
-class Curve:
+class MetricCurve:
     """A metric on a grid; NaN = not known."""
 
     mean: Numbers
     max: Numbers
 
 
-Curves = Mapping[str, Curve]
+Curves = Mapping[str, MetricCurve]
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def read(
     return found.series()
 
 
-def of_gpu(
+def read_gpu(
     gpu: Gpu,
     nodes: QuerySet[Node],
     *,
@@ -96,7 +96,7 @@ def of_gpu(
 
 def step_for(start: float, end: float, points: int, now: float) -> int:
     """Which stored step to read: the longest that gives so many points, of those that reach back so far."""
-    kept = kept_s()
+    kept = retention_s()
     reaching = [step for step in sorted(POINTS) if start >= now - kept[step]] or [max(POINTS)]
     fitting = [step for step in reaching if step * points <= end - start]
     return max(fitting, default=reaching[0])
@@ -159,20 +159,20 @@ class _Reading:
         order = self._metrics[subject == HOST]
         return [order.index(name) for name in metrics]
 
-    def _curves(self, subject: str, bins: Bins) -> Iterable[tuple[str, Curve]]:
+    def _curves(self, subject: str, bins: Bins) -> Iterable[tuple[str, MetricCurve]]:
         mean = bins.mean
         for row, name in enumerate(self._metrics[subject == HOST]):
             if bins.weight[row].any():
-                yield name, Curve(mean[row], bins.most[row])
+                yield name, MetricCurve(mean[row], bins.peak[row])
 
 
 def _end_to_end(chunks: Sequence[tuple[int, bytes]], step: int, metrics: Sequence[str]) -> Chunk:
     """Stored chunks of one subject, in their order, as a long one."""
     first, last = chunks[0][0], chunks[-1][0] + span_s(step)
-    whole = empty(first, step, (last - first) // step, metrics)
+    whole = empty_chunk(first, step, (last - first) // step, metrics)
     for start, data in chunks:
         try:
-            packed = opened(data, start)
+            packed = open_chunk(data, start)
             for row, metric in enumerate(metrics):
                 fill(whole, row, packed, metric)
         except PackingError as error:

@@ -32,7 +32,7 @@ class PackingError(UnreadableError):
 
 
 @dataclass(frozen=True)
-class Part:
+class SlicePart:
     """Numbers of one bucket: `mean` and `max` are matrices [subject][metric]."""
 
     subjects: tuple[str, ...]
@@ -60,7 +60,7 @@ def slice_bytes(blocks: Iterable[Block], offset_s: float = 0.0) -> dict[int, byt
     return {start: b"".join(parts) for start, parts in found.items()}
 
 
-def slice_parts(data: bytes) -> list[Part]:
+def slice_parts(data: bytes) -> list[SlicePart]:
     """Raises PackingError."""
     if not data:
         raise PackingError("an empty slice cannot be read")
@@ -76,7 +76,7 @@ def slice_parts(data: bytes) -> list[Part]:
             numbers = np.frombuffer(zlib.decompress(data[at : at + numbers_length]), np.dtype("<f4"))
             at += numbers_length
             mean, most = numbers.reshape(2, len(subjects), len(metrics))
-            parts.append(Part(subjects, metrics, mean, most))
+            parts.append(SlicePart(subjects, metrics, mean, most))
     except (struct.error, zlib.error, ValueError) as error:
         raise PackingError(f"a slice of {len(data)} bytes cannot be read: {error}") from error
     return parts

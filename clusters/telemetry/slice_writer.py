@@ -31,7 +31,7 @@ _stored: defaultdict[int, dict[int, None]] = defaultdict(dict)
 _is_full = False
 
 
-def stored(node_id: int) -> Collection[int]:
+def stored_starts(node_id: int) -> Collection[int]:
     """Starts of the node's buckets that are known to be stored."""
     return _stored[node_id].keys() if node_id in _stored else ()
 

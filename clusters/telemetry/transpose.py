@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 
 import numpy as np
 
-from clusters.telemetry.chunks import Chunk, empty
+from clusters.telemetry.chunks import Chunk, empty_chunk
 from clusters.telemetry.slice_codec import Numbers, PackingError, slice_parts
 from trainhub_launch.telemetry import BUCKET_S, HOST
 
@@ -40,7 +40,7 @@ def gather(
         return {}
     first, points = min(starts), (max(starts) - min(starts)) // BUCKET_S + 1
     chunks = {
-        subject: empty(first, BUCKET_S, points, metrics)
+        subject: empty_chunk(first, BUCKET_S, points, metrics)
         for subject, metrics in _columns(found, gpu_metrics, host_metrics).items()
     }
     for kind, rows in found.items():

@@ -16,13 +16,13 @@ MOST = 8
 
 
 @register.simple_tag(takes_context=True)
-def alerts_of_node(context: Mapping[str, Any], node: Node) -> list[presenters.Line]:
+def alerts_of_node(context: Mapping[str, Any], node: Node) -> list[presenters.AlertSummary]:
     workspace = _workspace(context)
     return presenters.firing_on([node], workspace) if workspace else []
 
 
 @register.simple_tag(takes_context=True)
-def alerts_of_gpu(context: Mapping[str, Any], node: Node, uuid: str) -> list[presenters.Line]:
+def alerts_of_gpu(context: Mapping[str, Any], node: Node, uuid: str) -> list[presenters.AlertSummary]:
     workspace = _workspace(context)
     return (
         [line for line in presenters.firing_on([node], workspace) if line.gpu and line.gpu.uuid == uuid]
@@ -32,14 +32,14 @@ def alerts_of_gpu(context: Mapping[str, Any], node: Node, uuid: str) -> list[pre
 
 
 @register.simple_tag(takes_context=True)
-def alerts_of_run(context: Mapping[str, Any], run: str) -> list[presenters.Line]:
+def alerts_of_run(context: Mapping[str, Any], run: str) -> list[presenters.AlertSummary]:
     """Of the GPUs that the run holds or held while it fired."""
     workspace = _workspace(context)
     return presenters.firing_of_run(run, workspace) if workspace else []
 
 
 @register.simple_tag(takes_context=True)
-def firing_alerts(context: Mapping[str, Any], most: int = MOST) -> list[presenters.Line]:
+def firing_alerts(context: Mapping[str, Any], most: int = MOST) -> list[presenters.AlertSummary]:
     """The gravest of all."""
     workspace = _workspace(context)
     return presenters.all_firing(workspace, most) if workspace else []

@@ -12,7 +12,7 @@ register = template.Library()
 
 @register.simple_tag
 def machines_of(cluster: Cluster) -> list[ProvidedMachine]:
-    return machines.living(cluster)
+    return machines.active(cluster)
 
 
 @register.simple_tag

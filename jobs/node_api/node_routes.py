@@ -89,7 +89,7 @@ async def report(request: Request) -> Response:
     try:
         with _limited(session):
             data = await read_body(request, settings.MAX_REPORT_BYTES)
-            with hub_uptime.talking(session.node):
+            with hub_uptime.report_in_progress(session.node):
                 body = await _answer(session, data, waiting_in_turn())
     except WireError as error:
         raise Problem(400, "Not a report", str(error)[:MAX_REFUSAL]) from error

@@ -177,7 +177,7 @@ process_caches.register(sessions.clear)
 
 def _with_last_report(node: Node) -> Node:
     """Corrects `last_report_at` of a row that was just read, which is up to a second behind."""
-    reported_at = heartbeat_writer.latest(node.pk)
+    reported_at = heartbeat_writer.last_heartbeat_at(node.pk)
     if reported_at is not None and (node.last_report_at is None or node.last_report_at < reported_at):
         node.last_report_at = reported_at
     return node

@@ -19,17 +19,17 @@ BUSY_S, IDLE_S = 1.0, 5.0
 
 def report_interval_s(node: Node, assignments: Mapping[Key, Assignment]) -> float:
     """Returns the seconds to the node's next report if nothing happens meanwhile."""
-    is_busy = bool(assignments) or live_samples.is_wanted(node.pk)
+    is_busy = bool(assignments) or live_samples.wants_samples(node.pk)
     # However little patience the hub has, a node that lives is heard twice within it.
     return min(BUSY_S if is_busy else IDLE_S, settings.NODE_UNREACHABLE_AFTER / 2)
 
 
 def complete_ack(node: Node, report: Report, ack: Ack, now: datetime) -> Ack:
     """Ingests the report's numbers and GPU events, and returns `ack` with what becomes of them."""
-    buckets_until, events_until = intake.take(node, report, now)
+    buckets_until, events_until = intake.ingest(node, report, now)
     return replace(
         ack,
         buckets_until=buckets_until,
         events_until=events_until,
-        is_watched=live_samples.is_wanted(node.pk),
+        is_watched=live_samples.wants_samples(node.pk),
     )

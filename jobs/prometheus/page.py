@@ -19,7 +19,7 @@ from rest_framework.views import APIView
 
 from clusters.models import Alert, Gpu, Node
 from clusters.node_reports.heartbeat import status
-from clusters.node_reports.hub_uptime import heard
+from clusters.node_reports.hub_uptime import listening_window
 from clusters.states import NodeStatus
 from clusters.visibility import visible_nodes
 from jobs.models import Run
@@ -70,7 +70,7 @@ class Fleet(Collector):
 
     def collect(self) -> Iterator[Metric]:
         now = timezone.now()
-        span = heard(now)
+        span = listening_window(now)
         seen = Node.objects.select_related("cluster") if self._viewer is None else visible_nodes(self._viewer)
         nodes = list(seen.filter(revoked_at=None).order_by("name"))
         standing = [(node, status(node, now, span)) for node in nodes]

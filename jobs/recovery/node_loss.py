@@ -16,7 +16,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from clusters.node_reports import heartbeat, silence
-from clusters.node_reports.hub_uptime import Heard, heard
+from clusters.node_reports.hub_uptime import ListeningWindow, listening_window
 from clusters.states import NodeStatus
 from jobs import lifecycle
 from jobs.attempts import outcomes, run_transitions
@@ -36,8 +36,8 @@ def watch(now: datetime | None = None) -> None:
     Nothing triggers this, so it needs no twin: time alone makes a node silent, and a revoked one is found
     here too."""
     now = now or timezone.now()
-    span = heard(now)
-    silence.note(now, span)
+    span = listening_window(now)
+    silence.record_silent_nodes(now, span)
     last = now - timedelta(seconds=settings.NODE_UNREACHABLE_AFTER)
     away = Q(node__last_report_at__lte=last) | Q(node__revoked_at__isnull=False)
     parts = AttemptNode.objects.filter(
@@ -52,7 +52,7 @@ def watch(now: datetime | None = None) -> None:
             log.exception("Run %s could not be looked after; the others go on", run.pk)
 
 
-def _look_at(run: Run, now: datetime, span: Heard) -> None:
+def _look_at(run: Run, now: datetime, span: ListeningWindow) -> None:
     """What the silence of its nodes means for this run."""
     rows = list(
         AttemptNode.objects.select_related("node__cluster", "attempt")

@@ -11,7 +11,7 @@ from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from clusters.node_reports import heartbeat
-from clusters.node_reports.hub_uptime import Heard, heard
+from clusters.node_reports.hub_uptime import ListeningWindow, listening_window
 from clusters.states import NodeStatus
 from jobs import lifecycle
 from jobs.attempts import readiness
@@ -34,7 +34,7 @@ def tick(now: datetime | None = None) -> None:
     at."""
     now = now or timezone.now()
     run_actions.launch_queued()
-    span = heard(now)
+    span = listening_window(now)
     for run in Run.objects.filter(kind="job", state__in=(RunState.PROVISIONING, *CLAIMED)).order_by("pk"):
         try:
             _look_at(run, now, span)
@@ -46,7 +46,7 @@ def tick(now: datetime | None = None) -> None:
     _tidy(now)
 
 
-def _look_at(run: Run, now: datetime, span: Heard) -> None:
+def _look_at(run: Run, now: datetime, span: ListeningWindow) -> None:
     parts = list(
         AttemptNode.objects.select_related("node", "attempt")
         .filter(attempt__run=run, attempt__number=run.attempt)
@@ -90,7 +90,7 @@ def _never_ready(run: Run, parts: list[AttemptNode], now: datetime) -> None:
         end(run.pk, run.attempt, Reason.NEVER_STARTED, facts)
 
 
-def _overdue_cancel(run: Run, parts: list[AttemptNode], now: datetime, span: Heard) -> None:
+def _overdue_cancel(run: Run, parts: list[AttemptNode], now: datetime, span: ListeningWindow) -> None:
     """A cancel does not wait for a node that is away. That node gets its order to stop when it comes back."""
     patience = timedelta(seconds=int(run.spec["limits"]["grace_s"]) + CANCEL_PATIENCE_S)
     if now - run.state_since < patience:

@@ -143,7 +143,7 @@ def _purge_one(run: Run, before: Callable[[Run], object]) -> bool:
         return False
     before(run)
     log_store.remove(run.pk)
-    attempt_curves.forget(run.pk)
+    attempt_curves.delete(run.pk)
     for belonging in BELONGINGS:
         remove(belonging.of(run.pk))
     run.delete()

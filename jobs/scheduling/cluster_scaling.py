@@ -14,7 +14,7 @@ from django.utils import timezone
 from clusters import leases
 from clusters.models import Cluster, Lease, ProvidedMachine
 from clusters.provisioning import machines
-from clusters.provisioning.states import COMING, MachineState
+from clusters.provisioning.states import STARTING, MachineState
 from jobs.scheduling.queue_placement import turns
 from trainhub_launch.offers import Demand, FreeNode, counted
 from trainhub_launch.scaling import Bounds, Decision, Standing, decide
@@ -57,27 +57,27 @@ def _scale(cluster: Cluster, demands: Sequence[Demand], now: datetime) -> bool:
         if told.add:
             waiting = f"{counted(len(demands), 'run')} {'waits' if len(demands) == 1 else 'wait'}"
             least = f"at least {current.min_nodes} are to be there"
-            machines.want(current, told.add, waiting if demands else least, now)
+            machines.request(current, told.add, waiting if demands else least, now)
         for machine in ProvidedMachine.objects.select_related("cluster").filter(
             cluster=current, node__name__in=told.release
         ):
-            machines.let_go(machine, "nobody needs it", now)
+            machines.release(machine, "nobody needs it", now)
     return bool(told.add)
 
 
 def _decision(cluster: Cluster, demands: Sequence[Demand], now: datetime) -> Decision:
-    living = machines.living(cluster)
+    living = machines.active(cluster)
     up = {
         machine.node.name: machine for machine in living if machine.node and machine.state == MachineState.UP
     }
     offers = [node for node in leases.offers(cluster) if not node.is_coming]
     nodes = _standing(cluster, offers, up, now)
-    coming = sum(machine.state in COMING for machine in living)
+    coming = sum(machine.state in STARTING for machine in living)
     # One that is only watched carries nothing, and is there all the same.
     leaving = len(living) - coming - sum(item.is_provided for item in nodes)
     open_to_runs = cluster.drained_at is None
     told = decide(_bounds(cluster), nodes, coming, leaving, demands if open_to_runs else ())
-    again = machines.grows_again_at(cluster)
+    again = machines.next_growth_at(cluster)
     may_grow = open_to_runs and (again is None or again <= now)
     return told if may_grow else Decision(0, told.release)
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from clusters.models import Cluster, ProvidedMachine
 from clusters.provisioning import machines
-from clusters.provisioning.states import COMING, MachineState
+from clusters.provisioning.states import STARTING, MachineState
 from trainhub_launch.offers import Demand, FreeNode, counted
 from trainhub_launch.refusals import span
 
@@ -22,7 +22,7 @@ def sentence(cluster: Cluster, wanted: Demand, nodes: Sequence[FreeNode], now: d
     ):
         return ""
     there = min(wanted.nodes, sum(node.can_now(wanted) for node in nodes))
-    coming = [machine for machine in machines.living(cluster) if machine.state in COMING]
+    coming = [machine for machine in machines.active(cluster) if machine.state in STARTING]
     if there < wanted.nodes and coming:
         return _scaling_up(wanted, there, coming, now)
     return _failed(cluster, now)
@@ -51,7 +51,7 @@ def _scaling_up(wanted: Demand, there: int, coming: list[ProvidedMachine], now: 
 
 def _failed(cluster: Cluster, now: datetime) -> str:
     """Nothing is asked of a provider for a while after all that it was asked for has failed."""
-    again = machines.grows_again_at(cluster)
+    again = machines.next_growth_at(cluster)
     if again is None:
         return ""
     last = cluster.machines.filter(state=MachineState.FAILED).order_by("-changed_at").first()

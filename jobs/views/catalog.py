@@ -8,7 +8,7 @@ from django.shortcuts import render
 from django.utils import timezone
 
 from clusters.node_reports.heartbeat import status
-from clusters.node_reports.hub_uptime import heard
+from clusters.node_reports.hub_uptime import listening_window
 from clusters.visibility import visible_nodes
 from jobs.environments import CURATED
 from jobs.models import Experiment, Run
@@ -47,7 +47,7 @@ def experiments(request: WorkspaceRequest) -> HttpResponse:
 def environments(request: WorkspaceRequest) -> HttpResponse:
     """The curated ones, and the interpreters that each node reports."""
     now = timezone.now()
-    span = heard(now)
+    span = listening_window(now)
     nodes = [
         (node, str(status(node, now, span)))
         for node in visible_nodes(request.principal.workspace).filter(revoked_at=None)

@@ -35,7 +35,7 @@ def of_run(run: Run) -> dict[str, Any]:
 
 def _known(run: Run) -> dict[str, Any]:
     tags = _tags(run)
-    metrics = curve_reader.latest([run.pk])[run.pk]
+    metrics = curve_reader.metrics_by_run([run.pk])[run.pk]
     return plain(
         {
             "id": run.pk,

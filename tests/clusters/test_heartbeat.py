@@ -10,7 +10,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from clusters.enrolment.node_tokens import enrol, revoke
 from clusters.models import Gpu, Hearing, Node
 from clusters.node_reports import heartbeat, hub_uptime
-from clusters.node_reports.hub_uptime import GAP, PULSE_S, listening, pulse
+from clusters.node_reports.hub_uptime import GAP, PULSE_S, pulse_while_serving, pulse
 from tests.clusters.builders import GIB, beat, gpu, ready_node
 from trainhub_launch.errors import WireError
 
@@ -155,7 +155,7 @@ class TestStatus:
 @pytest.mark.django_db(transaction=True)
 class TestListening:
     async def test_a_server_pulses_from_its_start_to_its_end(self) -> None:
-        async with listening(None), asyncio.timeout(10):
+        async with pulse_while_serving(None), asyncio.timeout(10):
             while not await Hearing.objects.aexists():
                 await asyncio.sleep(0)
 
@@ -183,6 +183,6 @@ class TestPulse:
 
     def test_a_report_waits_from_its_arrival_to_its_answer(self) -> None:
         node, _ = enrol("local", "talking")
-        with hub_uptime.talking(node), hub_uptime.talking(node):
+        with hub_uptime.report_in_progress(node), hub_uptime.report_in_progress(node):
             assert node.pk in hub_uptime._talking
         assert node.pk not in hub_uptime._talking

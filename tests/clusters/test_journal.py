@@ -10,7 +10,7 @@ from clusters.enrolment.node_tokens import enrol, revoke
 from clusters.journal import note, recent_events
 from clusters.models import Hearing, Node
 from clusters.node_reports import heartbeat, silence
-from clusters.node_reports.hub_uptime import heard
+from clusters.node_reports.hub_uptime import listening_window
 from tests.clusters.builders import GIB, beat, ready_node
 
 pytestmark = pytest.mark.django_db
@@ -154,21 +154,21 @@ class TestSilence:
     def test_is_told_once_and_so_is_the_loss(self) -> None:
         node = joined()
         for seconds in (5, 11, 13, 59, 61, 63, 1000):
-            silence.note(after(seconds), heard(after(seconds)))
+            silence.record_silent_nodes(after(seconds), listening_window(after(seconds)))
         assert kinds(node) == ["heard", "silent", "lost"]
         assert latest(node) == "Not heard from for 61 s; its runs end, or are tried again elsewhere."
 
     def test_is_told_again_after_a_return(self) -> None:
         node = joined()
         for seconds in (11, 700):
-            silence.note(after(seconds), heard(after(seconds)))
+            silence.record_silent_nodes(after(seconds), listening_window(after(seconds)))
             report(node, seconds + 5)
         assert kinds(node) == ["heard", "silent", "back", "lost", "back"]
 
     def test_of_a_node_that_was_revoked_is_nobodys_business(self) -> None:
         node = joined()
         revoke(node)
-        silence.note(after(100), heard(after(100)))
+        silence.record_silent_nodes(after(100), listening_window(after(100)))
         assert not {"silent", "lost"} & set(kinds(node))
 
     def test_looking_at_nodes_that_report_is_one_query(
@@ -177,6 +177,6 @@ class TestSilence:
         listening(10_000)
         for name in ("alpha", "beta"):
             ready_node(name, at=NOW)
-        span = heard(after(5))
+        span = listening_window(after(5))
         with django_assert_num_queries(1):
-            silence.note(after(5), span)
+            silence.record_silent_nodes(after(5), span)

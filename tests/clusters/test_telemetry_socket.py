@@ -41,7 +41,7 @@ async def watching(names: str) -> Watcher:
 
 def sample(node: Node) -> None:
     block = Block(int(time.time()), 1, ("GPU-a",), ("power_w",), pack([[{"power_w": 700.0}]], ("power_w",)))
-    intake.take(node, Report("agent", 1, time.time(), samples=(block,)), timezone.now())
+    intake.ingest(node, Report("agent", 1, time.time(), samples=(block,)), timezone.now())
 
 
 class TestTelemetrySocket:
@@ -61,20 +61,20 @@ class TestTelemetrySocket:
         await socket.closes()
 
     async def test_tells_the_node_that_somebody_looks_and_for_a_moment_after(self, alpha: Node) -> None:
-        assert not live_samples.is_wanted(alpha.pk)
+        assert not live_samples.wants_samples(alpha.pk)
         socket = await watching("alpha")
         assert await socket.opens()
-        assert live_samples.is_wanted(alpha.pk)
+        assert live_samples.wants_samples(alpha.pk)
         await socket.closes()
-        assert live_samples.is_wanted(alpha.pk)
+        assert live_samples.wants_samples(alpha.pk)
         process_caches.clear_all()
-        assert not live_samples.is_wanted(alpha.pk)
+        assert not live_samples.wants_samples(alpha.pk)
 
     async def test_remembers_under_its_lock_that_somebody_looks(self, alpha: Node) -> None:
         """Else a thread that has just found an older moment forgets the newer one with it."""
         socket = await watching("alpha")
         assert await socket.opens()
-        asking = threading.Thread(target=live_samples.is_wanted, args=(alpha.pk,))
+        asking = threading.Thread(target=live_samples.wants_samples, args=(alpha.pk,))
         with live_samples._lock:
             asking.start()
             asking.join(0.5)

@@ -66,16 +66,16 @@ def source_zip() -> bytes:
 
 
 def read_events(data: bytes) -> int:
-    found, _ = records.whole(data)
-    told = summaries.told(found, "prefix/")
-    assert all(0 < len(point.key) <= summaries.LONGEST_KEY for point in told.points)
+    found, _ = records.complete_records(data)
+    told = summaries.parse_records(found, "prefix/")
+    assert all(0 < len(point.key) <= summaries.MAX_KEY_LENGTH for point in told.points)
     return len(told.points)
 
 
 @PROFILE
 @given(damaged(event_file()) | st.binary(max_size=500) | st.binary(max_size=200).map(record))
 def test_event_files(data: bytes) -> None:
-    answer_of(lambda: read_events(data), records.Damaged)
+    answer_of(lambda: read_events(data), records.DamagedEvents)
 
 
 @PROFILE

@@ -76,7 +76,7 @@ def rich(who: Principal, content: bytes = b"weights") -> Run:
 
 
 def purge(now: Any = LATER) -> int:
-    return run_purge.purge_due(accounting.settle, now=now)
+    return run_purge.purge_due(accounting.finalize_run, now=now)
 
 
 class TestPurge:

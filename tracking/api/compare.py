@@ -11,14 +11,14 @@ from clusters.api.telemetry_schema import TEXT, WHOLE, list_of, object_of
 from jobs.api.base import JobsView
 from jobs.models import Run
 from tracking.api.curves import LINE, NUMBERS, RUN_METRICS, check_count
-from tracking.curves.curve_list import listing
-from tracking.curves.curve_query import SERIES, asked_of, only
-from tracking.curves.lines import lines
-from tracking.curves.run_selection import MOST_RUNS, chosen, missing, names_of
-from tracking.curves.spread import bands, groups_of
+from tracking.curves.curve_list import list_curves
+from tracking.curves.curve_query import SERIES, parse_query, check_parameters
+from tracking.curves.lines import curve_lines
+from tracking.curves.run_selection import MAX_RUNS, load_named_runs, missing_names, parse_run_names
+from tracking.curves.spread import spread_bands, group_runs_by
 
 RUNS = OpenApiParameter(
-    "runs", str, required=True, description=f"Numbers or ids, comma-separated; at most {MOST_RUNS}."
+    "runs", str, required=True, description=f"Numbers or ids, comma-separated; at most {MAX_RUNS}."
 )
 GROUP = OpenApiParameter(
     "group",
@@ -32,17 +32,17 @@ BAND = object_of(
 )
 
 
-class _Compared(JobsView):
-    def chosen(self, request: Request) -> list[Run]:
+class _CompareView(JobsView):
+    def load_named_runs(self, request: Request) -> list[Run]:
         """In the order in which they were named; 404 where one of them is not of this workspace."""
-        names = names_of(request.query_params.get("runs", ""))
-        found = chosen(self.principal(request).workspace, names)
-        if missing(names, found):
+        names = parse_run_names(request.query_params.get("runs", ""))
+        runs = load_named_runs(self.principal(request).workspace, names)
+        if missing_names(names, runs):
             raise Http404
-        return found
+        return runs
 
 
-class CompareMetrics(_Compared):
+class CompareMetrics(_CompareView):
     @extend_schema(
         parameters=[RUNS],
         responses={(200, "application/json"): object_of(runs=list_of(RUN_METRICS))},
@@ -50,11 +50,11 @@ class CompareMetrics(_Compared):
     )
     def get(self, request: Request) -> HttpResponse:
         """The metrics of each run."""
-        only(request._request.GET, {"runs"})
-        return json_response({"runs": listing(self.chosen(request))})
+        check_parameters(request._request.GET, {"runs"})
+        return json_response({"runs": list_curves(self.named_runs(request))})
 
 
-class CompareSeries(_Compared):
+class CompareSeries(_CompareView):
     @extend_schema(
         parameters=[RUNS, *SERIES, GROUP],
         operation_id="compare_series",
@@ -74,12 +74,12 @@ class CompareSeries(_Compared):
         """Curves of several runs, each from its own beginning on a relative axis; with `group` their means
         and spreads."""
         query = request._request.GET
-        asked = asked_of(query, takes=("runs", "group"))
-        runs = self.chosen(request)
-        check_count(len(runs), len(asked.keys))
+        curve_query = parse_query(query, extra=("runs", "group"))
+        runs = self.named_runs(request)
+        check_count(len(runs), len(curve_query.keys))
         if by := query.get("group", ""):
-            found = bands(groups_of(runs, by), asked)
+            runs = spread_bands(group_runs_by(runs, by), curve_query)
             return json_response(
-                {"axis": asked.axis, "group": by, "bands": [band.to_json() for band in found]}
+                {"axis": curve_query.axis, "group": by, "bands": [band.to_json() for band in runs]}
             )
-        return json_response({"axis": asked.axis, "lines": [line.to_json() for line in lines(runs, asked)]})
+        return json_response({"axis": curve_query.axis, "lines": [line.to_json() for line in curve_lines(runs, curve_query)]})

@@ -10,9 +10,9 @@ from clusters.api.telemetry_answers import json_response
 from clusters.api.telemetry_query import flag
 from clusters.api.telemetry_schema import TEXT, WHOLE, list_of, object_of
 from jobs.api.base import JobsView
-from tracking.curves.curve_list import children_of, listing
-from tracking.curves.curve_query import SERIES, asked_of, only
-from tracking.curves.lines import MOST_LINES, lines
+from tracking.curves.curve_list import children_of, list_curves
+from tracking.curves.curve_query import SERIES, parse_query, check_parameters
+from tracking.curves.lines import MAX_LINES, curve_lines
 from trainhub_launch.errors import SpecError
 
 NUMBER = {"type": "number"}
@@ -65,10 +65,10 @@ class RunMetrics(JobsView):
     def get(self, request: Request, run: str) -> HttpResponse:
         """The run's metrics by their keys: last, least and greatest value, and how many."""
         query = request._request.GET
-        only(query, {"children"})
+        check_parameters(query, {"children"})
         found = self.run(request, run)
         children = children_of(found) if flag("children", query.get("children", "")) else []
-        own, *others = listing([found, *children])
+        own, *others = list_curves([found, *children])
         return json_response({**own, "children": others})
 
 
@@ -84,13 +84,13 @@ class RunMetricSeries(JobsView):
         What is no number is told by `marks`, [x, "NaN"]. All points: GET /api/v1/runs/{run}/metrics.csv.
         """
         query = request._request.GET
-        asked = asked_of(query, takes=("children",))
+        curve_query = parse_query(query, extra=("children",))
         found = self.run(request, run)
         children = children_of(found) if flag("children", query.get("children", "")) else []
-        told = lines([found, *children], asked, origin=found)
-        return json_response({"axis": asked.axis, "lines": [line.to_json() for line in told]})
+        drawn = curve_lines([found, *children], curve_query, origin=found)
+        return json_response({"axis": curve_query.axis, "lines": [line.to_json() for line in drawn]})
 
 
 def check_count(runs: int, keys: int) -> None:
-    if runs * keys > MOST_LINES:
-        raise SpecError("keys", f"times the runs are more than {MOST_LINES} curves; ask for fewer at once")
+    if runs * keys > MAX_LINES:
+        raise SpecError("keys", f"times the runs are more than {MAX_LINES} curves; ask for fewer at once")

@@ -47,13 +47,13 @@ class CompletionSerializer(serializers.Serializer[Any]):
 
 
 class TagSerializer(serializers.Serializer[Any]):
-    value = serializers.CharField(allow_blank=True, max_length=bulk.LONGEST_VALUE, trim_whitespace=False)
+    value = serializers.CharField(allow_blank=True, max_length=bulk.MAX_VALUE_LENGTH, trim_whitespace=False)
 
 
 class BulkSerializer(serializers.Serializer[Any]):
-    verb = serializers.ChoiceField(list(bulk.VERBS))
+    verb = serializers.ChoiceField(list(bulk.ACTIONS))
     runs = serializers.ListField(
-        child=serializers.IntegerField(min_value=1), max_length=bulk.MOST, help_text="Their numbers."
+        child=serializers.IntegerField(min_value=1), max_length=bulk.MAX_RUNS, help_text="Their numbers."
     )
     key = serializers.CharField(
         required=False, default="", allow_blank=True, help_text="Of the tag, for `tag` and `untag`."
@@ -75,13 +75,13 @@ class RunKeys(JobsView):
     @extend_schema(responses=KeysSerializer)
     def get(self, request: Request) -> Response:
         """What runs of the workspace can be filtered and ordered by."""
-        there = key_catalog.keys(self.principal(request).workspace)
+        keys = key_catalog.workspace_keys(self.principal(request).workspace)
         attributes = [
             {"name": name, "type": type_.value, "operators": OPERATORS[type_]}
             for name, type_ in ATTRIBUTES.items()
         ]
         return Response(
-            {"metrics": there.metrics, "params": there.params, "tags": there.tags, "attributes": attributes}
+            {"metrics": keys.metrics, "params": keys.params, "tags": keys.tags, "attributes": attributes}
         )
 
 
@@ -100,10 +100,10 @@ class FilterCompletion(JobsView):
         text, at = request.query_params.get("filter", ""), request.query_params.get("at", "")
         if at and not (at.isascii() and at.isdecimal() and len(at) < 10):
             raise SpecError("at", "must be a position in the filter")
-        found = complete(
+        result = complete(
             self.principal(request).workspace, text, min(int(at), len(text)) if at else len(text)
         )
-        return Response(CompletionSerializer(found).data)
+        return Response(CompletionSerializer(result).data)
 
 
 class RunStar(JobsView):
@@ -140,14 +140,14 @@ class RunTag(JobsView):
     @extend_schema(request=TagSerializer, responses={204: None})
     def put(self, request: Request, run: str, key: str) -> Response:
         """Set a tag; the value it had is replaced."""
-        asked = TagSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        found = self.run(request, run)
-        report = bulk.act(
-            self.principal(request), "tag", [found.number], key=key, value=asked.validated_data["value"]
+        serializer = TagSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        result = self.run(request, run)
+        report = bulk.apply_to_runs(
+            self.principal(request), "tag", [result.number], key=key, value=serializer.validated_data["value"]
         )
         if report.refused:
-            raise ApiProblem(400, report.refused[found.number])
+            raise ApiProblem(400, report.refused[result.number])
         return Response(status=204)
 
     @extend_schema(responses={204: None})
@@ -164,12 +164,12 @@ class RunBulk(JobsView):
     @extend_schema(request=BulkSerializer, responses=ReportSerializer)
     def post(self, request: Request) -> Response:
         """The same to many runs. What is refused is told run by run; the others are done."""
-        asked = BulkSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        told = asked.validated_data
+        serializer = BulkSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        data = serializer.validated_data
         try:
-            report = bulk.act(
-                self.principal(request), told["verb"], told["runs"], key=told["key"], value=told["value"]
+            report = bulk.apply_to_runs(
+                self.principal(request), data["verb"], data["runs"], key=data["key"], value=data["value"]
             )
         except bulk.NotAllowed as error:
             raise ApiProblem(403, str(error)) from error

@@ -19,7 +19,7 @@ from jobs.api import run_list
 from jobs.api.selection import ORDERS, PARAMETERS, RunPages, selected
 from jobs.api.serializers import RunSerializer
 from jobs.models import Run
-from tracking.history.rows import logged_by
+from tracking.history.rows import load_logged_values
 from tracking.search import FilterError, RunQuery, build_query, find_run_ids
 from tracking.search.parser import parse_key
 from tracking.search.tree import Key
@@ -27,10 +27,10 @@ from tracking.search.vocabulary import Kind
 from trainhub_launch.errors import SpecError
 from workspaces.api.problems import ApiProblem
 
-OURS = ("filter", "column")
-MOST_COLUMNS = 50
-FURTHEST = 1_000_000
-NARROWING = ("state", "experiment", "created_by", "parent", "search")
+EXTRA_PARAMETERS = ("filter", "column")
+MAX_COLUMNS = 50
+MAX_SKIP = 1_000_000
+FILTER_PARAMETERS = ("state", "experiment", "created_by", "parent", "search")
 
 
 class FoundRunSerializer(RunSerializer):
@@ -75,71 +75,71 @@ class RunList(run_list.RunList):
     def get(self, request: Request) -> Response:
         """The workspace's runs, newest first. A filter finds also those that are part of another run."""
         try:
-            return self._found(request)
+            return self._list_runs(request)
         except FilterError as error:
-            raise refused(error) from error
+            raise filter_problem(error) from error
 
-    def _found(self, request: Request) -> Response:
-        who, text = self.principal(request), request.query_params.get("filter", "")
-        wanted = build_query(who.workspace, text=text, user=who.user)
+    def _list_runs(self, request: Request) -> Response:
+        principal, text = self.principal(request), request.query_params.get("filter", "")
+        query = build_query(principal.workspace, text=text, user=principal.user)
         columns = _columns(request)
         order = request.query_params.get("order", ORDERS[0])
         if order.removeprefix("-") in ORDERS:
             pages = RunPages()
-            found = selected(wanted.matching_runs()[0], request, also=OURS, flat=bool(text))
-            page = pages.paginate_queryset(causes.with_lines(found), request, view=self)
-            return pages.get_paginated_response(_told(page or [], columns))
-        return self._ordered(request, wanted, order, columns)
+            runs = selected(query.matching_runs()[0], request, also=EXTRA_PARAMETERS, flat=bool(text))
+            page = pages.paginate_queryset(causes.with_lines(runs), request, view=self)
+            return pages.get_paginated_response(_runs_json(page or [], columns))
+        return self._list_ordered(request, query, order, columns)
 
-    def _ordered(self, request: Request, wanted: RunQuery, order: str, columns: dict[str, Key]) -> Response:
+    def _list_ordered(self, request: Request, query: RunQuery, order: str, columns: dict[str, Key]) -> Response:
         """By what runs have logged there is no value to go on from: pages are counted."""
-        others = selected(self.runs(request), request, also=OURS, flat=True)
+        others = selected(self.runs(request), request, also=EXTRA_PARAMETERS, flat=True)
         where = (
             Q(pk__in=others.order_by().values("pk"))
-            if any(request.query_params.get(name) for name in NARROWING)
+            if any(request.query_params.get(name) for name in FILTER_PARAMETERS)
             else Q()
         )
-        size, skip = RunPages().get_page_size(request) or RunPages.page_size, _skipped(request)
-        narrowed = RunQuery(wanted.workspace, wanted.filter, user=wanted.user, where=where)
-        ids = find_run_ids(narrowed, [order], limit=size + 1, skip=skip)
+        size, skip = RunPages().get_page_size(request) or RunPages.page_size, _cursor_offset(request)
+        ordered_query = RunQuery(query.workspace, query.filter, user=query.user, where=where)
+        ids = find_run_ids(ordered_query, [order], limit=size + 1, skip=skip)
         rows = causes.with_lines(Run.objects.filter(pk__in=ids[:size])).select_related(
             "experiment", "created_by"
         )
-        known = {run.pk: run for run in rows.prefetch_related("tags").defer("preview")}
+        by_id = {run.pk: run for run in rows.prefetch_related("tags").defer("preview")}
         return Response(
             {
                 "next": _page(request, skip + size) if len(ids) > size else None,
                 "previous": _page(request, max(0, skip - size)) if skip else None,
-                "results": _told([known[run] for run in ids[:size] if run in known], columns),
+                "results": _runs_json([by_id[run] for run in ids[:size] if run in by_id], columns),
             }
         )
 
 
-def refused(error: FilterError) -> ApiProblem:
+def filter_problem(error: FilterError) -> ApiProblem:
     """Names the character, and shows it below the text."""
     field = "order" if error.field == "order_by" else error.field
     return ApiProblem(400, f"{field}: {error}", [(field, error.sentence)])
 
 
-def _told(runs: Sequence[Any], columns: dict[str, Key]) -> Any:
-    logged = logged_by([run.pk for run in runs], columns.values())
+def _runs_json(runs: Sequence[Any], columns: dict[str, Key]) -> Any:
+    logged = load_logged_values([run.pk for run in runs], columns.values())
     return FoundRunSerializer(runs, many=True, context={"logged": logged, "columns": columns}).data
 
 
 def _columns(request: Request) -> dict[str, Key]:
     texts = request.query_params.getlist("column")
-    if len(texts) > MOST_COLUMNS:
-        raise SpecError("column", f"name {MOST_COLUMNS} columns at most")
-    found = {text: parse_key(text) for text in texts}
-    for text, key in found.items():
+    if len(texts) > MAX_COLUMNS:
+        raise SpecError("column", f"name {MAX_COLUMNS} columns at most")
+    runs = {text: parse_key(text) for text in texts}
+    for text, key in runs.items():
         if key.kind not in (Kind.METRIC, Kind.PARAM, Kind.TAG):
             raise SpecError(
                 "column", f"{text!r} is in the answer already, or no column; name metrics, params or tags"
             )
-    return found
+    return runs
 
 
-def _skipped(request: Request) -> int:
+def _cursor_offset(request: Request) -> int:
     cursor = request.query_params.get("cursor", "")
     if not cursor:
         return 0
@@ -147,7 +147,7 @@ def _skipped(request: Request) -> int:
         skip = int(base64.urlsafe_b64decode(cursor).decode().removeprefix("skip="))
     except (ValueError, binascii.Error) as error:
         raise SpecError("cursor", "is not one of this list; begin again without it") from error
-    if not 0 <= skip <= FURTHEST:
+    if not 0 <= skip <= MAX_SKIP:
         raise SpecError("cursor", "leads too far; narrow the list by a filter")
     return skip
 

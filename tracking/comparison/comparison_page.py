@@ -13,20 +13,20 @@ from django.shortcuts import render
 from jobs.models import Run
 from tracking.comparison import relations, tables
 from tracking.comparison.differences.pages import KINDS
-from tracking.comparison.figures import STATISTICS, figures
-from tracking.comparison.selected_runs import Choice, ShownRun, choose, placed, wanted_of
-from tracking.curves.curve_list import listing
-from tracking.curves.run_selection import MOST_RUNS, chosen
-from tracking.curves.spread import Groups, groups_of
+from tracking.comparison.figures import STATISTICS, metric_figures
+from tracking.comparison.selected_runs import RunSelection, ComparedRun, select_runs, compared_runs, parse_names
+from tracking.curves.curve_list import list_curves
+from tracking.curves.run_selection import MAX_RUNS, load_named_runs
+from tracking.curves.spread import Groups, group_runs_by
 from trainhub_launch.errors import SpecError
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
 
-MOST_FOUND = 12
+MAX_CANDIDATES = 12
 
 
 @dataclass(frozen=True)
-class Section:
+class PageSection:
     """`is_usual`: open unless closed. `kind` of a difference, which is fetched when somebody opens it; else
     empty."""
 
@@ -38,11 +38,11 @@ class Section:
 
 
 SECTIONS = (
-    Section("curves", "Curves", is_usual=True),
-    Section("params", "Parameters", is_usual=True),
-    Section("metrics", "Metrics", is_usual=True),
-    Section("attributes", "Attributes and tags", is_usual=False),
-    Section("relations", "Parallel coordinates and scatter", is_usual=False),
+    PageSection("curves", "Curves", is_usual=True),
+    PageSection("params", "Parameters", is_usual=True),
+    PageSection("metrics", "Metrics", is_usual=True),
+    PageSection("attributes", "Attributes and tags", is_usual=False),
+    PageSection("relations", "Parallel coordinates and scatter", is_usual=False),
 )
 
 
@@ -51,15 +51,15 @@ def page(request: WorkspaceRequest) -> HttpResponse:
     query = request.GET
     notes: list[str] = []
     try:
-        wanted, without = wanted_of(query.get("runs", "")), wanted_of(query.get("without", ""))
+        names, removed = parse_names(query.get("runs", "")), parse_names(query.get("without", ""))
     except SpecError as error:
         return render(
             request, "tracking/compare.html", {"notes": [f"{error.field} {error.message}."]}, status=400
         )
-    choice = choose(request.principal.workspace, wanted, without)
+    choice = select_runs(request.principal.workspace, names, removed)
     by, groups = query.get("group", ""), None
     try:
-        groups = groups_of(choice.runs, by) if by and choice.runs else None
+        groups = group_runs_by(choice.runs, by) if by and choice.runs else None
     except SpecError as error:
         notes.append(f"{error.field} {error.message}.")
     context = _context(choice, by, groups, query.get("sections")) if choice.runs else {}
@@ -69,7 +69,7 @@ def page(request: WorkspaceRequest) -> HttpResponse:
         {
             "notes": [*choice.notes, *notes],
             "offered": choice.offered,
-            "most": MOST_RUNS,
+            "most": MAX_RUNS,
             "only": query.get("only") == "1",
             "statistic": query["stat"] if query.get("stat") in STATISTICS else STATISTICS[0],
             "statistics": STATISTICS,
@@ -84,57 +84,57 @@ def candidates(request: WorkspaceRequest) -> HttpResponse:
     ones."""
     workspace = request.principal.workspace
     try:
-        already = wanted_of(request.GET.get("runs", ""))
+        current = parse_names(request.GET.get("runs", ""))
     except SpecError:
-        already = []
+        current = []
     text = request.GET.get("q", "").replace("\x00", "").strip()[:200]
-    held = [run.pk for run in chosen(workspace, already)]
-    found = Run.objects.of(workspace).listed().exclude(pk__in=held).matching(text=text)
+    selected = [run.pk for run in load_named_runs(workspace, current)]
+    matches = Run.objects.of(workspace).listed().exclude(pk__in=selected).matching(text=text)
     order = ("-created_at",) if text else ("-pinned", "-created_at")
-    runs = list(found.select_related("experiment").defer("preview", "spec").order_by(*order)[:MOST_FOUND])
+    runs = list(matches.select_related("experiment").defer("preview", "spec").order_by(*order)[:MAX_CANDIDATES])
     return render(
         request,
         "tracking/_compare_candidates.html",
         {
-            "found": [(run, _joined([*already, str(run.number)])) for run in runs],
+            "found": [(run, _joined([*current, str(run.number)])) for run in runs],
             "text": text,
-            "is_full": len(already) >= MOST_RUNS,
-            "most": MOST_RUNS,
+            "is_full": len(current) >= MAX_RUNS,
+            "most": MAX_RUNS,
         },
     )
 
 
-def _context(choice: Choice, by: str, groups: Groups | None, opened: str | None) -> dict[str, Any]:
-    shown = placed(choice, groups)
+def _context(choice: RunSelection, by: str, groups: Groups | None, opened: str | None) -> dict[str, Any]:
+    compared = compared_runs(choice, groups)
     runs = choice.runs
     names = [str(run.number) for run in runs]
     address = {"runs": _joined(names), **({"group": by} if groups is not None else {})}
-    params, found = tables.params(runs), figures(runs)
+    params, figures_rows = tables.params_table(runs), metric_figures(runs)
     return {
-        "runs": [(item, _without(item, shown)) for item in shown],
+        "runs": [(item, _removal_params(item, compared)) for item in compared],
         "curves": {
-            "runs": listing(runs),
+            "runs": list_curves(runs),
             **({"groups": relations.group_subjects(by, groups)} if groups is not None else {}),
         },
         "listing": f"/api/v1/compare/metrics/?{urlencode({'runs': _joined(names)}, safe=',')}",
         "series": f"/api/v1/compare/series/?{urlencode(address, safe=',')}",
         "csv": "",
-        "grouping": relations.groupings(runs, params, by if groups is not None else "")
+        "grouping": relations.group_options(runs, params, by if groups is not None else "")
         if len(runs) > 1
         else (),
         "params": params,
-        "tags": tables.tags(runs),
-        "attributes": tables.attributes(runs),
-        "figures": found,
-        "has_curves": bool(found),
-        "relations": relations.relations(shown, params, found),
+        "tags": tables.tags_table(runs),
+        "attributes": tables.attributes_table(runs),
+        "figures": figures_rows,
+        "has_curves": bool(figures_rows),
+        "relations": relations.plot_data(compared, params, figures_rows),
         "sections": _sections(opened),
         "differences": _differences(opened),
         "names": _joined(names),
     }
 
 
-def _sections(opened: str | None) -> dict[str, Section]:
+def _sections(opened: str | None) -> dict[str, PageSection]:
     names = None if opened is None else set(opened.split(","))
     return {
         section.name: replace(section, is_open=section.is_usual if names is None else section.name in names)
@@ -142,22 +142,22 @@ def _sections(opened: str | None) -> dict[str, Section]:
     }
 
 
-def _differences(opened: str | None) -> list[Section]:
+def _differences(opened: str | None) -> list[PageSection]:
     names = set() if opened is None else set(opened.split(","))
     return [
-        Section(kind, kinds.word, is_usual=False, is_open=kind in names, kind=kind)
+        PageSection(kind, kinds.word, is_usual=False, is_open=kind in names, kind=kind)
         for kind, kinds in KINDS.items()
     ]
 
 
-def _without(item: ShownRun, shown: Sequence[ShownRun]) -> Mapping[str, str]:
+def _removal_params(item: ComparedRun, compared: Sequence[ComparedRun]) -> Mapping[str, str]:
     """What the address says once this run has been taken out: a reference is put away, a chosen run no longer
     named."""
     if item.is_reference:
         return {"without": str(item.run.number)}
     return {
         "runs": _joined(
-            str(other.run.number) for other in shown if not other.is_reference and other is not item
+            str(other.run.number) for other in compared if not other.is_reference and other is not item
         )
     }
 

@@ -11,7 +11,7 @@ from jobs.models import Run
 from tracking.metrics import curve_reader
 from tracking.models import Metric
 
-MOST_KEYS = 1000
+MAX_KEYS = 1000
 STATISTICS = ("last", "min", "max")
 LOWER = re.compile(
     r"loss|err|perplexity|\bppl\b|mse|mae|rmse|divergence|\bkl\b|wer\b|cer\b|fid\b|latency|duration|seconds",
@@ -46,11 +46,11 @@ class FigureRow:
         return list(zip(self.last, self.min, self.max, strict=True))
 
 
-def figures(runs: Sequence[Run]) -> tuple[FigureRow, ...]:
-    latest = curve_reader.latest([run.pk for run in runs])
-    held = {run_id: {metric.key: metric for metric in metrics} for run_id, metrics in latest.items()}
-    keys = sorted({key for metrics in held.values() for key in metrics}, key=str.casefold)[:MOST_KEYS]
-    return tuple(_row(key, [held[run.pk].get(key) for run in runs]) for key in keys)
+def metric_figures(runs: Sequence[Run]) -> tuple[FigureRow, ...]:
+    latest = curve_reader.metrics_by_run([run.pk for run in runs])
+    by_run = {run_id: {metric.key: metric for metric in metrics} for run_id, metrics in latest.items()}
+    keys = sorted({key for metrics in by_run.values() for key in metrics}, key=str.casefold)[:MAX_KEYS]
+    return tuple(_row(key, [by_run[run.pk].get(key) for run in runs]) for key in keys)
 
 
 def direction(key: str) -> str:
@@ -69,16 +69,16 @@ def _row(key: str, metrics: Sequence[Metric | None]) -> FigureRow:
         None if metric is None else math.nan if metric.last_value is None else metric.last_value
         for metric in metrics
     ]
-    least = [None if metric is None else metric.min_value for metric in metrics]
-    greatest = [None if metric is None else metric.max_value for metric in metrics]
-    return FigureRow(key, _marked(last, better), _marked(least, better), _marked(greatest, better))
+    minima = [None if metric is None else metric.min_value for metric in metrics]
+    maxima = [None if metric is None else metric.max_value for metric in metrics]
+    return FigureRow(key, _mark_best(last, better), _mark_best(minima, better), _mark_best(maxima, better))
 
 
-def _marked(values: Sequence[float | None], better: str) -> tuple[Figure, ...]:
+def _mark_best(values: Sequence[float | None], better: str) -> tuple[Figure, ...]:
     """Nothing is best among values that are alike."""
-    known = [value for value in values if value is not None and math.isfinite(value)]
-    if len(known) < 2 or min(known) == max(known):
+    finite = [value for value in values if value is not None and math.isfinite(value)]
+    if len(finite) < 2 or min(finite) == max(finite):
         return tuple(Figure(value) for value in values)
-    low, high = min(known), max(known)
+    low, high = min(finite), max(finite)
     words = {"lower": {low: "best"}, "higher": {high: "best"}}.get(better, {low: "lowest", high: "highest"})
     return tuple(Figure(value, words.get(value, "") if value is not None else "") for value in values)

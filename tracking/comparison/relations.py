@@ -8,45 +8,45 @@ from typing import Any
 
 from jobs.models import Run
 from tracking.comparison.figures import FigureRow
-from tracking.comparison.selected_runs import ShownRun
-from tracking.comparison.tables import Table
+from tracking.comparison.selected_runs import ComparedRun
+from tracking.comparison.tables import ComparisonTable
 from tracking.params import number_of
 
-MOST_AXES = 300
-USUAL_PARAMS, USUAL_METRICS = 6, 2
+MAX_AXES = 300
+DEFAULT_PARAM_COUNT, USUAL_METRICS = 6, 2
 
 
-def relations(runs: Sequence[ShownRun], params: Table, figures: Sequence[FigureRow]) -> dict[str, Any]:
+def plot_data(runs: Sequence[ComparedRun], params: ComparisonTable, figures: Sequence[FigureRow]) -> dict[str, Any]:
     """{runs: [{number, name}], axes: [{id, label, kind, values}], usual: [ids]}; a value is a number, a text
     or null."""
     axes = [
         *(
-            _of_param(row.name, [cell.text for cell in row.cells])
+            _param_axis(row.name, [cell.text for cell in row.cells])
             for row in sorted(params.rows, key=lambda row: not row.differs)
         ),
-        *(_of_metric(row) for row in figures),
-    ][:MOST_AXES]
+        *(_metric_axis(row) for row in figures),
+    ][:MAX_AXES]
     different = [
         axis["id"] for axis in axes if axis["kind"] == "param" and len(set(map(str, axis["values"]))) > 1
     ]
-    metrics = sorted((axis["id"] for axis in axes if axis["kind"] == "metric"), key=_interest)
+    metrics = sorted((axis["id"] for axis in axes if axis["kind"] == "metric"), key=_metric_rank)
     return {
         "runs": [{"id": item.run.pk, "number": item.run.number, "name": item.name} for item in runs],
         "axes": axes,
-        "usual": [*different[:USUAL_PARAMS], *metrics[:USUAL_METRICS]],
+        "usual": [*different[:DEFAULT_PARAM_COUNT], *metrics[:USUAL_METRICS]],
     }
 
 
-def groupings(runs: Sequence[Run], params: Table, chosen: str) -> list[dict[str, Any]]:
+def group_options(runs: Sequence[Run], params: ComparisonTable, chosen: str) -> list[dict[str, Any]]:
     """By which params means may be drawn: by those that some of the runs share."""
-    found = [
+    options = [
         {"name": f"params.{row.name}", "word": row.name, "is_chosen": chosen == f"params.{row.name}"}
         for row in params.rows
         if len({cell.whole for cell in row.cells if cell.text is not None}) < len(runs)
     ]
-    if chosen and not any(option["is_chosen"] for option in found):
-        found.append({"name": chosen, "word": chosen.partition(".")[2], "is_chosen": True})
-    return found[:MOST_AXES]
+    if chosen and not any(option["is_chosen"] for option in options):
+        options.append({"name": chosen, "word": chosen.partition(".")[2], "is_chosen": True})
+    return options[:MAX_AXES]
 
 
 def group_subjects(by: str, groups: Mapping[str, Sequence[Run]]) -> list[dict[str, str]]:
@@ -61,7 +61,7 @@ def group_subjects(by: str, groups: Mapping[str, Sequence[Run]]) -> list[dict[st
     ]
 
 
-def _of_param(name: str, texts: Sequence[str | None]) -> dict[str, Any]:
+def _param_axis(name: str, texts: Sequence[str | None]) -> dict[str, Any]:
     numbers = [None if text is None else number_of(text) for text in texts]
     is_numeric = all(
         number is not None for number, text in zip(numbers, texts, strict=True) if text is not None
@@ -74,7 +74,7 @@ def _of_param(name: str, texts: Sequence[str | None]) -> dict[str, Any]:
     }
 
 
-def _of_metric(row: FigureRow) -> dict[str, Any]:
+def _metric_axis(row: FigureRow) -> dict[str, Any]:
     values = [
         figure.value if figure.value is not None and math.isfinite(figure.value) else None
         for figure in row.last
@@ -82,9 +82,9 @@ def _of_metric(row: FigureRow) -> dict[str, Any]:
     return {"id": f"metrics.{row.key}", "label": row.key, "kind": "metric", "values": values}
 
 
-def _interest(name: str) -> tuple[int, str]:
+def _metric_rank(name: str) -> tuple[int, str]:
     """What is measured on data that was held back says more than the rest; what the machine measures,
     least."""
     key = name.removeprefix("metrics.")
-    held_back = ("eval", "val", "test", "valid", "validation")
-    return (0 if key.startswith(held_back) else 2 if key.startswith("system/") else 1, key)
+    prefixes = ("eval", "val", "test", "valid", "validation")
+    return (0 if key.startswith(prefixes) else 2 if key.startswith("system/") else 1, key)

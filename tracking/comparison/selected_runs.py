@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from jobs.models import Run
-from tracking.curves.run_selection import MOST_RUNS, chosen, missing
+from tracking.curves.run_selection import MAX_RUNS, load_named_runs, missing_names
 from trainhub_launch.errors import SpecError
 from workspaces.models import Workspace
 
@@ -15,7 +15,7 @@ DASHES = ("solid", "dash", "dot")
 
 
 @dataclass(frozen=True)
-class ShownRun:
+class ComparedRun:
     """`place` decides colour and dash, as static/js/charts/palette.js does. `is_reference`: pinned, not
     chosen."""
 
@@ -37,7 +37,7 @@ class ShownRun:
 
 
 @dataclass(frozen=True)
-class Choice:
+class RunSelection:
     """`runs`: the chosen ones, then references. `offered`: pinned runs that are not among them. `notes`: what
     was left out."""
 
@@ -47,50 +47,50 @@ class Choice:
     notes: tuple[str, ...]
 
 
-def choose(workspace: Workspace, wanted: Sequence[str], without: Iterable[str]) -> Choice:
+def select_runs(workspace: Workspace, names: Sequence[str], removed: Iterable[str]) -> RunSelection:
     """`wanted`, `without`: numbers or ids as an address has them; `without` are references that somebody has
     put away."""
     notes = []
-    if len(wanted) > MOST_RUNS:
+    if len(names) > MAX_RUNS:
         notes.append(
-            f"{len(wanted)} runs are named, and at most {MOST_RUNS} can be compared: these are the first. "
+            f"{len(names)} runs are named, and at most {MAX_RUNS} can be compared: these are the first. "
             "Take some out of the address to see others."
         )
-    named = chosen(workspace, wanted[:MOST_RUNS])
-    absent = missing(wanted[:MOST_RUNS], named)
-    if absent:
-        are = "Run {} is" if len(absent) == 1 else "Runs {} are"
-        notes.append(f"{are.format(', '.join(absent))} not here: deleted, or of another workspace.")
-    away = set(without)
-    pinned = [run for run in _pinned(workspace) if run not in named]
-    wished = [run for run in pinned if str(run.number) not in away] if named else []
-    references = wished[: MOST_RUNS - len(named)]
+    selected = load_named_runs(workspace, names[:MAX_RUNS])
+    unknown = missing_names(names[:MAX_RUNS], selected)
+    if unknown:
+        are = "Run {} is" if len(unknown) == 1 else "Runs {} are"
+        notes.append(f"{are.format(', '.join(unknown))} not here: deleted, or of another workspace.")
+    removed_names = set(removed)
+    pinned = [run for run in _pinned(workspace) if run not in selected]
+    available = [run for run in pinned if str(run.number) not in removed_names] if selected else []
+    references = available[: MAX_RUNS - len(selected)]
     offered = tuple(run for run in pinned if run not in references)
-    return Choice((*named, *references), frozenset(run.pk for run in references), offered, tuple(notes))
+    return RunSelection((*selected, *references), frozenset(run.pk for run in references), offered, tuple(notes))
 
 
-def placed(choice: Choice, groups: Mapping[str, Sequence[Run]] | None) -> list[ShownRun]:
+def compared_runs(choice: RunSelection, groups: Mapping[str, Sequence[Run]] | None) -> list[ComparedRun]:
     """Each run its own colour; where means of groups are drawn, that of its group."""
     places = {run.pk: place for place, run in enumerate(choice.runs)}
     if groups is not None:
         places = {run.pk: place for place, runs in enumerate(groups.values()) for run in runs}
-    return [ShownRun(run, places[run.pk], run.pk in choice.references) for run in choice.runs]
+    return [ComparedRun(run, places[run.pk], run.pk in choice.references) for run in choice.runs]
 
 
-def wanted_of(text: str) -> list[str]:
+def parse_names(text: str) -> list[str]:
     """The names in an address, whatever else stands there. Raises SpecError where one can be no run's."""
-    found = list(dict.fromkeys(part for part in text.replace(" ", "").split(",") if part))
-    wrong = [name for name in found if not (name.isascii() and name.isalnum())]
-    if wrong:
+    names = list(dict.fromkeys(part for part in text.replace(" ", "").split(",") if part))
+    invalid = [name for name in names if not (name.isascii() and name.isalnum())]
+    if invalid:
         raise SpecError(
             "runs",
-            f"has {wrong[0][:40]!r}, which is neither a run's number nor its id; take it out of the address",
+            f"has {invalid[0][:40]!r}, which is neither a run's number nor its id; take it out of the address",
         )
-    return found
+    return names
 
 
 def _pinned(workspace: Workspace) -> list[Run]:
-    found = Run.objects.of(workspace).filter(pinned=True, archived_at=None)
+    rows = Run.objects.of(workspace).filter(pinned=True, archived_at=None)
     return list(
-        found.select_related("experiment", "created_by").defer("preview").order_by("-number")[:MOST_RUNS]
+        rows.select_related("experiment", "created_by").defer("preview").order_by("-number")[:MAX_RUNS]
     )

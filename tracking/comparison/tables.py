@@ -14,14 +14,14 @@ from jobs.templatetags.formats import duration
 from jobs.templatetags.runs import framework
 from tracking.models import Param
 
-MOST_ROWS = 1000
-SHOWN_CHARACTERS = 200
-NOT_SHOWN = ("mlflow.note.content", "mlflow.log-model.history")
+MAX_ROWS = 1000
+MAX_CELL_LENGTH = 200
+HIDDEN_TAGS = ("mlflow.note.content", "mlflow.log-model.history")
 """Long texts and JSON that pages of their own show."""
 
 
 @dataclass(frozen=True)
-class Cell:
+class ComparisonCell:
     """`text` None: the run has no such thing. `differs` from the first run's."""
 
     text: str | None
@@ -30,9 +30,9 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparisonRow:
     name: str
-    cells: tuple[Cell, ...]
+    cells: tuple[ComparisonCell, ...]
 
     @property
     def differs(self) -> bool:
@@ -40,10 +40,10 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Table:
+class ComparisonTable:
     """`left_out`: rows that are alike, of which there are too many to show."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ComparisonRow, ...]
     left_out: int = 0
 
     @property
@@ -51,64 +51,64 @@ class Table:
         return sum(row.differs for row in self.rows)
 
 
-def params(runs: Sequence[Run]) -> Table:
+def params_table(runs: Sequence[Run]) -> ComparisonTable:
     rows = Param.objects.filter(run__in=[run.pk for run in runs])
     return _table(runs, _by_name(rows.values_list("key", "run_id", "value")))
 
 
-def tags(runs: Sequence[Run]) -> Table:
-    rows = RunTag.objects.filter(run__in=[run.pk for run in runs]).exclude(key__in=NOT_SHOWN)
+def tags_table(runs: Sequence[Run]) -> ComparisonTable:
+    rows = RunTag.objects.filter(run__in=[run.pk for run in runs]).exclude(key__in=HIDDEN_TAGS)
     return _table(runs, _by_name(rows.values_list("key", "run_id", "value")))
 
 
-def attributes(runs: Sequence[Run]) -> Table:
-    told = {name: {run.pk: text for run in runs if (text := read(run))} for name, read in ATTRIBUTES.items()}
-    return Table(tuple(_row(name, runs, values) for name, values in told.items() if values))
+def attributes_table(runs: Sequence[Run]) -> ComparisonTable:
+    by_name = {name: {run.pk: text for run in runs if (text := read(run))} for name, read in ATTRIBUTES.items()}
+    return ComparisonTable(tuple(_row(name, runs, values) for name, values in by_name.items() if values))
 
 
 def _by_name(rows: Iterable[tuple[str, str, str]]) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
+    by_name: dict[str, dict[str, str]] = {}
     for key, run_id, value in rows:
-        found.setdefault(key, {})[run_id] = value
-    return found
+        by_name.setdefault(key, {})[run_id] = value
+    return by_name
 
 
-def _table(runs: Sequence[Run], values: Mapping[str, Mapping[str, str]]) -> Table:
+def _table(runs: Sequence[Run], values: Mapping[str, Mapping[str, str]]) -> ComparisonTable:
     rows = [_row(key, runs, values[key]) for key in sorted(values, key=str.casefold)]
-    if len(rows) <= MOST_ROWS:
-        return Table(tuple(rows))
-    kept = [row for row in rows if row.differs][:MOST_ROWS]
-    return Table(tuple(kept), len(rows) - len(kept))
+    if len(rows) <= MAX_ROWS:
+        return ComparisonTable(tuple(rows))
+    differing = [row for row in rows if row.differs][:MAX_ROWS]
+    return ComparisonTable(tuple(differing), len(rows) - len(differing))
 
 
-def _row(name: str, runs: Sequence[Run], values: Mapping[str, str]) -> Row:
+def _row(name: str, runs: Sequence[Run], values: Mapping[str, str]) -> ComparisonRow:
     first = values.get(runs[0].pk)
-    return Row(name, tuple(_cell(values.get(run.pk), first) for run in runs))
+    return ComparisonRow(name, tuple(_cell(values.get(run.pk), first) for run in runs))
 
 
-def _cell(value: str | None, first: str | None) -> Cell:
-    short = value if value is None or len(value) <= SHOWN_CHARACTERS else f"{value[:SHOWN_CHARACTERS]} …"
-    return Cell(short, value or "", value != first)
+def _cell(value: str | None, first: str | None) -> ComparisonCell:
+    short = value if value is None or len(value) <= MAX_CELL_LENGTH else f"{value[:MAX_CELL_LENGTH]} …"
+    return ComparisonCell(short, value or "", value != first)
 
 
-def _began(run: Run) -> str:
+def _started(run: Run) -> str:
     at = run.started_at or run.created_at
     return timezone.localtime(at).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def _took(run: Run) -> str:
+def _elapsed(run: Run) -> str:
     if run.started_at is None:
         return ""
-    took = (run.finished_at or timezone.now()) - run.started_at
-    return duration(max(took, timedelta(0)))
+    elapsed = (run.finished_at or timezone.now()) - run.started_at
+    return duration(max(elapsed, timedelta(0)))
 
 
-def _part(*path: str) -> Callable[[Run], str]:
+def _spec_value(*path: str) -> Callable[[Run], str]:
     def read(run: Run) -> str:
-        found: Any = run.spec
+        value: Any = run.spec
         for name in path:
-            found = found.get(name) if isinstance(found, dict) else None
-        return "" if found in (None, "", []) else str(found)
+            value = value.get(name) if isinstance(value, dict) else None
+        return "" if value in (None, "", []) else str(value)
 
     return read
 
@@ -122,14 +122,14 @@ def _command(run: Run) -> str:
 ATTRIBUTES: dict[str, Callable[[Run], str]] = {
     "State": lambda run: run.state,
     "Experiment": lambda run: run.experiment.name,
-    "Started": _began,
-    "Duration": _took,
+    "Started": _started,
+    "Duration": _elapsed,
     "By": lambda run: run.created_by.get_username() if run.created_by else "",
     "Distribution": framework,
     "Command": _command,
-    "Cluster": _part("resources", "cluster"),
-    "Nodes": _part("resources", "node_count"),
-    "GPUs per node": _part("resources", "gpus_per_node"),
-    "Environment": _part("environment", "name"),
+    "Cluster": _spec_value("resources", "cluster"),
+    "Nodes": _spec_value("resources", "node_count"),
+    "GPUs per node": _spec_value("resources", "gpus_per_node"),
+    "Environment": _spec_value("environment", "name"),
     "Attempts": lambda run: str(run.attempt) if run.attempt else "",
 }

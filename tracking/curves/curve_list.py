@@ -10,22 +10,22 @@ from jobs.states import FINAL
 from tracking.curves.lines import metric_json
 from tracking.metrics import curve_reader
 
-MOST_CHILDREN = 19
+MAX_CHILDREN = 19
 """Shown as lines beside the run's own: more than twenty lines nobody can tell apart."""
 
 
 def children_of(run: Run) -> list[Run]:
     """Runs that its processes logged besides, those first that came first."""
-    found = Run.objects.filter(parent=run, deleted_at=None, workspace=run.workspace_id).defer(
+    children = Run.objects.filter(parent=run, deleted_at=None, workspace=run.workspace_id).defer(
         "preview", "spec"
     )
-    return list(found.order_by("number")[:MOST_CHILDREN])
+    return list(children.order_by("number")[:MAX_CHILDREN])
 
 
-def listing(runs: Sequence[Run]) -> list[dict[str, Any]]:
+def list_curves(runs: Sequence[Run]) -> list[dict[str, Any]]:
     """Each run with its metrics by their keys."""
-    latest = curve_reader.latest([run.pk for run in runs])
-    return [{**run_json(run), "metrics": [metric_json(metric) for metric in latest[run.pk]]} for run in runs]
+    metrics = curve_reader.metrics_by_run([run.pk for run in runs])
+    return [{**run_json(run), "metrics": [metric_json(metric) for metric in metrics[run.pk]]} for run in runs]
 
 
 def run_json(run: Run) -> dict[str, Any]:

@@ -13,10 +13,10 @@ from drf_spectacular.utils import OpenApiParameter
 from clusters.api.telemetry_query import moment
 from trainhub_launch.errors import SpecError
 
-MOST_KEYS = 200
-USUAL_PIXELS = 800
-MOST_PIXELS = 10_000
-MOST_SMOOTHING = 0.999
+MAX_KEYS = 200
+DEFAULT_PIXELS = 800
+MAX_PIXELS = 10_000
+MAX_SMOOTHING = 0.999
 
 
 class Axis(StrEnum):
@@ -28,7 +28,7 @@ class Axis(StrEnum):
 
 
 SERIES = [
-    OpenApiParameter("keys", str, description=f"Metrics, comma-separated; at most {MOST_KEYS}."),
+    OpenApiParameter("keys", str, description=f"Metrics, comma-separated; at most {MAX_KEYS}."),
     OpenApiParameter("key", str, many=True, description="One metric; may be given often, and hold commas."),
     OpenApiParameter(
         "axis",
@@ -41,18 +41,18 @@ SERIES = [
     ),
     OpenApiParameter("to", str, description="Where x ends."),
     OpenApiParameter(
-        "pixels", int, description=f"How wide it is drawn, 1 to {MOST_PIXELS}: at most four points for each."
+        "pixels", int, description=f"How wide it is drawn, 1 to {MAX_PIXELS}: at most four points for each."
     ),
     OpenApiParameter(
         "smoothing",
         float,
-        description=f"0 to {MOST_SMOOTHING}: also an exponential moving average of all points.",
+        description=f"0 to {MAX_SMOOTHING}: also an exponential moving average of all points.",
     ),
 ]
 
 
 @dataclass(frozen=True)
-class Asked:
+class CurveQuery:
     """`start`, `end`: on the axis; None: open."""
 
     keys: tuple[str, ...]
@@ -63,17 +63,17 @@ class Asked:
     smoothing: float
 
 
-def asked_of(query: QueryDict, *, takes: Collection[str] = ()) -> Asked:
+def parse_query(query: QueryDict, *, extra: Collection[str] = ()) -> CurveQuery:
     """`takes`: parameters of this address besides those of SERIES. Raises SpecError."""
-    only(query, {*(parameter.name for parameter in SERIES), *takes})
+    check_parameters(query, {*(parameter.name for parameter in SERIES), *extra})
     axis = query.get("axis", "") or Axis.STEP
     if axis not in set(Axis):
         raise SpecError("axis", f"must be one of {', '.join(Axis)}")
-    start, end = (_place(name, query.get(name, ""), Axis(axis)) for name in ("from", "to"))
+    start, end = (_axis_position(name, query.get(name, ""), Axis(axis)) for name in ("from", "to"))
     if start is not None and end is not None and start >= end:
         raise SpecError("from", "must lie before `to`")
-    return Asked(
-        keys=keys_of(query),
+    return CurveQuery(
+        keys=parse_keys(query),
         axis=Axis(axis),
         start=start,
         end=end,
@@ -82,54 +82,54 @@ def asked_of(query: QueryDict, *, takes: Collection[str] = ()) -> Asked:
     )
 
 
-def only(query: QueryDict, known: Collection[str]) -> None:
+def check_parameters(query: QueryDict, allowed: Collection[str]) -> None:
     for name in query:
-        if name not in known:
-            raise SpecError(name, f"is not a known parameter; known here: {', '.join(sorted(known))}")
+        if name not in allowed:
+            raise SpecError(name, f"is not a known parameter; known here: {', '.join(sorted(allowed))}")
 
 
-def keys_of(query: QueryDict, *, needed: bool = True) -> tuple[str, ...]:
-    listed = [part.strip() for part in query.get("keys", "").split(",")]
-    found = tuple(dict.fromkeys(key for key in (*listed, *query.getlist("key")) if key))
-    if needed and not found:
+def parse_keys(query: QueryDict, *, is_required: bool = True) -> tuple[str, ...]:
+    parts = [part.strip() for part in query.get("keys", "").split(",")]
+    keys = tuple(dict.fromkeys(key for key in (*parts, *query.getlist("key")) if key))
+    if is_required and not keys:
         raise SpecError("keys", "must name at least one metric, such as keys=loss,accuracy")
-    if len(found) > MOST_KEYS:
+    if len(keys) > MAX_KEYS:
         raise SpecError(
             "keys",
-            f"may name at most {MOST_KEYS} metrics, not {len(found)}; ask for the rest in another request",
+            f"may name at most {MAX_KEYS} metrics, not {len(keys)}; ask for the rest in another request",
         )
-    return found
+    return keys
 
 
-def _place(name: str, text: str, axis: Axis) -> float | None:
+def _axis_position(name: str, text: str, axis: Axis) -> float | None:
     if not text:
         return None
     if axis is Axis.TIME:
         return moment(name, text, 0.0)
     try:
-        found = float(text)
+        value = float(text)
     except ValueError:
-        found = float("nan")
-    if not abs(found) < 2.0**63:
+        value = float("nan")
+    if not abs(value) < 2.0**63:
         raise SpecError(
             name, f"must be a number ({'a step' if axis is Axis.STEP else 'seconds since the run began'})"
         )
-    return found
+    return value
 
 
 def _pixels(text: str) -> int:
     if not text:
-        return USUAL_PIXELS
-    if not text.isdecimal() or len(text) > 6 or not 1 <= int(text) <= MOST_PIXELS:
-        raise SpecError("pixels", f"must be a whole number from 1 to {MOST_PIXELS}")
+        return DEFAULT_PIXELS
+    if not text.isdecimal() or len(text) > 6 or not 1 <= int(text) <= MAX_PIXELS:
+        raise SpecError("pixels", f"must be a whole number from 1 to {MAX_PIXELS}")
     return int(text)
 
 
 def _smoothing(text: str) -> float:
     try:
-        found = float(text or 0)
+        value = float(text or 0)
     except ValueError:
-        found = -1.0
-    if not 0 <= found <= MOST_SMOOTHING:
-        raise SpecError("smoothing", f"must be a number from 0 to {MOST_SMOOTHING}")
-    return found
+        value = -1.0
+    if not 0 <= value <= MAX_SMOOTHING:
+        raise SpecError("smoothing", f"must be a number from 0 to {MAX_SMOOTHING}")
+    return value

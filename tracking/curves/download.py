@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from clusters.api.telemetry_answers import file_name
 from jobs.models import Run
-from tracking.curves.curve_query import keys_of, only
+from tracking.curves.curve_query import parse_keys, check_parameters
 from tracking.curves.run_selection import is_number
 from tracking.metrics import curve_reader
 from tracking.metrics.points import Points
@@ -27,7 +27,7 @@ from workspaces.http.problems import FieldProblem, not_found, problem_responses
 from workspaces.http.threads import in_thread
 from workspaces.spreadsheets import plain_text
 
-ROWS_AT_ONCE = 20_000
+BATCH_ROWS = 20_000
 KEYS_AT_ONCE, POINTS_AT_ONCE = 500, 1_000_000
 HEAD = "metric,step,time,value\n"
 
@@ -36,46 +36,46 @@ HEAD = "metric,step,time,value\n"
 async def metrics(request: Request) -> Response:
     """Every point of `keys` (all unless named): metric, step, time (Unix seconds), value; NaN and infinities
     as words."""
-    who = await require_person(request)
+    principal = await require_person(request)
     query = QueryDict(request.url.query)
     try:
-        only(query, {"keys", "key"})
-        wanted = keys_of(query, needed=False)
+        check_parameters(query, {"keys", "key"})
+        keys = parse_keys(query, needed=False)
     except SpecError as error:
         raise FieldProblem(400, "Bad request", error.field, error.message) from error
-    run, counted = await in_thread(_found, who, request.path_params["run"], wanted)
+    run, counts = await in_thread(_find_run, principal, request.path_params["run"], keys)
     name = file_name(f"run-{run.number}", "metrics")
     headers = {
         "Content-Disposition": f'attachment; filename="{name}.csv"',
         "Cache-Control": "private, no-cache",
     }
-    return StreamingResponse(_pieces(run.pk, counted), media_type="text/csv; charset=utf-8", headers=headers)
+    return StreamingResponse(_pieces(run.pk, counts), media_type="text/csv; charset=utf-8", headers=headers)
 
 
-def _found(who: Principal, name: str, wanted: tuple[str, ...]) -> tuple[Run, list[tuple[str, int]]]:
+def _find_run(principal: Principal, name: str, keys: tuple[str, ...]) -> tuple[Run, list[tuple[str, int]]]:
     """And the curves that are wanted, with how many points each has."""
     key = {"number": int(name)} if is_number(name) else {"pk": name}
-    run = Run.objects.of(who.workspace).filter(**key).first()
+    run = Run.objects.of(principal.workspace).filter(**key).first()
     if run is None:
         raise not_found("No such run in this workspace.")
     rows = Metric.objects.filter(run=run)
-    found = rows.filter(key__in=wanted) if wanted else rows
-    return run, list(found.order_by("key").values_list("key", "count"))
+    selected = rows.filter(key__in=keys) if keys else rows
+    return run, list(selected.order_by("key").values_list("key", "count"))
 
 
-async def _pieces(run_id: str, counted: list[tuple[str, int]]) -> AsyncIterator[bytes]:
+async def _pieces(run_id: str, counts: list[tuple[str, int]]) -> AsyncIterator[bytes]:
     yield HEAD.encode()
-    for keys in _together(counted):
+    for keys in _key_batches(counts):
         for key, points in (await in_thread(curve_reader.histories, run_id, keys)).items():
-            for start in range(0, len(points), ROWS_AT_ONCE):
-                yield await in_thread(_rows, key, points[start : start + ROWS_AT_ONCE])
+            for start in range(0, len(points), BATCH_ROWS):
+                yield await in_thread(_rows, key, points[start : start + BATCH_ROWS])
 
 
-def _together(counted: list[tuple[str, int]]) -> Iterator[list[str]]:
+def _key_batches(counts: list[tuple[str, int]]) -> Iterator[list[str]]:
     """Curves that are read at once: many small ones, or one large one."""
     keys: list[str] = []
     points = 0
-    for key, count in counted:
+    for key, count in counts:
         if keys and (points + count > POINTS_AT_ONCE or len(keys) == KEYS_AT_ONCE):
             yield keys
             keys, points = [], 0
@@ -87,11 +87,11 @@ def _together(counted: list[tuple[str, int]]) -> Iterator[list[str]]:
 
 def _rows(key: str, points: Points) -> bytes:
     """`repr` of a float is the shortest text that reads back as the same number."""
-    named = np.where(np.isnan(points.value), "NaN", np.where(points.value > 0, "Infinity", "-Infinity"))
+    words = np.where(np.isnan(points.value), "NaN", np.where(points.value > 0, "Infinity", "-Infinity"))
     finite = np.isfinite(points.value)
     values = [
-        repr(value) if good else word
-        for value, good, word in zip(points.value.tolist(), finite, named, strict=True)
+        repr(value) if is_finite else word
+        for value, is_finite, word in zip(points.value.tolist(), finite, words, strict=True)
     ]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -10,31 +10,31 @@ from typing import Any
 import numpy as np
 
 from jobs.models import Run, RunTag
-from tracking.curves.curve_query import Asked, Axis
-from tracking.curves.lines import began_ms, metrics_of, ordered, span_of
+from tracking.curves.curve_query import CurveQuery, Axis
+from tracking.curves.lines import start_ms, metrics_by_run_and_key, finite_points, storage_span
 from tracking.metrics import curve_reader
-from tracking.metrics.points import Real
+from tracking.metrics.points import FloatArray
 from tracking.models import Param
 from trainhub_launch.errors import SpecError
 
 PARAMS, TAGS = "params.", "tags."
-NONE = ""
+NO_VALUE = ""
 """The group of runs that have no such param."""
 Groups = Mapping[str, Sequence[Run]]
 
 
 @dataclass(frozen=True)
-class Band:
+class SpreadBand:
     """`low` and `high`: the mean less and plus the standard deviation over the runs that have a value
     there."""
 
     group: str
     runs: tuple[Run, ...]
     key: str
-    x: Real
-    mean: Real
-    low: Real
-    high: Real
+    x: FloatArray
+    mean: FloatArray
+    low: FloatArray
+    high: FloatArray
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -48,7 +48,7 @@ class Band:
         }
 
 
-def groups_of(runs: Sequence[Run], by: str) -> Groups:
+def group_runs_by(runs: Sequence[Run], by: str) -> Groups:
     """`by`: params.NAME or tags.NAME. Value -> runs, in the order of the runs. Raises SpecError."""
     table = PARAMS if by.startswith(PARAMS) else TAGS
     name = by.removeprefix(table)
@@ -57,67 +57,67 @@ def groups_of(runs: Sequence[Run], by: str) -> Groups:
     model: type[Param] | type[RunTag] = Param if table == PARAMS else RunTag
     rows = model.objects.filter(run__in=[run.pk for run in runs], key=name)
     values = dict(rows.values_list("run_id", "value"))
-    found: defaultdict[str, list[Run]] = defaultdict(list)
+    result: defaultdict[str, list[Run]] = defaultdict(list)
     for run in runs:
-        found[values.get(run.pk, NONE)].append(run)
-    return found
+        result[values.get(run.pk, NO_VALUE)].append(run)
+    return result
 
 
-def bands(groups: Groups, asked: Asked) -> list[Band]:
+def spread_bands(groups: Groups, query: CurveQuery) -> list[SpreadBand]:
     """A band per group and metric that any of its runs has, metric by metric."""
-    rows = metrics_of([run for runs in groups.values() for run in runs], asked.keys)
-    found = []
-    for key in asked.keys:
+    rows = metrics_by_run_and_key([run for runs in groups.values() for run in runs], query.keys)
+    result = []
+    for key in query.keys:
         for value, runs in groups.items():
-            held = tuple(run for run in runs if (run.pk, key) in rows)
-            band = _band(value, held, key, asked) if held else None
+            members = tuple(run for run in runs if (run.pk, key) in rows)
+            band = _band(value, members, key, query) if members else None
             if band is not None:
-                found.append(band)
-    return found
+                result.append(band)
+    return result
 
 
-def _band(group: str, runs: tuple[Run, ...], key: str, asked: Asked) -> Band | None:
-    curves = [curve for run in runs if len((curve := _curve(run, key, asked))[0])]
+def _band(group: str, runs: tuple[Run, ...], key: str, query: CurveQuery) -> SpreadBand | None:
+    curves = [curve for run in runs if len((curve := _curve(run, key, query))[0])]
     if not curves:
         return None
-    grid, half = _grid([x for x, _ in curves], asked.pixels)
-    values = np.array([_on(grid, half, x, y) for x, y in curves])
-    known = (~np.isnan(values)).sum(axis=0)
-    kept = known > 0
-    grid, values, known = grid[kept], values[:, kept], known[kept]
-    mean = np.nansum(values, axis=0) / known
+    grid, half = _grid([x for x, _ in curves], query.pixels)
+    values = np.array([_resample(grid, half, x, y) for x, y in curves])
+    counts = (~np.isnan(values)).sum(axis=0)
+    has_value = counts > 0
+    grid, values, counts = grid[has_value], values[:, has_value], counts[has_value]
+    mean = np.nansum(values, axis=0) / counts
     # Of a sample: seeds are some of the many that could have been drawn. One run alone has no spread.
-    spread = np.sqrt(np.nansum((values - mean) ** 2, axis=0) / np.maximum(known - 1, 1))
-    shown = grid.astype(np.int64) if asked.axis is Axis.STEP and (grid % 1 == 0).all() else grid
-    return Band(group, runs, key, shown, mean, mean - spread, mean + spread)
+    spread = np.sqrt(np.nansum((values - mean) ** 2, axis=0) / np.maximum(counts - 1, 1))
+    shown = grid.astype(np.int64) if query.axis is Axis.STEP and (grid % 1 == 0).all() else grid
+    return SpreadBand(group, runs, key, shown, mean, mean - spread, mean + spread)
 
 
-def _curve(run: Run, key: str, asked: Asked) -> tuple[Real, Real]:
+def _curve(run: Run, key: str, query: CurveQuery) -> tuple[FloatArray, FloatArray]:
     """In the units of the axis, within the span."""
-    origin = began_ms(run) if asked.axis is Axis.RELATIVE else 0
-    x, y = ordered(curve_reader.history(run.pk, key), asked.axis)
-    start, end = span_of(asked, origin)
+    origin = start_ms(run) if query.axis is Axis.RELATIVE else 0
+    x, y = finite_points(curve_reader.history(run.pk, key), query.axis)
+    start, end = storage_span(query, origin)
     first = 0 if start is None else int(np.searchsorted(x, start, "left"))
     last = len(x) if end is None else int(np.searchsorted(x, end, "right"))
     x, y = x[first:last], y[first:last]
-    return (x, y) if asked.axis is Axis.STEP else ((x - origin) / 1000, y)
+    return (x, y) if query.axis is Axis.STEP else ((x - origin) / 1000, y)
 
 
-def _grid(places: Sequence[Real], pixels: int) -> tuple[Real, float]:
+def _grid(places: Sequence[FloatArray], pixels: int) -> tuple[FloatArray, float]:
     """Every place where a run has a value, or where those are many, one for each pixel; and half of its
     width."""
-    found = np.unique(np.concatenate(places))
-    if len(found) <= pixels:
-        return found, 0.0
-    half = (found[-1] - found[0]) / pixels / 2
-    return found[0] + half * (2 * np.arange(pixels) + 1), float(half)
+    result = np.unique(np.concatenate(places))
+    if len(result) <= pixels:
+        return result, 0.0
+    half = (result[-1] - result[0]) / pixels / 2
+    return result[0] + half * (2 * np.arange(pixels) + 1), float(half)
 
 
-def _on(grid: Real, half: float, x: Real, y: Real) -> Real:
+def _resample(grid: FloatArray, half: float, x: FloatArray, y: FloatArray) -> FloatArray:
     """The mean of what a run has around each place; between two of its values the line between them; beyond
     its ends NaN."""
     places = np.minimum(np.searchsorted(grid + half, x, "left"), len(grid) - 1)
     counts = np.bincount(places, minlength=len(grid))
     sums = np.bincount(places, weights=y, minlength=len(grid))
-    held = counts > 0
-    return np.interp(grid, grid[held], sums[held] / counts[held], left=np.nan, right=np.nan)
+    members = counts > 0
+    return np.interp(grid, grid[members], sums[members] / counts[members], left=np.nan, right=np.nan)

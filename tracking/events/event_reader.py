@@ -17,8 +17,8 @@ from jobs.logs import log_store
 from jobs.models import Artifact, Attempt, AttemptNode, Member, Run
 from tracking import params
 from tracking.events import records, summaries, writers
-from tracking.events.records import Damaged
-from tracking.events.summaries import Told
+from tracking.events.records import DamagedEvents
+from tracking.events.summaries import EventData
 from tracking.events.writers import Ranks
 from tracking.metrics.point_writer import append
 from tracking.models import EventFile, Param
@@ -29,91 +29,91 @@ from workspaces.stored_files import blobs
 log = logging.getLogger(__name__)
 PIECE_BYTES = 2**20
 """Some 20,000 numbers."""
-MOST_AT_ONCE = 16
+MAX_PIECES_PER_TURN = 16
 """Pieces of one file, before the next file has its turn."""
-OF_OUTPUTS, OF_LOGS = "outputs/", "logs/"
+OUTPUTS_PREFIX, LOGS_PREFIX = "outputs/", "logs/"
 
 
-def read(attempt: Attempt, *, is_over: bool) -> bool:
+def read_attempt(attempt: Attempt, *, is_over: bool) -> bool:
     """Read on in every event file of the attempt; False where more is there already.
 
     `is_over`: nothing will be added to what its nodes have told.
     """
-    places = _places(attempt, is_over=is_over)
-    if not places:
+    paths = _file_paths(attempt, is_over=is_over)
+    if not paths:
         return True
-    rows = _rows(attempt, places)
-    known = [writers.writer(row.name) for row in rows]
+    rows = _event_files(attempt, paths)
+    file_names = [writers.parse_name(row.name) for row in rows]
     unread = [
-        (row, of)
-        for row, of in zip(rows, known, strict=True)
-        if row.name in places
+        (row, name)
+        for row, name in zip(rows, file_names, strict=True)
+        if row.name in paths
         and not (row.is_whole or row.error)
-        and (is_over or _size(places[row.name]) > row.read_bytes)
+        and (is_over or _size(paths[row.name]) > row.read_bytes)
     ]
     ranks = _ranks(attempt) if unread else {}
     at_end = [
-        _read_on(attempt, row, places[row.name], writers.prefix(of, known, ranks), is_over)
-        for row, of in unread
+        _read_file(attempt, row, paths[row.name], writers.tag_prefix(name, file_names, ranks), is_over)
+        for row, name in unread
     ]
     return all(at_end)
 
 
-def _places(attempt: Attempt, *, is_over: bool) -> dict[str, Path]:
+def _file_paths(attempt: Attempt, *, is_over: bool) -> dict[str, Path]:
     """Name -> where its bytes are. Files that were not sent while they grew are among the outputs in the
     end."""
     streamed = log_store.event_files(attempt.run_id, attempt.number)
-    found = {name: log_store.path(attempt.run_id, attempt.number, name) for name in streamed}
+    paths = {name: log_store.path(attempt.run_id, attempt.number, name) for name in streamed}
     if is_over:
-        files = {name.rpartition("/")[2] for name in found}
+        files = {name.rpartition("/")[2] for name in paths}
         for row in Artifact.objects.filter(
             run_id=attempt.run_id, attempt=attempt.number, path__contains=MARK
         ):
             file = row.path.rpartition("/")[2]
             if MARK in file and file not in files:
                 files.add(file)
-                found[row.path if row.path.startswith(OF_LOGS) else OF_OUTPUTS + row.path] = blobs.path(
+                paths[row.path if row.path.startswith(LOGS_PREFIX) else OUTPUTS_PREFIX + row.path] = blobs.path(
                     row.sha256
                 )
-    return {name: path for name, path in found.items() if not writers.writer(name).is_passing}
+    return {name: path for name, path in paths.items() if not writers.parse_name(name).is_temporary}
 
 
-def _rows(attempt: Attempt, names: Iterable[str]) -> list[EventFile]:
+def _event_files(attempt: Attempt, names: Iterable[str]) -> list[EventFile]:
     """One for each file there ever was, in the order in which they were first seen, of those seen together by
     age."""
     of_attempt = EventFile.objects.filter(run_id=attempt.run_id, attempt=attempt.number).order_by("pk")
-    held = list(of_attempt)
-    new = set(names) - {row.name for row in held}
+    existing = list(of_attempt)
+    new = set(names) - {row.name for row in existing}
     if not new:
-        return held
-    for each in sorted(map(writers.writer, new), key=lambda item: item.age):
-        EventFile.objects.get_or_create(run_id=attempt.run_id, attempt=attempt.number, name=each.name)
+        return existing
+    for file_name in sorted(map(writers.parse_name, new), key=lambda item: item.age):
+        EventFile.objects.get_or_create(run_id=attempt.run_id, attempt=attempt.number, name=file_name.name)
     return list(of_attempt.all())
 
 
 def _ranks(attempt: Attempt) -> Ranks:
     node_ranks = dict(AttemptNode.objects.filter(attempt=attempt).values_list("node_id", "node_rank"))
-    told = Member.objects.filter(attempt=attempt, pid__isnull=False).values_list("node_id", "pid", "rank")
+    members = Member.objects.filter(attempt=attempt, pid__isnull=False).values_list("node_id", "pid", "rank")
     return {
-        (node_ranks[node], pid): rank for node, pid, rank in told if node in node_ranks and pid is not None
+        (node_ranks[node], pid): rank for node, pid, rank in members if node in node_ranks and pid is not None
     }
 
 
-def _read_on(attempt: Attempt, row: EventFile, place: Path, prefix: str, is_over: bool) -> bool:
+def _read_file(attempt: Attempt, row: EventFile, path: Path, prefix: str, is_over: bool) -> bool:
     """One file, up to its end or for as long as its turn lasts; False where it is not at its end."""
-    for _ in range(MOST_AT_ONCE):
-        piece = _piece(place, row.read_bytes)
+    for _ in range(MAX_PIECES_PER_TURN):
+        piece = _piece(path, row.read_bytes)
         try:
-            found, length = records.whole(piece)
-            if not found:
+            complete, length = records.complete_records(piece)
+            if not complete:
                 # Longer than a piece are graphs and pictures, which hold no number.
-                length = records.length(piece)
-                if length <= len(piece) or _size(place) < row.read_bytes + length:
-                    _note_end(row, is_over=is_over)
+                length = records.first_record_length(piece)
+                if length <= len(piece) or _size(path) < row.read_bytes + length:
+                    _mark_end(row, is_over=is_over)
                     return True
-            if not _store(attempt, row, summaries.told(found, prefix), length):
+            if not _store(attempt, row, summaries.parse_records(complete, prefix), length):
                 return False  # another worker is at it
-        except (Damaged, DataError):
+        except (DamagedEvents, DataError):
             _give_up(
                 attempt,
                 row,
@@ -126,57 +126,57 @@ def _read_on(attempt: Attempt, row: EventFile, place: Path, prefix: str, is_over
     return False
 
 
-def _note_end(row: EventFile, *, is_over: bool) -> None:
+def _mark_end(row: EventFile, *, is_over: bool) -> None:
     """What is left is a record that is being written, or that nobody will finish."""
     if is_over:
         EventFile.objects.filter(pk=row.pk).update(is_whole=True)
 
 
-def _size(place: Path) -> int:
+def _size(path: Path) -> int:
     try:
-        return place.stat().st_size
+        return path.stat().st_size
     except FileNotFoundError:
         return 0
 
 
-def _piece(place: Path, offset: int) -> bytes:
+def _piece(path: Path, offset: int) -> bytes:
     try:
-        with place.open("rb") as file:
+        with path.open("rb") as file:
             return os.pread(file.fileno(), PIECE_BYTES, offset)
     except FileNotFoundError:
         return b""
 
 
-def _store(attempt: Attempt, row: EventFile, told: Told, length: int) -> bool:
+def _store(attempt: Attempt, row: EventFile, data: EventData, length: int) -> bool:
     """What a piece says and that it was read, together; False where somebody else has read it. Raises
     SpecError."""
-    if len(told.params) > params.MOST_OF_A_RUN:
+    if len(data.params) > params.MAX_PARAMS_PER_RUN:
         # More than a query can name, and more than would be stored.
         raise SpecError(
             "params",
-            f"a run may have {params.MOST_OF_A_RUN} params, and this file has more; log a file instead",
+            f"a run may have {params.MAX_PARAMS_PER_RUN} params, and this file has more; log a file instead",
         )
     run = attempt.run
-    upto = row.read_bytes + length
+    end = row.read_bytes + length
     with transaction.atomic():
-        if not EventFile.objects.filter(pk=row.pk, read_bytes=row.read_bytes).update(read_bytes=upto):
+        if not EventFile.objects.filter(pk=row.pk, read_bytes=row.read_bytes).update(read_bytes=end):
             return False
-        params.put(run.pk, run.experiment_id, _unsaid(run, told.params))
-        append(run.pk, run.experiment_id, told.points)
-    row.read_bytes = upto
+        params.put(run.pk, run.experiment_id, _new_params(run, data.params))
+        append(run.pk, run.experiment_id, data.points)
+    row.read_bytes = end
     return True
 
 
-def _unsaid(run: Run, found: dict[str, str]) -> dict[str, str]:
+def _new_params(run: Run, values: dict[str, str]) -> dict[str, str]:
     """A param has one value, and what was said first holds."""
-    said = set(Param.objects.filter(run=run, key__in=found).values_list("key", flat=True)) if found else set()
-    return {key: value for key, value in found.items() if key not in said}
+    existing = set(Param.objects.filter(run=run, key__in=values).values_list("key", flat=True)) if values else set()
+    return {key: value for key, value in values.items() if key not in existing}
 
 
 def _give_up(attempt: Attempt, row: EventFile, sentence: str) -> None:
     log.info("Run %s: %s", attempt.run_id, sentence)
     with transaction.atomic():
         Run.objects.select_for_update().filter(pk=attempt.run_id).first()
-        held = Attempt.objects.get(pk=attempt.pk)
+        locked = Attempt.objects.get(pk=attempt.pk)
         if EventFile.objects.filter(pk=row.pk, error="").update(error=sentence[:300]):
-            attempt_warnings.add(held, [sentence], actor="hub")
+            attempt_warnings.add(locked, [sentence], actor="hub")

@@ -26,12 +26,12 @@ _done: dict[int, datetime] = {}
 _since: datetime | None = None
 
 
-def look() -> None:
+def read_pending() -> None:
     """One round; none while the last one still goes on."""
     if not _busy.acquire(blocking=False):
         return
     try:
-        _look(timezone.now())
+        _read_round(timezone.now())
     finally:
         _busy.release()
 
@@ -44,28 +44,28 @@ def clear_cache() -> None:
     _done.clear()
 
 
-def _look(now: datetime) -> None:
+def _read_round(now: datetime) -> None:
     global _since  # noqa: PLW0603 - guarded by the lock
     since = (_since or now - LOOK_BACK) - OVERLAP
     parts = AttemptNode.objects.filter(
         Q(settled_at=None) | Q(settled_at__gte=since) | Q(attempt_id__in=_unfinished)
     )
-    asked = (
+    candidates = (
         set(parts.filter(attempt__run__deleted_at=None).values_list("attempt_id", flat=True)) - _done.keys()
     )
     unsettled = set(
-        AttemptNode.objects.filter(attempt_id__in=asked, settled_at=None).values_list("attempt_id", flat=True)
+        AttemptNode.objects.filter(attempt_id__in=candidates, settled_at=None).values_list("attempt_id", flat=True)
     )
-    for attempt in Attempt.objects.filter(pk__in=asked).select_related("run").defer("plan", "run__preview"):
-        _read(attempt, is_over=attempt.pk not in unsettled, now=now)
+    for attempt in Attempt.objects.filter(pk__in=candidates).select_related("run").defer("plan", "run__preview"):
+        _read_attempt(attempt, is_over=attempt.pk not in unsettled, now=now)
     _since = now
-    for gone in [key for key, at in _done.items() if at < since - OVERLAP]:
-        del _done[gone]
+    for expired in [key for key, at in _done.items() if at < since - OVERLAP]:
+        del _done[expired]
 
 
-def _read(attempt: Attempt, *, is_over: bool, now: datetime) -> None:
+def _read_attempt(attempt: Attempt, *, is_over: bool, now: datetime) -> None:
     try:
-        at_end = event_reader.read(attempt, is_over=is_over)
+        at_end = event_reader.read_attempt(attempt, is_over=is_over)
     except Exception:
         # One run's trouble is not the others'; it is tried again with the next round.
         log.exception("Event files of run %s", attempt.run_id)

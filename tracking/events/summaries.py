@@ -15,42 +15,42 @@ from tensorboard.plugins.hparams import plugin_data_pb2
 from tensorboard.plugins.scalar import metadata as scalars
 from tensorboard.util import tensor_util
 
-from tracking.events.records import Damaged
+from tracking.events.records import DamagedEvents
 from tracking.metrics.points import Point
 
-LONGEST_KEY = 250
-LONGEST_VALUE = 6000
+MAX_KEY_LENGTH = 250
+MAX_VALUE_LENGTH = 6000
 """As MLflow's."""
-_EXACT = 2**53
+_MAX_EXACT_INT = 2**53
 
 
 @dataclass
-class Told:
+class EventData:
     points: list[Point] = field(default_factory=list)
     params: dict[str, str] = field(default_factory=dict)
 
 
-def told(records: Iterable[bytes], prefix: str) -> Told:
+def parse_records(records: Iterable[bytes], prefix: str) -> EventData:
     """What these records say; `prefix` stands before every tag. Raises Damaged."""
-    found = Told()
+    data = EventData()
     for record in records:
         try:
             event = event_pb2.Event.FromString(record)
         except DecodeError as error:
-            raise Damaged(0) from error
+            raise DamagedEvents(0) from error
         for value in event.summary.value:
-            _take(found, event, value, prefix)
-    return found
+            _add_value(data, event, value, prefix)
+    return data
 
 
-def _take(found: Told, event: Any, value: Any, prefix: str) -> None:
+def _add_value(data: EventData, event: Any, value: Any, prefix: str) -> None:
     if value.tag == hparams.SESSION_START_INFO_TAG:
-        found.params |= _params(value.metadata.plugin_data.content)
+        data.params |= _params(value.metadata.plugin_data.content)
         return
     number = _number(value)
     key = _key(prefix + value.tag)
     if number is not None and key:
-        found.points.append(Point(key, number, event.step, _ms(event.wall_time)))
+        data.points.append(Point(key, number, event.step, _ms(event.wall_time)))
 
 
 def _number(value: Any) -> float | None:
@@ -73,26 +73,26 @@ def _params(content: bytes) -> dict[str, str]:
         data = plugin_data_pb2.HParamsPluginData.FromString(content)
     except DecodeError:
         return {}
-    found = {}
+    data = {}
     for name, value in data.session_start_info.hparams.items():
         kind = value.WhichOneof("kind")
         key = _key(name)
         if key and kind in ("number_value", "string_value", "bool_value"):
-            found[key] = _spelled(getattr(value, kind))
-    return found
+            data[key] = _param_text(getattr(value, kind))
+    return data
 
 
-def _spelled(value: object) -> str:
+def _param_text(value: object) -> str:
     """As a script would say it: numbers are all kept as floats there."""
-    if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
+    if isinstance(value, float) and value.is_integer() and abs(value) < _MAX_EXACT_INT:
         return str(int(value))
-    return str(value).replace("\0", "")[:LONGEST_VALUE]
+    return str(value).replace("\0", "")[:MAX_VALUE_LENGTH]
 
 
 def _key(text: str) -> str:
-    return "".join(char if char.isprintable() else "_" for char in text)[:LONGEST_KEY].strip()
+    return "".join(char if char.isprintable() else "_" for char in text)[:MAX_KEY_LENGTH].strip()
 
 
 def _ms(wall_time: float) -> int:
     ms = wall_time * 1000
-    return int(ms) if math.isfinite(ms) and 0 <= ms < _EXACT else 0
+    return int(ms) if math.isfinite(ms) and 0 <= ms < _MAX_EXACT_INT else 0

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 
 _FILE = re.compile(r"tfevents\.(?P<second>\d+)\.(?P<host>.*?)(?:\.(?P<pid>\d+)\.(?P<number>\d+))?(?:\.v2)?\Z")
 _NODE = re.compile(r"node_(\d+)/(.+)", re.DOTALL)
-_OF_DATA = re.compile(
+_DATA_FOLDER = re.compile(
     r"(train|training|val|valid|validation|test|testing|eval|evaluation|dev)\Z", re.IGNORECASE
 )
-_OF_PROCESS = re.compile(
+_PROCESS_FOLDER = re.compile(
     r"(?:local_)?(?:rank|worker|process|proc|replica|node|gpu)[-_]?(\d+)\Z", re.IGNORECASE
 )
-_MOMENT = re.compile(r"\d{9,}\.\d+\Z")
+_TIME_FOLDER = re.compile(r"\d{9,}\.\d+\Z")
 """What SummaryWriter.add_hparams calls its folder."""
-_PASSING = re.compile(r"workertemp_\d+\Z")
+_TEMPORARY_FOLDER = re.compile(r"workertemp_\d+\Z")
 """Where Keras lets those workers write whose files it deletes in the end."""
 
 Ranks = Mapping[tuple[int, int], int]
@@ -29,7 +29,7 @@ Ranks = Mapping[tuple[int, int], int]
 
 
 @dataclass(frozen=True)
-class Writer:
+class EventFileName:
     """One event file of an attempt. `name` is the log's; `pid` None where the file does not tell, as with old
     writers."""
 
@@ -51,50 +51,50 @@ class Writer:
         return self.second, self.node_rank, self.number, self.name
 
     @property
-    def is_passing(self) -> bool:
-        return any(_PASSING.match(part) for part in self.folder)
+    def is_temporary(self) -> bool:
+        return any(_TEMPORARY_FOLDER.match(part) for part in self.folder)
 
 
-def writer(name: str) -> Writer:
+def parse_name(name: str) -> EventFileName:
     """Of the log `logs/…`, `outputs/…` or, of another node than the head, `node_<k>/logs/…`."""
-    elsewhere = _NODE.match(name)
-    node_rank, path = (int(elsewhere[1]), elsewhere[2]) if elsewhere else (0, name)
+    node_match = _NODE.match(name)
+    node_rank, path = (int(node_match[1]), node_match[2]) if node_match else (0, name)
     *folder, file = path.split("/")
-    found = _FILE.search(file)
-    if found is None:
-        return Writer(name, node_rank, tuple(folder), 0, "", None, 0)
-    pid = int(found["pid"]) if found["pid"] else None
-    return Writer(
-        name, node_rank, tuple(folder), int(found["second"]), found["host"], pid, int(found["number"] or 0)
+    match = _FILE.search(file)
+    if match is None:
+        return EventFileName(name, node_rank, tuple(folder), 0, "", None, 0)
+    pid = int(match["pid"]) if match["pid"] else None
+    return EventFileName(
+        name, node_rank, tuple(folder), int(match["second"]), match["host"], pid, int(match["number"] or 0)
     )
 
 
-def prefix(of: Writer, known: Sequence[Writer], ranks: Ranks) -> str:
+def tag_prefix(file: EventFileName, files: Sequence[EventFileName], ranks: Ranks) -> str:
     """What stands before the tags of `of`: "", or words that each end with a slash.
 
     `known`: every file of the attempt, in the order in which they were first read.
     """
-    begin = _begin(known[0].folder)
+    base = _base_folder(files[0].folder)
     shared = 0
-    while shared < min(len(begin), len(of.folder)) and begin[shared] == of.folder[shared]:
+    while shared < min(len(base), len(file.folder)) and base[shared] == file.folder[shared]:
         shared += 1
-    below = [part for part in of.folder[shared:] if not _MOMENT.match(part)]
-    return "".join(f"{word}/" for word in (*_who(of, known, ranks), *below))
+    below = [part for part in file.folder[shared:] if not _TIME_FOLDER.match(part)]
+    return "".join(f"{word}/" for word in (*_process_words(file, files, ranks), *below))
 
 
-def _begin(folder: tuple[str, ...]) -> tuple[str, ...]:
-    while folder and any(pattern.match(folder[-1]) for pattern in (_OF_DATA, _OF_PROCESS, _MOMENT)):
+def _base_folder(folder: tuple[str, ...]) -> tuple[str, ...]:
+    while folder and any(pattern.match(folder[-1]) for pattern in (_DATA_FOLDER, _PROCESS_FOLDER, _TIME_FOLDER)):
         folder = folder[:-1]
     return folder
 
 
-def _who(of: Writer, known: Sequence[Writer], ranks: Ranks) -> list[str]:
+def _process_words(file: EventFileName, files: Sequence[EventFileName], ranks: Ranks) -> list[str]:
     """Which of several processes, where the folder does not tell. Rank 0 needs no name."""
-    rank = None if of.pid is None else ranks.get((of.node_rank, of.pid))
+    rank = None if file.pid is None else ranks.get((file.node_rank, file.pid))
     if rank is not None:
-        told = {int(match[1]) for part in of.folder if (match := _OF_PROCESS.match(part))}
-        return [] if rank == 0 or rank in told else [f"rank_{rank}"]
-    words = [f"node_{of.node_rank}"] if of.node_rank else []
-    beside = [item.process for item in known if (item.node_rank, item.folder) == (of.node_rank, of.folder)]
-    place = list(dict.fromkeys(beside)).index(of.process)
-    return [*words, f"process_{place + 1}"] if place else words
+        folder_ranks = {int(match[1]) for part in file.folder if (match := _PROCESS_FOLDER.match(part))}
+        return [] if rank == 0 or rank in folder_ranks else [f"rank_{rank}"]
+    words = [f"node_{file.node_rank}"] if file.node_rank else []
+    processes = [item.process for item in files if (item.node_rank, item.folder) == (file.node_rank, file.folder)]
+    index = list(dict.fromkeys(processes)).index(file.process)
+    return [*words, f"process_{index + 1}"] if index else words

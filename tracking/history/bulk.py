@@ -18,16 +18,16 @@ from workspaces.access import Principal, lacking
 from workspaces.models import User
 from workspaces.states import Role
 
-MOST = 1000
-LARGEST = 2**31 - 1
+MAX_RUNS = 1000
+MAX_RUN_NUMBER = 2**31 - 1
 """What the database can hold as a run's number."""
-MOST_NAMED = 8
-MOST_TOLD = 10
-LONGEST_VALUE = 8000
+MAX_LISTED_RUNS = 8
+MAX_SENTENCES = 10
+MAX_VALUE_LENGTH = 8000
 
 
 @dataclass(frozen=True)
-class Verb:
+class BulkAction:
     """`done`: as in "3 runs are archived". `nothing`: why a run was left alone that the verb changes nothing
     of."""
 
@@ -38,7 +38,7 @@ class Verb:
 
 
 @dataclass(frozen=True)
-class Report:
+class BulkReport:
     """`done`: the numbers of the runs. `refused`: number -> why."""
 
     verb: str
@@ -47,89 +47,89 @@ class Report:
 
     def sentences(self) -> list[tuple[bool, str]]:
         """Whether it went well, and a sentence."""
-        found = [
+        success = [
             (
                 True,
                 (
                     f"{_runs(self.done)} "
-                    f"{VERBS[self.verb].done.format(are='is' if len(self.done) == 1 else 'are')}."
+                    f"{ACTIONS[self.verb].done.format(are='is' if len(self.done) == 1 else 'are')}."
                 ),
             )
         ]
-        alike: dict[str, list[int]] = defaultdict(list)
-        for number, why in self.refused.items():
-            alike[why].append(number)
+        by_reason: dict[str, list[int]] = defaultdict(list)
+        for number, reason in self.refused.items():
+            by_reason[reason].append(number)
         # A refusal of the run's own names it already.
         refusals = [
-            why if why.startswith("Run ") else f"{_runs(numbers)}: {why}" for why, numbers in alike.items()
+            reason if reason.startswith("Run ") else f"{_runs(numbers)}: {reason}" for reason, numbers in by_reason.items()
         ]
-        shown = [(False, sentence) for sentence in refusals[:MOST_TOLD]]
-        rest = (
-            [(False, f"{len(refusals) - MOST_TOLD} more were refused.")] if len(refusals) > MOST_TOLD else []
+        sentences = [(False, sentence) for sentence in refusals[:MAX_SENTENCES]]
+        more = (
+            [(False, f"{len(refusals) - MAX_SENTENCES} more were refused.")] if len(refusals) > MAX_SENTENCES else []
         )
-        return [*(found if self.done else ()), *shown, *rest]
+        return [*(success if self.done else ()), *sentences, *more]
 
 
 class NotAllowed(Exception):
     """The person's role does not suffice; the message says which does."""
 
 
-def act(who: Principal, verb: str, numbers: Sequence[int], *, key: str = "", value: str = "") -> Report:
+def apply_to_runs(principal: Principal, verb: str, numbers: Sequence[int], *, key: str = "", value: str = "") -> BulkReport:
     """To these runs of the workspace. Raises SpecError for what is wrong with the request itself,
     NotAllowed."""
-    if verb not in VERBS:
-        raise SpecError("verb", f"must be one of {', '.join(VERBS)}")
-    if not who.may(VERBS[verb].role):
-        raise NotAllowed(lacking(who, VERBS[verb].role))
-    if not 0 < len(set(numbers)) <= MOST:
-        raise SpecError("runs", f"name 1 to {MOST} runs by their numbers")
-    possible = [number for number in numbers if number <= LARGEST]
-    known = {
+    if verb not in ACTIONS:
+        raise SpecError("verb", f"must be one of {', '.join(ACTIONS)}")
+    if not principal.may(ACTIONS[verb].role):
+        raise NotAllowed(lacking(principal, ACTIONS[verb].role))
+    if not 0 < len(set(numbers)) <= MAX_RUNS:
+        raise SpecError("runs", f"name 1 to {MAX_RUNS} runs by their numbers")
+    valid = [number for number in numbers if number <= MAX_RUN_NUMBER]
+    by_number = {
         run.number: run
-        for run in Run.objects.ever_of(who.workspace).filter(number__in=possible).defer("preview", "spec")
+        for run in Run.objects.ever_of(principal.workspace).filter(number__in=valid).defer("preview", "spec")
     }
     done: list[int] = []
     refused: dict[int, str] = {}
     change = _change(verb, key, value)
     for number in sorted(set(numbers)):
-        why = _tried(change, known.get(number), verb, who.user)
-        if why:
-            refused[number] = why
+        reason = _try_change(change, by_number.get(number), verb, principal.user)
+        if reason:
+            refused[number] = reason
         else:
             done.append(number)
-    return Report(verb, tuple(done), refused)
+    return BulkReport(verb, tuple(done), refused)
 
 
 def _change(verb: str, key: str, value: str) -> Callable[[Run, User], bool]:
     if verb not in ("tag", "untag"):
-        return VERBS[verb].act
+        return ACTIONS[verb].act
     key = key.strip().replace("\x00", "")
     if not 0 < len(key) <= tags.LONGEST_KEY:
         raise SpecError("key", f"a tag's key has 1 to {tags.LONGEST_KEY} characters")
-    if len(value) > LONGEST_VALUE:
-        raise SpecError("value", f"a tag's value has {LONGEST_VALUE} characters at most")
+    if len(value) > MAX_VALUE_LENGTH:
+        raise SpecError("value", f"a tag's value has {MAX_VALUE_LENGTH} characters at most")
     return (
-        (lambda run, who: _tag(run, who, key, value.replace("\x00", "")))
+        (lambda run, user: _tag(run, user, key, value.replace("\x00", "")))
         if verb == "tag"
         else lambda run, _: _untag(run, key)
     )
 
 
-def _tried(change: Callable[[Run, User], bool], run: Run | None, verb: str, who: User) -> str:
+def _try_change(change: Callable[[Run, User], bool], run: Run | None, verb: str, user: User) -> str:
     """Why not; empty where it is done."""
     if run is None:
         return "is not there, or not yours to see."
     if run.deleted_at is not None and verb != "restore":
         return "is deleted; restore it first."
     try:
-        return "" if change(run, who) else VERBS[verb].nothing
+        return "" if change(run, user) else ACTIONS[verb].nothing
     except (Conflict, SpecError) as error:
         return str(error)
 
 
-def _tag(run: Run, who: User, key: str, value: str) -> bool:
+def _tag(run: Run, user: User, key: str, value: str) -> bool:
     tags.put(run, {key: value})
-    audit.record(who, "run.tag", str(run), run.workspace, key=key)
+    audit.record(user, "run.tag", str(run), run.workspace, key=key)
     return True
 
 
@@ -140,26 +140,26 @@ def _untag(run: Run, key: str) -> bool:
 def _runs(numbers: Sequence[int]) -> str:
     if len(numbers) == 1:
         return f"Run {numbers[0]}"
-    named = ", ".join(map(str, numbers[:MOST_NAMED]))
-    return f"{len(numbers)} runs ({named}{', …' if len(numbers) > MOST_NAMED else ''})"
+    listed = ", ".join(map(str, numbers[:MAX_LISTED_RUNS]))
+    return f"{len(numbers)} runs ({listed}{', …' if len(numbers) > MAX_LISTED_RUNS else ''})"
 
 
-def _nothing(_: Run, __: User) -> bool:
+def _unchanged(_: Run, __: User) -> bool:
     return False
 
 
-VERBS: dict[str, Verb] = {
-    "tag": Verb(_nothing, "{are} tagged", ""),
-    "untag": Verb(_nothing, "no longer bear the tag", "does not bear that tag."),
-    "archive": Verb(run_actions.archive, "{are} archived", "is archived already."),
-    "unarchive": Verb(run_actions.unarchive, "{are} in the list again", "is in the list already."),
-    "delete": Verb(
+ACTIONS: dict[str, BulkAction] = {
+    "tag": BulkAction(_unchanged, "{are} tagged", ""),
+    "untag": BulkAction(_unchanged, "no longer bear the tag", "does not bear that tag."),
+    "archive": BulkAction(run_actions.archive, "{are} archived", "is archived already."),
+    "unarchive": BulkAction(run_actions.unarchive, "{are} in the list again", "is in the list already."),
+    "delete": BulkAction(
         run_actions.delete, "{are} deleted, and can be restored for some days", "is deleted already."
     ),
-    "restore": Verb(run_actions.restore, "{are} restored", "is not deleted."),
-    "cancel": Verb(run_actions.cancel, "{are} asked to end", "is over or being canceled already."),
-    "pin": Verb(stars_and_pins.pin, "{are} pinned", "is pinned already."),
-    "unpin": Verb(stars_and_pins.unpin, "{are} no longer pinned", "is not pinned."),
-    "star": Verb(stars_and_pins.star, "{are} starred", "has your star already.", Role.VIEWER),
-    "unstar": Verb(stars_and_pins.unstar, "{are} without your star", "has no star of yours.", Role.VIEWER),
+    "restore": BulkAction(run_actions.restore, "{are} restored", "is not deleted."),
+    "cancel": BulkAction(run_actions.cancel, "{are} asked to end", "is over or being canceled already."),
+    "pin": BulkAction(stars_and_pins.pin, "{are} pinned", "is pinned already."),
+    "unpin": BulkAction(stars_and_pins.unpin, "{are} no longer pinned", "is not pinned."),
+    "star": BulkAction(stars_and_pins.star, "{are} starred", "has your star already.", Role.VIEWER),
+    "unstar": BulkAction(stars_and_pins.unstar, "{are} without your star", "has no star of yours.", Role.VIEWER),
 }

@@ -14,13 +14,13 @@ from tracking.history.number_format import figure
 from tracking.search.tree import Comparison, Key, Value
 from tracking.search.vocabulary import Kind
 
-LONGEST_SHOWN = 80
-SPEC = {"framework", "cluster", "environment"}
+MAX_TEXT_LENGTH = 80
+SPEC_ATTRIBUTES = {"framework", "cluster", "environment"}
 """Attributes that only the spec tells."""
 
 
 @dataclass(frozen=True)
-class Cell:
+class CellContent:
     """`shape`: how a template draws it, where not as text (time, duration); `meets`: the filter that this
     value meets."""
 
@@ -28,105 +28,105 @@ class Cell:
     title: str = ""
     shape: str = ""
     at: datetime | None = None
-    meets: str = ""
+    filter_text: str = ""
 
 
 @dataclass(frozen=True)
-class Logged:
+class LoggedValues:
     """Of the runs of a page, by (run, kind of key, name): what they have logged; and their GPU-hours."""
 
     values: Mapping[tuple[str, Key], Any]
     gpu_hours: Mapping[str, float]
 
 
-NOTHING = Cell()
+EMPTY = CellContent()
 
 
-def cell(run: Run, key: Key, logged: Logged) -> Cell:
+def cell_content(run: Run, key: Key, logged: LoggedValues) -> CellContent:
     if key.kind is Kind.ATTRIBUTE:
-        return ATTRIBUTES.get(key.name, _nothing)(run, key, logged)
+        return ATTRIBUTES.get(key.name, _empty)(run, key, logged)
     if (run.pk, key) not in logged.values:
-        return NOTHING
+        return EMPTY
     value = logged.values[run.pk, key]
     return _metric(key, value) if key.kind is Kind.METRIC else _text(key, value)
 
 
-def _metric(key: Key, value: float | None) -> Cell:
+def _metric(key: Key, value: float | None) -> CellContent:
     if value is None:
-        return Cell("NaN", "not a number", meets=_meets(key, "=", math.nan))
-    return Cell(figure(value), repr(value), meets=_meets(key, "<=" if key.part == "min" else ">=", value))
+        return CellContent("NaN", "not a number", filter_text=_filter_text(key, "=", math.nan))
+    return CellContent(figure(value), repr(value), filter_text=_filter_text(key, "<=" if key.part == "min" else ">=", value))
 
 
-def _text(key: Key, text: str, title: str = "") -> Cell:
+def _text(key: Key, text: str, title: str = "") -> CellContent:
     if not text:
-        return Cell("", "", meets=_meets(key, "=", "")) if key.kind is not Kind.ATTRIBUTE else NOTHING
-    shown = text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
+        return CellContent("", "", filter_text=_filter_text(key, "=", "")) if key.kind is not Kind.ATTRIBUTE else EMPTY
+    visible = text if len(text) <= MAX_TEXT_LENGTH else text[: MAX_TEXT_LENGTH - 1] + "…"
     # Of a long value only the beginning is at hand.
-    meets = _meets(key, "=", text) if len(text) < 200 else ""
-    return Cell(shown, title or (text if shown != text else ""), meets=meets)
+    filter_text = _filter_text(key, "=", text) if len(text) < 200 else ""
+    return CellContent(visible, title or (text if visible != text else ""), filter_text=filter_text)
 
 
-def _meets(key: Key, operator: str, value: Value) -> str:
+def _filter_text(key: Key, operator: str, value: Value) -> str:
     return str(Comparison(key, operator, value))
 
 
-def _number(run: Run, key: Key, _: Logged) -> Cell:
+def _number(run: Run, key: Key, _: LoggedValues) -> CellContent:
     value = getattr(run, key.name)
-    return Cell(str(value))
+    return CellContent(str(value))
 
 
-def _user(run: Run, key: Key, _: Logged) -> Cell:
-    return _text(key, run.created_by.username) if run.created_by else NOTHING
+def _user(run: Run, key: Key, _: LoggedValues) -> CellContent:
+    return _text(key, run.created_by.username) if run.created_by else EMPTY
 
 
-def _time(name: str) -> Callable[[Run, Key, Logged], Cell]:
-    def shown(run: Run, _: Key, __: Logged) -> Cell:
+def _time(name: str) -> Callable[[Run, Key, LoggedValues], CellContent]:
+    def render(run: Run, _: Key, __: LoggedValues) -> CellContent:
         at = getattr(run, name)
-        return Cell(shape="time", at=at) if at else NOTHING
+        return CellContent(shape="time", at=at) if at else EMPTY
 
-    return shown
+    return render
 
 
-def _gpu_hours(run: Run, key: Key, logged: Logged) -> Cell:
+def _gpu_hours(run: Run, key: Key, logged: LoggedValues) -> CellContent:
     hours = logged.gpu_hours.get(run.pk)
     return (
-        NOTHING
+        EMPTY
         if hours is None
-        else Cell(f"{hours:.2f}" if hours < 100 else f"{hours:.0f}", meets=_meets(key, ">=", hours))
+        else CellContent(f"{hours:.2f}" if hours < 100 else f"{hours:.0f}", filter_text=_filter_text(key, ">=", hours))
     )
 
 
-def _framework(run: Run, key: Key, _: Logged) -> Cell:
+def _framework(run: Run, key: Key, _: LoggedValues) -> CellContent:
     if run.kind != "job":
-        return NOTHING
+        return EMPTY
     word = (run.spec.get("distribution") or {}).get("type", "single")
-    return Cell(framework(run), meets=_meets(key, "=", word))
+    return CellContent(framework(run), filter_text=_filter_text(key, "=", word))
 
 
-def _of_spec(part: str, name: str) -> Callable[[Run, Key, Logged], Cell]:
-    def shown(run: Run, key: Key, _: Logged) -> Cell:
+def _spec_cell(part: str, name: str) -> Callable[[Run, Key, LoggedValues], CellContent]:
+    def render(run: Run, key: Key, _: LoggedValues) -> CellContent:
         return _text(key, str((run.spec.get(part) or {}).get(name) or ""))
 
-    return shown
+    return render
 
 
-def _nothing(_: Run, __: Key, ___: Logged) -> Cell:
-    return NOTHING
+def _empty(_: Run, __: Key, ___: LoggedValues) -> CellContent:
+    return EMPTY
 
 
-ATTRIBUTES: dict[str, Callable[[Run, Key, Logged], Cell]] = {
+ATTRIBUTES: dict[str, Callable[[Run, Key, LoggedValues], CellContent]] = {
     "number": _number,
     "attempt": _number,
     "priority": _number,
     "experiment": lambda run, key, _: _text(key, run.experiment.name),
     "kind": lambda run, key, _: _text(key, run.kind),
-    "run_id": lambda run, key, _: Cell(run.pk[:8], run.pk, meets=_meets(key, "=", run.pk)),
+    "run_id": lambda run, key, _: CellContent(run.pk[:8], run.pk, filter_text=_filter_text(key, "=", run.pk)),
     "user_id": _user,
-    "duration": lambda *_: Cell(shape="duration"),
+    "duration": lambda *_: CellContent(shape="duration"),
     "submitted": _time("created_at"),
     "end_time": _time("finished_at"),
     "gpu_hours": _gpu_hours,
     "framework": _framework,
-    "cluster": _of_spec("resources", "cluster"),
-    "environment": _of_spec("environment", "name"),
+    "cluster": _spec_cell("resources", "cluster"),
+    "environment": _spec_cell("environment", "name"),
 }

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tracking.history.table_query import Question
+from tracking.history.table_query import TableQuery
 from tracking.models import Metric
 from tracking.search import FilterError
 from tracking.search.parser import parse_key, parse_order
@@ -31,15 +31,15 @@ ATTRIBUTES: dict[str, str] = {
     "run_id": "Id",
 }
 """Those that can be shown, as they are called."""
-USUAL = ("number", "experiment", "framework", "cluster", "duration", "submitted", "user_id")
-SELDOM = frozenset({"framework", "cluster", "user_id"})
+DEFAULT_ATTRIBUTES = ("number", "experiment", "framework", "cluster", "duration", "submitted", "user_id")
+WIDE_ONLY = frozenset({"framework", "cluster", "user_id"})
 """Left out of the usual columns where the window is not wide."""
 NUMBERS = frozenset({"number", "duration", "gpu_hours", "attempt", "priority"})
-USUAL_METRICS = 2
-NO_METRICS = ("epoch", "step", "global_step", "time", "lr", "learning_rate")
+DEFAULT_METRIC_COUNT = 2
+UNINTERESTING_METRICS = ("epoch", "step", "global_step", "time", "lr", "learning_rate")
 """What nearly every script logs, and nobody compares runs by."""
 VALIDATION = ("val", "eval", "test", "dev")
-TELLING = (
+INTERESTING_WORDS = (
     "loss",
     "acc",
     "f1",
@@ -58,7 +58,7 @@ TELLING = (
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """`text` is how addresses spell it. `is_main`: shown on a phone too; `is_seldom`: in wide windows
     alone."""
 
@@ -89,74 +89,74 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Head:
+class ColumnHeader:
     """`order` of the rows by this column: ascending, descending or none; `address` changes it."""
 
-    column: Column
+    column: TableColumn
     order: str
     address: str
 
 
-def chosen(question: Question) -> list[Column]:
+def selected_columns(table_query: TableQuery) -> list[TableColumn]:
     """Those that the address names; raises FilterError."""
-    return _marked([parse_key(text) for text in question.columns])
+    return _build_columns([parse_key(text) for text in table_query.columns])
 
 
-def usual(runs: Sequence[str]) -> list[Column]:
+def default_columns(runs: Sequence[str]) -> list[TableColumn]:
     """For who has not chosen: what most of these runs log, and what one wants to know of every run."""
-    counted = Counter(Metric.objects.filter(run_id__in=runs).values_list("key", flat=True))
-    ranked = sorted(counted, key=lambda key: (*_interest(key), -counted[key], key))
-    metrics = [Key(Kind.METRIC, key) for key in ranked[:USUAL_METRICS]]
-    keys = [Key(Kind.ATTRIBUTE, name) for name in USUAL]
-    return _marked([*keys[:2], *metrics, *keys[2:]], seldom=SELDOM)
+    counts = Counter(Metric.objects.filter(run_id__in=runs).values_list("key", flat=True))
+    ranked = sorted(counts, key=lambda key: (*_interest(key), -counts[key], key))
+    metrics = [Key(Kind.METRIC, key) for key in ranked[:DEFAULT_METRIC_COUNT]]
+    keys = [Key(Kind.ATTRIBUTE, name) for name in DEFAULT_ATTRIBUTES]
+    return _build_columns([*keys[:2], *metrics, *keys[2:]], seldom=WIDE_ONLY)
 
 
 def _interest(key: str) -> tuple[bool, bool, bool]:
     """Sorts what runs are compared by in front."""
     low = key.lower()
-    is_telling = any(word in low for word in TELLING)
+    is_interesting = any(word in low for word in INTERESTING_WORDS)
     return (
-        low in NO_METRICS or low.startswith("system/"),
-        not is_telling,
+        low in UNINTERESTING_METRICS or low.startswith("system/"),
+        not is_interesting,
         not any(word in low for word in VALIDATION),
     )
 
 
-def heads(question: Question, columns: Iterable[Column]) -> list[Head]:
+def column_headers(table_query: TableQuery, columns: Iterable[TableColumn]) -> list[ColumnHeader]:
     orders = {}
-    for text in question.order:
+    for text in table_query.order:
         order = parse_order(text)
         orders[order.key] = "descending" if order.descending else "ascending"
     return [
-        Head(column, orders.get(column.key, "none"), _reordered(question, column, orders))
+        ColumnHeader(column, orders.get(column.key, "none"), _sort_link(table_query, column, orders))
         for column in columns
     ]
 
 
-def valid_groups(question: Question) -> list[Key]:
+def valid_groups(table_query: TableQuery) -> list[Key]:
     """Raises FilterError."""
-    found = [parse_key(text) for text in question.groups]
-    for key, text in zip(found, question.groups, strict=True):
+    keys = [parse_key(text) for text in table_query.groups]
+    for key, text in zip(keys, table_query.groups, strict=True):
         if key.kind not in (Kind.PARAM, Kind.TAG) and key.name not in ("experiment", "state", "user_id"):
             raise FilterError(
                 "Runs are grouped by params, tags, experiment, state or user_id", 0, text, "group"
             )
-    return found
+    return keys
 
 
-def _reordered(question: Question, column: Column, orders: dict[Key, str]) -> str:
+def _sort_link(table_query: TableQuery, column: TableColumn, orders: dict[Key, str]) -> str:
     """Where runs are compared by it the greatest is wanted first; then the other way, then as they came."""
-    ways = (
+    directions = (
         [True, False] if column.is_number or column.key.name in ("submitted", "end_time") else [False, True]
     )
     is_first = list(orders)[:1] == [column.key]
-    at = 1 + ways.index(orders[column.key] == "descending") if is_first else 0
-    order = (str(OrderBy(column.key, ways[at])),) if at < len(ways) else ()
-    return question.address(order=order)
+    at = 1 + directions.index(orders[column.key] == "descending") if is_first else 0
+    order = (str(OrderBy(column.key, directions[at])),) if at < len(directions) else ()
+    return table_query.address(order=order)
 
 
-def _marked(keys: Sequence[Key], seldom: frozenset[str] = frozenset()) -> list[Column]:
+def _build_columns(keys: Sequence[Key], seldom: frozenset[str] = frozenset()) -> list[TableColumn]:
     main = next((key for key in keys if key.kind is Kind.METRIC), keys[0] if keys else None)
     return [
-        Column(key, str(key), key == main, key.kind is Kind.ATTRIBUTE and key.name in seldom) for key in keys
+        TableColumn(key, str(key), key == main, key.kind is Kind.ATTRIBUTE and key.name in seldom) for key in keys
     ]

@@ -11,13 +11,13 @@ from tracking.search.tree import Key, quote
 from tracking.search.vocabulary import ATTRIBUTES, DATASET_KEYS, KINDS, OPERATORS, Kind, Type
 from workspaces.models import Workspace
 
-MOST = 40
+MAX_OFFERS = 40
 _WORD = re.compile(r"(?:[^\W\d]\w*\.)?(?:`[^`]*|[\w./:@+-]*)$")
 _QUOTES = re.compile(r"`(?:[^`]|``)*`|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|(['\"])")
 """What is closed, or a quote that is not."""
 _SIGN = re.compile(r"[<>!=]+$")
 TIMES = ("'1d ago'", "'7d ago'", "'30d ago'", "'today'", "'yesterday'")
-LENGTHS = ("10min", "1h", "1d")
+DURATIONS = ("10min", "1h", "1d")
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,14 @@ class Completion:
 def complete(workspace: Workspace, text: str, cursor: int) -> Completion:
     """What could stand at the cursor instead of the word that is being typed there."""
     before = text[:cursor]
-    begin = _begin(before)
+    begin = _word_start(before)
     typed = before[begin:]
-    wanted, key = _wanted(before[:begin])
-    offers = _offers(workspace, wanted, key, typed)
-    return Completion(begin, [offer for offer in offers if offer.text != typed][:MOST])
+    expected, key = _expected_part(before[:begin])
+    offers = _offers(workspace, expected, key, typed)
+    return Completion(begin, [offer for offer in offers if offer.text != typed][:MAX_OFFERS])
 
 
-def _begin(before: str) -> int:
+def _word_start(before: str) -> int:
     """Where the word begins that the cursor stands behind. A quote that is open belongs to it."""
     for quote in _QUOTES.finditer(before):
         if quote[1]:
@@ -53,7 +53,7 @@ def _begin(before: str) -> int:
     return match.start() if match else len(before)
 
 
-def _wanted(before: str) -> tuple[str, Key | None]:
+def _expected_part(before: str) -> tuple[str, Key | None]:
     """What the grammar expects behind `before` (key, operator, value, joint), and of which key."""
     try:
         tree = parse(before)
@@ -66,43 +66,43 @@ def _wanted(before: str) -> tuple[str, Key | None]:
     return "joint", None
 
 
-def _offers(workspace: Workspace, wanted: str, key: Key | None, typed: str) -> list[Offer]:
-    if wanted == "key":
+def _offers(workspace: Workspace, expected: str, key: Key | None, typed: str) -> list[Offer]:
+    if expected == "key":
         return _keys(workspace, typed)
-    if wanted == "operator" and key is not None:
+    if expected == "operator" and key is not None:
         return [
             Offer(word, "operator") for word in OPERATORS[key.type] if word.lower().startswith(typed.lower())
         ]
-    if wanted == "value" and key is not None:
+    if expected == "value" and key is not None:
         return _values(workspace, key, typed)
-    if wanted == "list":
+    if expected == "list":
         return [Offer("(", "mark")]
-    if wanted == "joint":
+    if expected == "joint":
         return [Offer(word, "word") for word in ("AND", "OR") if word.lower().startswith(typed.lower())]
     return []
 
 
 def _keys(workspace: Workspace, typed: str) -> list[Offer]:
     prefix, dot, rest = typed.partition(".")
-    there = key_catalog.keys(workspace)
+    catalog = key_catalog.workspace_keys(workspace)
     kinds = (
         [KINDS[prefix]]
         if dot and prefix in KINDS
         else [Kind.METRIC, Kind.PARAM, Kind.ATTRIBUTE, Kind.TAG, Kind.DATASET]
     )
-    wanted = (rest if dot and prefix in KINDS else typed).strip("`").lower()
-    found: list[tuple[bool, int, str, Offer]] = []
+    search = (rest if dot and prefix in KINDS else typed).strip("`").lower()
+    ranked: list[tuple[bool, int, str, Offer]] = []
     for rank, kind in enumerate(kinds):
         names = (
-            ATTRIBUTES if kind is Kind.ATTRIBUTE else DATASET_KEYS if kind is Kind.DATASET else there.of(kind)
+            ATTRIBUTES if kind is Kind.ATTRIBUTE else DATASET_KEYS if kind is Kind.DATASET else catalog.of(kind)
         )
         for name in names:
             # What begins so comes first.
-            if wanted in name.lower() or (not dot and kind.value.startswith(wanted)):
-                found.append(
-                    (not name.lower().startswith(wanted), rank, name, Offer(str(Key(kind, name)), kind.value))
+            if search in name.lower() or (not dot and kind.value.startswith(search)):
+                ranked.append(
+                    (not name.lower().startswith(search), rank, name, Offer(str(Key(kind, name)), kind.value))
                 )
-    return [item[3] for item in sorted(found, key=lambda item: item[:3])]
+    return [item[3] for item in sorted(ranked, key=lambda item: item[:3])]
 
 
 def _values(workspace: Workspace, key: Key, typed: str) -> list[Offer]:
@@ -111,8 +111,8 @@ def _values(workspace: Workspace, key: Key, typed: str) -> list[Offer]:
     if key.type is Type.TIME:
         return [Offer(text, "value") for text in TIMES]
     if key.name == "duration" and key.kind is Kind.ATTRIBUTE:
-        return [Offer(text, "value") for text in LENGTHS]
+        return [Offer(text, "value") for text in DURATIONS]
     if key.type in (Kind.METRIC, Type.NUMBER):
         return []
-    begins = typed[1:] if typed[:1] in ("'", '"') else typed
-    return [Offer(quote(text), "value") for text in key_catalog.values(workspace, key, begins)]
+    prefix = typed[1:] if typed[:1] in ("'", '"') else typed
+    return [Offer(quote(text), "value") for text in key_catalog.matching_values(workspace, key, prefix)]

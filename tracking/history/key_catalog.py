@@ -18,77 +18,77 @@ from tracking.search.vocabulary import Kind, Type
 from workspaces import process_caches
 from workspaces.models import User, Workspace
 
-ROWS: dict[Kind, type[Model]] = {Kind.METRIC: Metric, Kind.PARAM: Param, Kind.TAG: RunTag}
-EXPERIMENTS = 40
+MODELS: dict[Kind, type[Model]] = {Kind.METRIC: Metric, Kind.PARAM: Param, Kind.TAG: RunTag}
+MAX_EXPERIMENTS = 40
 """The latest; of these every key, of the others those of their latest runs."""
 LATEST_RUNS = 300
-MOST_KEYS = 500
-MOST_VALUES = 30
-REMEMBERED_S = 10.0
-MOST_REMEMBERED = 1000
+MAX_KEYS = 500
+MAX_VALUES = 30
+CACHE_S = 10.0
+MAX_CACHED_WORKSPACES = 1000
 
 
 @dataclass(frozen=True)
-class KnownKeys:
+class WorkspaceKeys:
     metrics: tuple[str, ...]
     params: tuple[str, ...]
     tags: tuple[str, ...]
 
-    def of(self, kind: Kind) -> tuple[str, ...]:
+    def rows(self, kind: Kind) -> tuple[str, ...]:
         return {Kind.METRIC: self.metrics, Kind.PARAM: self.params, Kind.TAG: self.tags}.get(kind, ())
 
 
-_remembered: dict[int, tuple[float, KnownKeys]] = {}
+_cache: dict[int, tuple[float, WorkspaceKeys]] = {}
 
 
-def keys(workspace: Workspace) -> KnownKeys:
+def workspace_keys(workspace: Workspace) -> WorkspaceKeys:
     """As they were a few seconds ago at most."""
-    known = _remembered.get(workspace.pk)
-    if known is not None and time.monotonic() - known[0] < REMEMBERED_S:
-        return known[1]
-    of = Experiment.objects.filter(workspace=workspace, deleted_at=None).order_by("-updated_at", "-pk")
-    experiments = list(of.values_list("pk", flat=True)[:EXPERIMENTS])
+    entry = _cache.get(workspace.pk)
+    if entry is not None and time.monotonic() - entry[0] < CACHE_S:
+        return entry[1]
+    rows = Experiment.objects.filter(workspace=workspace, deleted_at=None).order_by("-updated_at", "-pk")
+    experiments = list(rows.values_list("pk", flat=True)[:MAX_EXPERIMENTS])
     runs = list(Run.objects.of(workspace).order_by("-created_at").values_list("pk", flat=True)[:LATEST_RUNS])
-    found = KnownKeys(*(_keys(kind, experiments, runs) for kind in (Kind.METRIC, Kind.PARAM, Kind.TAG)))
-    if len(_remembered) > MOST_REMEMBERED:
-        _remembered.clear()
-    _remembered[workspace.pk] = time.monotonic(), found
-    return found
+    keys = WorkspaceKeys(*(_keys(kind, experiments, runs) for kind in (Kind.METRIC, Kind.PARAM, Kind.TAG)))
+    if len(_cache) > MAX_CACHED_WORKSPACES:
+        _cache.clear()
+    _cache[workspace.pk] = time.monotonic(), keys
+    return keys
 
 
 @process_caches.register
 def clear_cache() -> None:
-    _remembered.clear()
+    _cache.clear()
 
 
-def values(workspace: Workspace, key: Key, begins: str) -> list[str]:
+def matching_values(workspace: Workspace, key: Key, prefix: str) -> list[str]:
     """Of a param, tag or attribute, those that begin so."""
     if key.kind is Kind.ATTRIBUTE:
-        return [text for text in _attribute(workspace, key.name) if text.lower().startswith(begins.lower())][
-            :MOST_VALUES
+        return [text for text in _attribute_values(workspace, key.name) if text.lower().startswith(prefix.lower())][
+            :MAX_VALUES
         ]
-    if key.kind not in ROWS or key.kind is Kind.METRIC:
+    if key.kind not in MODELS or key.kind is Kind.METRIC:
         return []
     experiments = Experiment.objects.filter(workspace=workspace, deleted_at=None).values_list("pk", flat=True)
-    rows = ROWS[key.kind].objects.filter(experiment__in=list(experiments), key=key.name)  # type: ignore[attr-defined]
-    if begins:
-        rows = rows.filter(short__gte=begins, short__lt=begins + "\U0010ffff")
-    return list(rows.order_by().values_list("short", flat=True).distinct()[:MOST_VALUES])
+    rows = MODELS[key.kind].objects.filter(experiment__in=list(experiments), key=key.name)  # type: ignore[attr-defined]
+    if prefix:
+        rows = rows.filter(short__gte=prefix, short__lt=prefix + "\U0010ffff")
+    return list(rows.order_by().values_list("short", flat=True).distinct()[:MAX_VALUES])
 
 
-def _attribute(workspace: Workspace, name: str) -> list[str]:
+def _attribute_values(workspace: Workspace, name: str) -> list[str]:
     if name == "state":
         return [*attributes.word_values("state"), *attributes.GROUPS]
     if key_type(name) is Type.WORD:
         return [word for word in attributes.word_values(name) if word]
     if name == "experiment":
-        of = Experiment.objects.filter(workspace=workspace, deleted_at=None).order_by("name")
-        return list(of.values_list("name", flat=True)[:MOST_KEYS])
+        rows = Experiment.objects.filter(workspace=workspace, deleted_at=None).order_by("name")
+        return list(rows.values_list("name", flat=True)[:MAX_KEYS])
     if name == "user_id":
         return list(
             User.objects.filter(workspaces=workspace)
             .order_by("username")
-            .values_list("username", flat=True)[:MOST_KEYS]
+            .values_list("username", flat=True)[:MAX_KEYS]
         )
     return []
 
@@ -98,24 +98,24 @@ def key_type(name: str) -> object:
 
 
 def _keys(kind: Kind, experiments: Sequence[int], runs: Sequence[str]) -> tuple[str, ...]:
-    rows = ROWS[kind].objects.filter(run_id__in=runs).order_by()  # type: ignore[attr-defined]
-    found = set(rows.values_list("key", flat=True).distinct()[:MOST_KEYS])
+    rows = MODELS[kind].objects.filter(run_id__in=runs).order_by()  # type: ignore[attr-defined]
+    names = set(rows.values_list("key", flat=True).distinct()[:MAX_KEYS])
     for experiment in experiments:
-        found.update(_leaping(ROWS[kind], experiment))
-        if len(found) > MOST_KEYS:
+        names.update(_distinct_keys(MODELS[kind], experiment))
+        if len(names) > MAX_KEYS:
             break
-    return tuple(sorted(found))
+    return tuple(sorted(names))
 
 
-def _leaping(model: type[Model], experiment: int) -> list[str]:
+def _distinct_keys(model: type[Model], experiment: int) -> list[str]:
     """Each key once, from one to the next along the index; DISTINCT would read all of it."""
     table = connection.ops.quote_name(model._meta.db_table)
-    least = f"SELECT MIN(key) AS key FROM {table} WHERE experiment_id = %s"  # noqa: S608 - a table of ours
+    smallest = f"SELECT MIN(key) AS key FROM {table} WHERE experiment_id = %s"  # noqa: S608 - a table of ours
     query = (
-        f"WITH RECURSIVE known(key) AS (SELECT * FROM ({least}) AS first UNION ALL "  # noqa: S608 - a table of ours
-        f"SELECT ({least} AND key > known.key) FROM known WHERE known.key IS NOT NULL) "
+        f"WITH RECURSIVE known(key) AS (SELECT * FROM ({smallest}) AS first UNION ALL "  # noqa: S608 - a table of ours
+        f"SELECT ({smallest} AND key > known.key) FROM known WHERE known.key IS NOT NULL) "
         "SELECT key FROM known WHERE key IS NOT NULL LIMIT %s"
     )
     with connection.cursor() as cursor:
-        cursor.execute(query, [experiment, experiment, MOST_KEYS])
+        cursor.execute(query, [experiment, experiment, MAX_KEYS])
         return [key for (key,) in cursor.fetchall()]

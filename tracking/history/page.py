@@ -14,21 +14,21 @@ from jobs.models import Experiment, Run
 from jobs.views.partials import render_part, wants_part
 from jobs.views.run_lookup import run_numbered
 from tracking.history import columns, key_catalog, saved_views
-from tracking.history.cell_filters import narrowing
+from tracking.history.cell_filters import filter_link_builder
 from tracking.history.completion import complete
-from tracking.history.groups import grouped
-from tracking.history.rows import rows
-from tracking.history.table_query import GROUPS, VIEWS, Question
+from tracking.history.groups import group_runs
+from tracking.history.rows import build_rows
+from tracking.history.table_query import GROUPS, VIEWS, TableQuery
 from tracking.search import FilterError, count_runs, find_run_ids
 from tracking.search.parser import parse
 from workspaces.access import Principal, WorkspaceRequest, needs
 from workspaces.states import Role
 
 PAGE = "tracking/history/runs.html"
-ON_A_PAGE = 50
-MOST_COUNTED = 1_000
-MOST_EXPERIMENTS = 500
-MOST_PARTS = 100
+PAGE_SIZE = 50
+MAX_COUNTED = 1_000
+MAX_EXPERIMENTS = 500
+MAX_CHILD_ROWS = 100
 FIELDS = {
     "columns": ("column",),
     "groups": ("group", "order"),
@@ -36,12 +36,12 @@ FIELDS = {
 }
 """What each form says of the address."""
 MENUS = ("columns", "groups", "views")
-ROWS = "run-rows"
+ROWS_ELEMENT_ID = "run-rows"
 """What a hint of the socket has fetched anew: the element's id."""
 
 
 @dataclass(frozen=True)
-class Pages:
+class PageLinks:
     """`total` is None where there are more than are counted."""
 
     first: int
@@ -54,43 +54,43 @@ class Pages:
 @require_GET
 @needs(Role.VIEWER)
 def runs(request: WorkspaceRequest) -> HttpResponse:
-    question = Question.read(request.GET)
+    table_query = TableQuery.read(request.GET)
     try:
-        shown = _table(question, request.principal)
+        context = _table(table_query, request.principal)
     except FilterError as error:
-        return _refused(request, question, error)
-    shown |= _frame(request, question)
-    if request.headers.get("HX-Target") == ROWS and wants_part(request):
-        return render_part(request, PAGE, "tracking/history/_rows.html", shown)
-    response = render_part(request, PAGE, "tracking/history/_runs.html", shown)
-    response["HX-Push-Url"] = f"{request.path}{question.address(page=question.page)}"
+        return _filter_error(request, table_query, error)
+    context |= _frame(request, table_query)
+    if request.headers.get("HX-Target") == ROWS_ELEMENT_ID and wants_part(request):
+        return render_part(request, PAGE, "tracking/history/_rows.html", context)
+    response = render_part(request, PAGE, "tracking/history/_runs.html", context)
+    response["HX-Push-Url"] = f"{request.path}{table_query.address(page=table_query.page)}"
     return response
 
 
 @require_GET
 @needs(Role.VIEWER)
-def parts(request: WorkspaceRequest, number: int) -> HttpResponse:
+def child_rows(request: WorkspaceRequest, number: int) -> HttpResponse:
     """The rows of what is part of a run, in the columns of the table that asks."""
-    whole = run_numbered(request.principal, number)
-    question = Question.read(request.GET)
-    found = (
-        Run.objects.filter(parent=whole, deleted_at=None)
+    parent = run_numbered(request.principal, number)
+    table_query = TableQuery.read(request.GET)
+    children = (
+        Run.objects.filter(parent=parent, deleted_at=None)
         .order_by("created_at", "number")
         .values_list("pk", flat=True)
     )
-    return _more_rows(request, question, list(found[:MOST_PARTS]))
+    return _more_rows(request, table_query, list(children[:MAX_CHILD_ROWS]))
 
 
 @require_GET
 @needs(Role.VIEWER)
-def of_group(request: WorkspaceRequest) -> HttpResponse:
+def group_rows(request: WorkspaceRequest) -> HttpResponse:
     """The rows of a group's runs."""
-    question = replace(Question.read(request.GET), groups=())
+    table_query = replace(TableQuery.read(request.GET), groups=())
     try:
-        ids = find_run_ids(question.asked(request.principal), question.order, limit=MOST_PARTS + 1)
+        ids = find_run_ids(table_query.run_query(request.principal), table_query.order, limit=MAX_CHILD_ROWS + 1)
     except FilterError as error:
         raise Http404 from error
-    return _more_rows(request, question, ids)
+    return _more_rows(request, table_query, ids)
 
 
 @require_GET
@@ -99,18 +99,18 @@ def completion(request: WorkspaceRequest) -> JsonResponse:
     """What may come next in a filter, and what is wrong with it as it stands."""
     text, at = request.GET.get("filter", "")[:20_000], request.GET.get("at", "")
     cursor = min(int(at[:6]), len(text)) if at.isascii() and at.isdecimal() else len(text)
-    found = complete(request.principal.workspace, text, cursor)
+    result = complete(request.principal.workspace, text, cursor)
     try:
         parse(text)
     except FilterError as error:
-        trouble: dict[str, Any] | None = {"message": error.message, "position": error.position}
+        error_json: dict[str, Any] | None = {"message": error.message, "position": error.position}
     else:
-        trouble = None
+        error_json = None
     return JsonResponse(
         {
-            "begin": found.begin,
-            "offers": [{"text": offer.text, "kind": offer.kind} for offer in found.offers],
-            "error": trouble,
+            "begin": result.begin,
+            "offers": [{"text": offer.text, "kind": offer.kind} for offer in result.offers],
+            "error": error_json,
         }
     )
 
@@ -121,92 +121,92 @@ def menu(request: WorkspaceRequest, name: str) -> HttpResponse:
     """Columns, groups or views to choose from, once their menu is opened."""
     if name not in MENUS:
         raise Http404
-    question = Question.read(_query_of(request))
-    context: dict[str, Any] = {"question": question, "kept": _kept(question, without=name)}
+    table_query = TableQuery.read(_query_of(request))
+    context: dict[str, Any] = {"table_query": table_query, "hidden_fields": _hidden_fields(table_query, without=name)}
     if name == "views":
-        context |= saved_views.listed(request.principal, question)
+        context |= saved_views.menu_context(request.principal, table_query)
     else:
-        context |= {"known": key_catalog.keys(request.principal.workspace), "attributes": columns.ATTRIBUTES}
-        context["picked"] = set(question.groups if name == "groups" else _columns_of(request, question))
+        context |= {"keys": key_catalog.workspace_keys(request.principal.workspace), "attributes": columns.ATTRIBUTES}
+        context["selected_keys"] = set(table_query.groups if name == "groups" else _columns_of(request, table_query))
     return render(request, f"tracking/history/_menu_{name}.html", context)
 
 
-def _table(question: Question, who: Principal) -> dict[str, Any]:
-    if question.groups:
-        chosen = columns.chosen(question) or columns.usual(find_run_ids(question.asked(who), (), limit=ON_A_PAGE))
-        keys = columns.valid_groups(question)
-        spelled = tuple(column.text for column in chosen)
-        narrow = narrowing(replace(question, groups=(), columns=spelled))
-        found = grouped(question, keys, chosen, who, narrow)
+def _table(table_query: TableQuery, principal: Principal) -> dict[str, Any]:
+    if table_query.groups:
+        selected = columns.selected_columns(table_query) or columns.default_columns(find_run_ids(table_query.run_query(principal), (), limit=PAGE_SIZE))
+        keys = columns.valid_groups(table_query)
+        names = tuple(column.text for column in selected)
+        filter_link = filter_link_builder(replace(table_query, groups=(), columns=names))
+        group_table = group_runs(table_query, keys, selected, principal, filter_link)
         return {
-            "grouped": found,
+            "grouped": group_table,
             "group_keys": keys,
-            "heads": columns.heads(question, chosen),
-            "is_empty": not found.groups,
+            "heads": columns.column_headers(table_query, selected),
+            "is_empty": not group_table.groups,
         }
-    skip = (question.page - 1) * ON_A_PAGE
-    asked, narrow = question.asked(who), narrowing(question)
-    ids = find_run_ids(asked, question.order, limit=ON_A_PAGE + 1, skip=skip)
+    skip = (table_query.page - 1) * PAGE_SIZE
+    query, filter_link = table_query.run_query(principal), filter_link_builder(table_query)
+    ids = find_run_ids(query, table_query.order, limit=PAGE_SIZE + 1, skip=skip)
     if not ids and skip:
         # The runs that were there have gone meanwhile: the last page that is.
-        there = count_runs(asked, skip)
-        return _table(replace(question, page=max(1, -(-there // ON_A_PAGE))), who)
-    is_more, ids = len(ids) > ON_A_PAGE, ids[:ON_A_PAGE]
-    chosen = columns.chosen(question) or columns.usual(ids)
-    total = count_runs(asked, MOST_COUNTED + 1) if is_more or skip else len(ids)
+        count = count_runs(query, skip)
+        return _table(replace(table_query, page=max(1, -(-count // PAGE_SIZE))), principal)
+    has_more, ids = len(ids) > PAGE_SIZE, ids[:PAGE_SIZE]
+    selected = columns.selected_columns(table_query) or columns.default_columns(ids)
+    total = count_runs(query, MAX_COUNTED + 1) if has_more or skip else len(ids)
     return {
-        "rows": rows(ids, chosen, who.user, narrow),
-        "heads": columns.heads(question, chosen),
-        "below": question.shown_as(column.text for column in chosen),
-        "pages": Pages(
+        "rows": build_rows(ids, selected, principal.user, filter_link),
+        "heads": columns.column_headers(table_query, selected),
+        "below": table_query.shown_as(column.text for column in selected),
+        "pages": PageLinks(
             skip + 1,
             skip + len(ids),
-            total if total <= MOST_COUNTED else None,
-            question.address(page=question.page - 1) if question.page > 1 else "",
-            question.address(page=question.page + 1) if is_more else "",
+            total if total <= MAX_COUNTED else None,
+            table_query.address(page=table_query.page - 1) if table_query.page > 1 else "",
+            table_query.address(page=table_query.page + 1) if has_more else "",
         ),
         "is_empty": not ids,
     }
 
 
-def _more_rows(request: WorkspaceRequest, question: Question, ids: list[str]) -> HttpResponse:
+def _more_rows(request: WorkspaceRequest, table_query: TableQuery, ids: list[str]) -> HttpResponse:
     try:
-        chosen = columns.chosen(question) or columns.usual(ids)
-        narrow = narrowing(question)
+        selected = columns.selected_columns(table_query) or columns.default_columns(ids)
+        filter_link = filter_link_builder(table_query)
     except FilterError as error:
         raise Http404 from error
     context = {
-        "rows": rows(ids[:MOST_PARTS], chosen, request.principal.user, narrow),
+        "rows": build_rows(ids[:MAX_CHILD_ROWS], selected, request.principal.user, filter_link),
         "is_part": True,
-        "rest": question.address() if len(ids) > MOST_PARTS else "",
+        "rest": table_query.address() if len(ids) > MAX_CHILD_ROWS else "",
         "may_act": request.principal.may(Role.CONTRIBUTOR),
-        "heads": columns.heads(question, chosen),
-        "below": question.shown_as(question.columns),
+        "heads": columns.column_headers(table_query, selected),
+        "below": table_query.shown_as(table_query.columns),
     }
     return render(request, "tracking/history/_some_rows.html", context)
 
 
-def _frame(request: WorkspaceRequest, question: Question) -> dict[str, Any]:
-    who = request.principal
+def _frame(request: WorkspaceRequest, table_query: TableQuery) -> dict[str, Any]:
+    principal = request.principal
     context: dict[str, Any] = {
-        "question": question,
-        "may_act": who.may(Role.CONTRIBUTOR),
-        "here": f"{request.path}{question.address(page=question.page)}",
+        "table_query": table_query,
+        "may_act": principal.may(Role.CONTRIBUTOR),
+        "here": f"{request.path}{table_query.address(page=table_query.page)}",
     }
     if wants_part(request):
         return context
-    of = Experiment.objects.filter(workspace=who.workspace, deleted_at=None).order_by("name")
+    experiments = Experiment.objects.filter(workspace=principal.workspace, deleted_at=None).order_by("name")
     return context | {
         "states": [(name, word) for name, (word, _) in GROUPS.items()],
-        "experiments": list(of.values_list("name", flat=True)[:MOST_EXPERIMENTS]),
+        "experiments": list(experiments.values_list("name", flat=True)[:MAX_EXPERIMENTS]),
         "views": list(VIEWS.items()),
-        "kept": _kept(question, without="filters"),
+        "hidden_fields": _hidden_fields(table_query, without="filters"),
     }
 
 
-def _refused(request: WorkspaceRequest, question: Question, error: FilterError) -> HttpResponse:
+def _filter_error(request: WorkspaceRequest, table_query: TableQuery, error: FilterError) -> HttpResponse:
     """Under the field, with the character that is wrong; what was found before stays."""
-    context = _frame(request, question) | {
+    context = _frame(request, table_query) | {
         "error": error,
         "before": error.text[: error.position],
         "is_empty": True,
@@ -226,11 +226,11 @@ def _end_of_word(text: str, begin: int) -> int:
     return begin + max(1, len(rest.split()[0])) if rest.strip() and not rest[:1].isspace() else begin + 1
 
 
-def _kept(question: Question, *, without: str) -> list[tuple[str, str]]:
+def _hidden_fields(table_query: TableQuery, *, without: str) -> list[tuple[str, str]]:
     """What a form that changes the rest of the address has to carry along."""
     return [
         (name, text)
-        for name, text in question.pairs()
+        for name, text in table_query.pairs()
         if name not in FIELDS.get(without, ()) and name != "page"
     ]
 
@@ -242,11 +242,11 @@ def _query_of(request: WorkspaceRequest) -> QueryDict:
     )
 
 
-def _columns_of(request: WorkspaceRequest, question: Question) -> list[str]:
-    if question.columns:
-        return list(question.columns)
+def _columns_of(request: WorkspaceRequest, table_query: TableQuery) -> list[str]:
+    if table_query.columns:
+        return list(table_query.columns)
     try:
-        ids = find_run_ids(question.asked(request.principal), question.order, limit=ON_A_PAGE)
+        ids = find_run_ids(table_query.run_query(request.principal), table_query.order, limit=PAGE_SIZE)
     except FilterError:
         ids = []
-    return [column.text for column in columns.usual(ids)]
+    return [column.text for column in columns.default_columns(ids)]

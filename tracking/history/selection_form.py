@@ -21,16 +21,16 @@ from workspaces.states import Role
 @require_POST
 @needs(Role.VIEWER)
 def act(request: WorkspaceRequest) -> HttpResponse:
-    asked = request.POST
+    form = request.POST
     numbers = [
-        int(text) for text in asked.getlist("run") if text.isascii() and text.isdecimal() and len(text) < 10
+        int(text) for text in form.getlist("run") if text.isascii() and text.isdecimal() and len(text) < 10
     ]
-    verb = asked.get("verb", "")
+    verb = form.get("verb", "")
     if verb == "compare":
         return redirect(f"{reverse('compare')}?{urlencode({'runs': ','.join(map(str, numbers))})}")
     try:
-        report = bulk.act(
-            request.principal, verb, numbers, key=asked.get("key", ""), value=asked.get("value", "")
+        report = bulk.apply_to_runs(
+            request.principal, verb, numbers, key=form.get("key", ""), value=form.get("value", "")
         )
     except bulk.NotAllowed as error:
         raise PermissionDenied(str(error)) from error
@@ -44,6 +44,6 @@ def act(request: WorkspaceRequest) -> HttpResponse:
 
 def _back(request: WorkspaceRequest) -> str:
     """To the table as it was; never to another site."""
-    wanted = request.POST.get("next", "")
-    is_ours = wanted.startswith("/") and url_has_allowed_host_and_scheme(wanted, allowed_hosts=None)
-    return wanted if is_ours else reverse("runs")
+    target = request.POST.get("next", "")
+    is_local = target.startswith("/") and url_has_allowed_host_and_scheme(target, allowed_hosts=None)
+    return target if is_local else reverse("runs")

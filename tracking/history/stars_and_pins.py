@@ -29,27 +29,27 @@ def star_run(request: WorkspaceRequest, number: int) -> HttpResponse:
     return render(request, "tracking/history/_star.html", {"run": run, "is_starred": is_starred})
 
 
-def star(run: Run, who: User) -> bool:
+def star(run: Run, user: User) -> bool:
     """False where it has one."""
-    return Star.objects.get_or_create(user=who, run=run)[1]
+    return Star.objects.get_or_create(user=user, run=run)[1]
 
 
-def unstar(run: Run, who: User) -> bool:
-    return bool(Star.objects.filter(user=who, run=run).delete()[0])
+def unstar(run: Run, user: User) -> bool:
+    return bool(Star.objects.filter(user=user, run=run).delete()[0])
 
 
-def pin(run: Run, who: User) -> bool:
+def pin(run: Run, user: User) -> bool:
     """False where it is pinned."""
-    return _pinned(run, who, to=True)
+    return _set_pinned(run, user, to=True)
 
 
-def unpin(run: Run, who: User) -> bool:
-    return _pinned(run, who, to=False)
+def unpin(run: Run, user: User) -> bool:
+    return _set_pinned(run, user, to=False)
 
 
-def _pinned(run: Run, who: User, *, to: bool) -> bool:
+def _set_pinned(run: Run, user: User, *, to: bool) -> bool:
     if not Run.objects.filter(pk=run.pk, pinned=not to).update(pinned=to):
         return False
-    audit.record(who, "run.pin" if to else "run.unpin", str(run), run.workspace)
+    audit.record(user, "run.pin" if to else "run.unpin", str(run), run.workspace)
     lifecycle.announce(run, RunState(run.state), Reason(run.reason))
     return True

@@ -26,18 +26,18 @@ GROUPS: dict[str, tuple[str, frozenset[RunState]]] = {
     "canceled": ("Canceled", frozenset({RunState.CANCELED})),
 }
 VIEWS = {"": "In the list", "archived": "Archived", "deleted": "Deleted"}
-MOST_OF_A_LIST = 40
-MOST_PAGES = 1000
-LONGEST = 4000
+MAX_LIST_ITEMS = 40
+MAX_PAGE = 1000
+MAX_TEXT_LENGTH = 4000
 
 
 @dataclass(frozen=True)
-class Question:
+class TableQuery:
     """`named`: part of a name. `order`, `columns` and `groups` are keys of the filter's grammar, an order
     with DESC."""
 
     filter: str = ""
-    named: str = ""
+    name_part: str = ""
     state: str = ""
     experiment: str = ""
     mine: bool = False
@@ -48,11 +48,11 @@ class Question:
     page: int = 1
 
     @classmethod
-    def read(cls, query: QueryDict) -> Question:
+    def read(cls, query: QueryDict) -> TableQuery:
         state, view, page = query.get("state", ""), query.get("view", ""), query.get("page", "")
         return cls(
-            filter=_plain(query, "filter")[: LONGEST * 5],
-            named=_plain(query, "q")[:200],
+            filter=_plain(query, "filter")[: MAX_TEXT_LENGTH * 5],
+            name_part=_plain(query, "q")[:200],
             state=state if state in GROUPS else "",
             experiment=query.get("experiment", "")[:250],
             mine=query.get("mine", "") == "1",
@@ -60,23 +60,23 @@ class Question:
             order=_list(query, "order"),
             columns=_list(query, "column"),
             groups=_list(query, "group"),
-            page=min(max(1, int(page[:9])), MOST_PAGES) if page.isascii() and page.isdecimal() else 1,
+            page=min(max(1, int(page[:9])), MAX_PAGE) if page.isascii() and page.isdecimal() else 1,
         )
 
     @property
-    def narrows(self) -> bool:
-        return bool(self.filter or self.named or self.state or self.experiment or self.mine or self.view)
+    def is_filtered(self) -> bool:
+        return bool(self.filter or self.name_part or self.state or self.experiment or self.mine or self.view)
 
     @property
     def is_flat(self) -> bool:
         """Whether what is part of another run is a row of its own: it may be what is looked for."""
         logged = any(parse_order(text).key.kind is not Kind.ATTRIBUTE for text in self.order)
-        return bool(self.filter or self.named or self.groups or self.view or logged)
+        return bool(self.filter or self.name_part or self.groups or self.view or logged)
 
     def pairs(self) -> list[tuple[str, str]]:
         single = [
             ("filter", self.filter),
-            ("q", self.named),
+            ("q", self.name_part),
             ("state", self.state),
             ("experiment", self.experiment),
             ("mine", "1" if self.mine else ""),
@@ -93,14 +93,14 @@ class Question:
 
     def address(self, **changes: Any) -> str:
         """The query string of this question, or of it with these changes; then from its first page."""
-        asked = replace(self, **({"page": 1} | changes)) if changes else self
-        return "?" + urlencode(asked.pairs(), quote_via=quote)
+        changed = replace(self, **({"page": 1} | changes)) if changes else self
+        return "?" + urlencode(changed.pairs(), quote_via=quote)
 
     def shown_as(self, columns: Iterable[str]) -> str:
         """The query string of the rows that stand under others, in the columns of these."""
         return self.address(columns=tuple(columns), groups=())
 
-    def asked(self, who: Principal) -> RunQuery:
+    def run_query(self, who: Principal) -> RunQuery:
         """Raises FilterError."""
         tree = parse(self.filter)
         where = Q(state__in=GROUPS[self.state][1]) if self.state else Q()
@@ -114,7 +114,7 @@ class Question:
             who.workspace,
             tree,
             self._experiments(who),
-            self.named,
+            self.name_part,
             "DELETED_ONLY" if self.view == "deleted" else "ACTIVE_ONLY",
             who.user,
             where,
@@ -123,8 +123,8 @@ class Question:
     def _experiments(self, who: Principal) -> tuple[int, ...] | None:
         if not self.experiment:
             return None
-        found = Experiment.objects.filter(workspace=who.workspace, name=self.experiment)
-        return tuple(found.values_list("pk", flat=True))
+        rows = Experiment.objects.filter(workspace=who.workspace, name=self.experiment)
+        return tuple(rows.values_list("pk", flat=True))
 
 
 def _plain(query: QueryDict, name: str) -> str:
@@ -133,5 +133,5 @@ def _plain(query: QueryDict, name: str) -> str:
 
 def _list(query: QueryDict, name: str) -> tuple[str, ...]:
     """Each once, in order; none longer than any key is."""
-    found = dict.fromkeys(text.strip() for text in query.getlist(name) if 0 < len(text.strip()) <= LONGEST)
-    return tuple(found)[:MOST_OF_A_LIST]
+    items = dict.fromkeys(text.strip() for text in query.getlist(name) if 0 < len(text.strip()) <= MAX_TEXT_LENGTH)
+    return tuple(items)[:MAX_LIST_ITEMS]

@@ -7,9 +7,9 @@ from tracking.history import page, saved_views, selection_form, stars_and_pins
 urlpatterns = [
     path("runs/", page.runs, name="runs"),
     path("runs/complete/", page.completion, name="runs-complete"),
-    path("runs/group/", page.of_group, name="runs-of-group"),
+    path("runs/group/", page.group_rows, name="runs-of-group"),
     path("runs/menu/<slug:name>/", page.menu, name="runs-menu"),
-    path("runs/parts/<int:number>/", page.parts, name="run-parts"),
+    path("runs/parts/<int:number>/", page.child_rows, name="run-parts"),
     path("runs/bulk/", selection_form.act, name="runs-bulk"),
     path("runs/star/<int:number>/", stars_and_pins.star_run, name="run-star"),
     path("runs/views/", saved_views.save, name="view-save"),

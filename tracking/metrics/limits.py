@@ -14,16 +14,16 @@ from tracking.models import Metric
 from trainhub_launch.errors import SpecError
 from workspaces import process_caches
 
-KEYS = (
+TOO_MANY_KEYS = (
     "a run may have {most} different metrics (METRIC_KEYS_PER_RUN), and this one has {held}; "
     "let the name stay the same and tell what changes as the step"
 )
-POINTS = "a run may have {most} points in all (METRIC_POINTS_PER_RUN); log less often"
+TOO_MANY_POINTS = "a run may have {most} points in all (METRIC_POINTS_PER_RUN); log less often"
 MOST_REMEMBERED = 2000
 """Runs that this process keeps in mind."""
 
 
-class TooMuch(SpecError):
+class MetricLimitExceeded(SpecError):
     """The run has logged as much as it may."""
 
 
@@ -65,9 +65,9 @@ def reserve(run_id: str, keys: Collection[str], points: int) -> Reservation:
             known = _look_up(run_id)
         fresh = reservation.keys - known.keys
         if fresh and len(known.keys) + len(fresh) > settings.METRIC_KEYS_PER_RUN:
-            raise TooMuch("metrics.key", KEYS.format(most=settings.METRIC_KEYS_PER_RUN, held=len(known.keys)))
+            raise MetricLimitExceeded("metrics.key", TOO_MANY_KEYS.format(most=settings.METRIC_KEYS_PER_RUN, held=len(known.keys)))
         if known.room < points:
-            raise TooMuch("metrics", POINTS.format(most=settings.METRIC_POINTS_PER_RUN))
+            raise MetricLimitExceeded("metrics", TOO_MANY_POINTS.format(most=settings.METRIC_POINTS_PER_RUN))
         known.keys |= fresh
         known.room -= points
         _reserved[run_id].add(reservation)

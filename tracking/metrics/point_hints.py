@@ -11,41 +11,41 @@ from live.publish import publish, publish_on_commit
 from live.topics import run_topic
 from workspaces import background_loop
 
-EVERY_S = 0.5
-MOST_KEYS = 200
+INTERVAL_S = 0.5
+MAX_KEYS = 200
 """Named in one message; a page that hears of none fetches all that it shows."""
 
 _lock = threading.Lock()
-_told_at: dict[str, float] = {}
-_waiting: dict[str, set[str]] = {}
+_published_at: dict[str, float] = {}
+_pending_keys: dict[str, set[str]] = {}
 
 
-def added(run_id: str, keys: Iterable[str]) -> None:
+def points_added(run_id: str, keys: Iterable[str]) -> None:
     """Points of these curves have been stored, or will be once the transaction commits."""
     if not background_loop.is_running():
         publish_on_commit(run_topic(run_id), _message(run_id, set(keys)))
         return
     now = time.monotonic()
     with _lock:
-        if now - _told_at.get(run_id, 0.0) < EVERY_S:
-            _waiting.setdefault(run_id, set()).update(keys)
+        if now - _published_at.get(run_id, 0.0) < INTERVAL_S:
+            _pending_keys.setdefault(run_id, set()).update(keys)
             return
-        _told_at[run_id] = now
-        told = _waiting.pop(run_id, set()) | set(keys)
-    publish(run_topic(run_id), _message(run_id, told))
+        _published_at[run_id] = now
+        pending = _pending_keys.pop(run_id, set()) | set(keys)
+    publish(run_topic(run_id), _message(run_id, pending))
 
 
 def flush() -> None:
     """A round: tell what was held back."""
     with _lock:
-        due, now = dict(_waiting), time.monotonic()
-        _waiting.clear()
-        for run_id in [run_id for run_id, at in _told_at.items() if now - at > EVERY_S]:
-            del _told_at[run_id]
-        _told_at.update(dict.fromkeys(due, now))
+        due, now = dict(_pending_keys), time.monotonic()
+        _pending_keys.clear()
+        for run_id in [run_id for run_id, at in _published_at.items() if now - at > INTERVAL_S]:
+            del _published_at[run_id]
+        _published_at.update(dict.fromkeys(due, now))
     for run_id, keys in due.items():
         publish(run_topic(run_id), _message(run_id, keys))
 
 
 def _message(run_id: str, keys: set[str]) -> MetricsAdded:
-    return {"type": "metrics.added", "run": run_id, "keys": sorted(keys) if len(keys) <= MOST_KEYS else []}
+    return {"type": "metrics.added", "run": run_id, "keys": sorted(keys) if len(keys) <= MAX_KEYS else []}

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from django.db import connection, transaction
 
-from tracking.metrics.points import Points, joined, slice_bytes
+from tracking.metrics.points import Points, concatenate, slice_bytes
 from tracking.models import Metric, MetricSlice
 
-ROWS_AT_ONCE = 400
+BATCH_ROWS = 400
 _ROW = "(%s, %s, %s, %s, %s, %s, %s, %s, %s)"
 _ARRAYS = (
     "SELECT * FROM unnest(%s::varchar[], %s::bigint[], %s::varchar[], %s::bigint[], %s::float8[], "
@@ -49,7 +49,7 @@ _SLICE = f"INSERT INTO {_COLUMNS} VALUES (%s, %s, %s, %s)"  # noqa: S608
 
 
 @dataclass(frozen=True)
-class Batch:
+class PointBatch:
     """What one request brought of one run. `at`: when it came."""
 
     run_id: str
@@ -58,7 +58,7 @@ class Batch:
     at: Any
 
 
-def store(batches: Sequence[Batch]) -> None:
+def store_batches(batches: Sequence[PointBatch]) -> None:
     """All of them or, on an error, none."""
     with transaction.atomic(), connection.cursor() as cursor:
         if connection.vendor == "postgresql":
@@ -70,24 +70,24 @@ def store(batches: Sequence[Batch]) -> None:
         if connection.vendor == "postgresql" and rows:
             cursor.execute(_UPSERT.format(rows=_ARRAYS), [list(column) for column in zip(*rows, strict=True)])
             return
-        for first in range(0, len(rows), ROWS_AT_ONCE):
-            some = rows[first : first + ROWS_AT_ONCE]
-            values = f"VALUES {', '.join([_ROW] * len(some))}"
-            cursor.execute(_UPSERT.format(rows=values), [value for row in some for value in row])
+        for first in range(0, len(rows), BATCH_ROWS):
+            chunk = rows[first : first + BATCH_ROWS]
+            values = f"VALUES {', '.join([_ROW] * len(chunk))}"
+            cursor.execute(_UPSERT.format(rows=values), [value for row in chunk for value in row])
 
 
-def _slice_row(batch: Batch) -> tuple[Any, ...]:
+def _slice_row(batch: PointBatch) -> tuple[Any, ...]:
     return batch.run_id, sum(map(len, batch.curves.values())), slice_bytes(batch.curves), batch.at
 
 
-def _metric_rows(batches: Iterable[Batch]) -> Iterable[tuple[Any, ...]]:
+def _metric_rows(batches: Iterable[PointBatch]) -> Iterable[tuple[Any, ...]]:
     """One row for each curve, in one order everywhere: two writers must not wait for each other in a ring."""
-    told: defaultdict[tuple[str, str, int], list[Points]] = defaultdict(list)
+    by_curve: defaultdict[tuple[str, str, int], list[Points]] = defaultdict(list)
     for batch in batches:
         for key, points in batch.curves.items():
-            told[batch.run_id, key, batch.experiment_id].append(points)
-    for (run_id, key, experiment_id), parts in sorted(told.items(), key=lambda item: item[0]):
-        yield (run_id, experiment_id, key, *_summary(parts[0] if len(parts) == 1 else joined(parts)))
+            by_curve[batch.run_id, key, batch.experiment_id].append(points)
+    for (run_id, key, experiment_id), parts in sorted(by_curve.items(), key=lambda item: item[0]):
+        yield (run_id, experiment_id, key, *_summary(parts[0] if len(parts) == 1 else concatenate(parts)))
 
 
 def _summary(points: Points) -> tuple[int, float | None, int, int, float | None, float | None]:
@@ -100,13 +100,13 @@ def _summary(points: Points) -> tuple[int, float | None, int, int, float | None,
     # Of points of one step and time the greatest value counts, as in MLflow, where NaN counts as 0.
     last = int(np.lexsort((np.where(np.isnan(points.value), 0.0, points.value), points.ms, points.step))[-1])
     value = float(points.value[last])
-    known = points.value[~np.isnan(points.value)]
-    least, greatest = (float(known.min()), float(known.max())) if len(known) else (None, None)
+    numbers = points.value[~np.isnan(points.value)]
+    smallest, largest = (float(numbers.min()), float(numbers.max())) if len(numbers) else (None, None)
     return (
         len(points),
         None if math.isnan(value) else value,
         int(points.step[last]),
         int(points.ms[last]),
-        least,
-        greatest,
+        smallest,
+        largest,
     )

@@ -13,13 +13,13 @@ from django.db import close_old_connections
 from django.utils import timezone
 
 from tracking.metrics import compaction, limits, point_hints
-from tracking.metrics.point_store import Batch, store
-from tracking.metrics.points import Point, by_key
+from tracking.metrics.point_store import PointBatch, store_batches
+from tracking.metrics.points import Point, group_by_key
 
 __all__ = ["Point", "append", "append_soon"]
 
 log = logging.getLogger(__name__)
-MOST_TOGETHER = 256
+MAX_BATCHES = 256
 """Requests that share a transaction."""
 
 
@@ -30,12 +30,12 @@ def append(run_id: str, experiment_id: int, points: Sequence[Point]) -> None:
     batch = _batch(run_id, experiment_id, points)
     reservation = limits.reserve(run_id, batch.curves.keys(), len(points))
     try:
-        store([batch])
+        store_batches([batch])
     except BaseException:
         limits.cancel(reservation)
         raise
     limits.confirm(reservation)
-    _told(batch)
+    _after_store(batch)
 
 
 async def append_soon(run_id: str, experiment_id: int, points: Sequence[Point]) -> None:
@@ -43,18 +43,18 @@ async def append_soon(run_id: str, experiment_id: int, points: Sequence[Point]) 
     processes needs."""
     if not points:
         return
-    waiting = _Waiting(_batch(run_id, experiment_id, points), asyncio.get_running_loop(), asyncio.Future())
-    _writer().put(waiting)
-    await waiting.done
+    pending = _PendingWrite(_batch(run_id, experiment_id, points), asyncio.get_running_loop(), asyncio.Future())
+    _writer().put(pending)
+    await pending.done
 
 
 @dataclass(frozen=True)
-class _Waiting:
-    batch: Batch
+class _PendingWrite:
+    batch: PointBatch
     loop: asyncio.AbstractEventLoop
     done: asyncio.Future[None]
 
-    def tell(self, error: BaseException | None) -> None:
+    def finish(self, error: BaseException | None) -> None:
         self.loop.call_soon_threadsafe(self._set, error)
 
     def _set(self, error: BaseException | None) -> None:
@@ -72,35 +72,35 @@ class _Writer(threading.Thread):
 
     def __init__(self) -> None:
         super().__init__(name="metrics", daemon=True)
-        self._queue: queue.SimpleQueue[_Waiting] = queue.SimpleQueue()
-        self.put: Callable[[_Waiting], None] = self._queue.put
+        self._queue: queue.SimpleQueue[_PendingWrite] = queue.SimpleQueue()
+        self.put: Callable[[_PendingWrite], None] = self._queue.put
 
     def run(self) -> None:
         while True:
             self._write(self._next())
 
-    def _next(self) -> list[_Waiting]:
-        found = [self._queue.get()]
-        while len(found) < MOST_TOGETHER:
+    def _next(self) -> list[_PendingWrite]:
+        batch = [self._queue.get()]
+        while len(batch) < MAX_BATCHES:
             try:
-                found.append(self._queue.get_nowait())
+                batch.append(self._queue.get_nowait())
             except queue.Empty:
                 break
-        return found
+        return batch
 
-    def _write(self, waiting: Sequence[_Waiting]) -> None:
-        reserved = [(item, room) for item in waiting if (room := _reserve(item)) is not None]
+    def _write(self, pending: Sequence[_PendingWrite]) -> None:
+        reserved = [(item, room) for item in pending if (room := _reserve(item)) is not None]
         if not reserved:
             return
         allowed = [item for item, _ in reserved]
         try:
-            store([item.batch for item in allowed])
+            store_batches([item.batch for item in allowed])
         except Exception as error:
             close_old_connections()
             for _, room in reserved:
                 limits.cancel(room)
             if len(allowed) == 1:
-                allowed[0].tell(error)
+                allowed[0].finish(error)
                 return
             # One whose run has just been purged must not keep back what the others told.
             for item in allowed:
@@ -108,28 +108,28 @@ class _Writer(threading.Thread):
             return
         for item, room in reserved:
             limits.confirm(room)
-            item.tell(None)
-            _told(item.batch)
+            item.finish(None)
+            _after_store(item.batch)
 
 
-def _reserve(item: _Waiting) -> limits.Reservation | None:
+def _reserve(item: _PendingWrite) -> limits.Reservation | None:
     """Room for its points; None where there is none, which the caller who waits is told."""
     points = sum(map(len, item.batch.curves.values()))
     try:
         return limits.reserve(item.batch.run_id, item.batch.curves.keys(), points)
     except Exception as error:
         close_old_connections()
-        item.tell(error)
+        item.finish(error)
         return None
 
 
-def _batch(run_id: str, experiment_id: int, points: Sequence[Point]) -> Batch:
-    return Batch(run_id, experiment_id, by_key(points), timezone.now())
+def _batch(run_id: str, experiment_id: int, points: Sequence[Point]) -> PointBatch:
+    return PointBatch(run_id, experiment_id, group_by_key(points), timezone.now())
 
 
-def _told(batch: Batch) -> None:
-    compaction.count(batch.run_id, len(batch.curves), sum(map(len, batch.curves.values())))
-    point_hints.added(batch.run_id, batch.curves)
+def _after_store(batch: PointBatch) -> None:
+    compaction.record_slice(batch.run_id, len(batch.curves), sum(map(len, batch.curves.values())))
+    point_hints.points_added(batch.run_id, batch.curves)
 
 
 _lock = threading.Lock()

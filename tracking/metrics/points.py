@@ -20,15 +20,15 @@ import numpy.typing as npt
 
 from workspaces.set_aside import UnreadableError
 
-Whole = npt.NDArray[np.int64]
-Real = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
 
 VERSION = 1
-MOST_IN_BLOCK = 4096
+MAX_BLOCK_POINTS = 4096
 _SLICE = struct.Struct("<BBII")
 _BLOCK = struct.Struct("<BIIII")
 _POINT_BYTES = 24
-_WORTH_DEFLATING = 1024
+_MIN_DEFLATE_BYTES = 1024
 _FAST = 1
 
 
@@ -49,84 +49,84 @@ class Point(NamedTuple):
 class Points:
     """Of one curve: three arrays of one length."""
 
-    step: Whole
-    ms: Whole
-    value: Real
+    step: IntArray
+    ms: IntArray
+    value: FloatArray
 
     def __len__(self) -> int:
         return len(self.value)
 
-    def __getitem__(self, chosen: slice | npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> Points:
-        return Points(self.step[chosen], self.ms[chosen], self.value[chosen])
+    def __getitem__(self, index: slice | npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> Points:
+        return Points(self.step[index], self.ms[index], self.value[index])
 
 
-NONE = Points(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float64))
+NO_POINTS = Points(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float64))
 
 
-def by_key(points: Iterable[Point]) -> dict[str, Points]:
+def group_by_key(points: Iterable[Point]) -> dict[str, Points]:
     """Points of a request, curve by curve, each in the order in which they came."""
-    told: dict[str, list[Point]] = {}
+    by_key: dict[str, list[Point]] = {}
     for point in points:
-        told.setdefault(point.key, []).append(point)
+        by_key.setdefault(point.key, []).append(point)
     # Arrays of all and views of them: an array costs as much as hundreds of its numbers.
-    every = [point for some in told.values() for point in some]
-    steps = np.array([point.step for point in every], np.int64)
-    times = np.array([point.ms for point in every], np.int64)
-    values = np.array([point.value for point in every], np.float64)
-    ends = accumulate(map(len, told.values()))
-    places = ((key, slice(end - len(some), end)) for (key, some), end in zip(told.items(), ends, strict=True))
-    return {key: Points(steps[here], times[here], values[here]) for key, here in places}
+    ordered = [point for curve in by_key.values() for point in curve]
+    steps = np.array([point.step for point in ordered], np.int64)
+    times = np.array([point.ms for point in ordered], np.int64)
+    values = np.array([point.value for point in ordered], np.float64)
+    ends = accumulate(map(len, by_key.values()))
+    spans = ((key, slice(end - len(curve), end)) for (key, curve), end in zip(by_key.items(), ends, strict=True))
+    return {key: Points(steps[span], times[span], values[span]) for key, span in spans}
 
 
-def joined(parts: Iterable[Points]) -> Points:
+def concatenate(parts: Iterable[Points]) -> Points:
     """End to end."""
-    found = [part for part in parts if len(part)]
-    if len(found) < 2:
-        return found[0] if found else NONE
+    non_empty = [part for part in parts if len(part)]
+    if len(non_empty) < 2:
+        return non_empty[0] if non_empty else NO_POINTS
     return Points(
-        *(np.concatenate(column) for column in zip(*((p.step, p.ms, p.value) for p in found), strict=True))
+        *(np.concatenate(column) for column in zip(*((p.step, p.ms, p.value) for p in non_empty), strict=True))
     )
 
 
 def slice_bytes(curves: Mapping[str, Points]) -> bytes:
     names = "\0".join(curves).encode()
     counts = np.array([len(points) for points in curves.values()], "<u4").tobytes()
-    columns = joined(curves.values())
+    columns = concatenate(curves.values())
     numbers = b"".join(
         column.astype(kind, copy=False).tobytes()
         for column, kind in ((columns.step, "<i8"), (columns.ms, "<i8"), (columns.value, "<f8"))
     )
-    deflated = len(numbers) >= _WORTH_DEFLATING
-    head = _SLICE.pack(VERSION, deflated, len(curves), len(names))
-    return b"".join((head, names, counts, zlib.compress(numbers, _FAST) if deflated else numbers))
+    is_deflated = len(numbers) >= _MIN_DEFLATE_BYTES
+    head = _SLICE.pack(VERSION, is_deflated, len(curves), len(names))
+    return b"".join((head, names, counts, zlib.compress(numbers, _FAST) if is_deflated else numbers))
 
 
-def read_slice(data: bytes, only: str | None = None) -> dict[str, Points]:
+def read_slice(data: bytes, key_filter: str | None = None) -> dict[str, Points]:
     """Its curves, or only this one. Raises PointsError."""
     try:
-        version, deflated, held, names_length = _SLICE.unpack_from(data)
+        version, is_deflated, count, names_length = _SLICE.unpack_from(data)
         if version != VERSION:
             raise PointsError(f"a slice of version {version} cannot be read", version)
         at = _SLICE.size + names_length
         keys = data[_SLICE.size : at].decode().split("\0")
-        if only is not None and only not in keys:
+        if key_filter is not None and key_filter not in keys:
             return {}
-        counts = np.frombuffer(data, "<u4", held, at).tolist()
-        numbers = data[at + 4 * held :]
-        numbers = zlib.decompress(numbers) if deflated else numbers
+        counts = np.frombuffer(data, "<u4", count, at).tolist()
+        numbers = data[at + 4 * count :]
+        numbers = zlib.decompress(numbers) if is_deflated else numbers
         total = sum(counts)
-        if len(numbers) != _POINT_BYTES * total or len(keys) != held:
-            raise PointsError(f"a slice of {len(data)} bytes does not hold {total} points of {held} curves")
+        if len(numbers) != _POINT_BYTES * total or len(keys) != count:
+            raise PointsError(f"a slice of {len(data)} bytes does not hold {total} points of {count} curves")
         steps, times = np.frombuffer(numbers, "<i8", 2 * total).reshape(2, total)
         values = np.frombuffer(numbers, "<f8", total, 16 * total)
     except (struct.error, zlib.error, ValueError, IndexError) as error:
         raise PointsError(f"a slice of {len(data)} bytes cannot be read: {error}") from error
-    whole = Points(steps, times, values)
+    columns = Points(steps, times, values)
     ends = accumulate(counts)
     return {
-        key: whole[end - count : end]
+        key: columns[end - count : end]
         for key, count, end in zip(keys, counts, ends, strict=True)
-        if only in (None, key)
+        if key_filter in (None, key)
     }
 
 
@@ -134,7 +134,7 @@ def block_bytes(points: Points) -> bytes:
     segments = [
         zlib.compress(np.diff(points.step, prepend=0).astype("<i8", copy=False).tobytes(), _FAST),
         zlib.compress(np.diff(points.ms, prepend=0).astype("<i8", copy=False).tobytes(), _FAST),
-        zlib.compress(_transposed(points.value), _FAST),
+        zlib.compress(_transpose(points.value), _FAST),
     ]
     return b"".join((_BLOCK.pack(VERSION, len(points), *map(len, segments)), *segments))
 
@@ -142,7 +142,7 @@ def block_bytes(points: Points) -> bytes:
 def read_block(data: bytes, *, ms: bool = True) -> Points:
     """Times are zeros where they are not wanted. Raises PointsError."""
     try:
-        version, held, *lengths = _BLOCK.unpack_from(data)
+        version, count, *lengths = _BLOCK.unpack_from(data)
         if version != VERSION:
             raise PointsError(f"a block of version {version} cannot be read", version)
         first = _BLOCK.size
@@ -152,19 +152,19 @@ def read_block(data: bytes, *, ms: bool = True) -> Points:
         times = (
             np.cumsum(np.frombuffer(zlib.decompress(data[second:third]), "<i8"))
             if ms
-            else np.zeros(held, np.int64)
+            else np.zeros(count, np.int64)
         )
-        values = _straight(zlib.decompress(data[third : third + lengths[2]]))
+        values = _untranspose(zlib.decompress(data[third : third + lengths[2]]))
     except (struct.error, zlib.error, ValueError) as error:
         raise PointsError(f"a block of {len(data)} bytes cannot be read: {error}") from error
-    if not len(steps) == len(times) == len(values) == held:
-        raise PointsError(f"a block of {len(data)} bytes does not hold {held} points")
+    if not len(steps) == len(times) == len(values) == count:
+        raise PointsError(f"a block of {len(data)} bytes does not hold {count} points")
     return Points(steps, times, values)
 
 
-def _transposed(values: Real) -> bytes:
+def _transpose(values: FloatArray) -> bytes:
     return np.ascontiguousarray(values.astype("<f8", copy=False).view(np.uint8).reshape(-1, 8).T).tobytes()
 
 
-def _straight(data: bytes) -> Real:
+def _untranspose(data: bytes) -> FloatArray:
     return np.ascontiguousarray(np.frombuffer(data, np.uint8).reshape(8, -1).T).view("<f8").reshape(-1)

@@ -153,11 +153,11 @@ def _store(caller: Caller, run: Run, data: LoggedData) -> None:
             run_tags.put(caller, run, data.tags)
             model_metrics.put(caller, run, data.model_points)
             append(run.pk, run.experiment_id, data.points)
-    except params.Changed as error:
+    except params.ParamsChanged as error:
         raise _changed_params_error(run, error, data) from error
 
 
-def _changed_params_error(run: Run, error: params.Changed, data: LoggedData) -> MlflowError:
+def _changed_params_error(run: Run, error: params.ParamsChanged, data: LoggedData) -> MlflowError:
     if len(data.params) == 1:
         item = error.differences[0]
         sentence = (

@@ -14,8 +14,8 @@ def hours(count: float | None) -> str:
         return ""
     if count == 0 or count >= 100:
         return f"{count:,.0f}"
-    for least, digits in ((10, 1), (1, 2), (0.001, 3)):
-        if count >= least:
+    for lower_bound, digits in ((10, 1), (1, 2), (0.001, 3)):
+        if count >= lower_bound:
             return f"{count:.{digits}f}"
     return "<0.001"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django import template
 
-from tracking.history.table_query import Question
+from tracking.history.table_query import TableQuery
 from tracking.search.tree import Key
 from tracking.search.vocabulary import Kind
 
@@ -12,7 +12,7 @@ register = template.Library()
 
 
 @register.simple_tag
-def spelled(kind: str, name: str, part: str = "last") -> str:
+def key_text(kind: str, name: str, part: str = "last") -> str:
     """A key as filters and addresses spell it."""
     return str(Key(Kind(kind), name, part))
 
@@ -23,10 +23,10 @@ def words(text: str) -> list[str]:
 
 
 @register.simple_tag
-def reset_columns(question: Question) -> str:
-    return question.address(columns=())
+def reset_columns(table_query: TableQuery) -> str:
+    return table_query.address(columns=())
 
 
 @register.simple_tag
-def ungrouped(question: Question) -> str:
-    return question.address(groups=(), order=())
+def ungrouped(table_query: TableQuery) -> str:
+    return table_query.address(groups=(), order=())

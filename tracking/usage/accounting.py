@@ -18,17 +18,17 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from clusters.models import KeptSeries, Lease
 from clusters.telemetry.attempt_curves import MOST_POINTS
-from clusters.telemetry.series import Curve, NodeSeries
+from clusters.telemetry.series import MetricCurve, NodeSeries
 from jobs.models import Attempt, Run
 from jobs.run_curves import NOT_WAITED_FOR, Curves, Wanted
 from tracking.models import UsageEntry
-from tracking.usage.months import month_of, split
+from tracking.usage.months import month_of, split_by_month
 
 log = logging.getLogger(__name__)
 POWER = "power_w"
-LATELY = timedelta(days=3)
-AT_ONCE = 200
-COUNTED = [
+RECENT = timedelta(days=3)
+BATCH_SIZE = 200
+UPDATED_FIELDS = [
     "run",
     "experiment_name",
     "user_name",
@@ -42,40 +42,40 @@ COUNTED = [
 
 
 @dataclass
-class Used:
+class UsageAmounts:
     gpu_seconds: float = 0.0
     node_seconds: float = 0.0
     energy_j: float | None = None
 
 
-def account_lately(now: datetime | None = None) -> int:
+def account_recent(now: datetime | None = None) -> int:
     """Bring the rows of attempts that live, or ended lately, up to date; of how many."""
     at = now or datetime.now(UTC)
-    return _account_all(_open().exclude(ended_at__lt=at - LATELY), at)
+    return _account_all(_unsettled_attempts().exclude(ended_at__lt=at - RECENT), at)
 
 
 def account_history(now: datetime | None = None) -> int:
     """The same of every attempt that ended before anybody counted, or was not settled for long."""
     at = now or datetime.now(UTC)
-    return _account_all(_open(), at)
+    return _account_all(_unsettled_attempts(), at)
 
 
-def settle(run: Run, now: datetime | None = None) -> None:
+def finalize_run(run: Run, now: datetime | None = None) -> None:
     """Write down for good what the run used: it is about to be purged."""
     at = now or datetime.now(UTC)
-    for attempt in _open().filter(run=run):
-        account(attempt, at, is_final=True)
+    for attempt in _unsettled_attempts().filter(run=run):
+        account_attempt(attempt, at, is_final=True)
 
 
-def account(attempt: Attempt, now: datetime, *, is_final: bool | None = None) -> None:
+def account_attempt(attempt: Attempt, now: datetime, *, is_final: bool | None = None) -> None:
     """Write the attempt's rows anew. They become final by themselves once nothing more can change them."""
     leases = list(
         Lease.objects.filter(holder=attempt.run_id, attempt=attempt.number)
         .select_related("node")
         .order_by("pk")
     )
-    used = used_by(attempt, leases, now)
-    settled = _is_settled(attempt, leases, now) if is_final is None else is_final
+    usage = usage_by_month(attempt, leases, now)
+    is_settled = _is_settled(attempt, leases, now) if is_final is None else is_final
     run = attempt.run
     rows = [
         UsageEntry(
@@ -88,54 +88,54 @@ def account(attempt: Attempt, now: datetime, *, is_final: bool | None = None) ->
             user_name=run.created_by.get_username() if run.created_by else "",
             cluster_name=run.spec.get("resources", {}).get("cluster", ""),
             gpus=sum(len(lease.gpus) for lease in leases),
-            gpu_seconds=part.gpu_seconds,
-            node_seconds=part.node_seconds,
-            energy_j=part.energy_j,
-            is_final=settled,
+            gpu_seconds=amounts.gpu_seconds,
+            node_seconds=amounts.node_seconds,
+            energy_j=amounts.energy_j,
+            is_final=is_settled,
         )
-        for month, part in used.items()
+        for month, amounts in usage.items()
     ]
-    before = UsageEntry.objects.filter(
+    existing = UsageEntry.objects.filter(
         workspace_id=run.workspace_id, run_number=run.number, attempt=attempt.number
     )
     with transaction.atomic():
-        before.exclude(month__in=used).delete()
+        existing.exclude(month__in=usage).delete()
         UsageEntry.objects.bulk_create(
             rows,
             update_conflicts=True,
-            update_fields=COUNTED,
+            update_fields=UPDATED_FIELDS,
             unique_fields=["workspace", "run_number", "attempt", "month"],
         )
 
 
-def used_by(attempt: Attempt, leases: Iterable[Lease], now: datetime) -> dict[date, Used]:
+def usage_by_month(attempt: Attempt, leases: Iterable[Lease], now: datetime) -> dict[date, UsageAmounts]:
     """Month -> what its leases are; an attempt that never held anything has one empty month."""
     curves = Curves(attempt)
-    found: dict[date, Used] = {month_of(attempt.created_at): Used()}
+    by_month: dict[date, UsageAmounts] = {month_of(attempt.created_at): UsageAmounts()}
     for lease in leases:
         end = max(lease.created_at, lease.released_at or now)
-        measured = _measured(curves, lease, end)
-        for month, begin_s, end_s in split(lease.created_at, end):
-            part = found.setdefault(month, Used())
-            part.node_seconds += end_s - begin_s
-            part.gpu_seconds += (end_s - begin_s) * len(lease.gpus)
-            for joules in (energy_j(measured, gpu, begin_s, end_s) for gpu in lease.gpus):
-                part.energy_j = joules if part.energy_j is None else part.energy_j + (joules or 0.0)
-    return found
+        series = _power_series(curves, lease, end)
+        for month, begin_s, end_s in split_by_month(lease.created_at, end):
+            amounts = by_month.setdefault(month, UsageAmounts())
+            amounts.node_seconds += end_s - begin_s
+            amounts.gpu_seconds += (end_s - begin_s) * len(lease.gpus)
+            for joules in (energy_j(series, gpu, begin_s, end_s) for gpu in lease.gpus):
+                amounts.energy_j = joules if amounts.energy_j is None else amounts.energy_j + (joules or 0.0)
+    return by_month
 
 
-def energy_j(measured: NodeSeries | None, gpu: str, start: float, end: float) -> float | None:
+def energy_j(series: NodeSeries | None, gpu: str, start: float, end: float) -> float | None:
     """Of one GPU between two moments (Unix seconds); None where its power was never measured in between."""
-    curve: Curve | None = measured.gpus.get(gpu, {}).get(POWER) if measured else None
-    if measured is None or curve is None:
+    curve: MetricCurve | None = series.gpus.get(gpu, {}).get(POWER) if series else None
+    if series is None or curve is None:
         return None
-    begins = measured.grid.times.astype(np.float64)
-    seconds = np.clip(np.minimum(begins + measured.grid.step_s, end) - np.maximum(begins, start), 0.0, None)
-    known = ~np.isnan(curve.mean) & (seconds > 0)
-    return float(np.sum(curve.mean[known].astype(np.float64) * seconds[known])) if known.any() else None
+    starts = series.grid.times.astype(np.float64)
+    seconds = np.clip(np.minimum(starts + series.grid.step_s, end) - np.maximum(starts, start), 0.0, None)
+    measured = ~np.isnan(curve.mean) & (seconds > 0)
+    return float(np.sum(curve.mean[measured].astype(np.float64) * seconds[measured])) if measured.any() else None
 
 
-def _measured(curves: Curves, lease: Lease, end: datetime) -> NodeSeries | None:
+def _power_series(curves: Curves, lease: Lease, end: datetime) -> NodeSeries | None:
     if not lease.gpus:
         return None
     start_s, end_s = lease.created_at.timestamp(), end.timestamp()
@@ -144,36 +144,36 @@ def _measured(curves: Curves, lease: Lease, end: datetime) -> NodeSeries | None:
     )
 
 
-def _open() -> QuerySet[Attempt]:
+def _unsettled_attempts() -> QuerySet[Attempt]:
     """Attempts whose rows are not final yet, the oldest first."""
     final = UsageEntry.objects.filter(run=OuterRef("run"), attempt=OuterRef("number"), is_final=True)
-    found = Attempt.objects.filter(~Exists(final)).select_related("run__experiment", "run__created_by")
-    return found.defer("plan", "placement", "cause", "run__preview").order_by("pk")
+    attempts = Attempt.objects.filter(~Exists(final)).select_related("run__experiment", "run__created_by")
+    return attempts.defer("plan", "placement", "cause", "run__preview").order_by("pk")
 
 
 def _account_all(attempts: QuerySet[Attempt], now: datetime) -> int:
-    counted, after = 0, 0
-    while some := list(attempts.filter(pk__gt=after)[:AT_ONCE]):
-        for attempt in some:
+    count, last_pk = 0, 0
+    while batch := list(attempts.filter(pk__gt=last_pk)[:BATCH_SIZE]):
+        for attempt in batch:
             try:
-                account(attempt, now)
-                counted += 1
+                account_attempt(attempt, now)
+                count += 1
             except Exception:
                 log.exception(
                     "What attempt %s of run %s used could not be counted", attempt.number, attempt.run_id
                 )
-        after = some[-1].pk
-    return counted
+        last_pk = batch[-1].pk
+    return count
 
 
 def _is_settled(attempt: Attempt, leases: Iterable[Lease], now: datetime) -> bool:
     """Whether nothing more can change: all is released, and the curves are kept, or nobody waits for them any
     more."""
-    held = list(leases)
-    if attempt.ended_at is None or any(lease.released_at is None for lease in held):
+    lease_list = list(leases)
+    if attempt.ended_at is None or any(lease.released_at is None for lease in lease_list):
         return False
-    nodes = {lease.node.name for lease in held if lease.gpus}
+    nodes = {lease.node.name for lease in lease_list if lease.gpus}
     if attempt.ended_at < now - 2 * NOT_WAITED_FOR or not nodes:
         return True
-    kept = KeptSeries.objects.filter(holder=attempt.run_id, attempt=attempt.number, node_name__in=nodes)
-    return len(set(kept.values_list("node_name", flat=True))) == len(nodes)
+    stored = KeptSeries.objects.filter(holder=attempt.run_id, attempt=attempt.number, node_name__in=nodes)
+    return len(set(stored.values_list("node_name", flat=True))) == len(nodes)

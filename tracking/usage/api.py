@@ -14,7 +14,7 @@ from rest_framework.response import Response
 
 from jobs.api.base import JobsView
 from tracking.usage import usage_report
-from tracking.usage.months import spelled
+from tracking.usage.months import parse_month
 from tracking.usage.table import csv_text
 from trainhub_launch.errors import SpecError
 
@@ -48,28 +48,28 @@ class UsageSerializer(serializers.Serializer[Any]):
     total = LineSerializer()
 
 
-class Usage(JobsView):
+class UsageView(JobsView):
     @extend_schema(
         parameters=PARAMETERS,
         responses={(200, "application/json"): UsageSerializer, (200, "text/csv"): OpenApiTypes.STR},
     )
     def get(self, request: Request) -> Response | HttpResponse:
         """What the workspace's runs used, deleted ones included."""
-        asked = request.query_params
-        for name in asked:
-            if name not in (known := [parameter.name for parameter in PARAMETERS]):
-                raise SpecError(name, f"is not a known parameter; known here: {', '.join(known)}")
-        by = _one_of(asked.get("by", "user"), "by", list(usage_report.BY))
-        kind = _one_of(asked.get("as", "json"), "as", ["json", "csv"])
-        found = usage_report.entries(
+        params = request.query_params
+        for name in params:
+            if name not in (allowed := [parameter.name for parameter in PARAMETERS]):
+                raise SpecError(name, f"is not a known parameter; known here: {', '.join(allowed)}")
+        by = _one_of(params.get("by", "user"), "by", list(usage_report.BY))
+        kind = _one_of(params.get("as", "json"), "as", ["json", "csv"])
+        entries = usage_report.entries(
             self.principal(request).workspace, _month(request, "from"), _month(request, "to")
         )
-        lines = usage_report.lines(found, by)
+        lines = usage_report.usage_lines(entries, by)
         if kind == "csv":
             headers = {"Content-Disposition": f'attachment; filename="usage-{by}.csv"'}
             return HttpResponse(csv_text(by, lines), content_type="text/csv; charset=utf-8", headers=headers)
         return Response(
-            UsageSerializer({"by": by, "results": lines, "total": usage_report.total(found)}).data
+            UsageSerializer({"by": by, "results": lines, "total": usage_report.total(entries)}).data
         )
 
 
@@ -77,7 +77,7 @@ def _month(request: Request, name: str) -> date | None:
     text = request.query_params.get(name)
     if text is None:
         return None
-    month = spelled(text)
+    month = parse_month(text)
     if month is None:
         raise SpecError(name, "must be a month such as 2026-07")
     return month

@@ -11,25 +11,25 @@ def month_of(moment: datetime) -> date:
     return moment.astimezone(UTC).date().replace(day=1)
 
 
-def after(month: date, count: int = 1) -> date:
+def add_months(month: date, count: int = 1) -> date:
     """The month so many later (negative: earlier)."""
     years, place = divmod(month.month - 1 + count, 12)
     return date(month.year + years, place + 1, 1)
 
 
-def split(start: datetime, end: datetime) -> Iterator[tuple[date, float, float]]:
+def split_by_month(start: datetime, end: datetime) -> Iterator[tuple[date, float, float]]:
     """Each month of the span with the part that lies in it, in Unix seconds. Of an empty span one empty
     part."""
     month = month_of(start)
     while True:
-        following = datetime.combine(after(month), datetime.min.time(), UTC)
-        yield month, max(start, _begin(month)).timestamp(), min(end, following).timestamp()
-        if following >= end:
+        next_month = datetime.combine(add_months(month), datetime.min.time(), UTC)
+        yield month, max(start, _begin(month)).timestamp(), min(end, next_month).timestamp()
+        if next_month >= end:
             return
-        month = after(month)
+        month = add_months(month)
 
 
-def spelled(text: str) -> date | None:
+def parse_month(text: str) -> date | None:
     """The month that `2026-07` names; None where it names none."""
     try:
         return datetime.strptime(text, "%Y-%m").replace(tzinfo=UTC).date()

@@ -11,20 +11,20 @@ from django.http import Http404, HttpResponse
 from jobs.views.partials import render_part
 from tracking.models import UsageEntry
 from tracking.usage import usage_report
-from tracking.usage.months import after, month_of, spelled
+from tracking.usage.months import add_months, month_of, parse_month
 from tracking.usage.table import csv_text
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.models import Workspace
 from workspaces.states import Role
 
 ALL = "all"
-SHOWN = ("experiment", "user", "cluster", "run")
-MOST_LINES = 20
-BARS = 12
+TABLES = ("experiment", "user", "cluster", "run")
+MAX_LINES = 20
+MONTHS_SHOWN = 12
 
 
 @dataclass(frozen=True)
-class Bar:
+class MonthBar:
     """A month of the chart; `share` of the highest one, 0 to 100."""
 
     month: date
@@ -35,18 +35,18 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Chart:
+class MonthChart:
     """`unit`: GPU-hours, or node-hours where no run of the time had a GPU."""
 
     unit: str
-    bars: tuple[Bar, ...]
+    bars: tuple[MonthBar, ...]
 
 
 @dataclass(frozen=True)
-class Table:
+class UsageTable:
     by: str
     word: str
-    lines: tuple[usage_report.Line, ...]
+    lines: tuple[usage_report.UsageLine, ...]
     more: int
 
 
@@ -54,15 +54,15 @@ class Table:
 def usage(request: WorkspaceRequest) -> HttpResponse:
     workspace = request.principal.workspace
     now = month_of(datetime.now(UTC))
-    asked, found = _asked(request, now)
-    used = usage_report.entries(workspace).values_list("month", flat=True).distinct()
-    months = sorted({now, *used}, reverse=True)
+    selected, rows = _selected_entries(request, now)
+    used_months = usage_report.entries(workspace).values_list("month", flat=True).distinct()
+    months = sorted({now, *used_months}, reverse=True)
     context = {
-        "chosen": asked,
+        "chosen": selected,
         "months": [(f"{month:%Y-%m}", f"{month:%B %Y}") for month in months],
-        "total": usage_report.total(found),
-        "chart": chart(workspace, now, asked),
-        "tables": [_table(found, by) for by in SHOWN],
+        "total": usage_report.total(rows),
+        "chart": chart(workspace, now, selected),
+        "tables": [_table(rows, by) for by in TABLES],
     }
     return render_part(request, "tracking/usage/usage.html", "tracking/usage/_usage.html", context)
 
@@ -72,44 +72,44 @@ def download(request: WorkspaceRequest) -> HttpResponse:
     by = request.GET.get("by", "user")
     if by not in usage_report.BY:
         raise Http404
-    asked, found = _asked(request, month_of(datetime.now(UTC)))
-    name = f"usage-{by}-{asked}.csv"
+    selected, rows = _selected_entries(request, month_of(datetime.now(UTC)))
+    name = f"usage-{by}-{selected}.csv"
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
     return HttpResponse(
-        csv_text(by, usage_report.lines(found, by)), content_type="text/csv; charset=utf-8", headers=headers
+        csv_text(by, usage_report.usage_lines(rows, by)), content_type="text/csv; charset=utf-8", headers=headers
     )
 
 
-def chart(workspace: Workspace, now: date, chosen: str) -> Chart:
+def chart(workspace: Workspace, now: date, selected: str) -> MonthChart:
     """The last twelve months."""
-    first = after(now, 1 - BARS)
+    first = add_months(now, 1 - MONTHS_SHOWN)
     by_month = {
-        line.name: line for line in usage_report.lines(usage_report.entries(workspace, first, now), "month")
+        line.name: line for line in usage_report.usage_lines(usage_report.entries(workspace, first, now), "month")
     }
-    names = [f"{after(first, place):%Y-%m}" for place in range(BARS)]
+    names = [f"{add_months(first, place):%Y-%m}" for place in range(MONTHS_SHOWN)]
     hours = [by_month[name].gpu_hours if name in by_month else 0.0 for name in names]
     has_gpus = any(hours)
     if not has_gpus:
         hours = [by_month[name].node_hours if name in by_month else 0.0 for name in names]
-    most = max(hours) or 1.0
-    return Chart(
+    maximum = max(hours) or 1.0
+    return MonthChart(
         "GPU-hours" if has_gpus else "node-hours",
         tuple(
-            Bar(after(first, place), name, value, 100 * value / most, name == chosen)
+            MonthBar(add_months(first, place), name, value, 100 * value / maximum, name == selected)
             for place, (name, value) in enumerate(zip(names, hours, strict=True))
         ),
     )
 
 
-def _asked(request: WorkspaceRequest, now: date) -> tuple[str, QuerySet[UsageEntry]]:
+def _selected_entries(request: WorkspaceRequest, now: date) -> tuple[str, QuerySet[UsageEntry]]:
     """`?month=2026-07`, or `all`; this month unless another one is named."""
     text = request.GET.get("month", "")
     if text == ALL:
         return ALL, usage_report.entries(request.principal.workspace)
-    month = spelled(text) or now
+    month = parse_month(text) or now
     return f"{month:%Y-%m}", usage_report.entries(request.principal.workspace, month, month)
 
 
-def _table(found: QuerySet[UsageEntry], by: str) -> Table:
-    lines = usage_report.lines(found, by)
-    return Table(by, usage_report.BY[by][0], tuple(lines[:MOST_LINES]), max(0, len(lines) - MOST_LINES))
+def _table(rows: QuerySet[UsageEntry], by: str) -> UsageTable:
+    lines = usage_report.usage_lines(rows, by)
+    return UsageTable(by, usage_report.BY[by][0], tuple(lines[:MAX_LINES]), max(0, len(lines) - MAX_LINES))

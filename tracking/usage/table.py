@@ -6,18 +6,18 @@ import csv
 import io
 from collections.abc import Sequence
 
-from tracking.usage.usage_report import Line
+from tracking.usage.usage_report import UsageLine
 from workspaces.spreadsheets import plain_text
 
 NUMBERS = ("gpu_hours", "node_hours", "energy_wh", "measured_gpu_hours", "runs")
 
 
-def csv_text(by: str, lines: Sequence[Line]) -> str:
+def csv_text(by: str, lines: Sequence[UsageLine]) -> str:
     """One row a line, with a heading; energy that was not measured is an empty cell."""
     out = io.StringIO()
     writer = csv.writer(out)
-    named = ("run", "name") if by == "run" else (by,)
-    writer.writerow([*named, *NUMBERS])
+    columns = ("run", "name") if by == "run" else (by,)
+    writer.writerow([*columns, *NUMBERS])
     for line in lines:
         names = (plain_text(line.name), plain_text(line.title)) if by == "run" else (plain_text(line.name),)
         writer.writerow([*names, *(_cell(getattr(line, number)) for number in NUMBERS)])

@@ -14,7 +14,7 @@ from tracking.models import UsageEntry
 from workspaces.models import Workspace
 
 HOUR_S = 3600.0
-AT_ONCE = 500
+BATCH_SIZE = 500
 # Of a run that can be looked at.
 _NAME = Case(When(run__deleted_at=None, run__isnull=False, then=F("run__display_name")), default=Value(""))
 BY: Mapping[str, tuple[str, Mapping[str, Any]]] = {
@@ -29,7 +29,7 @@ BY: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 
 
 @dataclass(frozen=True)
-class Line:
+class UsageLine:
     """`energy_wh` None: nothing was measured; else it is that of `measured_gpu_hours`. `title`: of a run, its
     name."""
 
@@ -42,38 +42,38 @@ class Line:
     title: str = ""
 
 
-def hours_of(run_ids: Collection[str]) -> dict[str, tuple[float, float | None]]:
+def hours_by_run(run_ids: Collection[str]) -> dict[str, tuple[float, float | None]]:
     """Run -> its GPU-hours and its energy in Wh (None: not measured); runs without any account are absent."""
-    asked = list(run_ids)
-    found: dict[str, tuple[float, float | None]] = {}
-    for start in range(0, len(asked), AT_ONCE):
-        rows = UsageEntry.objects.filter(run__in=asked[start : start + AT_ONCE]).order_by()
+    ids = list(run_ids)
+    by_run: dict[str, tuple[float, float | None]] = {}
+    for start in range(0, len(ids), BATCH_SIZE):
+        rows = UsageEntry.objects.filter(run__in=ids[start : start + BATCH_SIZE]).order_by()
         for run, gpu_s, joules in rows.values_list("run").annotate(Sum("gpu_seconds"), Sum("energy_j")):
-            found[run] = (gpu_s / HOUR_S, None if joules is None else joules / HOUR_S)
-    return found
+            by_run[run] = (gpu_s / HOUR_S, None if joules is None else joules / HOUR_S)
+    return by_run
 
 
 def entries(
     workspace: Workspace, first: date | None = None, last: date | None = None
 ) -> QuerySet[UsageEntry]:
     """Of the months from `first` to `last`, both included."""
-    found = UsageEntry.objects.filter(workspace=workspace)
+    rows = UsageEntry.objects.filter(workspace=workspace)
     if first is not None:
-        found = found.filter(month__gte=first)
-    return found if last is None else found.filter(month__lte=last)
+        rows = rows.filter(month__gte=first)
+    return rows if last is None else rows.filter(month__lte=last)
 
 
-def lines(found: QuerySet[UsageEntry], by: str) -> list[Line]:
+def usage_lines(found: QuerySet[UsageEntry], by: str) -> list[UsageLine]:
     """Added up by a word of BY: months in their order, of everything else the most first."""
     names = BY[by][1]
     rows = found.order_by().annotate(**names).values(*names).annotate(**_sums())
-    added = [_line(row) for row in rows]
+    lines = [_line(row) for row in rows]
     if by == "month":
-        return sorted(added, key=lambda line: line.name)
-    return sorted(added, key=lambda line: (-line.gpu_hours, -line.node_hours, line.name))
+        return sorted(lines, key=lambda line: line.name)
+    return sorted(lines, key=lambda line: (-line.gpu_hours, -line.node_hours, line.name))
 
 
-def total(found: QuerySet[UsageEntry]) -> Line:
+def total(found: QuerySet[UsageEntry]) -> UsageLine:
     return _line({"of": "", **found.aggregate(**_sums())})
 
 
@@ -87,9 +87,9 @@ def _sums() -> dict[str, Any]:
     }
 
 
-def _line(row: Mapping[str, Any]) -> Line:
+def _line(row: Mapping[str, Any]) -> UsageLine:
     name = row["of"]
-    return Line(
+    return UsageLine(
         name=name.strftime("%Y-%m") if isinstance(name, date) else str(name),
         title=row.get("title", ""),
         gpu_hours=(row["gpu_s"] or 0.0) / HOUR_S,

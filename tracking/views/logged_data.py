@@ -19,15 +19,15 @@ from tracking.notes import TAG as NOTE
 from tracking.search.tree import Comparison, Key
 from tracking.search.vocabulary import Kind
 
-CLIENTS = "mlflow."
+CLIENT_PREFIX = "mlflow."
 """Tags that begin so are the client's own words, for programs rather than for people."""
 SNIPPET = 'mlflow.log_params({"lr": 0.01, "seed": 1})'
-SEARCHABLE = 200
+MAX_SEARCHABLE_LENGTH = 200
 """A longer value is not looked for whole."""
 
 
 @dataclass(frozen=True)
-class Row:
+class LoggedPair:
     """`url`: the runs that were told the same."""
 
     key: str
@@ -38,9 +38,9 @@ class Row:
 def context(run: Run, _: int, __: HttpRequest) -> dict[str, Any]:
     tags = [*RunTag.objects.filter(run=run).exclude(key=NOTE).order_by("key").values_list("key", "value")]
     return {
-        "params": rows(Kind.PARAM, Param.objects.filter(run=run).order_by("key").values_list("key", "value")),
-        "told_tags": rows(Kind.TAG, (tag for tag in tags if not tag[0].startswith(CLIENTS))),
-        "client_tags": rows(Kind.TAG, (tag for tag in tags if tag[0].startswith(CLIENTS))),
+        "params": logged_pairs(Kind.PARAM, Param.objects.filter(run=run).order_by("key").values_list("key", "value")),
+        "told_tags": logged_pairs(Kind.TAG, (tag for tag in tags if not tag[0].startswith(CLIENT_PREFIX))),
+        "client_tags": logged_pairs(Kind.TAG, (tag for tag in tags if tag[0].startswith(CLIENT_PREFIX))),
         "inputs": list(RunInput.objects.filter(run=run)),
         "logged": list(LoggedModel.objects.filter(run=run, deleted_at=None).order_by("created_at")),
         "is_final": run.state in FINAL,
@@ -48,12 +48,12 @@ def context(run: Run, _: int, __: HttpRequest) -> dict[str, Any]:
     }
 
 
-def rows(kind: Kind, told: Iterable[tuple[str, str]]) -> list[Row]:
-    return [Row(key, value, _same(kind, key, value)) for key, value in told]
+def logged_pairs(kind: Kind, pairs: Iterable[tuple[str, str]]) -> list[LoggedPair]:
+    return [LoggedPair(key, value, _search_url(kind, key, value)) for key, value in pairs]
 
 
-def _same(kind: Kind, key: str, value: str) -> str:
-    if len(value) > SEARCHABLE:
+def _search_url(kind: Kind, key: str, value: str) -> str:
+    if len(value) > MAX_SEARCHABLE_LENGTH:
         return ""
     return f"{reverse('runs')}?{urlencode({'filter': str(Comparison(Key(kind, key), '=', value))})}"
 
@@ -62,8 +62,8 @@ def shows(run: Run) -> bool:
     """Once there is something, or while there may come something."""
     if run.state not in FINAL:
         return True
-    told = (Param.objects, RunTag.objects, RunInput.objects, LoggedModel.objects)
-    return any(kind.filter(run=run).exists() for kind in told)
+    pairs = (Param.objects, RunTag.objects, RunInput.objects, LoggedModel.objects)
+    return any(kind.filter(run=run).exists() for kind in pairs)
 
 
 TAB = Tab("Parameters", context, shows=shows)

@@ -10,7 +10,7 @@ from django.urls import reverse
 from jobs.models import Run
 from jobs.states import FINAL
 from jobs.views.tabs import Tab
-from tracking.curves.curve_list import children_of, listing
+from tracking.curves.curve_list import children_of, list_curves
 from tracking.models import Metric
 
 
@@ -18,7 +18,7 @@ def context(run: Run, _: int, __: HttpRequest) -> dict[str, Any]:
     """Of all attempts: a curve goes on where a retry goes on."""
     address = f"/api/v1/runs/{run.pk}/metrics/"
     return {
-        "curves": {"runs": listing([run, *children_of(run)])},
+        "curves": {"runs": list_curves([run, *children_of(run)])},
         "listing": f"{address}?children=1",
         "series": f"{address}series/?children=1",
         "csv": f"/api/v1/runs/{run.pk}/metrics.csv",

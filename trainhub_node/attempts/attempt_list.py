@@ -1,5 +1,5 @@
-"""The attempts that this node holds: found in their folders, so that a new agent knows what the last one
-knew."""
+"""The attempts that this node tracks. They are found in their folders, so that a restarted agent knows
+them all."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from trainhub_node.untrusted import removal
 log = logging.getLogger(__name__)
 RETENTION_S = 3 * 86400.0
 READY_PORTS = "ready"
-"""In `claim.json`: the ports found free when the attempt was ready; it then keeps all, and later those that
-it uses."""
+"""Key in `claim.json`: the ports that were free when the attempt became ready.
+
+The attempt keeps all of them until the final order names those that it uses."""
 
 Key = tuple[str, int]
 
 
 class Attempts:
-    """Every attempt with an order that the hub has not settled; `changed` is called when one comes or
-    goes."""
+    """Every attempt with an order that the hub has not settled."""
 
     def __init__(self, settings: NodeSettings) -> None:
         self._settings = settings
@@ -43,10 +43,9 @@ class Attempts:
         self._locks = PortLocks()
 
     def scan(self) -> list[RunDir]:
-        """Take up what is on the disk; returns the folders whose claim has not been answered yet.
+        """Tracks the attempts on disk. Returns the folders whose claim has no answer yet.
 
-        What is not the folder of an attempt, or not of this agent's own making, is left alone.
-        """
+        Anything else in the directory, and folders that another account made, are left alone."""
         unanswered = []
         for path in sorted(self._settings.attempts.iterdir()):
             try:
@@ -68,7 +67,7 @@ class Attempts:
         return unanswered
 
     def folder(self, run: str, attempt: int) -> RunDir:
-        """The folder of that attempt, which need not exist. Raises BadIdentifier."""
+        """Returns the folder of that attempt, which need not exist. Raises InvalidIdentifier."""
         return RunDir(str(self._settings.attempts), run, attempt)
 
     def track(self, folder: RunDir) -> None:
@@ -79,7 +78,7 @@ class Attempts:
         self._sync_port_locks()
 
     def reserve_ports(self, folder: RunDir, claim: Mapping[str, Any]) -> None:
-        """`claim` is written, and what it says is held is nobody else's from here on."""
+        """Writes `claim`, and reserves the ports under its key "held" for the attempt."""
         records.write(folder.claim, dict(claim))
         with self._lock:
             if folder.key in self._folders:
@@ -100,8 +99,10 @@ class Attempts:
 
     @contextmanager
     def free_ports(self) -> Iterator[list[int]]:
-        """Free ones, nobody else's meanwhile; afterwards those that no attempt keeps are for other agents of
-        this machine. One asker at a time."""
+        """Yields free ports that are reserved for the caller meanwhile.
+
+        Afterwards, ports that no attempt has reserved are released for other agents of this machine. The
+        caller ensures that only one thread uses this at a time."""
         offer = ports.find_free(self.reserved_ports(), take=self._locks.take)
         with self._lock:
             self._offered = set(offer)
@@ -120,17 +121,16 @@ class Attempts:
             self._locks.take(port)
 
     def reserved_ports(self) -> set[int]:
-        """Ports that living attempts were given."""
+        """Returns the ports reserved for attempts that are not settled."""
         with self._lock:
             return set().union(*self._ports.values())
 
     def close(self) -> None:
-        """This agent keeps no port any more. What the attempts hold stands in their folders, for the next
-        one."""
+        """Releases all ports. The folders record what the attempts hold, for the next agent."""
         self._locks.close()
 
     def settle(self, key: Key) -> None:
-        """The hub knows all about it: nothing is to be told any more."""
+        """Stops tracking the attempt: the hub has its whole outcome."""
         folder = self.get(key)
         if folder is None:
             return
@@ -141,7 +141,7 @@ class Attempts:
         self._sync_port_locks()
 
     def discard_old(self, *, now: float, retention_s: float) -> list[str]:
-        """Delete the folders of attempts that were settled longer ago than that."""
+        """Deletes the folders of attempts settled more than `retention_s` ago. Returns their names."""
         removed = []
         for path in self._settings.attempts.iterdir():
             settled = path / "settled.json"
@@ -149,14 +149,14 @@ class Attempts:
                 try:
                     removal.remove(str(path))
                 except OSError:
-                    log.exception("%s could not be deleted; the others are not to wait for it", path)
+                    log.exception("%s could not be deleted; the others are deleted anyway", path)
                 else:
                     removed.append(path.name)
         return removed
 
 
 def _belongs_to_agent(path: Path) -> bool:
-    """Whether this is the folder of an attempt that this agent's account made."""
+    """Returns whether this is the folder of an attempt that this agent's account made."""
     try:
         ownership.require_folder(RunDir.at(str(path)).path)
     except (InvalidIdentifier, ownership.ForeignFile, FileNotFoundError):
@@ -165,7 +165,7 @@ def _belongs_to_agent(path: Path) -> bool:
 
 
 def request_stop(folder: RunDir, reason: str, grace_s: float) -> bool:
-    """Write the request down once; the first asker's reason stays. True when it is new."""
+    """Writes the stop request, unless there is one: the first reason stays. Returns whether it is new."""
     if Path(folder.stop).exists():
         return False
     records.write(folder.stop, {"why": reason, "grace_s": grace_s, "at": time.time()}, patient=False)
@@ -173,14 +173,14 @@ def request_stop(folder: RunDir, reason: str, grace_s: float) -> bool:
 
 
 def wake_child(folder: RunDir) -> None:
-    """Have the child look at its folder now; it does so by itself within a second anyway."""
+    """Makes the child read its folder now; it does so by itself within a second."""
     child = read_child(folder)
     if child is not None and proc.is_alive(child["pid"], child["identity"]):
         os.kill(child["pid"], signal.SIGUSR1)
 
 
 def update_agent_record(folder: RunDir, *, phase: str = "", **facts: Any) -> None:
-    """Change what the agent itself knows about the attempt (`agent.json`), in one step."""
+    """Updates the agent's own record of the attempt (`agent.json`) atomically."""
     record = read_agent_record(folder) | facts
     if phase:
         record["phase_at"] = {phase: time.time(), **record["phase_at"]}

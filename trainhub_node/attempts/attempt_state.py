@@ -1,4 +1,4 @@
-"""AttemptFact, derived from the files in the attempt's folder and from nothing else."""
+"""Derives an AttemptFact from the files in the attempt's folder and from nothing else."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from trainhub_launch.report import PHASES, READY, AttemptFact, DaemonCall, MemberFact, OutputFile
 from trainhub_node import records
-from trainhub_node.attempts import attempt_list as book
+from trainhub_node.attempts import attempt_list
 from trainhub_node.rundir import DAEMON_CALL, RunDir
 
 MAX_RANK_RECORD_BYTES = 65536
@@ -19,7 +19,7 @@ MAX_INTEGER = 2**53
 
 
 class AttemptState:
-    """One attempt's folder as facts; records are read again only when they changed."""
+    """The state of one attempt. Records are read again only after they changed."""
 
     def __init__(self, rundir: RunDir) -> None:
         self.rundir = rundir
@@ -29,7 +29,7 @@ class AttemptState:
         agent, state, claim = self.agent(), self.state(), self.claim()
         outputs = self._read(self.rundir.outputs_record) or {}
         reached = {**state.get("phase_at", {}), **agent["phase_at"]}
-        if book.READY_PORTS not in claim:
+        if attempt_list.READY_PORTS not in claim:
             reached.pop(READY, None)
         phase_at = {phase: reached[phase] for phase in PHASES if phase in reached}
         warnings = (
@@ -61,19 +61,18 @@ class AttemptState:
 
     @property
     def has_ready_ports(self) -> bool:
-        """Ports are kept for it: with the word that this node is ready the hub decides which of them are
-        used."""
-        return book.READY_PORTS in self.claim()
+        """Whether ports are reserved. The hub chooses from them when it learns that this node is ready."""
+        return attempt_list.READY_PORTS in self.claim()
 
     def claim(self) -> dict[str, Any]:
         return self._read(self.rundir.claim) or {}
 
     def order(self) -> dict[str, Any]:
-        """The final one where there are two."""
+        """Returns the final order where there are two."""
         return dict(self._read(self.rundir.go) or self._read(self.rundir.order))
 
     def agent(self) -> dict[str, Any]:
-        return book.with_defaults(self._read(self.rundir.agent))
+        return attempt_list.with_defaults(self._read(self.rundir.agent))
 
     def state(self) -> dict[str, Any]:
         return self._read(self.rundir.state) or {}
@@ -84,7 +83,7 @@ class AttemptState:
 
     @property
     def is_over(self) -> bool:
-        """No process of the attempt lives any more."""
+        """Whether no process of the attempt lives any more."""
         return bool(self.state().get("ended")) or "over_at" in self.agent()
 
     def _member(self, process: Mapping[str, Any], logs: Mapping[str, int]) -> MemberFact:
@@ -94,7 +93,7 @@ class AttemptState:
         ended = self._end_record(rank)
         is_over = self.is_over
         if ended is None and is_over and started:
-            # Its wrapper and the child were killed: who saw the end has told nobody.
+            # Its wrapper and the child were killed, so that neither could record the end.
             ended = {"at": self.agent().get("over_at"), "signal": 9, "by_us": True}
         if ended is None:
             return MemberFact(
@@ -117,7 +116,7 @@ class AttemptState:
         )
 
     def _end_record(self, rank: int) -> dict[str, Any] | None:
-        """The child's record before the wrapper's. Children of earlier versions wrote theirs in place of the
+        """Returns the child's record rather than the wrapper's. Children of earlier versions overwrote the
         wrapper's."""
         for path in (self.rundir.supervisor_ended(rank), self.rundir.ended(rank)):
             record = self._read(path, MAX_RANK_RECORD_BYTES)
@@ -126,7 +125,8 @@ class AttemptState:
         return None
 
     def _daemon_calls(self) -> Iterator[DaemonCall]:
-        """Until a rank lives here: mpirun starts none before all of its daemons have answered."""
+        """Yields mpirun's calls for daemons until a rank lives here: mpirun starts none before all daemons
+        answer."""
         command = self.order()["command"]
         if not command["launcher"] or not self.has_ready_ports:
             return
@@ -138,8 +138,8 @@ class AttemptState:
                 yield DaemonCall(call["host"], tuple(call["argv"]))
 
     def _daemon_call_files(self) -> list[str]:
-        """The folder is the run's under `RUN_AS`: no more names are looked at than an honest run could have
-        made."""
+        """Returns the names of the calls, at most as many as an honest run makes: with RUN_AS the run owns
+        the folder."""
         with os.scandir(self.rundir.ranks) as entries:
             names = [entry.name for entry in islice(entries, MAX_RANK_RECORDS)]
         return sorted(name for name in names if name.startswith(DAEMON_CALL) and name.endswith(".json"))[
@@ -157,15 +157,15 @@ class AttemptState:
             try:
                 cached = version, records.read(path, max_bytes)
             except records.UnreadableRecord:
-                # Written by the run's own account; what makes no sense says nothing.
+                # The run's own account writes some records; an invalid one counts as missing.
                 cached = version, None
             self._cache[path] = cached
         return cached[1]
 
 
 def _are_texts(value: object) -> bool:
-    """Words that a report can carry: text with half a surrogate pair in it would break the report of the
-    whole node."""
+    """Returns whether a report can carry the values: half a surrogate pair in a text would make the report
+    unencodable."""
     return isinstance(value, list) and all(isinstance(item, str) and _is_text(item) for item in value)
 
 
@@ -178,7 +178,8 @@ def _is_text(value: str) -> bool:
 
 
 def _integer(value: object) -> int | None:
-    """One that a report can carry: under `RUN_AS` with MPI, rank records are written by the run."""
+    """Returns an integer that a report can carry, else None: with RUN_AS and MPI the run writes rank
+    records."""
     return (
         value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < MAX_INTEGER else None
     )

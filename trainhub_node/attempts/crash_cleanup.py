@@ -1,4 +1,5 @@
-"""When the child itself has died (killed, out of memory, a reboot): end what it left behind, and say so."""
+"""Ends the processes of an attempt whose child has died (killed, out of memory, a reboot), and records the
+error."""
 
 from __future__ import annotations
 
@@ -10,8 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from trainhub_node import proc
-from trainhub_node.attempts import attempt_list as book
-from trainhub_node.attempts import termination
+from trainhub_node.attempts import attempt_list, termination
 from trainhub_node.attempts.attempt_list import Key
 from trainhub_node.environments import builder_account
 from trainhub_node.rundir import RunDir
@@ -22,6 +22,8 @@ TIMEOUT_S = 60.0
 
 
 class CrashCleaner:
+    """Cleans up after dead children in threads of its own; `on_change` is called after each."""
+
     def __init__(self, environments: Path, on_change: Callable[[], None]) -> None:
         self._environments = environments
         self._on_change = on_change
@@ -29,14 +31,14 @@ class CrashCleaner:
         self._threads = ThreadPoolExecutor(2, "burying")
 
     def submit(self, folder: RunDir) -> None:
-        """Called from one thread only; again for the same attempt is fine."""
+        """Called from one thread only; repeated calls for an attempt have no effect."""
         if folder.key not in self._submitted:
             self._submitted.add(folder.key)
             self._threads.submit(self._clean_up, folder)
 
     def _clean_up(self, folder: RunDir) -> None:
         try:
-            child = book.read_child(folder) or {}
+            child = attempt_list.read_child(folder) or {}
             is_reboot = not str(child.get("identity", "")).startswith(f"{proc.boot_id()}/")
             killed = 0 if is_reboot else kill_all(folder, int(child.get("pid", 0)))
             builder_account.kill_abandoned(str(self._environments))
@@ -49,28 +51,33 @@ class CrashCleaner:
                 )
             )
             log.error("Run %s, attempt %d: %s", folder.run, folder.attempt, sentence)
-            book.update_agent_record(folder, error=sentence, error_kind="internal", over_at=time.time())
+            attempt_list.update_agent_record(
+                folder, error=sentence, error_kind="internal", over_at=time.time()
+            )
         except Exception:
             log.exception(
-                "Run %s, attempt %d could not be buried; it is tried again", folder.run, folder.attempt
+                "Run %s, attempt %d could not be cleaned up; it is retried", folder.run, folder.attempt
             )
             self._submitted.discard(folder.key)
         self._on_change()
 
 
 def _death_of_child(folder: RunDir) -> str:
-    """Killed, or failed: then its own log holds a traceback."""
+    """Returns "was killed", or "failed" with the last line of the child's log, which then holds a
+    traceback."""
     lines = Path(folder.child_log).read_text(errors="replace").strip().splitlines()
     return f"failed ({lines[-1].strip()})" if lines else "was killed"
 
 
 def kill_all(folder: RunDir, session: int) -> int:
-    """SIGKILL to every process of the attempt until none is left; how many there were."""
+    """Sends SIGKILL to every process of the attempt until none is left. Returns how many there were."""
     killed: set[int] = set()
     deadline = time.monotonic() + TIMEOUT_S
-    while living := termination.processes_of(*folder.key, session=session, roots=frozenset(), path=folder.path):
+    while living := termination.processes_of(
+        *folder.key, session=session, roots=frozenset(), path=folder.path
+    ):
         killed |= living
-        # Halted first, lest a wrapper writes down its rank's end as if nobody had brought it about.
+        # Stopped first, so that no wrapper can record its rank's end as an exit of its own.
         termination.send(living, signal.SIGSTOP)
         termination.send(living, signal.SIGKILL)
         if time.monotonic() > deadline:

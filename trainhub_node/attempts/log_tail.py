@@ -1,4 +1,4 @@
-"""The logs of an attempt: which there are, how long they are, and their bytes from an offset on."""
+"""The logs of an attempt: their names, their sizes, and their bytes from an offset on."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ MAX_PATH = 900
 MAX_USER_LOGS = 200
 MAX_EVENT_FILES = 200
 MAX_FOLDERS = 2000
-"""Below outputs/, where checkpoints of many files may lie; event files in others are read when the run is
-over."""
+"""Limit below outputs/, where checkpoints may have many files. Event files in further folders are uploaded
+when the run is over."""
 
 
 class LogTail:
-    """Names are as the hub knows them: `70_driver_log_0.txt`, `logs/<path>` for what a script writes below
-    logs/, and `outputs/<path>` for TensorBoard's event files below outputs/, which nobody wants to wait for
-    until the end."""
+    """Names are those that the hub knows: `70_driver_log_0.txt`, `logs/<path>` for files that a script
+    writes below logs/, and `outputs/<path>` for TensorBoard event files below outputs/, which are followed
+    live, too."""
 
     def __init__(self, rundir: RunDir, owner: int | None = None) -> None:
         self._rundir = rundir
@@ -45,14 +45,14 @@ class LogTail:
         return dict(sorted(sizes.items()))
 
     def read(self, name: str, offset: int, max_bytes: int) -> bytes:
-        """Up to `most` bytes; fewer, or none, at the end."""
+        """Returns up to `max_bytes` bytes; fewer, or none, at the end."""
         if name not in self._user_logs:
             fd = os.open(self._rundir.log(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         else:
             try:
                 fd = open_run_file(self._rundir.work, name, self._owner)
             except OSError:
-                # Gone, or not what it was: it is no log any more, and nobody is to wait for its bytes.
+                # Removed or replaced: it is no log any more, and the hub must not wait for its bytes.
                 self._user_logs.discard(name)
                 self._rejected.add(name)
                 return b""
@@ -72,7 +72,7 @@ class LogTail:
             return sizes  # not unpacked yet
         try:
             self._scan_if_due(root)
-            # The folder of each is opened once, as a rule there is one.
+            # Each folder is opened once for all its logs; usually there is only one.
             for folder, names in groupby(sorted(self._user_logs), os.path.dirname):
                 sizes |= _sizes(root, folder, names)
         finally:
@@ -102,7 +102,7 @@ class LogTail:
                 self._user_logs.add(name)
 
     def _new_files(self, root: int, part: str) -> Iterator[str]:
-        """Regular files below that folder that are not known yet; of outputs/ event files alone."""
+        """Yields regular files below that folder that are not known yet; below outputs/ only event files."""
         for count, folder in enumerate(walk(root, part, longest_path=MAX_PATH)):
             if count >= MAX_FOLDERS and part == "outputs":
                 return
@@ -117,18 +117,18 @@ class LogTail:
 
 
 def _sizes(root: int, folder: str, names: Iterable[str]) -> dict[str, int]:
-    """Of those `names`, paths below `root` in that `folder`, that are regular files now."""
+    """Returns the sizes of those of `names`, paths below `root` in `folder`, that are regular files now."""
     sizes: dict[str, int] = {}
     try:
         fd = beneath.open_folder(root, folder)
     except OSError:
-        return sizes  # the script took it away, or put something else in its place
+        return sizes  # the script has removed or replaced it
     try:
         for name in names:
             try:
                 status = os.stat(os.path.basename(name), dir_fd=fd, follow_symlinks=False)
             except OSError:
-                continue  # the script took it away again
+                continue  # the script has removed it again
             if stat.S_ISREG(status.st_mode):
                 sizes[name] = status.st_size
     finally:

@@ -1,9 +1,8 @@
-"""Which processes belong to an attempt, and ending them: wherever they went, none is left.
+"""Finds all processes of an attempt, and signals them.
 
-A process belongs when it descends from the child, lives in the child's session, or carries the attempt's
-mark in its environment. A program may leave its group, its session and (by dying) its parents, and may clear
-its environment; to be missed it must do all of that.
-"""
+A process belongs to an attempt when it descends from the child, is in the child's session, or has the
+attempt's mark in its environment. A program may leave its group and session, may lose its parents (when
+they die) and may clear its environment; to escape it must do all of that."""
 
 from __future__ import annotations
 
@@ -19,11 +18,11 @@ ATTEMPT_MARK = b"TRAINHUB_ATTEMPT="
 def processes_of(
     run: str, attempt: int, *, session: int, roots: frozenset[int], marks: bool = True, path: str = ""
 ) -> set[int]:
-    """Living processes of the attempt, without the caller itself and without the `roots` that they descend
-    from.
+    """Returns the living processes of the attempt, without the caller and without the `roots` that they
+    descend from.
 
-    `path`: the attempt's folder; given, what another agent of this machine runs of the same attempt is not
-    counted."""
+    `path`: the attempt's folder; if given, processes of the same attempt under another agent of this
+    machine are excluded."""
     processes = proc.list_processes()
     children: dict[int, list[int]] = {}
     for process in processes:
@@ -47,7 +46,7 @@ def _with_descendants(pids: set[int] | frozenset[int], children: dict[int, list[
 
 
 def _supervises_elsewhere(pid: int, path: str) -> bool:
-    """Whether this is the child of an attempt with another folder."""
+    """Returns whether the process is the child of an attempt in another folder."""
     argv = (proc.read(f"/proc/{pid}/cmdline") or b"").rstrip(b"\0").split(b"\0")
     return argv[-2:-1] == [b"child"] and argv[-1] != path.encode()
 

@@ -1,4 +1,4 @@
-"""One held attempt as the uplink sees it: its facts, its logs, and what the hub already has of both."""
+"""A tracked attempt as the uplink sees it: its fact, its logs, and what the hub already has of both."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ LOW_DISK_BYTES = 64 * 1024 * 1024
 
 
 class TrackedAttempt:
-    """`wanted`: log name -> the next byte that the hub asked for; `acknowledged`: the last fact it took."""
+    """`next_offsets`: log name -> next byte that the hub expects. `acknowledged`: the last fact that it
+    accepted."""
 
     def __init__(self, rundir: RunDir, owner: int | None) -> None:
         self.rundir = rundir
@@ -30,7 +31,10 @@ class TrackedAttempt:
         return self.state.fact(sizes, extra_warnings=tuple(self._warnings()))
 
     def chunks(self, sizes: Mapping[str, int], budget: int) -> Iterator[LogChunk]:
-        """What the hub lacks, up to `budget` bytes; a question where it is not known what it lacks."""
+        """Yields what the hub lacks, up to `budget` bytes.
+
+        For a large log whose offset is unknown it yields an empty chunk, which asks the hub for the
+        offset."""
         if self.state.is_over and not self._is_rescanned:
             self._is_rescanned = True
             self.tail.rescan()

@@ -1,1 +1,1 @@
-"""The node's side of the broker: how a connection is made, and to whom it is trusted."""
+"""The node's side of the broker: how it connects, and which certificates it trusts."""

@@ -1,4 +1,4 @@
-"""How the node connects to the queue of its wake-ups: what it takes from the hub's answer, and what it
+"""The connection to the node's queue of wake-ups: what the hub's answer determines, and what the node
 decides itself."""
 
 from __future__ import annotations
@@ -30,15 +30,14 @@ REDIS_OPTIONS = {
     "ack_emulation": False,
     # One queue, not one for each priority.
     "priority_steps": [0],
-    # Seconds that one look into the queue waits at the server. Each costs a message both ways, also where
-    # nothing comes.
+    # Seconds that one poll of the queue waits at the server. Each costs a message both ways, even
+    # when the queue is empty.
     "polling_interval": 5,
 }
 
 
 class InvalidBrokerLink(Exception):
-    """The hub's answer names no broker that this node may connect to; the message says what is wrong with
-    it."""
+    """The hub's answer names no broker that this node may connect to; the message says what is wrong."""
 
 
 @dataclass(frozen=True)
@@ -71,10 +70,10 @@ class BrokerLink:
 
 
 def from_config(config: Mapping[str, Any], hub_ca: Path | None = None) -> BrokerLink | None:
-    """The link that the hub's answer describes, None where it names no broker. Raises BadLink.
+    """Returns the link that the hub's answer describes, None if it names no broker. Raises InvalidBrokerLink.
 
-    A broker that shows a certificate of the hub's own authority (`broker_ca`) is checked against the
-    authority that this node pinned when it joined, else against the one in the answer, which came over the
+    A broker with a certificate of the hub's own authority (`broker_ca`) is checked against the authority
+    that this node pinned when it joined, else against the one in the answer, which came over the
     connection to the hub."""
     url, queue = config["broker_url"], config["queue"]
     if not url:
@@ -101,14 +100,15 @@ def from_config(config: Mapping[str, Any], hub_ca: Path | None = None) -> Broker
 
 
 def is_encrypted(link: BrokerLink) -> bool:
-    """Whether nobody on the way can read along. Within this machine there is no way."""
+    """Returns whether nobody on the network can read the connection. Within this machine there is no
+    network."""
     parts = urlsplit(link.url)
     return bool(link.tls) or parts.scheme == SOCKET or is_loopback(parts.hostname or "localhost")
 
 
 def _redis_over_tls(parts: SplitResult, queue: str, authority: str) -> BrokerLink:
     if authority:
-        # What the address says of trust counts only for a broker that the operator chose.
+        # Trust options in the URL count only for a broker that the operator chose.
         tls = {"ssl_cert_reqs": ssl.CERT_REQUIRED, "ssl_check_hostname": True, "ssl_ca_data": authority}
         return BrokerLink(parts._replace(query="").geturl(), queue, PinnedTransport, REDIS_OPTIONS, tls)
     tls = {"ssl_cert_reqs": ssl.CERT_REQUIRED, "ssl_check_hostname": True}

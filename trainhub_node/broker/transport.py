@@ -10,7 +10,7 @@ from kombu.transport.redis import Channel, Transport
 
 
 class PinnedConnection(redis.SSLConnection):
-    """redis-py adds the given authority to those that the machine trusts; here it takes their place."""
+    """redis-py adds the given authority to those of the machine; here it replaces them."""
 
     def _wrap_socket_with_ssl(self, sock: socket.socket) -> ssl.SSLSocket:
         context = ssl.create_default_context(cadata=self.ca_data)

@@ -1,1 +1,2 @@
-"""Building the environment of a run: where foreign code runs, apart from everything that others trust."""
+"""Building the environment of a run: where third-party code runs, isolated from everything that others
+trust."""

@@ -1,9 +1,9 @@
-"""Builds a cached virtual environment under its lock, and makes it known only when it is complete.
+"""Builds a cached virtual environment under its lock, and marks it complete as the last step.
 
-Under `RUN_AS` the environment is built by a throwaway account, at the path at which it is to work, because
-virtual environments name their own path. Then the builder's processes are killed, and its tree is copied into
-a fresh one of root's at that path: nothing that a builder or a run could have kept open leads into it.
-Without `RUN_AS` runs have the account of the agent, and could change any environment anyway."""
+With `RUN_AS` a throwaway account builds the environment, at its final path, because virtual environments
+contain their own path. Then the builder's processes are killed, and its tree is copied into a new one of
+root's at that path: no descriptor that a builder or a run kept open leads into it. Without `RUN_AS` runs
+have the agent's account, and could change any environment anyway."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LOCK_RETRY_S = 0.1
 
 
 def build(gang: Gang) -> None:
-    """Sets the run's interpreter. Raises Refused, and Stopped when the end is asked for meanwhile."""
+    """Sets the run's interpreter. Raises PreparationFailed, and StopRequested when a stop request arrives."""
     spec = gang.order["environment"]
     folder = interpreter.environment_folder(gang)
     lock = os.open(f"{folder}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -91,11 +91,11 @@ def _build_as_builder(gang: Gang, spec: dict[str, Any], python: str, folder: str
             build.run(spec, python)
         finally:
             builders.kill_processes(number)
-        # The builder is no more; what it made is now read, and never given away or trusted.
+        # The builder has no process left. Its tree is only read from here on, and never trusted.
         removal.remove(scratch)
         os.rename(folder, built)
         copy = TreeCopy(
-            owner=number, python=python, leave_out=interpreter.MARKER, check=gang.check_stop, note=build.write
+            owner=number, python=python, excluded=interpreter.MARKER, check=gang.check_stop, warn=build.write
         )
         copy.copy(built, fresh)
         os.rename(fresh, folder)

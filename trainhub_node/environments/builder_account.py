@@ -1,9 +1,9 @@
-"""The throwaway account that an environment is built as, under `RUN_AS`.
+"""The throwaway account that builds an environment, with `RUN_AS`.
 
-Building runs the code of packages. It must neither be root's nor that of the runs: what it leaves behind
-could change other environments, or be changed by a run. So each build gets a number that belongs to no
-account of the machine and that no process has. All its processes are killed before anything that they made is
-used."""
+Building runs the code of packages. That code must run neither as root nor as the account of the runs:
+files of it could change other environments, or be changed by a run. So each build gets a user id that
+belongs to no account of the machine and to no process. All its processes are killed before any of its
+files is used."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 UIDS = range(60578, 61184)
-"""Neither systemd nor distributions give these to people, services or containers."""
+"""Neither systemd nor distributions assign these to people, services or containers."""
 LOCKS = ".builders"
 PR_SET_NO_NEW_PRIVS = 38
 KILL_TIMEOUT_S = 30.0
@@ -34,18 +34,18 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 @contextmanager
-def reserve(environments: str, *, not_this: int) -> Iterator[int]:
+def reserve(environments: str, *, excluded: int) -> Iterator[int]:
     """A number for one build, used as user and as group. Raises Refused. `not_this`: the account of the
     runs."""
     locks = f"{environments}/{LOCKS}"
     os.makedirs(locks, mode=0o700, exist_ok=True)
     for uid in random.sample(UIDS, len(UIDS)):
-        if uid == not_this or _has_account(uid):
+        if uid == excluded or _has_account(uid):
             continue
         path = f"{locks}/{uid}"
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            # The lock is for builds of this cache; another cache of this machine is seen by its processes.
+            # The lock covers builds of this cache; builds of other caches are found by their processes.
             if _try_lock(lock, path) and not processes_of(uid):
                 yield uid
                 os.unlink(path)
@@ -58,10 +58,9 @@ def reserve(environments: str, *, not_this: int) -> Iterator[int]:
 
 
 def kill_abandoned(environments: str) -> list[int]:
-    """Ends what builds have left running whose own process was killed: nobody else would. Raises OSError.
+    """Kills processes left by builds whose own process has died: nothing else would end them. Raises OSError.
 
-    Returns the numbers whose processes do not end; no later build gets these.
-    """
+    Returns the user ids whose processes do not end; no later build gets these."""
     locks = f"{environments}/{LOCKS}"
     surviving: list[int] = []
     if os.geteuid() != 0 or not os.path.isdir(locks):
@@ -81,7 +80,8 @@ def kill_abandoned(environments: str) -> list[int]:
 
 
 def _try_lock(fd: int, path: str) -> bool:
-    """Whether the lock is had, and is still the one at that name: a build that is over removes its own."""
+    """Returns whether the lock was taken and still is the file with that name: a finished build removes
+    its own."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return os.stat(path).st_ino == os.fstat(fd).st_ino
@@ -97,22 +97,21 @@ def _has_account(uid: int) -> bool:
     return True
 
 
-def switch_account(number: int) -> None:
-    """Turns this process, forked for that, into one of the builder; no program that it starts can gain more
-    rights."""
+def switch_account(uid: int) -> None:
+    """Turns this forked process into one of the builder. No program that it starts can gain more rights."""
     if _libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_NO_NEW_PRIVS)")
-    os.setgroups([number])
-    os.setresgid(number, number, number)
-    os.setresuid(number, number, number)
+    os.setgroups([uid])
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
 
 
-def kill_processes(number: int) -> None:
-    """SIGKILL to all processes of the builder, wherever they went, until none is left. Raises Refused."""
+def kill_processes(uid: int) -> None:
+    """Sends SIGKILL to all processes of the builder until none is left. Raises PreparationFailed."""
     deadline = time.monotonic() + KILL_TIMEOUT_S
     while True:
-        _kill_all(number)
-        if not processes_of(number):
+        _kill_all(uid)
+        if not processes_of(uid):
             return
         if time.monotonic() > deadline:
             raise PreparationFailed(
@@ -123,8 +122,8 @@ def kill_processes(number: int) -> None:
 
 
 def _kill_all(uid: int) -> None:
-    """In one step for all of them, which no program escapes by making new processes: only the builder itself
-    may do that."""
+    """Kills all of them in one step, which no program escapes by forking: only the builder itself may do
+    that."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -136,9 +135,11 @@ def _kill_all(uid: int) -> None:
     os.waitpid(pid, 0)
 
 
-def processes_of(number: int) -> list[int]:
-    """Processes that are not dead and have this number as one of their four user ids."""
-    return [process.pid for process in proc.list_processes() if str(number).encode() in _user_ids(process.pid)]
+def processes_of(uid: int) -> list[int]:
+    """Returns the living processes that have this number among their four user ids."""
+    return [
+        process.pid for process in proc.list_processes() if str(uid).encode() in _user_ids(process.pid)
+    ]
 
 
 def _user_ids(pid: int) -> list[bytes]:

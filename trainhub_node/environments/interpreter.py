@@ -1,8 +1,7 @@
-"""The software of a run: an interpreter as it is, or a cached virtual environment, built under a lock.
+"""The software of a run: an existing interpreter, or a cached virtual environment, built under a lock.
 
-An environment is whole when its marker is there, and the marker comes last. Whoever uses one holds its lock
-shared, for as long as the processes live; building and throwing away need it alone. `building` makes one that
-is missing."""
+An environment is complete when its marker exists, which is written last. A run holds its lock shared while
+its processes live; building and removing need it exclusively. `build` makes a missing one."""
 
 from __future__ import annotations
 
@@ -15,13 +14,14 @@ from trainhub_node.untrusted import removal
 MARKER = "trainhub-complete"
 REBUILT = "-rebuilt"
 SCRATCH, BUILT, FRESH = SUFFIXES = (".scratch", ".built", ".fresh")
-"""Folders beside an environment while it is built: the builder's own, its finished tree, and the copy of
+"""Folders beside an environment during its build: the builder's own, its finished tree, and the copy of
 that."""
 
 
 def prepare(gang: Gang) -> str:
-    """The run's interpreter, ready to use; empty where the environment must be built first. Raises Refused,
-    and Stopped."""
+    """Returns the run's interpreter, ready to use; "" if the environment must be built first.
+
+    Raises PreparationFailed, and StopRequested."""
     spec = gang.order["environment"]
     python = spec["python"] or gang.terms["python"]
     if not _is_executable(python):
@@ -40,7 +40,7 @@ def _use_cached(gang: Gang) -> str:
     if not is_complete(folder):
         return ""
     lock = os.open(f"{folder}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    # Asked again under the lock: it may just have been thrown away.
+    # Checked again under the lock: it may just have been removed.
     if try_lock(lock, fcntl.LOCK_SH) and is_complete(folder):
         gang.locks.append(lock)
         return mark_used(folder)
@@ -49,15 +49,17 @@ def _use_cached(gang: Gang) -> str:
 
 
 def environment_folder(gang: Gang) -> str:
-    """Where the run's environment lies. Beside its usual place while an environment of an earlier version is
-    still there, which belongs to the account of the runs: a run that uses it may go on for days."""
+    """Returns the folder of the run's environment.
+
+    While an environment of an earlier version, which belongs to the account of the runs, is still at the
+    usual place, it is a folder beside that: a run that uses the old one may take days."""
     folder = f"{gang.terms['environments']}/{gang.terms['digest']}"
     account = gang.terms["account"]
     return f"{folder}{REBUILT}" if account is not None and _owner(folder) == account["uid"] else folder
 
 
 def mark_used(folder: str) -> str:
-    """The interpreter of a whole environment, which counts as used now."""
+    """Marks an environment as used now. Returns its interpreter."""
     os.utime(f"{folder}/{MARKER}", follow_symlinks=False)
     return f"{folder}/bin/python"
 
@@ -71,8 +73,9 @@ def try_lock(fd: int, mode: int) -> bool:
 
 
 def is_complete(folder: str) -> bool:
-    """Whether the environment is complete and this account's: earlier versions gave it to the account of the
-    runs, which could change it."""
+    """Returns whether the environment is complete and this account's.
+
+    Earlier versions gave environments to the account of the runs, which could change them."""
     return (
         belongs_to_agent(folder)
         and os.path.exists(f"{folder}/{MARKER}")
@@ -100,14 +103,13 @@ def sibling(folder: str, suffix: str) -> str:
 
 
 def discard(folder: str) -> None:
-    """Removes an environment and whatever an earlier build of it left behind. The caller holds its lock
-    alone."""
+    """Removes an environment and all leftovers of its builds. The caller holds its lock exclusively."""
     for path in (folder, *(sibling(folder, suffix) for suffix in SUFFIXES)):
         removal.remove(path)
 
 
 def lock_exclusively(lock: str) -> int | None:
-    """For whoever wants to throw an environment away: its lock held alone, None while somebody uses it."""
+    """Returns the descriptor of the lock, held exclusively; None while a run uses the environment."""
     fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     if try_lock(fd, fcntl.LOCK_EX):
         return fd

@@ -1,8 +1,8 @@
-"""Making a virtual environment: `venv`, then pip, their output live in the environment's build log.
+"""Makes a virtual environment with `venv` and pip; their output goes live to the environment's build log.
 
-Packages are first downloaded, as wheels alone, which runs no code of theirs. They are then installed without
-an index, and without the variables that lead to one (`PIP_*` and proxies, perhaps with passwords). Only where
-something is not to be had as a wheel does pip build it, and then the code that it runs shares pip's own
+Packages are first downloaded, only as wheels, which runs none of their code. They are then installed
+without an index, and without the variables that lead to one (`PIP_*` and proxies, which may hold
+passwords). Only if something has no wheel does pip build it, and the code that this runs sees pip's
 variables."""
 
 from __future__ import annotations
@@ -34,8 +34,10 @@ WHEEL = ".whl"
 
 
 class EnvironmentBuild:
-    """One build in `folder`. `scratch`: a folder of the builder's, for everything else. `builder`: the number
-    of the account that builds, None for this one."""
+    """One build in `folder`.
+
+    `scratch`: a folder of the builder's for everything else. `builder`: the user id that builds, None for
+    the agent's own account."""
 
     def __init__(self, gang: Gang, folder: str, scratch: str, *, builder: int | None) -> None:
         self._gang = gang
@@ -44,7 +46,7 @@ class EnvironmentBuild:
         self._builder = builder
 
     def run(self, spec: Mapping[str, Any], python: str) -> None:
-        """Makes the environment. Raises Refused with pip's own last word, or Stopped."""
+        """Makes the environment. Raises PreparationFailed with pip's last error, or StopRequested."""
         self._make_venv(python)
         requirements = list(spec["requirements"])
         if not requirements:
@@ -77,7 +79,7 @@ class EnvironmentBuild:
             ]
             code = self._call(install, {})
         else:
-            self.write("Not everything is to be had as a wheel; what is not is built here.")
+            self.write("Not every package has a wheel; the others are built here.")
             code = self._call([*self._pip(), "install", *PIP_OPTIONS, "--", *requirements], index)
         if code != 0:
             raise PreparationFailed(
@@ -85,7 +87,7 @@ class EnvironmentBuild:
             )
 
     def write(self, sentence: str) -> None:
-        """A line of ours in the build log."""
+        """Writes a line of the agent to the build log."""
         gangs.append(self._gang.folder.log(LOG), f"{sentence}\n".encode(errors="backslashreplace"))
 
     def _make_venv(self, python: str) -> None:
@@ -103,7 +105,9 @@ class EnvironmentBuild:
         return [sys.executable, "-m", "pip", "--python", f"{self._folder}/bin/python"]
 
     def _call(self, argv: list[str], extra: Mapping[str, str]) -> int:
-        """Runs `argv` to its end, its output in the build log. Raises Stopped, its whole group ended."""
+        """Runs `argv` to its end, its output in the build log. Returns the exit code.
+
+        Raises StopRequested after ending its whole process group."""
         self.write(f"+ {' '.join(map(_without_password, argv))}")
         log = os.open(self._gang.folder.log(LOG), os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
         pid = os.fork()
@@ -119,7 +123,7 @@ class EnvironmentBuild:
     def _environment(self) -> dict[str, str]:
         env = {**variables.base_environment(None), "PYTHONUNBUFFERED": "1"}
         if self._builder is not None:
-            # Nothing is shared with other builds, and nothing with runs: no cache, no temporary files.
+            # No cache and no temporary files are shared with other builds or with runs.
             env |= {"HOME": self._scratch, "TMPDIR": self._scratch, "USER": BUILDER}
         return env
 
@@ -140,8 +144,8 @@ class EnvironmentBuild:
 
 
 def _index_variables(agent_variables: Mapping[str, str], index_urls: list[str]) -> dict[str, str]:
-    """The variables that lead pip to its indexes. Not arguments: those are seen by every account of the
-    machine."""
+    """Returns the variables that name pip's indexes. Not arguments: every account of the machine can see
+    those."""
     variables = dict(agent_variables)
     if index_urls:
         variables["PIP_INDEX_URL"] = index_urls[0]
@@ -152,9 +156,10 @@ def _index_variables(agent_variables: Mapping[str, str], index_urls: list[str]) 
 
 
 def _pins(folder: str) -> list[str] | None:
-    """A requirement for each wheel in `folder`, whose name begins with package and version. None where other
-    files are in it, too: pip takes sources that a requirement names by address although only wheels are asked
-    for."""
+    """Returns a requirement for each wheel in `folder`, whose name begins with package and version.
+
+    Returns None if there are other files: despite `--only-binary`, pip downloads sources of requirements
+    that are URLs."""
     names = sorted(os.listdir(folder))
     if not all(name.endswith(WHEEL) for name in names):
         return None
@@ -162,7 +167,7 @@ def _pins(folder: str) -> list[str] | None:
 
 
 def _without_password(item: str) -> str:
-    """An index URL may carry a password; the build log is shown to everybody who sees the run."""
+    """Returns the argument without a password: every viewer of the run sees the build log."""
     scheme, separator, rest = item.partition("://")
     user, at, host = rest.partition("/")[0].rpartition("@")
     return f"{scheme}://****@{rest[len(user) + 1 :]}" if separator and at and host else item
@@ -189,9 +194,9 @@ def _terminate(pid: int) -> None:
 
 
 def _last_error(gang: Gang) -> str:
-    """The last line that pip calls an error, else the last line at all."""
+    """Returns the last line that pip marks as an error, else the last line."""
     with open(gang.folder.log(LOG), "rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
         lines = [line.strip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith(("ERROR:", "error:", "Error:"))]
-    return (errors or lines or ["it said nothing"])[-1]
+    return (errors or lines or ["it wrote no message"])[-1]

@@ -1,4 +1,4 @@
-"""Copies a tree that a builder made into a fresh one that is root's, so that nobody else holds a file of it
+"""Copies a tree that a builder made into a new one of root's, so that no other process has a file of it
 open."""
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ BLOCK = 1024 * 1024
 
 
 class TreeCopy:
-    """One copy. `owner`: whose files are taken, which others (hard links) are not; `leave_out`: a name at the
-    top.
+    """One copy.
 
-    `check`: called between files, to raise an exception that ends the copy; `note`: told what is left out.
-    """
+    `owner`: only files of this user id are copied (others are hard links); `excluded`: a name at the top
+    that is not copied. `check` is called between files and may raise to end the copy; `warn` is called
+    with a sentence for everything left out."""
 
     def __init__(
         self,
         *,
         owner: int,
         python: str,
-        leave_out: str,
+        excluded: str,
         check: Callable[[], None],
-        note: Callable[[str], None],
+        warn: Callable[[str], None],
     ) -> None:
         self._owner = owner
         self._interpreter = os.path.realpath(python)
-        self._excluded = leave_out
+        self._excluded = excluded
         self._check = check
-        self._warn = note
+        self._warn = warn
 
     def copy(self, source: str, target: str) -> None:
-        """Makes `target`. Everybody may read it, nobody but this account may write to it. Raises Refused, and
-        OSError."""
+        """Makes `target`, which every account may read and only this one may write. Raises
+        PreparationFailed, and OSError."""
         os.mkdir(target, 0o755)
         os.chmod(target, 0o755)  # noqa: S103  # runs must be able to read it
         from_fd, to_fd = os.open(source, FOLDER), os.open(target, FOLDER)
@@ -99,8 +99,8 @@ class TreeCopy:
             )
             try:
                 _copy_bytes(from_fd, to_fd)
-                # Compiled modules name the time of their source: with another one each run would compile them
-                # again.
+                # Compiled modules record the time of their source: with another time each run would
+                # compile them again.
                 os.utime(to_fd, ns=(facts.st_atime_ns, facts.st_mtime_ns))
                 os.fchmod(to_fd, 0o755 if facts.st_mode & stat.S_IXUSR else 0o644)
             finally:
@@ -109,8 +109,8 @@ class TreeCopy:
             os.close(from_fd)
 
     def _copy_link(self, source: int, target: int, name: str, path: str) -> None:
-        """Links inside the environment, and the one to the interpreter; others could change after the
-        build."""
+        """Copies links inside the environment and the one to the interpreter; others could change after
+        the build."""
         link_target = os.readlink(name, dir_fd=source)
         is_inside = not os.path.isabs(link_target) and not os.path.normpath(
             f"{os.path.dirname(path)}/{link_target}"
@@ -124,7 +124,7 @@ class TreeCopy:
 def _copy_bytes(source: int, target: int) -> None:
     try:
         while os.copy_file_range(source, target, BLOCK * 64):
-            pass  # where the file system can, it shares the blocks
+            pass  # a file system that can do so shares the blocks
     except OSError:
         os.lseek(source, 0, os.SEEK_SET)
         os.lseek(target, 0, os.SEEK_SET)

@@ -1,2 +1,2 @@
-"""Checks on what reaches the node from outside, made before any of it becomes a path, a process or a
+"""Checks of everything that reaches the node from outside, before any of it becomes a path, a process or a
 record."""

@@ -1,5 +1,4 @@
-"""Whether an order that the hub sent is the one that was claimed, and names nothing outside the attempt's
-folder."""
+"""Checks that an order from the hub is for the claimed attempt and names nothing outside its folder."""
 
 from __future__ import annotations
 
@@ -16,7 +15,8 @@ WHOLE_NUMBERS = ("rank", "local_rank", "node_rank")
 
 
 def parse(data: Any, run: str, attempt: int) -> NodeOrder:
-    """The order in `data`, which must be for this attempt. Raises WireError with the field that is wrong."""
+    """Returns the order in `data`, which must be for this attempt. Raises WireError, which names the wrong
+    field."""
     try:
         order = NodeOrder.from_json(data)
         _check(order, data, run, attempt)
@@ -52,6 +52,7 @@ def _check_process(process: Mapping[str, Any]) -> None:
 
 
 def _check_texts(field: str, values: Any) -> None:
-    """Each must be text without NUL, which no path, argument or variable can hold."""
+    """Raises WireError unless all values are texts without NUL, which no path, argument or variable can
+    hold."""
     if isinstance(values, str) or not all(type(value) is str and "\0" not in value for value in values):
         raise WireError(f"{field} must be a list of texts without NUL")

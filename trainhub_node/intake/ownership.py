@@ -1,7 +1,7 @@
-"""Whether a file or folder of an attempt was made by this agent's own account.
+"""Checks that this agent's own account made a file or folder of an attempt.
 
-The agent starts what an order says, possibly as root. So it believes an order only where nobody else can have
-written it."""
+The agent starts what an order says, possibly as root. So it accepts an order only if no other account can
+have written it."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def require_folder(path: str) -> None:
 
 
 def has_order(folder: RunDir) -> bool:
-    """Whether the attempt has an order that this agent wrote. Raises ForeignFile for one that somebody else
-    may have written."""
+    """Returns whether the attempt has an order that this agent wrote. Raises ForeignFile if another
+    account may have written it."""
     try:
         require_folder(folder.path)
         status = os.lstat(folder.order)
@@ -43,10 +43,9 @@ def has_order(folder: RunDir) -> bool:
 
 
 def remove_claim(folder: RunDir) -> None:
-    """Remove what a claim has made for an attempt that the hub did not give to this node, and nothing else
-    that may lie there."""
+    """Removes the files of a claim that the hub rejected, and nothing else that may be in the folder."""
     for name in ("claim.json", "terms.json"):
-        # With the files that an agent which was killed while it wrote has left beside them.
+        # Also temporary files of an agent that was killed while it wrote.
         for path in (Path(folder.path, name), *Path(folder.path).glob(f"{name}.*")):
             path.unlink(missing_ok=True)
     try:
@@ -54,7 +53,9 @@ def remove_claim(folder: RunDir) -> None:
             if Path(folder_path).exists():
                 Path(folder_path).rmdir()
     except OSError as error:
-        log.warning("%s is left, for it holds what no claim has made (%s)", folder.path, error.strerror)
+        log.warning(
+            "%s stays, because it holds files that no claim has made (%s)", folder.path, error.strerror
+        )
 
 
 def _require_ownership(path: str, status: os.stat_result) -> None:

@@ -1,8 +1,6 @@
-"""Messages that the node drops because they cannot be right: the first of each kind is logged, the rest is
-not.
+"""Logs invalid messages that the node drops, once for each kind.
 
-Whoever can send one can send millions, and the log must not grow with them.
-"""
+A sender of one can send millions, and the log must not grow with them."""
 
 from __future__ import annotations
 
@@ -17,8 +15,8 @@ _guard = threading.Lock()
 
 
 def accepts_key(source: str, run: object, attempt: object) -> bool:
-    """Whether the two name an attempt. If not, `source`, a phrase of a fixed set, is logged as what was
-    dropped."""
+    """Returns whether the two name an attempt. If not, `source`, a constant phrase, is logged as the kind
+    of message dropped."""
     if is_key(run, attempt):
         return True
     reject(source, f"run {run!r:.100} and attempt {attempt!r:.100} do not name an attempt")
@@ -26,7 +24,7 @@ def accepts_key(source: str, run: object, attempt: object) -> bool:
 
 
 def reject(source: str, reason: str) -> None:
-    """Log that a message of this source was dropped, once for each source."""
+    """Logs that a message of this source was dropped, once for each source."""
     with _guard:
         if source in _logged:
             return
@@ -35,6 +33,6 @@ def reject(source: str, reason: str) -> None:
 
 
 def clear_cache() -> None:
-    """Log the next rejection of each source again: for tests, which share a process."""
+    """Makes the next rejection of each source be logged again: for tests, which share a process."""
     with _guard:
         _logged.clear()

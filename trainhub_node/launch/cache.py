@@ -1,5 +1,4 @@
-"""What a node keeps to be quick next time: snapshots and environments, least recently used thrown away
-first."""
+"""The node's cache of snapshots and environments; the least recently used are removed first."""
 
 from __future__ import annotations
 
@@ -22,11 +21,11 @@ from trainhub_node.untrusted import removal
 log = logging.getLogger(__name__)
 BLOCK = 1024 * 1024
 SET_ASIDE = ".set-aside"
-"""Ending of what is no environment any more and waits to be removed."""
+"""Suffix of folders that are no longer environments and wait for removal."""
 
 
 class SnapshotCache:
-    """Zips by their SHA-256. Fetching the same one twice at a time is done once."""
+    """Snapshot archives by their SHA-256. Two requests for the same one download it once."""
 
     def __init__(self, settings: NodeSettings, hub: HubClient) -> None:
         self._folder = settings.snapshots
@@ -34,7 +33,7 @@ class SnapshotCache:
         self._lock = threading.Lock()
 
     def fetch(self, sha256: str) -> Path:
-        """The zip, from here or from the hub. Raises HubError."""
+        """Returns the archive, from the cache or from the hub. Raises HubError."""
         if not SHA256.fullmatch(sha256):
             raise RequestRejected(f"{sha256!r:.100} is not the SHA-256 of a snapshot")
         path = self._folder / f"{sha256}.zip"
@@ -52,7 +51,7 @@ class SnapshotCache:
             self._hub.download_snapshot(sha256, part)
         except OSError as error:
             if error.errno in records.DISK_FULL:
-                part.unlink()  # half a source on a full disk helps nobody
+                part.unlink()  # half an archive would keep the disk full
             raise
         if sha256_of(part) != sha256:
             part.unlink()
@@ -69,7 +68,7 @@ def sha256_of(path: Path) -> str:
 
 
 def trim(settings: NodeSettings) -> list[Path]:
-    """Throw away what was used longest ago until the cache is within its limit; what is in use stays."""
+    """Removes the least recently used entries until the cache is within its limit. Entries in use stay."""
     entries = sorted((*_snapshots(settings), *_environments(settings)), key=lambda entry: entry[0])
     total = sum(size for _, size, _ in entries)
     removed: list[Path] = []
@@ -79,7 +78,7 @@ def trim(settings: NodeSettings) -> list[Path]:
         if _discard(path):
             total -= size
             removed.append(path)
-            log.info("Thrown away to keep the cache below %d bytes: %s", settings.cache_bytes, path)
+            log.info("Removed to keep the cache below %d bytes: %s", settings.cache_bytes, path)
     return removed
 
 
@@ -102,13 +101,12 @@ def _environments(settings: NodeSettings) -> list[tuple[float, int, Path]]:
 
 
 def set_untrusted_aside(settings: NodeSettings) -> list[Path]:
-    """Takes environments that another account could have changed, and what a build that died has left behind,
-    from their places.
+    """Renames environments that another account could have changed, and leftovers of builds that died.
 
-    Earlier versions gave environments to the account of the runs. One that a run still uses stays for that
-    run; other runs get one of their own, see `environments.folder_of`. Returns what was there.
-    `remove_set_aside` removes it later: some gigabytes would keep the agent from reporting for so long that
-    the hub takes its node for lost, with all its runs."""
+    Earlier versions gave environments to the account of the runs. Such an environment stays while a run
+    uses it; other runs get their own, see `interpreter.environment_folder`. `remove_set_aside` removes the
+    folders later: deleting gigabytes would delay reports for so long that the hub takes the node for lost
+    with all its runs. Returns the former paths."""
     moved = []
     for path in sorted(settings.environments.iterdir()):
         is_leftover = path.suffix in interpreter.SUFFIXES
@@ -137,15 +135,15 @@ def set_untrusted_aside(settings: NodeSettings) -> list[Path]:
 
 
 def remove_set_aside(settings: NodeSettings) -> None:
-    """Raises OSError."""
+    """Removes the folders that `set_untrusted_aside` renamed. Raises OSError."""
     for path in settings.environments.glob(f"*{SET_ASIDE}"):
         removal.remove(str(path))
 
 
 @functools.lru_cache
 def _tree_bytes(folder: Path, _version: int) -> int:
-    """Bytes below `folder`. Counted once for each time that it was made: no environment changes
-    afterwards."""
+    """Returns the bytes below `folder`. Cached for each `_version`: an environment never changes after its
+    build."""
     total = 0
     for path, _, files in os.walk(folder):
         total += sum(Path(path, name).lstat().st_size for name in files)
@@ -160,7 +158,7 @@ def _discard(path: Path) -> bool:
     if lock is None:
         return False
     try:
-        # Without its marker it is no environment any more, even if we die half way through.
+        # Without its marker it is no environment any more, even if this process dies half way.
         (path / interpreter.MARKER).unlink()
         interpreter.discard(str(path))
     finally:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from trainhub_launch.order import NodeOrder
 from trainhub_node import records
-from trainhub_node.attempts import attempt_list as book
+from trainhub_node.attempts import attempt_list
 from trainhub_node.attempts.attempt_list import READY_PORTS, Attempts, Key
 from trainhub_node.backoff import Backoff
 from trainhub_node.intake import ownership, rejections
@@ -197,7 +197,7 @@ class Starter:
         reserved = sorted(ports.used_ports(order_json["command"], claim[READY_PORTS]))
         self._attempts.reserve_ports(folder, {**claim, "held": reserved})
         records.write(folder.go, order_json)
-        book.wake_child(folder)
+        attempt_list.wake_child(folder)
 
     def _claim(self, folder: RunDir) -> bool:
         """Ask for the order; False when the hub has none for us."""
@@ -224,7 +224,7 @@ class Starter:
                 self._make_folder(path)
             records.write(folder.terms, self._terms(order))
             records.write(folder.order, order_json)
-            book.update_agent_record(folder, phase="accepted")
+            attempt_list.update_agent_record(folder, phase="accepted")
             self._attempts.track(folder)
         return True
 
@@ -267,7 +267,7 @@ class Starter:
         }
 
     def _start(self, folder: RunDir) -> None:
-        if Path(folder.child).exists() or "over_at" in book.read_agent_record(folder):
+        if Path(folder.child).exists() or "over_at" in attempt_list.read_agent_record(folder):
             return
         order = NodeOrder.from_json(records.read(folder.order))
         if not Path(folder.work).exists() and not self._unpack(folder, order):
@@ -293,7 +293,7 @@ class Starter:
                 log.info("Waiting for the snapshot of run %s: %s", folder.run, error)
                 self._closing.wait(backoff.next_s())
             except (HubError, unpack.BadSnapshot) as error:
-                fail(folder, "snapshot", book.as_sentence(error))
+                fail(folder, "snapshot", attempt_list.as_sentence(error))
                 return False
             except OSError as error:
                 fail(folder, "snapshot", f"{error.strerror or error} ({error.filename or folder.work}).")
@@ -321,10 +321,12 @@ def start_child(folder: RunDir) -> subprocess.Popen[bytes]:
 
 def fail(folder: RunDir, kind: str, sentence: str) -> None:
     """The attempt ends before it had a child."""
-    book.update_agent_record(folder, phase="done", error=sentence, error_kind=kind, over_at=time.time())
+    attempt_list.update_agent_record(
+        folder, phase="done", error=sentence, error_kind=kind, over_at=time.time()
+    )
 
 
 def finish_before_start(folder: RunDir) -> None:
     """Stopped before it had a child."""
     reason = (records.read(folder.stop) or {}).get("why", "canceled")
-    book.update_agent_record(folder, phase="done", stopping=reason, over_at=time.time())
+    attempt_list.update_agent_record(folder, phase="done", stopping=reason, over_at=time.time())

@@ -1,4 +1,4 @@
-"""After the ranks have ended: what they left in outputs/ and logs/ goes to the hub, resumably, by content."""
+"""Uploads the files in outputs/ and logs/ after the ranks have ended; resumable, and addressed by content."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from trainhub_node import records
-from trainhub_node.attempts import attempt_list as book
+from trainhub_node.attempts import attempt_list
 from trainhub_node.attempts.attempt_list import Attempts, Key
 from trainhub_node.backoff import Backoff
 from trainhub_node.link.hub_client import (
@@ -27,7 +27,8 @@ from trainhub_node.link.hub_client import (
 )
 from trainhub_node.rundir import RunDir
 from trainhub_node.untrusted import beneath
-from trainhub_node.untrusted.run_files import Outside, open_run_file
+from trainhub_node.untrusted.beneath import OutsideFolder
+from trainhub_node.untrusted.run_files import open_run_file
 from trainhub_node.untrusted.walk import walk
 
 log = logging.getLogger(__name__)
@@ -37,7 +38,7 @@ MAX_PATH = 900
 
 
 class OutputUploads:
-    """Uploads of attempts that are over, a few at a time, in threads of their own."""
+    """Uploads for attempts that are over, a few at a time, in threads of their own."""
 
     def __init__(
         self, hub: HubClient, attempts: Attempts, *, on_change: Callable[[], None], owner: int | None
@@ -51,9 +52,9 @@ class OutputUploads:
         self._closing = False
 
     def submit(self, folder: RunDir) -> None:
-        """Called from one thread only; again for the same attempt is fine."""
+        """Called from one thread only; repeated calls for an attempt have no effect."""
         if folder.key not in self._busy:
-            book.update_agent_record(folder, phase="uploading")
+            attempt_list.update_agent_record(folder, phase="uploading")
             self._busy.add(folder.key)
             self._threads.submit(self._run, folder)
 
@@ -64,7 +65,7 @@ class OutputUploads:
     def _run(self, folder: RunDir) -> None:
         try:
             self._upload(folder)
-            book.update_agent_record(folder, phase="done")
+            attempt_list.update_agent_record(folder, phase="done")
         except _UploadAbandoned:
             return
         except Exception as error:
@@ -75,9 +76,11 @@ class OutputUploads:
     def _record_failure(self, folder: RunDir, error: Exception) -> None:
         while not self._closing:
             try:
-                book.update_agent_record(folder, phase="done", error=book.as_sentence(error), error_kind="upload")
+                attempt_list.update_agent_record(
+                    folder, phase="done", error=attempt_list.as_sentence(error), error_kind="upload"
+                )
             except OSError:
-                time.sleep(1)  # the disk is full; what went wrong is still to be told
+                time.sleep(1)  # the disk is full; the error must still be recorded
             else:
                 return
 
@@ -88,14 +91,16 @@ class OutputUploads:
                 continue
             try:
                 self._upload_file(folder, name, path, progress)
-            except Outside:
+            except OutsideFolder:
                 progress.warn(
                     f"{name} is not among the outputs: it is a link out of the run's folder, or no file."
                 )
             except OSError as error:
                 progress.warn(f"{name} is not among the outputs: {error.strerror}.")
             except RequestRejected as error:
-                book.update_agent_record(folder, error=book.as_sentence(f"{name}: {error}"), error_kind="upload")
+                attempt_list.update_agent_record(
+                    folder, error=attempt_list.as_sentence(f"{name}: {error}"), error_kind="upload"
+                )
         progress.save()
 
     def _upload_file(self, folder: RunDir, name: str, path: str, progress: _UploadProgress) -> None:
@@ -121,7 +126,7 @@ class OutputUploads:
                 log.info("Waiting with outputs of run %s: %s", folder.run, error)
                 time.sleep(backoff.next_s())
             except RequestRejected:
-                # Perhaps what an earlier, interrupted try had left there was not ours.
+                # Perhaps an interrupted upload of other content had left bytes there; one retry.
                 rejections += 1
                 if rejections > 1:
                     raise
@@ -143,11 +148,11 @@ class OutputUploads:
 
 
 class _UploadAbandoned(Exception):
-    """Nobody waits for these outputs any more, or the agent is closing."""
+    """The hub has settled the attempt, or the agent is closing."""
 
 
 class _UploadProgress:
-    """`outputs.json`: what has arrived so far, so that a new agent does not begin again."""
+    """`outputs.json`: the files uploaded so far, so that a restarted agent continues there."""
 
     def __init__(self, folder: RunDir) -> None:
         self._path = folder.outputs_record
@@ -170,8 +175,9 @@ class _UploadProgress:
 
 
 def output_files(folder: RunDir, warn: Callable[[str], None]) -> Iterator[tuple[str, str]]:
-    """(name, path below the working folder) of every file below outputs/, by its path there, and of every
-    file below logs/ as `logs/<path>`."""
+    """Yields (name, path below the working folder) of every file to upload.
+
+    Files below outputs/ are named by their path there, files below logs/ as `logs/<path>`."""
     names: set[str] = set()
     try:
         root = beneath.open_root(folder.work)
@@ -195,7 +201,7 @@ def output_files(folder: RunDir, warn: Callable[[str], None]) -> Iterator[tuple[
 
 
 def _files(root: int, top: str, warn: Callable[[str], None]) -> Iterator[tuple[str, bool]]:
-    """Everything in the folder `part` that is no folder: its path below `root`, and whether it is a link."""
+    """Yields (path below `root`, whether it is a link) of everything in the folder `top` except folders."""
     try:
         mode = os.stat(top, dir_fd=root, follow_symlinks=False).st_mode
     except OSError:
@@ -210,7 +216,7 @@ def _files(root: int, top: str, warn: Callable[[str], None]) -> Iterator[tuple[s
 
 
 def _is_link_to_folder(root: int, path: str) -> bool:
-    """Only of links that stay below `root`: of others nothing is found out."""
+    """Returns whether a link leads to a folder below `root`; False for links that leave `root`."""
     try:
         entry = beneath.open_entry(root, path, follow_links=True)
     except OSError:

@@ -1,4 +1,5 @@
-"""A snapshot's zip into a fresh working folder. The hub has refused hostile zips; this refuses them again."""
+"""Unpacks a snapshot's zip into a new working folder. Rejects hostile archives again, as the hub did
+before."""
 
 from __future__ import annotations
 
@@ -15,16 +16,15 @@ FOLDERS = ("outputs", "logs")
 
 
 class BadSnapshot(Exception):
-    """The message is a sentence for whoever made the snapshot."""
+    """The message is a sentence for the owner of the snapshot."""
 
 
 def unpack(archive: Path, work: Path, account: Account | None) -> int:
-    """Fills `work` from `archive`, whole or not at all, and gives it to `account`; returns the number of
+    """Fills `work` from `archive` completely or not at all, and gives it to `account`; returns the number of
     files.
 
-    Raises BadSnapshot, and OSError. While it is filled the folder belongs to this process and is closed to
-    everybody else; it is given away as the last step, because from then on any name in it may become a link.
-    """
+    Raises BadSnapshot, and OSError. Until the last step the folder belongs to this process and is closed
+    to all other accounts, because from then on any name in it may become a link."""
     aside = work.with_name(f"{work.name}.part")
     removal.remove(str(aside))
     aside.mkdir(mode=0o700)
@@ -75,7 +75,7 @@ def _extract(source: zipfile.ZipFile, entry: zipfile.ZipInfo, folder: Path, acco
 
 
 def _give_folders(top: Path, account: Account) -> None:
-    """Innermost first and `top` last: until then nobody else can enter, and change what a path below it
-    means."""
+    """Changes the owner from the innermost folders outwards: until the last step no other account can
+    enter, and change what a path below means."""
     for path, _, _ in os.walk(top, topdown=False):
         os.chown(path, account.uid, account.gid, follow_symlinks=False)

@@ -1,4 +1,4 @@
-"""How the bare processes are started: the child by the agent, a rank's wrapper by mpirun."""
+"""The commands of the isolated processes: the agent starts the child, mpirun starts a rank's wrapper."""
 
 from __future__ import annotations
 
@@ -17,16 +17,21 @@ AGENT_WRAPPER = (sys.executable, *PYTHON_OPTIONS, str(PACKAGE / "bootstrap.py"))
 
 
 def argv(settings: NodeSettings) -> list[str]:
-    """The wrapper that mpirun starts, as the account of the ranks. That account need not be able to read our
-    own installation, so it has a copy, run by an interpreter that it may execute."""
+    """Returns the command of the wrapper that mpirun starts under the account of the ranks.
+
+    That account may not be able to read the agent's installation. So it has a copy, run by an interpreter
+    that it may execute."""
     if settings.run_as is None:
         return list(AGENT_WRAPPER)
-    return [settings.python, *PYTHON_OPTIONS, str(settings.folder / "wrapper" / PACKAGE.name / "bootstrap.py")]
+    return [
+        settings.python,
+        *PYTHON_OPTIONS,
+        str(settings.folder / "wrapper" / PACKAGE.name / "bootstrap.py"),
+    ]
 
 
 def check_folders(settings: NodeSettings) -> None:
-    """Raises SettingsError where the account of the runs controls a folder on the way to one of the
-    agent's."""
+    """Raises SettingsError if the account of the runs controls a parent of one of the agent's folders."""
     if settings.run_as is None:
         return
     for name, folder in (("TRAINHUB_NODE_DIR", settings.folder), ("TRAINHUB_NODE_CACHE", settings.cache)):
@@ -41,11 +46,10 @@ def check_folders(settings: NodeSettings) -> None:
 
 
 def prepare(settings: NodeSettings) -> None:
-    """Copy the sitecustomize and the hub's authority, and where ranks have an account of their own the
-    wrapper, to where ranks find them.
+    """Copies the sitecustomize and the hub's CA to where ranks can read them, and the wrapper for an account
+    of their own.
 
-    Raises SettingsError when that account cannot get there.
-    """
+    Raises SettingsError when that account cannot reach them."""
     settings.sites.mkdir(exist_ok=True)
     settings.sites.chmod(0o755)
     _copy(PACKAGE / "sitecustomize" / "sitecustomize.py", settings.sites / "sitecustomize.py")

@@ -1,4 +1,4 @@
-"""The hub as the node sees it: every HTTP request that the agent makes."""
+"""The HTTP client for the hub: every request that the agent makes."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 # Shorter than the 5 s after which web servers close an idle connection, perhaps just as it is used again.
 LIMITS = httpx.Limits(keepalive_expiry=4.0)
 TIME_ERRORS = (9, 10)
-"""OpenSSL's codes for certificates that do not hold yet, or no more."""
+"""OpenSSL's codes for certificates that are not valid yet, or no longer."""
 AGENT = f"trainhub-node/{__version__}"
 CAPABILITIES = "X-TrainHub-Capabilities"
 READS_WAKE_UPS = "wake-ups:read-only"
-"""This node only reads its queue. One of a version before also writes to the broker, which its user there may
-not any more."""
+"""This node only reads its queue. An older one also writes to the broker, which its broker account may not
+permit any more."""
 UPLOAD_CHUNK_BYTES = 8 * 1024 * 1024
 UPLOAD_OFFSET = "Upload-Offset"
 UPLOAD_COMPLETE = "Upload-Complete"
 
 
 class HubError(Exception):
-    """A request did not lead to what it asked for; the message says why."""
+    """A request failed; the message says why."""
 
 
 class HubUnavailable(HubError):
-    """No answer, or one that another try may change (a hub that restarts, a proxy, an overload)."""
+    """No answer, or an error that may pass (a restarting hub, a proxy, an overload)."""
 
 
 class TokenRejected(HubError):
@@ -47,15 +47,15 @@ class TokenRejected(HubError):
 
 
 class RequestRejected(HubError):
-    """The hub understood, and said no for good."""
+    """The hub rejected the request permanently."""
 
 
 class InvalidOrder(HubError):
-    """The hub's order is not one that this node can carry out; asking again would bring the same."""
+    """This node cannot carry out the hub's order; another request would return the same order."""
 
 
 class UploadOffsetMismatch(HubError):
-    """The hub holds another number of bytes of this upload."""
+    """The hub has another number of bytes of this upload."""
 
     def __init__(self, offset: int) -> None:
         super().__init__(f"the hub is at byte {offset}")
@@ -63,26 +63,30 @@ class UploadOffsetMismatch(HubError):
 
 
 class HubClient:
-    """Thread-safe; connections are kept alive and shared. `ca` (a file) or `pem`: the only authority to
-    believe."""
+    """Thread-safe; connections are kept alive and shared.
+
+    `ca` (a file) or `pem`: the only certificate authority to trust. Without either, the authorities of
+    this machine are trusted."""
 
     def __init__(self, url: str, token: str = "", ca: Path | None = None, pem: str = "") -> None:
-        # Without either: whom this machine trusts.
         self._client = http_client(url, ssl.create_default_context(cafile=ca, cadata=pem or None), token)
 
     def close(self) -> None:
         self._client.close()
 
     def config(self) -> dict[str, Any]:
-        return _json_object(self._request("GET", "/api/v1/node/config/", headers={CAPABILITIES: READS_WAKE_UPS}))
+        return _json_object(
+            self._request("GET", "/api/v1/node/config/", headers={CAPABILITIES: READS_WAKE_UPS})
+        )
 
     def server_time(self) -> float | None:
-        """Unix seconds as the hub's web server dates its answers, to the second; None where it does not."""
+        """Returns Unix seconds from the Date header of the hub's web server, to the second; None without
+        it."""
         date = self._request("GET", "/healthz").headers.get("Date")
         return parsedate_to_datetime(date).timestamp() + 0.5 if date else None
 
     def enrol(self, token: str, name: str, hostname: str, *, replace: bool) -> dict[str, Any]:
-        """Trade a join token for what a node of the hub needs to know: token, name, cluster, ca."""
+        """Exchanges a join token for token, name, cluster and CA of this node."""
         body = {"token": token, "name": name, "hostname": hostname, "replace": replace}
         return _json_object(self._request("POST", "/api/v1/node/enrol/", json=body))
 
@@ -101,10 +105,10 @@ class HubClient:
         try:
             return Ack.from_wire(msgpack.unpackb(answer.content))
         except (WireError, ValueError, msgpack.UnpackException) as error:
-            raise HubUnavailable(f"the hub's answer to a report is none: {error}") from error
+            raise HubUnavailable(f"the hub's answer to a report is invalid: {error}") from error
 
     def download_snapshot(self, sha256: str, to: Path) -> None:
-        """Fetch into `to`, going on where an earlier try left off."""
+        """Downloads the snapshot to `to`; continues where an earlier attempt stopped."""
         offset = to.stat().st_size if to.exists() else 0
         headers = {"Range": f"bytes={offset}-"} if offset else {}
         try:
@@ -122,12 +126,12 @@ class HubClient:
             raise HubUnavailable(describe_error(error)) from error
 
     def upload_state(self, sha256: str) -> tuple[int, bool]:
-        """(bytes that the hub holds, whether that is all)."""
+        """Returns (bytes that the hub has, whether the upload is complete)."""
         answer = self._request("HEAD", f"/api/v1/uploads/{sha256}")
         return int(answer.headers.get(UPLOAD_OFFSET, 0)), answer.headers.get(UPLOAD_COMPLETE) == "true"
 
     def upload(self, sha256: str, data: bytes, offset: int, total: int) -> None:
-        """One chunk. Raises WrongOffset."""
+        """Uploads one chunk. Raises UploadOffsetMismatch."""
         span = f"bytes {offset}-{offset + len(data) - 1}/{total}" if data else f"bytes */{total}"
         headers = {"Content-Range": span, "Content-Type": "application/octet-stream"}
         self._request("PUT", f"/api/v1/uploads/{sha256}", content=data, headers=headers)
@@ -143,7 +147,7 @@ class HubClient:
 
 def http_client(url: str, verify: ssl.SSLContext, token: str = "") -> httpx.Client:
     headers = {"User-Agent": AGENT} | ({"Authorization": f"Bearer {token}"} if token else {})
-    # The environment's proxies are for the world outside, not for a hub on this machine.
+    # Proxies from the environment are for other machines, not for a hub on this one.
     proxies = not is_loopback(httpx.URL(url).host)
     return httpx.Client(
         base_url=url, headers=headers, timeout=TIMEOUT, limits=LIMITS, trust_env=proxies, verify=verify
@@ -151,7 +155,7 @@ def http_client(url: str, verify: ssl.SSLContext, token: str = "") -> httpx.Clie
 
 
 def describe_error(error: httpx.HTTPError) -> str:
-    """In words for whoever runs the node."""
+    """Returns the error as a phrase for the operator of the node."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -188,7 +192,7 @@ def _json_object(answer: httpx.Response) -> dict[str, Any]:
 
 
 def _problem_detail(answer: httpx.Response) -> str:
-    """What a problem document says, or the status."""
+    """Returns the detail of a problem document (RFC 9457), or the status code."""
     try:
         problem = answer.json()
         return str(problem.get("detail") or problem["title"])
@@ -197,6 +201,6 @@ def _problem_detail(answer: httpx.Response) -> str:
 
 
 def upload_chunks(total: int, start: int) -> Iterator[tuple[int, int]]:
-    """(offset, size) of every chunk of an upload from `start` on."""
+    """Yields (offset, size) of every chunk of an upload from `start` on."""
     for offset in range(start, total, UPLOAD_CHUNK_BYTES):
         yield offset, min(UPLOAD_CHUNK_BYTES, total - offset)

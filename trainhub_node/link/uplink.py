@@ -1,4 +1,4 @@
-"""The one road up: reports, one in flight, the next at once when something waits; without end."""
+"""Sends reports to the hub: one at a time, the next at once while something waits."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from trainhub_node.telemetry.telemetry_queue import TelemetryQueue
 log = logging.getLogger(__name__)
 LIVE_INTERVAL_S = 1.0
 SAMPLE_JITTER_S = 0.25
-"""While somebody looks, reports follow samples, which do not come to the millisecond."""
+"""While somebody watches this node, reports follow samples, which vary by some milliseconds."""
 MIN_GAP_S = 0.005
 NEWLINE_WAIT_S = 0.001
-"""An unbuffered print writes its line and its newline apart, microseconds after one another: one message, not
+"""An unbuffered print writes its line and its newline separately, microseconds apart: one message, not
 two."""
 FACTS_DELAY_S = 0.03
 LOG_BYTES_PER_REPORT = 4 * MAX_CHUNK_BYTES
@@ -34,7 +34,7 @@ MIN_LOG_BYTES = 65536
 
 
 class AckHandlers(Protocol):
-    """What an Ack asks for."""
+    """The actions that an Ack requests."""
 
     def resume(self, run: str, attempt: int) -> None: ...
     def stop(self, order: StopOrder) -> None: ...
@@ -43,7 +43,7 @@ class AckHandlers(Protocol):
 
 
 class Uplink(threading.Thread):
-    """`tend` is called before each report, with every attempt as it is held. `owner`: see `open_inside`."""
+    """`advance` is called before each report with every tracked attempt. `owner`: see `open_run_file`."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Uplink(threading.Thread):
                 self._pause(backoff.next_s())
 
     def report_now(self) -> None:
-        """The hub wants a word, because it has one for us."""
+        """Requests a report: the hub has something to answer."""
         self._is_requested = True
         self._watch.notify()
 
@@ -107,9 +107,9 @@ class Uplink(threading.Thread):
         self._watch.notify()
 
     def _gather(self) -> Report | None:
-        """What is to be told now; None when there is nothing and it is not time for a sign of life."""
+        """Returns the next report, None if nothing has changed and no heartbeat is due."""
         heartbeat = self._heartbeat()
-        # What the node is, is told at once; how it does, with the next sign of life.
+        # A changed inventory is reported at once, changed measurements with the next heartbeat.
         due = self._is_requested or self._is_due() or has_changed(self._last_heartbeat, heartbeat)
         self._is_requested = False
         facts: list[AttemptFact] = []
@@ -122,7 +122,7 @@ class Uplink(threading.Thread):
             new_chunks = list(tracked.chunks(sizes, budget))
             budget -= sum(len(chunk.data) for chunk in new_chunks)
             chunks += new_chunks
-            # Beside its last bytes the fact says again that they are the last.
+            # With the last bytes of a log, the fact repeats that these are the last.
             if due or new_chunks or fact != tracked.acknowledged:
                 facts.append(fact)
         if not (due or chunks or self._is_urgent(facts) or self._telemetry.has_new_events):
@@ -144,8 +144,9 @@ class Uplink(threading.Thread):
         )
 
     def _is_urgent(self, facts: list[AttemptFact]) -> bool:
-        """Facts alone wait a moment: a start and an end bring several within milliseconds. The last word does
-        not, and neither does what other nodes wait for."""
+        """Facts alone wait a moment, because a start and an end change several within milliseconds.
+
+        The end of an attempt, and states that other nodes wait for, do not wait."""
         if not facts:
             return False
         now = time.monotonic()
@@ -155,7 +156,7 @@ class Uplink(threading.Thread):
         )
 
     def _sync_tracked(self) -> list[TrackedAttempt]:
-        """The attempts held now, the one served last time last."""
+        """Returns the tracked attempts, in turn: the one that came first last time comes last."""
         folders = {folder.key: folder for folder in self._attempts.all()}
         for key in self._tracked.keys() - folders.keys():
             self._tracked.pop(key).release(self._watch)
@@ -172,7 +173,7 @@ class Uplink(threading.Thread):
         try:
             ack = self._hub.report(report)
         except RequestRejected:
-            # Too large for somebody on the way, perhaps: smaller ones may pass.
+            # Perhaps the report is too large for a proxy on the way: smaller ones may pass.
             self._log_budget = max(MIN_LOG_BYTES, self._log_budget // 2)
             self._telemetry.on_rejected()
             raise
@@ -210,8 +211,8 @@ class Uplink(threading.Thread):
                 self._handlers.settle(key)
 
     def _heartbeat_interval(self) -> float:
-        """The hub's word, which is longer where many nodes talk to it; but one for an idle node does not hold
-        for a busy one."""
+        """The hub's interval, which is longer with many nodes. One set for an idle node does not apply to
+        a busy one."""
         return (
             min(LIVE_INTERVAL_S, self._interval_s)
             if self._tracked and not self._interval_is_for_runs
@@ -222,21 +223,23 @@ class Uplink(threading.Thread):
         elapsed_s = time.monotonic() - self._heartbeat_at
         if not self._telemetry.is_watched:
             return elapsed_s >= self._heartbeat_interval()
-        return elapsed_s >= self._heartbeat_interval() + (-SAMPLE_JITTER_S if self._telemetry.has_samples else SAMPLE_JITTER_S)
+        return elapsed_s >= self._heartbeat_interval() + (
+            -SAMPLE_JITTER_S if self._telemetry.has_samples else SAMPLE_JITTER_S
+        )
 
     def _wait_for_work(self, report: Report | None) -> None:
         if report is not None and sum(len(chunk.data) for chunk in report.logs) >= MAX_CHUNK_BYTES:
             return
         elapsed_s = time.monotonic() - self._sent_at
         if report is not None and elapsed_s < MIN_GAP_S:
-            # Lines that come at the rate of a flood travel together; one alone has already left.
+            # During a flood of log lines they are sent together; a single line has already been sent.
             time.sleep(MIN_GAP_S - elapsed_s)
         slack = SAMPLE_JITTER_S if self._telemetry.is_watched else 0.0
         remaining_s = self._heartbeat_interval() + slack - (time.monotonic() - self._heartbeat_at)
         self._watch.wait(remaining_s if self._changed_since is None else min(remaining_s, FACTS_DELAY_S))
 
     def _pause(self, delay_s: float) -> None:
-        """After a failure news do not hasten the next try; only closing does."""
+        """Pauses after a failure. Changes do not shorten the pause; only closing does."""
         end = time.monotonic() + delay_s
         while not self._closing and (remaining_s := end - time.monotonic()) > 0:
             self._watch.wait(remaining_s)
@@ -245,9 +248,11 @@ class Uplink(threading.Thread):
     def _log_failure(self, error: HubError) -> None:
         kind = type(error).__name__
         if isinstance(error, TokenRejected):
-            log.error("This node takes no more runs: %s. Those that it has go on, and it keeps asking", error)
+            log.error(
+                "This node takes no more runs: %s. Its present runs continue, and it keeps trying", error
+            )
         elif kind != self._failure:
-            log.warning("Cannot report to the hub (%s); runs go on, and this is tried again", error)
+            log.warning("Cannot report to the hub (%s); runs continue, and reports are retried", error)
         if not self._failure:
             self._failing_since = time.monotonic()
         self._failure = kind

@@ -1,7 +1,6 @@
-"""Wake-ups: the only module that knows Celery. A message says which attempt, and nothing else.
+"""Wake-ups through Celery, which only this module uses. A message names an attempt, and nothing else.
 
-Whatever else it says is dropped here: a message may have been sent by anybody who can write to the queue.
-"""
+Other content is dropped, because anybody who can write to the queue may have sent it."""
 
 from __future__ import annotations
 
@@ -29,12 +28,12 @@ log = logging.getLogger(__name__)
 CHECK_INTERVAL_S = 60.0
 STOP_TIMEOUT_S = 10.0
 BUILT_IN = "celery."
-# What it warns of, pickled messages as root, cannot happen: only JSON is accepted.
+# Celery warns of pickled messages as root; they cannot arrive, because only JSON is accepted.
 warnings.filterwarnings("ignore", category=SecurityWarning)
 
 
 def build_app(link: BrokerLink, wake: Callable[[str, int], None]) -> celery.Celery:
-    """An app whose one task calls `wake`."""
+    """Returns an app whose only task calls `wake`."""
     app = celery.Celery("trainhub_node", set_as_current=False)
     name = link.queue
     # The hub declares the queue; this node's user at the broker may only read it.
@@ -66,13 +65,13 @@ def build_app(link: BrokerLink, wake: Callable[[str, int], None]) -> celery.Cele
 
     app.finalize()
     for task in [task for task in app.tasks if task.startswith(BUILT_IN)]:
-        # Those that come with Celery call other tasks, as the message says.
+        # Celery's built-in tasks call other tasks that a message names.
         app.tasks.unregister(task)
     return app
 
 
 def connection_error(config: dict[str, Any], hub_ca: Path | None = None) -> str:
-    """Why the broker of `config` does not take this node; nothing where it does."""
+    """Returns why the broker of `config` does not accept this node, "" if it does."""
     try:
         link = links.from_config(config, hub_ca)
     except InvalidBrokerLink as error:
@@ -88,8 +87,10 @@ def connection_error(config: dict[str, Any], hub_ca: Path | None = None) -> str:
 
 
 class WakeupListener(threading.Thread):
-    """Keeps a Celery worker. The broker's absence is Celery's own to mend. The hub is asked every minute how
-    to listen: it may have another broker by now, or none for this node, or not want this node any more."""
+    """Runs a Celery worker, which reconnects to the broker by itself.
+
+    Every minute the listener asks the hub for its configuration: the broker may have changed, this node
+    may get none any more, or the hub may have rejected its token."""
 
     def __init__(
         self,
@@ -121,9 +122,9 @@ class WakeupListener(threading.Thread):
                 self._replace_worker(None)  # the uplink says why
                 self._closing.wait(CHECK_INTERVAL_S)
             except HubError as error:
-                log.debug("The hub does not say where its broker is: %s", error)
+                log.debug("The hub did not return its broker: %s", error)
             except Exception:
-                log.exception("Wake-ups do not arrive; reports bring the work meanwhile")
+                log.exception("Wake-ups do not arrive; meanwhile the answers to reports bring the work")
             self._ended.clear()
             self._closing.wait(backoff.next_s())
 
@@ -144,7 +145,7 @@ class WakeupListener(threading.Thread):
         return config
 
     def _apply(self, config: dict[str, Any]) -> None:
-        """Listen as `config` says, unless that is done already."""
+        """Listens as `config` says, unless the worker does so already."""
         try:
             link = links.from_config(config, self._hub_ca)
         except InvalidBrokerLink as error:
@@ -170,9 +171,11 @@ class WakeupListener(threading.Thread):
 
 
 class CeleryWorker(threading.Thread):
-    """A Celery worker in a thread of this process; `ended` is called when it is no more."""
+    """A Celery worker in a thread of this process. `on_end` is called when it has ended."""
 
-    def __init__(self, link: BrokerLink, wake: Callable[[str, int], None], on_end: Callable[[], None]) -> None:
+    def __init__(
+        self, link: BrokerLink, wake: Callable[[str, int], None], on_end: Callable[[], None]
+    ) -> None:
         super().__init__(name="celery", daemon=True)
         self.link = link
         self._on_end = on_end
@@ -189,7 +192,7 @@ class CeleryWorker(threading.Thread):
     def run(self) -> None:
         encryption = "" if links.is_encrypted(self.link) else ", over a connection that is not encrypted"
         log.info("Listening on queue %s%s", self.link.queue, encryption)
-        # Where tasks are looked up: they are quick, and run in this thread.
+        # Celery looks tasks up in the current app. They are quick, and run in this thread.
         self._app.set_current()
         try:
             self._controller.start()

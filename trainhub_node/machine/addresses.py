@@ -1,4 +1,4 @@
-"""The addresses and network interfaces of this machine, as its kernel knows them."""
+"""The addresses and network interfaces of this machine."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ HEADER, ADDRESS, ATTRIBUTE = struct.Struct("=IHHII"), struct.Struct("=BBBBI"), s
 
 
 def by_interface() -> dict[str, tuple[str, ...]]:
-    """Interface -> its addresses, IPv4 first. Link-local ones are left out: they mean nothing on another
-    machine."""
+    """Returns interface -> addresses, IPv4 first. Link-local ones are left out: other machines cannot use
+    them."""
     names = dict(socket.if_nameindex())
     found: dict[str, list[str]] = {name: [] for name in names.values()}
     for index, address in _netlink_addresses():
@@ -29,13 +29,16 @@ def by_interface() -> dict[str, tuple[str, ...]]:
 
 
 def interface_with(address: str) -> str:
-    """Empty where no interface has it."""
+    """Returns the interface that has the address, "" if none has."""
     normalized = _normalize(address)
-    return next((name for name, interface_addresses in by_interface().items() if normalized in interface_addresses), "")
+    return next(
+        (name for name, interface_addresses in by_interface().items() if normalized in interface_addresses),
+        "",
+    )
 
 
 def local_address_towards(url: str) -> str:
-    """The local end of a way to the host of `url`, empty where there is none now. No packet is sent to it."""
+    """Returns the local address of a route to the host of `url`, "" without a route. Sends no packet."""
     parts = urlsplit(url)
     try:
         family, _, _, _, target = socket.getaddrinfo(
@@ -56,11 +59,13 @@ def _normalize(address: str) -> str:
 
 
 def _netlink_addresses() -> Iterator[tuple[int, str]]:
-    """(index of the interface, address)."""
+    """Yields (interface index, address) of all addresses, by rtnetlink."""
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as line:
         line.bind((0, 0))
         request = ADDRESS.pack(socket.AF_UNSPEC, 0, 0, 0, 0)
-        line.send(HEADER.pack(HEADER.size + len(request), RTM_GETADDR, NLM_F_REQUEST_AND_DUMP, 1, 0) + request)
+        line.send(
+            HEADER.pack(HEADER.size + len(request), RTM_GETADDR, NLM_F_REQUEST_AND_DUMP, 1, 0) + request
+        )
         while True:
             for kind, body in _messages(line.recv(65536)):
                 if kind == NLMSG_DONE:

@@ -1,4 +1,5 @@
-"""How this machine does, by psutil; what it cannot tell is absent, and hides nothing else."""
+"""Metrics of this machine, by psutil. A metric that cannot be read is absent, without effect on the
+others."""
 
 from __future__ import annotations
 
@@ -15,12 +16,12 @@ from trainhub_node.telemetry.rates import RateMeter
 
 log = logging.getLogger(__name__)
 JITTER_S = 0.5
-"""A reading that is due within this time is taken now: ticks do not come to the millisecond."""
+"""A reading due within this time is taken now: ticks are not exact to the millisecond."""
 T = TypeVar("T")
 
 
 class HostMetrics:
-    """`folder`: whose disk is looked at. `sys`: where the kernel shows its devices."""
+    """`folder`: the disk to measure is the one that holds it. `sys`: the path of sysfs."""
 
     def __init__(self, folder: str, *, sys: str = "/sys") -> None:
         self._folder = folder
@@ -36,8 +37,9 @@ class HostMetrics:
         self._interfaces = _PhysicalDevices(f"{sys}/class/net")
 
     def read(self, now: float, interface: str = "") -> dict[str, float]:
-        """HOST_METRICS as they stand. `now`: seconds of a steady clock. `interface`: whose traffic stands for
-        the network's where there is no physical one, as in a container."""
+        """Returns the present HOST_METRICS. `now`: seconds of a steady clock.
+
+        `interface`: its traffic is the network's where there is no physical interface, as in a container."""
         if now - self._medium_at >= MEDIUM_S - JITTER_S:
             self._medium = _present(
                 {
@@ -69,36 +71,46 @@ class HostMetrics:
         return round(100 * min(1.0, max(0.0, share)), 1)
 
     def _disk_rates(self, now: float) -> dict[str, float | None]:
-        counters = self._read_or_none("disks", lambda: psutil.disk_io_counters(perdisk=True, nowrap=False)) or {}
+        counters = (
+            self._read_or_none("disks", lambda: psutil.disk_io_counters(perdisk=True, nowrap=False)) or {}
+        )
         disks = self._disks.of(counters)
         return {
-            "disk_read_bytes_s": self._disk_read.rate(now, {name: counters[name].read_bytes for name in disks}),
-            "disk_write_bytes_s": self._disk_write.rate(now, {name: counters[name].write_bytes for name in disks}),
+            "disk_read_bytes_s": self._disk_read.rate(
+                now, {name: counters[name].read_bytes for name in disks}
+            ),
+            "disk_write_bytes_s": self._disk_write.rate(
+                now, {name: counters[name].write_bytes for name in disks}
+            ),
         }
 
     def _network_rates(self, now: float, interface: str) -> dict[str, float | None]:
-        counters = self._read_or_none("network", lambda: psutil.net_io_counters(pernic=True, nowrap=False)) or {}
-        names = self._interfaces.of(counters) or [name for name in (interface,) if name in counters and name != "lo"]
+        counters = (
+            self._read_or_none("network", lambda: psutil.net_io_counters(pernic=True, nowrap=False)) or {}
+        )
+        names = self._interfaces.of(counters) or [
+            name for name in (interface,) if name in counters and name != "lo"
+        ]
         return {
             "network_tx_bytes_s": self._tx.rate(now, {name: counters[name].bytes_sent for name in names}),
             "network_rx_bytes_s": self._rx.rate(now, {name: counters[name].bytes_recv for name in names}),
         }
 
     def _read_or_none(self, subject: str, call: Callable[[], T]) -> T | None:
-        """psutil meets many kernels and containers; whatever one of them does not show is said once and left
+        """psutil runs on many kernels and containers: a call that fails on one is logged once and left
         out."""
         try:
             return call()
         except Exception as error:
             if subject not in self._logged:
                 self._logged.add(subject)
-                log.warning("This machine does not tell of its %s: %r", subject, error)
+                log.warning("The %s of this machine cannot be read: %r", subject, error)
             return None
 
 
 class _PhysicalDevices:
-    """Which names are devices of their own: bridges, pairs, loops, volumes and arrays only pass on what those
-    carry."""
+    """Selects names of physical devices: bridges, pairs, loops, volumes and arrays only repeat their
+    traffic."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -113,26 +125,26 @@ class _PhysicalDevices:
         return self._physical
 
     def _is_physical(self, name: str) -> bool:
-        # A virtual function below a card that counts its traffic too, as on Azure, would count twice.
+        # A virtual function below a card that counts its traffic too (as on Azure) would count twice.
         path = f"{self._folder}/{name}"
         return os.path.exists(f"{path}/device") and not os.path.exists(f"{path}/master/device")
 
 
 def memory_total() -> int:
-    """In bytes."""
+    """Returns bytes."""
     return int(psutil.virtual_memory().total)
 
 
 def memory_used() -> float:
-    """In bytes, without what the kernel would give back at once."""
+    """Returns bytes, without memory that the kernel can reclaim at once."""
     memory = psutil.virtual_memory()
     return float(memory.total - memory.available)
 
 
 def _cpu_times() -> tuple[float, float]:
-    """(busy, all) in seconds since boot, of all cores."""
+    """Returns (busy, total) seconds since boot over all cores."""
     times = psutil.cpu_times()
-    # Linux counts a guest's time as its host's user time too.
+    # Linux also counts a guest's time as user time of its host.
     total = sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0)
     return total - times.idle - getattr(times, "iowait", 0.0), total
 

@@ -1,4 +1,4 @@
-"""InfiniBand and RoCE ports, as the kernel shows them under /sys/class/infiniband."""
+"""InfiniBand and RoCE ports, as the kernel lists them in /sys/class/infiniband."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ WORD_BYTES = 4
 """port_xmit_data and port_rcv_data count in words (PortCounters of the InfiniBand specification,
 16.1.3.5)."""
 MAX_COUNTER = 2**32 - 1
-"""Where an old adapter's counter of 32 bits stays."""
+"""Where the 32-bit counter of an old adapter stops."""
 
 
 class InfinibandPorts:
-    """`folder`: that of the kernel, or one like it."""
+    """`folder`: the kernel's, or one with the same layout."""
 
     def __init__(self, folder: str = FOLDER) -> None:
         self._folder = folder
@@ -28,8 +28,8 @@ class InfinibandPorts:
         return tuple(_port(device, number, path) for device, number, path in self._paths())
 
     def rates(self, now: float) -> dict[str, float]:
-        """Bytes a second of all ports together; `now` in seconds of a steady clock. Absent what cannot be
-        told."""
+        """Returns bytes per second over all ports; unknown rates are absent. `now`: seconds of a steady
+        clock."""
         paths = [path for _, _, path in self._paths()]
         if not paths:
             return {}
@@ -60,10 +60,12 @@ def _port(device: str, number: int, path: str) -> NetworkPort:
 
 
 def _byte_counts(paths: Iterable[str], counter: str) -> dict[str, int]:
-    """Port -> bytes."""
+    """Returns port -> bytes."""
     texts = {path: _text(f"{path}/counters/{counter}") for path in paths}
     return {
-        path: int(text) * WORD_BYTES for path, text in texts.items() if text.isdigit() and int(text) != MAX_COUNTER
+        path: int(text) * WORD_BYTES
+        for path, text in texts.items()
+        if text.isdigit() and int(text) != MAX_COUNTER
     }
 
 

@@ -1,4 +1,4 @@
-"""The Pythons of this machine that a run may ask for."""
+"""The Pythons of this machine that a run may use."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _VERSION = re.compile(r"3\.\d+\.\d+\Z")
 
 
 def find(default: str, account: Account | None = None) -> tuple[Interpreter, ...]:
-    """`default` first, then those on PATH, in /usr/bin and of pyenv and conda; each real one once, where it
-    runs."""
+    """Returns `default`, then those on PATH, in /usr/bin and of pyenv and conda. Each real interpreter
+    appears once, if it runs."""
     interpreters: dict[Path, Interpreter] = {}
     for path in (default, *_candidates()):
         resolved = Path(path).resolve()
@@ -29,7 +29,7 @@ def find(default: str, account: Account | None = None) -> tuple[Interpreter, ...
 
 
 def version_of(path: str, account: Account | None = None) -> str:
-    """The version of the interpreter at `path`; empty where it is none that works for `account`."""
+    """Returns the version of the interpreter at `path`, "" if it does not work for `account`."""
     uid, gid, groups = (None, None, None) if account is None else (account.uid, account.gid, ())
     try:
         result = subprocess.run(
@@ -64,7 +64,7 @@ def _candidates() -> Iterator[str]:
 
 def _pythons_in(folders: Iterable[str]) -> Iterator[str]:
     for folder in folders:
-        # pyenv's shims choose another interpreter with every folder that they are called from.
+        # pyenv's shims select an interpreter by the folder that they are called from.
         if Path(folder).name == "shims" or (Path(folder).parent / "pyvenv.cfg").exists():
             continue
         try:

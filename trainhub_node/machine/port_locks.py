@@ -1,7 +1,7 @@
-"""Which ports the agents of one machine keep for their attempts, told to each other by locked files.
+"""Ports that the agents of one machine reserve for their attempts, shared through locked files.
 
-A port is found free some time before a rank listens on it. Two agents on one machine (of two hubs, say) would
-find the same one free. A lock ends with the agent that holds it."""
+A port is chosen some time before a rank listens on it. Two agents on one machine (of two hubs, say) would
+choose the same one. A lock ends with the agent that holds it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PortLocks:
             self._folder.mkdir()
             os.fchmod(self._open_folder(), FOLDER_MODE)
         except OSError:
-            return  # it is there already, or will be missed: see `take`
+            return  # it exists already, or cannot be made: see `acquire`
 
     def take(self, port: int) -> bool:
         """Whether the port is ours now. Where files cannot be had nobody can be asked, and it is."""
@@ -53,8 +53,8 @@ class PortLocks:
                 os.close(self._files.pop(port))
 
     def close(self) -> None:
-        """Let all go, and lock nothing any more: a step of an attempt that still runs would keep its port for
-        nobody."""
+        """Releases all ports, and locks none any more: a step that still runs would lock a port that
+        nobody releases."""
         with self._guard:
             self._is_closed = True
             for fd in self._files.values():
@@ -67,9 +67,9 @@ class PortLocks:
     def _open(self, port: int) -> int:
         folder, name = self._open_folder(), str(port)
         try:
-            # Without O_CREAT where it exists: in a folder that all may write to the kernel refuses others'
-            # files then. Any account may have made a pipe at this name, which would hold whoever opens it
-            # until somebody writes.
+            # Without O_CREAT where it exists: with it, the kernel refuses other accounts' files in a
+            # sticky folder. O_NONBLOCK, because any account may have made a pipe with this name,
+            # and opening one blocks until a writer comes.
             return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
         except FileNotFoundError:
             fd = os.open(name, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW, FILE_MODE, dir_fd=folder)
@@ -77,9 +77,11 @@ class PortLocks:
             return fd
 
     def _open_folder(self) -> int:
-        """The folder itself: a link in its place, which anybody may put there before us, would have us make
-        files elsewhere. Asked for until it is had, because whoever makes it opens it to others a moment
-        later."""
+        """Opens the folder itself: any account may put a link in its place, which would have us make files
+        elsewhere.
+
+        Retried at each use, because another agent may open the folder to all accounts a moment after
+        making it."""
         if self._folder_fd is None:
             self._folder_fd = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         return self._folder_fd

@@ -16,8 +16,9 @@ _NUMBERS = re.compile(r"(?<![\w.])\d{4,5}(?![\w.])")
 def find_free(
     held: Collection[int], count: int = MAX_PORTS, *, take: Callable[[int], bool] = lambda _port: True
 ) -> list[int]:
-    """`count` ports, ascending from 6105, that nobody listens on and no living attempt was given; `take` may
-    refuse one."""
+    """Returns up to `count` ports from 6105 upwards on which nobody listens and which are not reserved.
+
+    `acquire` may refuse a port."""
     free: list[int] = []
     for port in range(FIRST_PORT, 32768):
         if port not in held and _can_bind(port) and take(port):
@@ -28,8 +29,7 @@ def find_free(
 
 
 def used_ports(command: Mapping[str, Any], offered: Iterable[int]) -> set[int]:
-    """Which of the offered ports the order makes use of: those that its processes are told in some
-    variable."""
+    """Returns those of the offered ports that occur in a variable of the order's processes."""
     numbers: set[int] = set()
     for process in command["processes"]:
         for value in process["env"].values():
@@ -39,11 +39,11 @@ def used_ports(command: Mapping[str, Any], offered: Iterable[int]) -> set[int]:
 
 
 def _can_bind(port: int) -> bool:
-    """Whether nobody listens there, at whatever address."""
+    """Returns whether no process listens on the port, at any address."""
     with socket.socket(_FAMILY, socket.SOCK_STREAM) as probe:
         if _FAMILY == socket.AF_INET6:
             probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        # As the run's own listener will: connections that linger from an earlier run do not count.
+        # As the run's own listener does: lingering connections of an earlier run do not count.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("", port))

@@ -1,15 +1,14 @@
-"""Put in front of every rank's path: cures two ways to end badly, then runs the sitecustomize it stands
-before.
+"""Placed first on every rank's path. Prevents two kinds of bad exits, then runs the sitecustomize that it
+hides.
 
 torch 2.13's gloo aborts a finished process (SIGABRT, "terminate called without an active exception") when its
-loop thread wants the interpreter while that is closing down (pytorch issue 190489). The handler registered
-first runs last, and 0.1 s there are enough.
+loop thread wants the interpreter while that is closing down (pytorch issue 190489). The handler that is
+registered first runs last, and a pause of 0.1 s there is enough.
 
-mpi4py calls MPI_Finalize at the end, also of a rank that has failed with an exception; that waits for peers
-which wait for this rank, for ever. So such a rank ends without it, and mpirun sees the failure.
+mpi4py calls MPI_Finalize at the end, even in a rank that has failed with an exception. That call waits for
+peers which wait for this rank, indefinitely. So such a rank exits without it, and mpirun sees the failure.
 
-It must run on any Python that a user may bring: old syntax only.
-"""
+It must run on any Python that a user may bring: old syntax only."""
 
 import atexit
 import os
@@ -22,8 +21,7 @@ def _let_gloo_finish() -> None:
 
 
 def _end_without_finalize() -> None:
-    # Not in an excepthook: torch calls it with a stderr of its own, which would be lost with all that it
-    # holds.
+    # Not in an excepthook: torch calls that with a stderr of its own, whose content would be lost.
     if getattr(sys, "last_value", None) is None:
         return
     mpi = sys.modules.get("mpi4py.MPI")
@@ -51,5 +49,5 @@ except ImportError as error:
     if _ours is not None:
         sys.modules["sitecustomize"] = _ours
 finally:
-    # What the other one added stays.
+    # Entries that the other sitecustomize added stay.
     sys.path[:] = [entry for entry in _path if entry.rstrip("/") == _here] + sys.path

@@ -1,7 +1,6 @@
-"""The child, first half: prepares one attempt and starts its ranks; `keeping` is the second.
+"""The child, first half: prepares one attempt and starts its ranks; `supervise` is the second half.
 
-Detached, in a session of its own, one per attempt: the agent, the worker and the hub may all die.
-"""
+One process per attempt, detached, in a session of its own: it survives the agent, the worker and the hub."""
 
 from __future__ import annotations
 
@@ -28,7 +27,8 @@ SIGNALS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal
 
 
 def prepare(path: str) -> Gang:
-    """Everything that one node can do alone: the environment is ready, unless the gang has been given up."""
+    """Locks the attempt and prepares its environment. The gang has failed or has an interpreter, unless
+    one must be built."""
     folder = RunDir.at(path)
     os.umask(0o077)
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
@@ -43,7 +43,7 @@ def prepare(path: str) -> Gang:
 
 
 def _lock_or_exit(folder: RunDir) -> int:
-    """A second child of the same attempt (two agents for a moment) leaves without a trace."""
+    """Locks the attempt. A second child (two agents for a moment) exits silently."""
     fd = os.open(folder.child_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -58,7 +58,8 @@ def _prepare_environment(gang: Gang) -> None:
 
 
 def wait_for_record(gang: Gang, path: str) -> dict[str, Any]:
-    """The record at `path`, once the agent has written it and called us. Raises Stopped."""
+    """Returns the record at `path`, once the agent has written it and signalled this process. Raises
+    StopRequested."""
     while True:
         gang.check_stop()
         record: dict[str, Any] | None = records.read(path)

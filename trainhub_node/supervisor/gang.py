@@ -1,4 +1,4 @@
-"""What the child holds in memory about the attempt that it supervises, and its state file."""
+"""The child's memory of the attempt that it supervises, and its state file."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ class PreparationFailed(Exception):
 
 
 class StopRequested(Exception):
-    """Somebody asked for the end before the ranks were started."""
+    """A stop request came before the ranks were started."""
 
 
 class Gang:
-    """The ranks of one attempt on this node. `wrappers`: pid -> rank, of those that are our children.
+    """The ranks of one attempt on this node.
 
-    `state` is what `state.json` holds: written by this process alone, read by the agent. `python`: the
-    environment's interpreter, once it is prepared. `launcher`: mpirun, or on the other nodes of its run its
-    daemon."""
+    `wrappers`: process id -> rank of wrappers that are our children. `state` is the content of
+    `state.json`, which only this process writes and the agent reads. `python`: the environment's
+    interpreter, once it is prepared. `launcher`: mpirun, or on the run's other nodes its daemon."""
 
     def __init__(self, folder: RunDir, order: dict[str, Any], terms: dict[str, Any]) -> None:
         self.folder = folder
@@ -119,7 +119,7 @@ class Gang:
         return request
 
     def check_stop(self) -> None:
-        """Raises Stopped when the end has been asked for."""
+        """Raises StopRequested after a stop request."""
         request = self.stop_request()
         if request is not None:
             self.state["stopping"] = request["why"]

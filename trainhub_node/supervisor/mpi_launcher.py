@@ -1,5 +1,4 @@
-"""Under MPI: mpirun, or on the other nodes of its run its daemon, started by the child; both start the rank
-wrappers."""
+"""MPI: the child starts mpirun, or on the run's other nodes its daemon; these start the rank wrappers."""
 
 from __future__ import annotations
 
@@ -32,9 +31,9 @@ ALLOW_ROOT = {
 
 
 def environment(gang: Gang) -> dict[str, str]:
-    """That of mpirun and its daemons."""
+    """Returns the environment of mpirun and its daemons."""
     env = variables.process_environment(gang, gang.order["command"]["launcher_env"], gang.python)
-    # A user's own site may not come between mpirun and the wrapper.
+    # A user's own modules must not affect the wrapper that mpirun starts.
     env.pop("PYTHONPATH", None)
     if gang.is_multi_node:
         env["PATH"] = f"{gang.folder.bin}:{env['PATH']}"
@@ -42,7 +41,7 @@ def environment(gang: Gang) -> dict[str, str]:
 
 
 def find_program(gang: Gang, env: Mapping[str, str], *names: str) -> str:
-    """The first of `names` that is on the path of the environment. Raises Refused."""
+    """Returns the first of `names` on the PATH of the environment. Raises PreparationFailed."""
     for name in names:
         path = variables.find_program(name, env["PATH"])
         if path is not None:
@@ -98,7 +97,7 @@ def _start_daemon(gang: Gang, env: dict[str, str]) -> None:
 
 
 def _prepare_ranks(gang: Gang, extra: Mapping[str, Any]) -> None:
-    """What the wrappers find when mpirun starts them, as the account of the ranks."""
+    """Writes the records and logs of the wrappers, which mpirun starts under the account of the ranks."""
     folder, account = gang.folder, gang.terms["account"]
     start_records = [{**start, **extra} for start in child.starts(gang)]
     records.write(folder.starts, {str(start["rank"]): start for start in start_records})
@@ -107,8 +106,10 @@ def _prepare_ranks(gang: Gang, extra: Mapping[str, Any]) -> None:
             os.open(folder.log(start["log"]), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         )
     if account is not None:
-        # The folder last: from then on the run may put anything at any name in it.
-        _change_owner(account, [folder.starts, *(folder.log(start["log"]) for start in start_records), folder.ranks])
+        # The folder last: from then on the run may make any entry in it.
+        _change_owner(
+            account, [folder.starts, *(folder.log(start["log"]) for start in start_records), folder.ranks]
+        )
 
 
 def _write_programs(gang: Gang) -> None:
@@ -128,7 +129,7 @@ def _quote(argument: str) -> str:
 
 
 def _fork_launcher(gang: Gang, program: str, argv: list[str], env: dict[str, str]) -> None:
-    """As the account of the ranks: Open MPI lets them talk to no one else's."""
+    """Starts it under the account of the ranks: Open MPI only lets processes of one account talk."""
     gang.check_stop()
     gang.launcher = os.fork()
     if gang.launcher == 0:

@@ -1,8 +1,7 @@
-"""Open MPI 4 (orted) and 5 (prted), as far as a node must know them apart: what a daemon may be told by
-mpirun.
+"""The arguments of Open MPI's daemons, version 4 (orted) and 5 (prted).
 
-The arguments come from another machine, where training code may have had a hand in them. So they are taken by
-name."""
+They come from another machine, where training code may have changed them. So only known names are
+accepted."""
 
 from __future__ import annotations
 
@@ -12,7 +11,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-FOREGROUND_OPTIONS = {"orted": ("-mca", "orte_leave_session_attached", "1"), "prted": ("--leave-session-attached",)}
+FOREGROUND_OPTIONS = {
+    "orted": ("-mca", "orte_leave_session_attached", "1"),
+    "prted": ("--leave-session-attached",),
+}
 DAEMONS = tuple(FOREGROUND_OPTIONS)
 PARAMETER_OPTIONS = ("-mca", "--mca", "-prtemca", "--prtemca", "-pmixmca", "--pmixmca")
 ALLOWED_PARAMETERS = frozenset(
@@ -38,14 +40,14 @@ ALLOWED_PARAMETERS = frozenset(
 )
 IGNORED_PARAMETERS = frozenset(
     {
-        # A program of the caller's choice,
+        # They name a program to run,
         "plm_rsh_agent",
         "plm_ssh_agent",
         "plm_rsh_no_tree_spawn",
         "plm_ssh_no_tree_spawn",
         "orte_launch_agent",
         "prte_launch_agent",
-        # and what is for each node to say.
+        # or are for each node to decide.
         "oob_tcp_if_include",
         "btl_tcp_if_include",
         "orte_leave_session_attached",
@@ -56,18 +58,23 @@ IGNORED_OPTIONS = frozenset({"--leave-session-attached", "--allow-run-as-root", 
 
 
 def daemon_argv(requested: Sequence[str]) -> list[str]:
-    """`requested`, the daemon's name first, without what this node says itself. Raises Refused for what it does
-    not know."""
+    """Returns `requested`, which starts with the daemon's name, without what this node sets itself.
+
+    Raises PreparationFailed for unknown arguments."""
     name = requested[0] if requested else ""
     if name not in DAEMONS:
-        raise PreparationFailed("launch", f"mpirun asked for a daemon {name!r}, which is none of Open MPI 4 or 5.")
+        raise PreparationFailed(
+            "launch", f"mpirun asked for a daemon {name!r}, which is none of Open MPI 4 or 5."
+        )
     argv = [name, *FOREGROUND_OPTIONS[name]]
     rest = iter(requested[1:])
     for option in rest:
         if option in IGNORED_OPTIONS:
             continue
         if option not in PARAMETER_OPTIONS:
-            raise PreparationFailed("launch", f"mpirun asked for {name} with {option!r}, which this node does not allow.")
+            raise PreparationFailed(
+                "launch", f"mpirun asked for {name} with {option!r}, which this node does not allow."
+            )
         parameter, value = next(rest, ""), next(rest, "")
         if parameter in ALLOWED_PARAMETERS:
             argv += [option, parameter, value]

@@ -1,4 +1,4 @@
-"""The rank wrapper: starts one rank as planned, stays its parent, and writes down how it ended."""
+"""The rank wrapper: starts one rank as planned, stays its parent, and records how it ended."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ OOM_SCORE = b"300"
 
 
 def run(folder: RunDir, start: Mapping[str, Any]) -> NoReturn:
-    """Start the rank, wait for it, leave with its outcome. Never returns; meant for a process of its own."""
+    """Starts the rank, waits for it, and exits with its status. Never returns; runs in a process of its
+    own."""
     signal.pthread_sigmask(signal.SIG_BLOCK, WAITED_SIGNALS)
     os.umask(0o077)
     log = os.open(
@@ -56,22 +57,24 @@ def run(folder: RunDir, start: Mapping[str, Any]) -> NoReturn:
     status, by_us = _wait(pid)
     code = os.waitstatus_to_exitcode(status)
     out_of_memory = code == -signal.SIGKILL and not by_us and proc.oom_kills() > oom_kills
-    records.write(folder.ended(start["rank"]), {**end_record(code, told=by_us), "out_of_memory": out_of_memory})
+    records.write(
+        folder.ended(start["rank"]), {**end_record(code, by_us=by_us), "out_of_memory": out_of_memory}
+    )
     os._exit(code if code >= 0 else 128 - code)
 
 
-def end_record(code: int, *, told: bool) -> dict[str, Any]:
-    """An exit record. `told`: the signal to end came through us."""
+def end_record(code: int, *, by_us: bool) -> dict[str, Any]:
+    """Returns the record of an end. `by_us`: the signal to end came through the wrapper."""
     return {
         "at": time.time(),
         "exit_code": code if code >= 0 else None,
         "signal": -code if code < 0 else None,
-        "by_us": told,
+        "by_us": by_us,
     }
 
 
 def run_under_mpirun(path: str) -> NoReturn:
-    """The wrapper as mpirun starts it: the rank's number and the way to its peers are in the environment."""
+    """The wrapper as mpirun starts it: the environment has the rank's number and the way to its peers."""
     folder = RunDir.at(path)
     number = next((os.environ[name] for name in RANK_NAMES if name in os.environ), "")
     start_records = records.read(folder.starts) or {}
@@ -84,14 +87,16 @@ def run_under_mpirun(path: str) -> NoReturn:
     start = start_records[number]
     mpi_variables = {name: value for name, value in os.environ.items() if name.startswith(MPI_PREFIXES)}
     if "prefix" in start:
-        # They come from mpirun's node and say how things are there.
+        # These come from mpirun's node and describe that node.
         prefixes = {name: start["prefix"] for name in PREFIX_NAMES if name in mpi_variables}
-        mpi_variables = {name: value for name, value in mpi_variables.items() if not name.endswith(INTERFACE_SUFFIX)} | prefixes
+        mpi_variables = {
+            name: value for name, value in mpi_variables.items() if not name.endswith(INTERFACE_SUFFIX)
+        } | prefixes
     run(folder, {**start, "env": {**mpi_variables, **start["env"]}})
 
 
 def _wait(pid: int) -> tuple[int, bool]:
-    """The status of `pid`, passing on to its whole group whatever we are told."""
+    """Returns the status of `pid`, and whether a signal was forwarded to its group."""
     is_signalled = False
     while True:
         ended, status = os.waitpid(pid, os.WNOHANG)
@@ -111,7 +116,7 @@ def signal_group(pid: int, number: int) -> None:
 
 
 def _set_group(pid: int) -> None:
-    """Both sides do this, so that the group exists whoever comes first."""
+    """Both sides call this, so that the group exists whichever comes first."""
     try:
         os.setpgid(pid, pid)
     except (PermissionError, ProcessLookupError):
@@ -119,7 +124,7 @@ def _set_group(pid: int) -> None:
 
 
 def _exec_rank(start: Mapping[str, Any], log: int) -> NoReturn:
-    """In the forked process: turn into the planned program, or say in the log why not."""
+    """In the forked process: becomes the planned program, or writes the error to the log."""
     code = CANNOT_RUN
     try:
         _set_group(0)
@@ -137,12 +142,14 @@ def _exec_rank(start: Mapping[str, Any], log: int) -> NoReturn:
         _write_error(f"{error}; write $$ for a dollar sign")
         code = CANNOT_RUN
     except FileNotFoundError as error:
-        _write_error(_not_found_message(argv[0], start) if code == NOT_FOUND else f"{error.filename}: {error.strerror}")
+        _write_error(
+            _not_found_message(argv[0], start) if code == NOT_FOUND else f"{error.filename}: {error.strerror}"
+        )
     except (OSError, ValueError) as error:
         _write_error(_exec_error_message(error, start))
         code = CANNOT_RUN
     finally:
-        # Also after anything unforeseen: this copy of the wrapper must not live on as one.
+        # Also after an unexpected error: this copy of the wrapper must not continue as a second wrapper.
         os._exit(code)
 
 
@@ -154,15 +161,15 @@ def redirect_output(log: int) -> None:
 
 
 def _raise_oom_score() -> None:
-    """When memory runs out, the kernel is to take training before the child and the agent, who tell of it."""
+    """When memory runs out, the kernel must kill training before the child and the agent, which report it."""
     try:
         fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
     except OSError:
-        return  # not to be had in every container
+        return  # not available in every container
     try:
         os.write(fd, OOM_SCORE)
     except OSError:
-        return  # it has a higher score already, and lowering it is not ours
+        return  # it has a higher score already, and may not lower it
     finally:
         os.close(fd)
 
@@ -175,7 +182,7 @@ def switch_account(account: Mapping[str, Any] | None) -> None:
 
 
 def reset_signals() -> None:
-    """As a shell would start it: nothing blocked, nothing ignored (Python ignores SIGPIPE)."""
+    """Resets signals as a shell does: none blocked, none ignored (Python ignores SIGPIPE)."""
     for number in range(1, signal.NSIG):
         try:
             signal.signal(number, signal.SIG_DFL)

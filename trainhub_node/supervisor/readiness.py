@@ -1,4 +1,4 @@
-"""A run on several nodes: this one has prepared its part, says what it has, and waits until all have."""
+"""A run on several nodes: this node reports that its part is prepared, and waits for all others."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 
 
 def wait_until_ready(gang: Gang) -> None:
-    """Ready, then on with the final order. Raises Refused, and Stopped when the end is asked for
-    meanwhile."""
+    """Reports readiness, then continues with the final order.
+
+    Raises PreparationFailed, and StopRequested when a stop request arrives."""
     env = None
     if gang.uses_mpi:
         env = mpi_launcher.environment(gang)

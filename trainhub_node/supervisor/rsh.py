@@ -1,9 +1,8 @@
-"""What mpirun, on the head, takes for its remote shell: it writes down which daemon is wanted where, and
-stays.
+"""Stands in for mpirun's remote shell on the head: records which daemon is needed on which host, and stays.
 
-The call goes to the hub with the head's facts, and from there to the node in question, whose child starts its
-own daemon. Open MPI takes the end of its remote shell for the end of the daemon, so this one lives as long as
-mpirun."""
+The call goes to the hub with the head's facts, and from there to the node in question, whose child starts
+its own daemon. Open MPI takes the end of its remote shell for the end of the daemon, so this process lives
+as long as mpirun."""
 
 from __future__ import annotations
 
@@ -27,16 +26,16 @@ HOST_PUNCTUATION = ".:_-"
 USAGE_ERROR = 2
 
 
-def run(path: str, words: Sequence[str]) -> NoReturn:
-    """`words`: the host, then the command as a shell there would get it."""
+def run(path: str, arguments: Sequence[str]) -> NoReturn:
+    """`arguments`: the host, then the command as a shell there would receive it."""
     parent = os.getppid()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         # Ended before mpirun it would look like a daemon that failed, and mpirun would kill all ranks at
         # once.
         signal.signal(number, signal.SIG_IGN)
-    host, argv = words[0] if words else "", daemon_call(words[1:])
+    host, argv = arguments[0] if arguments else "", daemon_call(arguments[1:])
     if not argv or not host or not _is_host(host):
-        sys.stderr.write(f"trainhub: not a call for an Open MPI daemon: {shlex.join(words)}\n")
+        sys.stderr.write(f"trainhub: not a call for an Open MPI daemon: {shlex.join(arguments)}\n")
         sys.stderr.flush()
         os._exit(USAGE_ERROR)
     records.write(RunDir.at(path).daemon_call(host), {"host": host, "argv": argv})
@@ -45,15 +44,18 @@ def run(path: str, words: Sequence[str]) -> NoReturn:
 
 
 def _is_host(name: str) -> bool:
-    return len(name) <= 253 and name.isascii() and all(char.isalnum() or char in HOST_PUNCTUATION for char in name)
+    return (
+        len(name) <= 253
+        and name.isascii()
+        and all(char.isalnum() or char in HOST_PUNCTUATION for char in name)
+    )
 
 
-def daemon_call(words: Sequence[str]) -> list[str]:
-    """The daemon's argv, its own name without a path first; empty where none is called.
+def daemon_call(command: Sequence[str]) -> list[str]:
+    """Returns the daemon's argv, its name without a path first; empty if the command starts no daemon.
 
-    What a shell would do before it is left out: each node has an environment of its own.
-    """
-    lexer = shlex.shlex(" ".join(words), posix=True, punctuation_chars=SEPARATORS)
+    Other shell commands before it are left out: each node has an environment of its own."""
+    lexer = shlex.shlex(" ".join(command), posix=True, punctuation_chars=SEPARATORS)
     lexer.whitespace_split = True
     lexer.commenters = ""
     try:

@@ -1,4 +1,4 @@
-"""The child, second half: waits for the ranks, ends them when they must end, and leaves no process behind."""
+"""The child, second half: waits for the ranks, ends them when necessary, and leaves no process behind."""
 
 from __future__ import annotations
 
@@ -39,28 +39,27 @@ def supervise(gang: Gang) -> NoReturn:
 
 
 def _adopt_orphans() -> None:
-    """Whoever loses its parent below us becomes our child: so nothing can slip away unseen, and `waitpid`
-    tells all."""
+    """Makes this process adopt orphaned descendants: none can escape, and `waitpid` reports every end."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
 class _Supervisor:
-    """`kill_at`: when SIGTERM turns into SIGKILL; None while nobody is to end."""
+    """`kill_at`: when SIGTERM is followed by SIGKILL; None while no stop is in progress."""
 
     def __init__(self, gang: Gang) -> None:
         self.gang = gang
         self.folder = gang.folder
-        self.ended: dict[int, dict[str, Any]] = {}
-        self.told: set[int] = set()
+        self.end_records: dict[int, dict[str, Any]] = {}
+        self.signalled: set[int] = set()
         self.kill_at: float | None = None
-        self.childless = False
+        self.has_no_children = False
 
     def run(self) -> None:
         while True:
             self._reap()
-            if self.childless:
+            if self.has_no_children:
                 break
             self._stop_if_due()
             if self.kill_at is not None and time.monotonic() >= self.kill_at:
@@ -74,7 +73,7 @@ class _Supervisor:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
-                self.childless = True
+                self.has_no_children = True
                 return
             if pid == 0:
                 return
@@ -86,13 +85,15 @@ class _Supervisor:
             return
         rank_number = self.gang.wrappers.pop(pid, None)
         if rank_number is None:
-            # A rank that outlived its wrapper has become our own child: its end is ours to record.
-            rank_number = next((n for n in self._rank_numbers() if (self._start_record(n) or {}).get("pid") == pid), None)
+            # A rank that outlived its wrapper has become our own child, so we record its end.
+            rank_number = next(
+                (n for n in self._rank_numbers() if (self._start_record(n) or {}).get("pid") == pid), None
+            )
             if rank_number is not None and self._end_record(rank_number) is None:
-                by_us = rank_number in self.told or self.kill_at is not None or self.gang.launcher is not None
-                self._write_end_record(rank_number, rank.end_record(code, told=by_us))
+                by_us = rank_number in self.signalled or self.kill_at is not None or self.gang.launcher is not None
+                self._write_end_record(rank_number, rank.end_record(code, by_us=by_us))
         elif self._end_record(rank_number) is None and self._start_record(rank_number) is None:
-            self._write_end_record(rank_number, rank.end_record(code, told=False))
+            self._write_end_record(rank_number, rank.end_record(code, by_us=False))
 
     def _rank_numbers(self) -> list[int]:
         return [process["rank"] for process in self.gang.processes]
@@ -101,18 +102,17 @@ class _Supervisor:
         return _read_record(self.folder.started(number), STARTED_FIELDS)
 
     def _write_end_record(self, number: int, end: dict[str, Any]) -> None:
-        """Not into the folder of the wrappers' records: under MPI that is the run's, where a pipe could wait
-        at the name."""
+        """Not in the wrappers' folder: under MPI the run owns that, and opening a pipe there would block."""
         records.write(self.folder.supervisor_ended(number), end)
 
     def _end_record(self, number: int) -> dict[str, Any] | None:
-        if number not in self.ended:
+        if number not in self.end_records:
             record = _read_record(self.folder.supervisor_ended(number), ENDED_FIELDS)
             record = record or _read_record(self.folder.ended(number), ENDED_FIELDS)
             if record is None:
                 return None
-            self.ended[number] = {**rank.end_record(-signal.SIGKILL, told=False), **record}
-        return self.ended[number]
+            self.end_records[number] = {**rank.end_record(-signal.SIGKILL, by_us=False), **record}
+        return self.end_records[number]
 
     def _stop_if_due(self) -> None:
         if self.kill_at is not None:
@@ -133,8 +133,7 @@ class _Supervisor:
         return limit is not None and time.monotonic() >= (self.gang.running_since or 0) + limit
 
     def _has_failed_rank(self) -> bool:
-        """A deciding rank has failed; under mpirun its peers are mpirun's to end, and ours once it is
-        gone."""
+        """Whether a deciding rank has failed. While mpirun runs, it ends the other ranks itself."""
         if self.gang.launcher is not None and self.gang.launcher_status is None:
             return False
         ends = [self._end_record(process["rank"]) for process in self.gang.processes if process["decides"]]
@@ -145,21 +144,22 @@ class _Supervisor:
             return self.gang.launcher_status is not None
         deciding = [process["rank"] for process in self.gang.processes if process["decides"]]
         if not deciding and self.gang.is_multi_node:
-            # Whom these serve is on another node: only the hub sees when that one is done.
+            # These ranks serve one on another node: only the hub knows when that one is done.
             deciding = self._rank_numbers()
         return not any(self._end_record(number) is None for number in deciding)
 
     def _unfinished(self) -> list[int]:
         return [number for number in self._rank_numbers() if self._end_record(number) is None]
 
-    def _stop(self, why: str, grace_s: float) -> None:
-        """SIGTERM to all: ranks through their wrappers, which note it; whoever left their groups directly."""
-        self.gang.state["stopping"] = why
+    def _stop(self, reason: str, grace_s: float) -> None:
+        """Sends SIGTERM to ranks through their wrappers, which record it, and to processes that left their
+        groups directly."""
+        self.gang.state["stopping"] = reason
         self.gang.state["stopping_at"] = time.time()
         self.gang.save()
         self.kill_at = time.monotonic() + grace_s
         wrappers, groups = self._living_wrappers()
-        self.told |= set(wrappers.values())
+        self.signalled |= set(wrappers.values())
         termination.send(set(wrappers), signal.SIGTERM)
         others = {pid for pid in self._all_processes() if pid not in wrappers}
         if wrappers:
@@ -167,11 +167,11 @@ class _Supervisor:
         termination.send({pid for pid in others if not self._is_in_groups(pid, groups)}, signal.SIGTERM)
 
     def _living_wrappers(self) -> tuple[dict[int, int], set[int]]:
-        """Living wrappers (pid -> rank) and the process groups of their ranks."""
+        """Returns living wrappers (process id -> rank) and the process groups of their ranks."""
         living: dict[int, int] = {}
         groups: set[int] = set()
-        # Under mpirun the account of the ranks writes these records: no pid in them is signalled unless it is
-        # ours.
+        # Under mpirun the account of the ranks writes these records: a pid in them is signalled only if it
+        # belongs to this attempt.
         processes = self._all_processes()
         for number in self._unfinished():
             start = self._start_record(number) or {}
@@ -194,7 +194,7 @@ class _Supervisor:
         )
 
     def _kill(self) -> None:
-        """SIGKILL, ranks before their wrappers, so that these can still write how they ended."""
+        """Sends SIGKILL to ranks before their wrappers, so that wrappers can still record how they ended."""
         overdue_s = time.monotonic() - (self.kill_at or 0)
         victims = self._all_processes(marks=overdue_s > WRAPPER_GRACE_S)
         if overdue_s < WRAPPER_GRACE_S:
@@ -204,8 +204,7 @@ class _Supervisor:
             self.gang.warn(f"Processes {', '.join(map(str, sorted(victims)))} do not end, even by SIGKILL.")
 
     def _kill_leftovers(self) -> None:
-        """Whoever was orphaned before we adopted orphans, or is a descendant no more, by the mark it
-        carries."""
+        """Kills, by the mark in their environment, processes that are not our descendants."""
         deadline = time.monotonic() + KILL_TIMEOUT_S
         while (leftovers := self._all_processes(marks=True)) and time.monotonic() < deadline:
             termination.send(leftovers, signal.SIGKILL)
@@ -222,20 +221,22 @@ class _Supervisor:
     def _finish_end_records(self) -> None:
         for number in self._unfinished():
             if self._start_record(number) is not None:
-                by_us = number in self.told or self.gang.launcher is not None
-                self._write_end_record(number, rank.end_record(-signal.SIGKILL, told=by_us))
+                by_us = number in self.signalled or self.gang.launcher is not None
+                self._write_end_record(number, rank.end_record(-signal.SIGKILL, by_us=by_us))
         status = self.gang.launcher_status
         if status is None or status == 0 or self.gang.state["stopping"] not in ("", "gang"):
             return
         if self.gang.is_multi_node:
-            # What the daemon of another node says about its end, or mpirun about ranks elsewhere, blames
-            # nobody here.
+            # A status of another node's daemon, or of mpirun about ranks elsewhere, is no failure of a
+            # rank here.
             if not self.gang.state["stopping"] and not any(
                 self._start_record(number) for number in self._rank_numbers()
             ):
                 self._record_launcher_error(status)
             return
-        ends = {number: end for number in self._rank_numbers() if (end := self._end_record(number)) is not None}
+        ends = {
+            number: end for number in self._rank_numbers() if (end := self._end_record(number)) is not None
+        }
         own_failures = [end for end in ends.values() if not end["by_us"] and _is_failure(end)]
         if len(ends) < len(self._rank_numbers()) and not own_failures:
             self._record_launcher_error(status)
@@ -250,8 +251,8 @@ class _Supervisor:
         self.gang.state["error_kind"] = "launch"
 
     def _record_abort(self, ends: dict[int, dict[str, Any]], status: int) -> None:
-        """MPI_Abort: mpirun ends every rank, the caller too, and only its own words tell who called, and with
-        what."""
+        """After MPI_Abort mpirun ends every rank. Only its own output names the rank that called it, and
+        the code."""
         candidates = {number: end for number, end in ends.items() if end["by_us"] and _is_failure(end)}
         if not candidates:
             self.gang.warn(
@@ -261,7 +262,7 @@ class _Supervisor:
         first = _aborting_rank(self.folder.log(LAUNCHER_LOG))
         if first not in candidates:
             first = min(candidates, key=lambda number: candidates[number]["at"] or 0.0)
-        self._write_end_record(first, {**rank.end_record(status, told=False), "at": candidates[first]["at"]})
+        self._write_end_record(first, {**rank.end_record(status, by_us=False), "at": candidates[first]["at"]})
 
 
 def _is_failure(end: dict[str, Any]) -> bool:
@@ -269,8 +270,7 @@ def _is_failure(end: dict[str, Any]) -> bool:
 
 
 def _read_record(path: str, fields: Mapping[str, type]) -> dict[str, Any] | None:
-    """The record at `path`; of a field that has another type than it should have, nothing. The run may have
-    written it."""
+    """Returns the fields of the record that have the expected type. The run may have written it."""
     try:
         record = records.read(path, max_bytes=65536)
     except records.UnreadableRecord:
@@ -290,7 +290,7 @@ def _aborting_rank(path: str) -> int | None:
 
 
 def _last_line(path: str) -> str:
-    return ([line for line in _last_lines(path) if not line.startswith("---")] or ["it said nothing"])[-1]
+    return ([line for line in _last_lines(path) if not line.startswith("---")] or ["it wrote no message"])[-1]
 
 
 def _last_lines(path: str) -> list[str]:

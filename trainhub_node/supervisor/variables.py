@@ -1,5 +1,5 @@
-"""The environment of a rank: the plan's variables over an allow-listed base, and nothing of the agent's
-own."""
+"""The environment of a rank: the plan's variables over an allow-list of the agent's, and nothing else of
+the agent."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ BASE = (
     "LD_LIBRARY_PATH",
     "USER",
 )  # trainhub_launch.plan.BASE_ENVIRONMENT; a test compares
-HUB_TRACKING_URI = {"kind": "launch", "name": "url"}  # what the plan says where the tracking server is the hub
+HUB_TRACKING_URI = {
+    "kind": "launch",
+    "name": "url",
+}  # what the plan says where the tracking server is the hub
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -36,7 +39,7 @@ def base_environment(account: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def process_environment(gang: Gang, planned: Mapping[str, Any], python: str) -> dict[str, str]:
-    """The whole environment of one process. Raises Refused where a reference stands for nothing."""
+    """Returns the whole environment of one process. Raises PreparationFailed for an unknown reference."""
     sites = gang.terms["sites"]
     values = {**gang.order["values"], "launch:work_dir": gang.folder.work, "launch:node_dir": sites}
     env = base_environment(gang.terms["account"])
@@ -55,8 +58,9 @@ def process_environment(gang: Gang, planned: Mapping[str, Any], python: str) -> 
 
 
 def _ca_variables(ca: str, planned: Mapping[str, Any]) -> dict[str, str]:
-    """How the hub's own authority (the file `ca`) is told to what talks to the hub, and to nothing else: a
-    variable that all of requests or OpenSSL obeys would close every other host."""
+    """Returns the variables that make clients of the hub trust its own authority (the file `ca`).
+
+    A variable that all of requests or OpenSSL obeys would make every other host untrusted."""
     if not ca:
         return {}
     variables = {"TRAINHUB_CA_FILE": ca}
@@ -74,7 +78,7 @@ def _resolve(name: str, reference: Mapping[str, str], values: Mapping[str, str])
 
 
 def find_program(program: str, path: str) -> str | None:
-    """Where `program` is on `path`."""
+    """Returns the path of `program` on the search path, or None."""
     for folder in path.split(":"):
         candidate = f"{folder}/{program}"
         if os.path.isfile(candidate) and os.access(candidate, os.X_OK):

@@ -1,4 +1,4 @@
-"""The software that all nodes of a run must agree on, found without importing any of it."""
+"""The versions of the software on which all nodes of a run must agree, found without importing it."""
 
 from __future__ import annotations
 
@@ -39,19 +39,26 @@ MAX_OUTPUT_BYTES = 65536
 
 
 def software_versions(gang: Gang, launcher_env: Mapping[str, str] | None) -> dict[str, str]:
-    """Name -> version of what is there; `openmpi` only with the environment of mpirun."""
+    """Returns name -> version of what is installed; `openmpi` only with the environment of mpirun."""
     account = gang.terms["account"]
-    python = _Command([gang.python, "-c", VERSION_AND_PATH], variables.process_environment(gang, {}, gang.python), account)
+    python = _Command(
+        [gang.python, "-c", VERSION_AND_PATH], variables.process_environment(gang, {}, gang.python), account
+    )
     mpirun = variables.find_program("mpirun", launcher_env["PATH"]) if launcher_env is not None else None
     mpi = _Command([mpirun, "--version"], launcher_env or {}, account) if mpirun else None
     deadline = time.monotonic() + TIMEOUT_S
-    version, *path = python.answer(deadline).splitlines() or [""]
-    versions = {"python": version, **package_versions(path), "openmpi": _open_mpi_version(mpi.answer(deadline)) if mpi else ""}
+    version, *path = python.output(deadline).splitlines() or [""]
+    versions = {
+        "python": version,
+        **package_versions(path),
+        "openmpi": _open_mpi_version(mpi.output(deadline)) if mpi else "",
+    }
     return {name: value for name, value in versions.items() if value}
 
 
 def package_versions(path: Iterable[str]) -> dict[str, str]:
-    """The packages of interest in the folders of `path`, the first of a name as Python would take it."""
+    """Returns the packages of interest in the folders of `path`; the first of a name counts, as for
+    Python."""
     versions: dict[str, str] = {}
     for folder in path:
         try:
@@ -69,13 +76,12 @@ def package_versions(path: Iterable[str]) -> dict[str, str]:
 
 
 def _open_mpi_version(output: str) -> str:
-    """Of `mpirun (Open MPI) 4.1.4`."""
+    """Returns "4.1.4" for `mpirun (Open MPI) 4.1.4`."""
     return (output.partition(OPEN_MPI)[2].split() or [""])[0]
 
 
 class _Command:
-    """A program that is asked for a few lines, as the account of the ranks: what it is may be that account's
-    doing."""
+    """A program that prints a few lines. It runs under the account of the ranks, which may have made it."""
 
     def __init__(self, argv: list[str], env: Mapping[str, str], account: Mapping[str, Any] | None) -> None:
         self._read_end, write_end = os.pipe()
@@ -84,21 +90,21 @@ class _Command:
             _exec_command(argv, env, account, write_end)
         os.close(write_end)
 
-    def answer(self, until: float) -> str:
+    def output(self, deadline: float) -> str:
         """What it said by then."""
-        said = b""
+        data = b""
         while (
-            len(said) < MAX_OUTPUT_BYTES
-            and select.select([self._read_end], [], [], max(0.0, until - time.monotonic()))[0]
+            len(data) < MAX_OUTPUT_BYTES
+            and select.select([self._read_end], [], [], max(0.0, deadline - time.monotonic()))[0]
         ):
             piece = os.read(self._read_end, MAX_OUTPUT_BYTES)
             if not piece:
                 break
-            said += piece
+            data += piece
         os.close(self._read_end)
         os.kill(self._pid, signal.SIGKILL)
         os.waitpid(self._pid, 0)
-        return said.decode(errors="replace")
+        return data.decode(errors="replace")
 
 
 def _exec_command(

@@ -155,7 +155,7 @@ class _GpuThread(threading.Thread):
         self._devices = devices
         self._requested, self._finished = threading.Event(), threading.Event()
         self._finished.set()
-        self._started = (0.0, 0.0)
+        self._requested_at = (0.0, 0.0)
         self._closing = False
         self._last_error = ""
         self._is_hang_logged = False
@@ -166,14 +166,14 @@ class _GpuThread(threading.Thread):
         if not self._finished.is_set():
             return
         self._finished.clear()
-        self._started = time.monotonic(), time.time()
+        self._requested_at = time.monotonic(), time.time()
         self._requested.set()
         self._finished.wait(timeout_s)
 
     def error(self) -> str:
         """Returns a sentence while a reading hangs. It stays the same, because a changed one is reported
         at once."""
-        steady, wall = self._started
+        steady, wall = self._requested_at
         is_hanging = not self._finished.is_set() and time.monotonic() - steady > HANG_S
         if is_hanging != self._is_hang_logged:
             self._is_hang_logged = is_hanging

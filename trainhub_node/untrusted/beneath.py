@@ -1,8 +1,7 @@
-"""Opens files below a folder that another account controls, so that no name, link or race leads out of that
-folder.
+"""Opens files below a folder that another account controls, so that no name, link or race leads out of it.
 
-A file is first opened with O_PATH, which touches nothing but its entry, and opened for reading only after it
-has proved to be a regular file: opening a pipe or a device would already act on it."""
+A file is first opened with O_PATH, which touches nothing but its entry, and opened for reading only after
+it has proved to be a regular file: opening a pipe or a device would have effects."""
 
 from __future__ import annotations
 
@@ -32,15 +31,15 @@ class OutsideFolder(OSError):
 
 
 def open_root(path: str) -> int:
-    """An O_PATH descriptor of a folder whose own path the agent controls. Raises OSError."""
+    """Returns an O_PATH descriptor of a folder whose own path the agent controls. Raises OSError."""
     return os.open(path, FOLDER | os.O_NOFOLLOW)
 
 
 def open_regular(root: int, path: str, *, follow_links: bool = False) -> int:
-    """A descriptor that reads the regular file at `path` below `root`. Raises Outside, and OSError.
+    """Returns a descriptor for reading the regular file at `path` below `root`. Raises OutsideFolder, and
+    OSError.
 
-    `follow_links`: links are followed as long as they stay below `root`.
-    """
+    `follow_links`: links are followed as long as they stay below `root`."""
     entry = open_entry(root, path, follow_links=follow_links)
     try:
         if not stat.S_ISREG(os.fstat(entry).st_mode):
@@ -51,7 +50,8 @@ def open_regular(root: int, path: str, *, follow_links: bool = False) -> int:
 
 
 def open_folder(root: int, path: str) -> int:
-    """A descriptor that lists the folder at `path` below `root`, reached through no link. Raises OSError."""
+    """Returns a descriptor for listing the folder at `path` below `root`, without following links. Raises
+    OSError."""
     entry = open_entry(root, path, follow_links=False)
     try:
         if not stat.S_ISDIR(os.fstat(entry).st_mode):
@@ -62,12 +62,12 @@ def open_folder(root: int, path: str) -> int:
 
 
 def reopen(entry: int, flags: int) -> int:
-    """What an O_PATH descriptor stands for, opened again with other `flags`; no name is looked up."""
+    """Opens what an O_PATH descriptor stands for with other `flags`; no name is looked up."""
     return os.open(f"/proc/self/fd/{entry}", flags | os.O_CLOEXEC)
 
 
 def open_entry(root: int, path: str, *, follow_links: bool) -> int:
-    """An O_PATH descriptor of `path` below `root`; a link itself where links are not followed. Raises
+    """Returns an O_PATH descriptor of `path` below `root`; a link itself if links are not followed. Raises
     OSError."""
     try:
         return open_by_kernel(root, path, follow_links=follow_links)
@@ -86,7 +86,7 @@ def open_by_kernel(root: int, path: str, *, follow_links: bool) -> int:
         fd = _libc.syscall(SYS_OPENAT2, root, os.fsencode(path), open_how, ctypes.c_size_t(len(open_how)))
         if fd >= 0:
             return int(fd)
-        # EAGAIN: something was renamed meanwhile. A run could bring that about for ever, hence the limit.
+        # EAGAIN: an entry was renamed meanwhile. A run could repeat that endlessly, hence the limit.
         if ctypes.get_errno() != errno.EAGAIN:
             break
     number = ctypes.get_errno()
@@ -126,7 +126,8 @@ def open_by_steps(root: int, path: str, *, follow_links: bool) -> int:
 
 
 def _components(path: str) -> list[str]:
-    """Those of a relative path, the first one last. Raises Outside for an absolute path."""
+    """Returns the components of a relative path, the first one last. Raises OutsideFolder for an absolute
+    path."""
     if path.startswith("/"):
         raise OutsideFolder(errno.EXDEV, os.strerror(errno.EXDEV), path)
     return [name for name in reversed(path.split("/")) if name not in ("", ".")]

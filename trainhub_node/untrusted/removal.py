@@ -1,8 +1,7 @@
-"""Removes trees that another account controls, by descriptors alone: no link is followed, and no depth is too
-deep.
+"""Removes trees that another account controls, by descriptors alone: no link is followed, and depth is
+unlimited.
 
-Imports little, because a run waits for whoever uses this before it starts.
-"""
+Imports little, because a run waits for this before it starts."""
 
 from __future__ import annotations
 
@@ -19,8 +18,8 @@ BATCH = 4096
 
 
 def remove(path: str) -> None:
-    """Removes what is at `path`, nothing where nothing is. The folder that holds it must be the agent's own.
-    Raises OSError."""
+    """Removes the file or tree at `path`, if there is one. The folder that holds it must be the agent's
+    own. Raises OSError."""
     parent, _, name = path.rstrip("/").rpartition("/")
     fd = os.open(parent or "/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -51,14 +50,14 @@ def _remove(name: str, parent: int) -> None:
 
 
 def _remove_folder(name: str, top: int) -> None:
-    """Removes a folder in `top`. Folders in it are moved up into `top` first, so that depth costs no
+    """Removes a folder in `top`. Its subfolders are first moved into `top`, so that depth costs no
     descriptors."""
     folder = _take_over(name, top)
     try:
         for entry in _entries(folder):
             if entry.is_dir(follow_symlinks=False):
                 os.close(_take_over(entry.name, folder))
-                # A name that the run cannot have guessed, and taken.
+                # A name that the run cannot guess and use first.
                 os.rename(entry.name, f".removed.{os.urandom(8).hex()}", src_dir_fd=folder, dst_dir_fd=top)
             else:
                 os.unlink(entry.name, dir_fd=folder)
@@ -68,10 +67,10 @@ def _remove_folder(name: str, top: int) -> None:
 
 
 def _take_over(name: str, parent: int) -> int:
-    """A descriptor that lists the folder, which from here on is the agent's and closed to everybody else.
+    """Returns a descriptor for listing the folder, after giving it to the agent and closing it to other
+    accounts.
 
-    Otherwise another process of the account could fill it as fast as it is emptied.
-    """
+    Otherwise another process of the account could fill it as fast as it is emptied."""
     entry = os.open(name, FOLDER, dir_fd=parent)
     try:
         path = f"/proc/self/fd/{entry}"
@@ -84,7 +83,7 @@ def _take_over(name: str, parent: int) -> int:
 
 
 def _entries(folder: int) -> Iterator[os.DirEntry[str]]:
-    """Until the folder is empty; a batch is listed before anything in it is removed."""
+    """Yields entries until the folder is empty; a batch is listed before any of it is removed."""
     while True:
         with os.scandir(folder) as entries:
             batch = [entry for entry, _ in zip(entries, range(BATCH), strict=False)]

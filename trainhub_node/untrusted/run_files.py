@@ -1,4 +1,4 @@
-"""Opening files of a training script's own folder, where every name may be a trap."""
+"""Opens files in a training script's own folder, where any name may be a link or a device."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ import os
 from trainhub_node.untrusted import beneath
 from trainhub_node.untrusted.beneath import OutsideFolder
 
-__all__ = ["Outside", "open_inside"]
-
 
 def open_run_file(root: str, path: str, owner: int | None = None) -> int:
-    """A descriptor to read the regular file at `path` below `root`. Raises Outside where links lead out of
-    `root`, and OSError.
+    """Returns a descriptor for reading the regular file at `path` below `root`.
 
-    `owner`: the account of the ranks where it is another than ours; files of others (hard links) are refused.
-    """
+    `owner`: the account of the ranks if it is not the agent's; other accounts' files (hard links) are
+    refused. Raises OutsideFolder where links lead out of `root`, and OSError."""
     folder = beneath.open_root(root)
     try:
         fd = beneath.open_regular(folder, _without_absolute_link(root, folder, path), follow_links=True)
@@ -28,13 +25,14 @@ def open_run_file(root: str, path: str, owner: int | None = None) -> int:
 
 
 def _without_absolute_link(root: str, folder: int, path: str) -> str:
-    """Where `path` is an absolute link into `root` (scripts like to make such ones to their last checkpoint):
-    its target."""
+    """Returns the target if `path` is an absolute link into `root`, else `path`.
+
+    Scripts like to make such links to their last checkpoint."""
     entry = beneath.open_entry(folder, os.path.dirname(path) or ".", follow_links=False)
     try:
         target = os.readlink(os.path.basename(path), dir_fd=entry)
     except OSError:
-        return path  # no link, or nothing at all, which the caller will see
+        return path  # no link, or no entry at all, which the caller will notice
     finally:
         os.close(entry)
     real = f"{os.path.realpath(root)}/"

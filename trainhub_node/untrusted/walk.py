@@ -1,5 +1,4 @@
-"""Lists a tree that another account may change at the same time: every folder is opened beneath the root, by
-no link."""
+"""Lists a tree that another account may change at the same time; every folder is opened beneath the root."""
 
 from __future__ import annotations
 
@@ -13,8 +12,8 @@ from trainhub_node.untrusted.beneath import open_folder
 
 @dataclass(frozen=True)
 class ListedFolder:
-    """`path` is relative to the root of the walk. `files`: every name that is no folder, pipes and `links`
-    too."""
+    """`path` is relative to the root of the walk. `files`: every name except folders, also pipes and
+    `links`."""
 
     path: str
     files: tuple[str, ...]
@@ -24,11 +23,10 @@ class ListedFolder:
 def walk(
     root: int, top: str, *, longest_path: int, on_error: Callable[[str, OSError], None] | None = None
 ) -> Iterator[ListedFolder]:
-    """The folder `top` below `root` and all folders in it, sorted, without those whose path is longer than
-    `longest_path`.
+    """Yields the folder `top` below `root` and all folders in it, sorted, except those whose path is too
+    long.
 
-    One folder is open at a time, however deep the tree is.
-    """
+    One folder is open at a time, at any depth."""
     pending = [top]
     while pending:
         path = pending.pop()
@@ -58,8 +56,8 @@ def _entries(root: int, path: str) -> list[os.DirEntry[str]]:
         with os.scandir(fd) as entries:
             result = list(entries)
             for entry in result:
-                # Asked while the folder is open: a file system that does not say what an entry is looks it up
-                # in there.
+                # Called while the folder is open: where the file system does not report an entry's type,
+                # is_dir looks it up relative to the folder.
                 entry.is_dir(follow_symlinks=False)
     finally:
         os.close(fd)

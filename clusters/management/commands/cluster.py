@@ -9,7 +9,7 @@ from clusters.models import Cluster, ProvidedMachine
 from clusters.overview import ClusterCard, cluster_card
 from clusters.provisioning import cluster_admin
 from clusters.provisioning.cluster_admin import DEFAULTS, ClusterExists, ClusterInUse
-from clusters.provisioning.states import COMING
+from clusters.provisioning.states import STARTING
 from clusters.states import NodeStatus
 from trainhub_launch.errors import SpecError
 from workspaces.models import User
@@ -93,7 +93,7 @@ class Command(BaseCommand):
         told = ""
         while True:
             card = cluster_card(cluster, None)
-            coming = ProvidedMachine.objects.filter(cluster=cluster, state__in=COMING).count()
+            coming = ProvidedMachine.objects.filter(cluster=cluster, state__in=STARTING).count()
             said = (
                 f"{len(card.ready)} of {wanted} nodes are ready{f', {coming} are coming' if coming else ''}."
             )

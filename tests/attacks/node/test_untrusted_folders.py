@@ -15,7 +15,8 @@ from tests.attacks.node.runner import as_account, hostile_process, needs_root, n
 from trainhub_node.launch.outputs import output_files
 from trainhub_node.rundir import RunDir
 from trainhub_node.untrusted import beneath, removal
-from trainhub_node.untrusted.run_files import Outside, open_run_file
+from trainhub_node.untrusted.beneath import OutsideFolder
+from trainhub_node.untrusted.run_files import open_run_file
 
 OPENERS = [beneath.open_by_kernel, beneath.open_by_steps]
 OUTWARD = ("../secret", "in/../../secret", "absolute", "in/up", "root/etc/passwd", "loop", "/etc/passwd")
@@ -58,7 +59,7 @@ class TestOpening:
     ) -> None:
         try:
             entry = opener(root, path, follow_links=follow_links)
-        except Outside:
+        except OutsideFolder:
             return
         # A link itself may be had where none is followed: it leads nowhere.
         assert not follow_links
@@ -74,7 +75,7 @@ class TestOpening:
         os.close(entry)
 
     def test_no_link_is_followed_where_none_may_be(self, opener: Callable[..., int], root: int) -> None:
-        with pytest.raises(Outside):
+        with pytest.raises(OutsideFolder):
             opener(root, "folder/file", follow_links=False)
 
 
@@ -95,7 +96,7 @@ def test_a_pipe_of_roots_behind_a_link_is_not_opened(work: Path, tmp_path: Path)
     writer.start()
     for _ in range(20):
         for name in ("link", "outward", "in/pipe"):
-            with pytest.raises(Outside):
+            with pytest.raises(OutsideFolder):
                 open_run_file(str(work), name)
     assert not let_through.wait(0.2)
     os.close(os.open(tmp_path / "pipe", os.O_RDONLY))

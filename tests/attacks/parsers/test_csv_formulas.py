@@ -18,7 +18,7 @@ from tests.test_architecture import FLOORS, modules
 from tracking.curves.download import _rows
 from tracking.metrics.points import Points
 from tracking.usage.table import csv_text
-from tracking.usage.usage_report import Line
+from tracking.usage.usage_report import UsageLine
 from workspaces.spreadsheets import plain_text
 
 FORMULAS = [
@@ -49,7 +49,7 @@ def test_no_text_begins_like_a_formula_afterwards(text: str) -> None:
 
 @pytest.mark.parametrize("text", FORMULAS)
 def test_names_in_the_files_of_usage_metrics_and_telemetry_are_plain_text(text: str) -> None:
-    line = Line(
+    line = UsageLine(
         name=text, title=text, gpu_hours=1.0, node_hours=1.0, energy_wh=None, measured_gpu_hours=0.0, runs=1
     )
     points = Points(np.array([1]), np.array([1000]), np.array([-0.5]))

@@ -15,7 +15,7 @@ from tests.attacks.parsers.bounds import bounded
 from tests.tracking.builders import logged_run
 from tracking.events import event_reader, records, summaries
 from tracking.models import EventFile, Metric, Param
-from tracking.params import MOST_OF_A_RUN
+from tracking.params import MAX_PARAMS_PER_RUN
 
 SESSION = "_hparams_/session_start_info"
 
@@ -63,9 +63,9 @@ HOSTILE = {
 def test_a_piece_is_read_or_refused_within_the_limits(name: str) -> None:
     def read() -> int:
         try:
-            found, _ = records.whole(HOSTILE[name])
-            return len(summaries.told(found, "").points)
-        except records.Damaged:
+            found, _ = records.complete_records(HOSTILE[name])
+            return len(summaries.parse_records(found, "").points)
+        except records.DamagedEvents:
             return 0
 
     bounded(read)
@@ -73,14 +73,14 @@ def test_a_piece_is_read_or_refused_within_the_limits(name: str) -> None:
 
 def test_what_stands_before_a_record_with_a_false_length_is_read() -> None:
     piece = HOSTILE["good records, then a length of 2 GiB"]
-    found, size = records.whole(piece)
+    found, size = records.complete_records(piece)
     assert (len(found), size) == (1, len(event(number("loss"))))
 
 
 @pytest.mark.parametrize("name", ["a length of 1 TiB", "the largest length"])
 def test_a_length_that_no_record_has_is_damage(name: str) -> None:
-    with pytest.raises(records.Damaged):
-        records.whole(HOSTILE[name])
+    with pytest.raises(records.DamagedEvents):
+        records.complete_records(HOSTILE[name])
 
 
 @pytest.mark.django_db
@@ -88,7 +88,7 @@ def test_a_length_that_no_record_has_is_damage(name: str) -> None:
     ("name", "error"),
     [
         ("a length of 1 TiB", "damaged"),
-        ("many hyperparameters", f"{MOST_OF_A_RUN} params"),
+        ("many hyperparameters", f"{MAX_PARAMS_PER_RUN} params"),
         ("a length of 2 GiB", ""),
     ],
 )
@@ -97,7 +97,7 @@ def test_a_hostile_file_is_given_up_once_and_not_tried_for_ever(name: str, error
     attempt = Attempt.objects.create(run=run, number=1, placement={})
     file = "logs/events.out.tfevents.1.host.1.0"
     log_store.append(run.pk, 1, file, 0, HOSTILE[name])
-    assert event_reader.read(attempt, is_over=True)
+    assert event_reader.read_attempt(attempt, is_over=True)
     row = EventFile.objects.get(run=run)
     assert error in row.error
     assert row.is_whole or row.error

@@ -82,7 +82,7 @@ def test_a_json_file_is_shown_within_the_limits(name: str) -> None:
 def test_a_text_a_table_and_a_note_are_shown_within_the_limits(name: str) -> None:
     shown = seen(name, HOSTILE_TEXT[name])
     assert len(shown.text) <= documents.MAX_TEXT
-    assert len(shown.html or "") <= 6 * notes.LONGEST
+    assert len(shown.html or "") <= 6 * notes.MAX_LENGTH
     if shown.table is not None:
         assert len(shown.table.columns) <= tables.MAX_COLUMNS
         assert len(shown.table.rows) <= tables.MAX_ROWS

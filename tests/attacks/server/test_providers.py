@@ -63,7 +63,7 @@ def test_one_hostile_provider_does_not_keep_another_from_making_machines(
     honest.folder.rename(provider.folder.parent / "honest")
     provider.script("provision", "os.kill(os.getpid(), 9)")
     bad, good = wanted(), wanted(growing("steady", provider="honest"))
-    reconciler.tend(timezone.now(), at_once)
+    reconciler.reconcile(timezone.now(), at_once)
     assert {row.name: row.state for row in ProvidedMachine.objects.all()} == {
         bad.name: "wanted",
         good.name: "joining",

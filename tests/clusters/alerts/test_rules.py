@@ -25,9 +25,9 @@ FIRING: dict[str, tuple[Make, str]] = {
     "gpu_throttled": (lambda: node(gpu(mean={"throttled_thermal_pct": 60.0})), "is slowed by heat at 61 °C"),
     "gpu_hot": (lambda: node(gpu(mean={"temperature_c": 93.0})), "is 93 °C hot"),
     "gpu_memory": (lambda: node(gpu(mean={"memory_used_bytes": 139.0 * GIB})), "139.0 of 140.0 GiB"),
-    "gpu_ecc": (lambda: node(gpu(grown=CounterGrowth(2, 30.0))), "could not be corrected (2 more)"),
+    "gpu_ecc": (lambda: node(gpu(ecc_growth=CounterGrowth(2, 30.0))), "could not be corrected (2 more)"),
     "gpu_xid": (
-        lambda: node(gpu(happenings=[RecentEvent("xid", 30.0, 79)])),
+        lambda: node(gpu(events=[RecentEvent("xid", 30.0, 79)])),
         "XID 79: the GPU has fallen off the bus",
     ),
     "gpu_rows": (lambda: node(gpu(counters={"remapped_rows_pending": 1})), "memory rows at its next reset"),
@@ -38,15 +38,15 @@ FIRING: dict[str, tuple[Make, str]] = {
     ),
     "gpu_lost": (
         lambda: node(gpu(state="lost", error="GPU is lost")),
-        "does not answer any more (GPU is lost)",
+        "does not respond any more (GPU is lost)",
     ),
     "gpu_stray": (
-        lambda: node(gpu(held=None, processes=(STRAY,))),
-        "process 9 (jupyter of bob) takes 40.0 GiB",
+        lambda: node(gpu(lease=None, processes=(STRAY,))),
+        "process 9 (jupyter of bob) uses 40.0 GiB",
     ),
     "node_silent": (
-        lambda: node(gpu(), is_heard=False, silence_s=45.0, holders=(HELD,)),
-        "1 run cannot go on without it",
+        lambda: node(gpu(), is_reporting=False, silence_s=45.0, leases=(HELD,)),
+        "1 run cannot continue without it",
     ),
     "node_nvml": (
         lambda: node(nvml="The driver and its library do not match."),
@@ -139,16 +139,16 @@ class TestNotFound:
     @pytest.mark.parametrize(
         "healthy",
         [
-            node(gpu(held=None, mean={"utilization_pct": 0.0}, processes=())),
+            node(gpu(lease=None, mean={"utilization_pct": 0.0}, processes=())),
             node(gpu(mean={"utilization_pct": 1.0}, peak={"utilization_pct": 40.0})),
             node(gpu(mean={"throttled_power_pct": 100.0})),
-            node(gpu(grown=CounterGrowth(1, 2 * 3600.0))),
-            node(gpu(happenings=[RecentEvent("xid", 90.0, 79), RecentEvent("back", 30.0)])),
-            node(gpu(happenings=[RecentEvent("xid", 90.0, 79), RecentEvent("restarted", 30.0)])),
-            node(gpu(held=None, processes=({**STRAY, "memory_bytes": 300 * 2**20},))),
-            node(gpu(held=None, processes=({**STRAY, "run": "b" * 32},))),
-            node(gpu(held=None, processes=(STRAY,)), is_monitor_only=True),
-            node(gpu(), is_heard=False, silence_s=45.0, is_drained=True),
+            node(gpu(ecc_growth=CounterGrowth(1, 2 * 3600.0))),
+            node(gpu(events=[RecentEvent("xid", 90.0, 79), RecentEvent("back", 30.0)])),
+            node(gpu(events=[RecentEvent("xid", 90.0, 79), RecentEvent("restarted", 30.0)])),
+            node(gpu(lease=None, processes=({**STRAY, "memory_bytes": 300 * 2**20},))),
+            node(gpu(lease=None, processes=({**STRAY, "run": "b" * 32},))),
+            node(gpu(lease=None, processes=(STRAY,)), is_monitor_only=True),
+            node(gpu(), is_reporting=False, silence_s=45.0, is_drained=True),
             node(
                 gpu("GPU-a", mean={"utilization_pct": 20.0}), gpu("GPU-b", 1, mean={"utilization_pct": 5.0})
             ),
@@ -174,7 +174,7 @@ class TestNotFound:
 class TestGravity:
     def test_an_xid_is_as_grave_as_its_code(self) -> None:
         happened = [RecentEvent("xid", 10.0, code) for code in (13, 79, 79, 4711)]
-        cases = found(node(gpu(happenings=happened))).cases
+        cases = found(node(gpu(events=happened))).cases
         grave = {case.match.subkey: case.severity for case in cases.values()}
         assert grave == {"13": "warning", "79": "critical", "4711": "warning"}
         assert "XID 79, 2 times" in cases["gpu_xid:GPU-a:79"].match.sentence
@@ -193,14 +193,14 @@ class TestGravity:
 class TestUnheard:
     def test_of_a_silent_node_only_its_silence_is_known(self) -> None:
         judged = found(
-            node(gpu(state="lost"), is_heard=False, silence_s=45.0, disk_free_bytes=GIB, nvml="gone")
+            node(gpu(state="lost"), is_reporting=False, silence_s=45.0, disk_free_bytes=GIB, nvml="gone")
         )
         assert kinds(judged) == ["node_silent"]
         assert judged.silent_nodes == {1}
 
     def test_a_run_with_a_gpu_there_is_not_called_unbalanced(self) -> None:
         here = node(gpu("GPU-a"), gpu("GPU-b", 1, mean={"utilization_pct": 5.0}))
-        judged = found(here, node(gpu("GPU-c"), pk=2, is_heard=False))
+        judged = found(here, node(gpu("GPU-c"), pk=2, is_reporting=False))
         assert f"run_unbalanced:{HELD.holder}" in judged.unknown_scopes
 
     def test_gpus_that_are_lost_with_their_library_are_not_told_one_by_one(self) -> None:

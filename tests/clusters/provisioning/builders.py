@@ -62,7 +62,7 @@ def growing(name: str = "grown", **changed: Any) -> Cluster:
 
 def wanted(cluster: Cluster | None = None, number: int = 1) -> ProvidedMachine:
     chosen = cluster or growing()
-    machines.want(chosen, number, "a test wants them", timezone.now())
+    machines.request(chosen, number, "a test wants them", timezone.now())
     found = ProvidedMachine.objects.filter(cluster=chosen).order_by("pk").last()
     assert found is not None
     return found
@@ -75,7 +75,7 @@ def at_once(name: str, work: Callable[[], None]) -> bool:
 
 def tend(machine: ProvidedMachine, *, later: timedelta = timedelta(0), at: datetime | None = None) -> str:
     """One look at all machines, so much later; the state of this one."""
-    reconciler.tend((at or timezone.now()) + later, at_once)
+    reconciler.reconcile((at or timezone.now()) + later, at_once)
     machine.refresh_from_db()
     return machine.state
 

@@ -9,7 +9,7 @@ import pytest
 from pytest_django import Settings
 
 from clusters.provisioning import providers
-from clusters.provisioning.provider_process import MOST_ANSWER_BYTES, ask
+from clusters.provisioning.provider_process import MAX_ANSWER_BYTES, call
 from clusters.provisioning.providers import ProviderError
 from tests.clusters.provisioning.builders import Provider
 from tests.hub import eventually
@@ -19,7 +19,7 @@ QUESTION = {"name": "n-1", "join_token": "thj_secret"}
 
 def answer(provider: Provider, text: str, seconds: float = 20) -> object:
     provider.script("provision", text)
-    return ask(
+    return call(
         providers.find("cloud").program("provision"), QUESTION, seconds=seconds, secrets=("thj_secret",)
     )
 
@@ -123,18 +123,18 @@ class TestAsk:
             answer(provider, f"print({said!r})")
 
     def test_a_flood_is_cut_off(self, provider: Provider) -> None:
-        with pytest.raises(ProviderError, match=f"more than {MOST_ANSWER_BYTES} bytes"):
+        with pytest.raises(ProviderError, match=f"more than {MAX_ANSWER_BYTES} bytes"):
             answer(provider, "while True: print('x' * 100000)")
 
     def test_one_that_reads_nothing_may_answer(self, provider: Provider) -> None:
         path = provider.folder / "provision"
         path.write_text('#!/bin/sh\nexec 0<&-\necho \'{"id": "1"}\'\n')
         path.chmod(0o755)
-        assert ask(path, QUESTION, seconds=20) == {"id": "1"}
+        assert call(path, QUESTION, seconds=20) == {"id": "1"}
 
     def test_one_that_cannot_be_started_says_so(self, provider: Provider) -> None:
         path = provider.folder / "provision"
         path.write_text("#!/no/such/interpreter\n")
         path.chmod(0o755)
         with pytest.raises(ProviderError, match="could not be started"):
-            ask(path, QUESTION, seconds=20)
+            call(path, QUESTION, seconds=20)

@@ -216,7 +216,7 @@ class TestPages:
         wanted(growing())
         answer = client_of(make_operator()).post(reverse("cluster-delete", args=["grown"]), follow=True)
         assert "its provider is making or releasing" in answer.content.decode()
-        assert machines.living(growing()) != []
+        assert machines.active(growing()) != []
 
     def test_a_refresh_gets_machines_and_journal_alone(self, provider: Provider) -> None:
         machine = wanted(growing())

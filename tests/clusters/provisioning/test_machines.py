@@ -65,7 +65,7 @@ class TestRestart:
         tend(machine)
         ProvidedMachine.objects.update(tries=0, error="The call to its provider was cut off.")
         machine.refresh_from_db()
-        machines.let_go(machine, "not needed any more", timezone.now())
+        machines.release(machine, "not needed any more", timezone.now())
         assert machine.state == "releasing"
 
     def test_one_that_was_let_go_does_not_come_again(self, provider: Provider) -> None:
@@ -73,7 +73,7 @@ class TestRestart:
         tend(machine)
         ProvidedMachine.objects.update(failures=1)
         machine.refresh_from_db()
-        machines.let_go(machine, "not needed any more", timezone.now())
+        machines.release(machine, "not needed any more", timezone.now())
         tend(machine)
         assert tend(machine, later=SOON) == "gone"
 
@@ -84,13 +84,13 @@ class TestBusy:
         machines.advance(
             machine, MachineState.PROVISIONING, timezone.now(), calling_until=timezone.now() + LATER
         )
-        assert not machines.let_go(machine, "idle", timezone.now())
+        assert not machines.release(machine, "idle", timezone.now())
 
     def test_leases_are_not_touched_by_releasing(self, provider: Provider) -> None:
         machine = wanted()
         node = up(provider, machine)
         Lease.objects.create(node=node, holder="r", attempt=1, label="run 1", workspace=workspace(), slots=1)
-        machines.let_go(machine, "lost", timezone.now())
+        machines.release(machine, "lost", timezone.now())
         tend(machine)
         tend(machine, later=SOON)
         assert Lease.objects.filter(released_at=None).exists()

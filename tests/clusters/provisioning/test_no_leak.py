@@ -12,7 +12,7 @@ from django.utils import timezone
 from clusters.enrolment.node_tokens import EnrolmentError
 from clusters.models import ProvidedMachine
 from clusters.provisioning import machines, reconciler
-from clusters.provisioning.states import OVER, MachineState
+from clusters.provisioning.states import FINISHED, MachineState
 from tests.clusters.provisioning.builders import Provider, at_once, come, growing, report
 
 pytestmark = pytest.mark.django_db
@@ -51,24 +51,24 @@ def test_nothing_is_forgotten(provider: Provider, seed: int) -> None:
     for _ in range(16):
         now += STEP
         _something(dice, provider, now)
-        reconciler.tend(now, at_once)
+        reconciler.reconcile(now, at_once)
     mood.write_text(json.dumps({"seed": seed, "good": True}))
-    for machine in machines.living(cluster):
-        machines.let_go(machine, "the test ends", now)
+    for machine in machines.active(cluster):
+        machines.release(machine, "the test ends", now)
     for _ in range(14):
         now += STEP * 3
-        reconciler.tend(now, at_once)
-        for machine in machines.living(cluster):
-            machines.let_go(machine, "the test ends", now)
-    assert [(item.state, item.error) for item in machines.living(cluster)] == []
+        reconciler.reconcile(now, at_once)
+        for machine in machines.active(cluster):
+            machines.release(machine, "the test ends", now)
+    assert [(item.state, item.error) for item in machines.active(cluster)] == []
     assert json.loads((provider.folder / "machines.json").read_text()) == []
 
 
 def _something(dice: random.Random, provider: Provider, now: datetime) -> None:
     """More is asked for, one joins, one is let go, the hub was restarted in a call."""
-    found = list(ProvidedMachine.objects.exclude(state__in=OVER))
+    found = list(ProvidedMachine.objects.exclude(state__in=FINISHED))
     if len(found) < 3:
-        machines.want(growing(), 1, "dice", now)
+        machines.request(growing(), 1, "dice", now)
     chosen = dice.choice(found) if found else None
     if chosen is None:
         return
@@ -78,7 +78,7 @@ def _something(dice: random.Random, provider: Provider, now: datetime) -> None:
         except EnrolmentError:
             return
     elif chosen.state == "up" and dice.random() < 0.5:
-        machines.let_go(chosen, "dice", now)
+        machines.release(chosen, "dice", now)
     elif chosen.state in ("wanted", "releasing") and dice.random() < 0.4:
         # Its call was cut off by a restart, and nobody heard the answer.
         to = MachineState.PROVISIONING if chosen.state == "wanted" else MachineState.RELEASING

@@ -59,7 +59,7 @@ class TestLife:
     def test_is_released_and_its_node_leaves_the_lists(self, provider: Provider) -> None:
         machine = wanted()
         node = up(provider, machine)
-        machines.let_go(machine, "idle", timezone.now())
+        machines.release(machine, "idle", timezone.now())
         assert tend(machine) == "releasing"
         (question,) = provider.asked("release")
         assert (question["id"], question["name"]) == (f"i-{machine.name}", machine.name)
@@ -71,7 +71,7 @@ class TestLife:
 
     def test_one_that_nobody_asked_the_provider_for_just_goes(self, provider: Provider) -> None:
         machine = wanted()
-        machines.let_go(machine, "not needed any more", timezone.now())
+        machines.release(machine, "not needed any more", timezone.now())
         assert machine.state == "gone"
         assert provider.calls == []
 
@@ -107,7 +107,7 @@ class TestFails:
         tend(machine, at=first)
         assert len(provider.calls) == 2
         assert machine.try_again_at is not None
-        assert machines.pause_s(2) > machines.pause_s(1)
+        assert machines.retry_delay_s(2) > machines.retry_delay_s(1)
 
     def test_in_the_end_it_is_given_up_and_released_whatever_was_made(self, provider: Provider) -> None:
         machine = wanted()
@@ -122,11 +122,11 @@ class TestFails:
 
     def test_the_next_machine_is_asked_for_only_after_a_pause(self, provider: Provider) -> None:
         machine = wanted()
-        assert machines.grows_again_at(growing()) is None
+        assert machines.next_growth_at(growing()) is None
         for _ in range(4):
             tend(machine, later=LATER)
         assert tend(machine, later=LATER) == "failed"
-        again = machines.grows_again_at(growing())
+        again = machines.next_growth_at(growing())
         assert again is not None
         assert again > machine.changed_at
 
@@ -204,7 +204,7 @@ class TestLies:
     def test_says_it_is_released_and_the_node_still_reports(self, provider: Provider) -> None:
         machine = wanted()
         node = up(provider, machine)
-        machines.let_go(machine, "idle", timezone.now())
+        machines.release(machine, "idle", timezone.now())
         tend(machine)
         report(node, at=timezone.now() + SOON)
         assert tend(machine, later=SOON) == "releasing"
@@ -220,7 +220,7 @@ class TestRelease:
     def test_that_fails_is_asked_again_without_end(self, provider: Provider) -> None:
         machine = wanted()
         up(provider, machine)
-        machines.let_go(machine, "idle", timezone.now())
+        machines.release(machine, "idle", timezone.now())
         provider.script("release", "sys.exit(1)")
         for _ in range(9):
             assert tend(machine, later=LATER) == "releasing"
@@ -233,7 +233,7 @@ class TestRelease:
     def test_is_not_asked_for_twice_at_the_same_time(self, provider: Provider) -> None:
         machine = wanted()
         up(provider, machine)
-        machines.let_go(machine, "idle", timezone.now())
+        machines.release(machine, "idle", timezone.now())
         until = timezone.now() + timedelta(minutes=1)
         ProvidedMachine.objects.update(calling_until=until)
         tend(machine)

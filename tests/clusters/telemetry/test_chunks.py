@@ -6,11 +6,11 @@ import pytest
 from clusters.telemetry.chunks import (
     Chunk,
     chunk_bytes,
-    empty,
+    empty_chunk,
     fill,
-    likely_needed,
-    needed,
-    opened,
+    likely_bytes_needed,
+    bytes_needed,
+    open_chunk,
     read_chunk,
     span_s,
 )
@@ -23,7 +23,7 @@ METRICS = tuple(metric.key for metric in GPU_METRICS)
 
 def noisy(step_s: int = 60, points: int = 180) -> Chunk:
     numbers = np.random.default_rng(7)
-    chunk = empty(START, step_s, points, METRICS)
+    chunk = empty_chunk(START, step_s, points, METRICS)
     chunk.mean[:] = numbers.normal(50, 20, chunk.mean.shape)
     chunk.max[:] = chunk.mean + 1
     chunk.count[:] = step_s // 10
@@ -43,8 +43,8 @@ class TestChunks:
 
     @pytest.mark.parametrize("shift", [-200, -180, -50, 0, 20, 150, 180])
     def test_a_metric_fills_its_place_in_a_longer_row(self, shift: int) -> None:
-        row = empty(START + shift * 60, 60, 200, ["power_w", "no_such"])
-        packed = opened(chunk_bytes(noisy()), START)
+        row = empty_chunk(START + shift * 60, 60, 200, ["power_w", "no_such"])
+        packed = open_chunk(chunk_bytes(noisy()), START)
         fill(row, 0, packed, "power_w")
         fill(row, 1, packed, "no_such")
         alone = noisy().mean[METRICS.index("power_w")]
@@ -55,21 +55,21 @@ class TestChunks:
 
     def test_a_chunk_of_another_step_is_refused(self) -> None:
         with pytest.raises(PackingError, match="in steps of 10 s"):
-            fill(empty(START, 10, 180, ["power_w"]), 0, opened(chunk_bytes(noisy()), START), "power_w")
+            fill(empty_chunk(START, 10, 180, ["power_w"]), 0, open_chunk(chunk_bytes(noisy()), START), "power_w")
 
     def test_a_metric_of_which_nothing_is_known_takes_no_room(self) -> None:
         chunk = noisy()
         chunk.count[METRICS.index("fan_pct")] = 0
         assert "fan_pct" not in read_chunk(chunk_bytes(chunk), START).metrics
-        assert read_chunk(chunk_bytes(empty(START, 10, 360, METRICS)), START).metrics == ()
+        assert read_chunk(chunk_bytes(empty_chunk(START, 10, 360, METRICS)), START).metrics == ()
 
     @pytest.mark.parametrize("metric", METRICS)
     def test_the_beginning_of_a_chunk_is_enough_for_one_metric(self, metric: str) -> None:
         data = chunk_bytes(noisy())
-        enough = needed(data[: likely_needed(metric)], metric)
-        assert enough <= likely_needed(metric)
-        row = empty(START, 60, 180, [metric])
-        fill(row, 0, opened(data[:enough], START), metric)
+        enough = bytes_needed(data[: likely_bytes_needed(metric)], metric)
+        assert enough <= likely_bytes_needed(metric)
+        row = empty_chunk(START, 60, 180, [metric])
+        fill(row, 0, open_chunk(data[:enough], START), metric)
         assert row.count[0].sum() == 176 * 6
 
     def test_longer_steps_hold_whole_shorter_spans(self) -> None:

@@ -94,7 +94,7 @@ class TestFold:
     def test_the_newest_buckets_stay_for_whoever_wants_the_latest(self, node: Node) -> None:
         stored(node, gpu_block(HOUR, GPU, range(60)))
         assert compaction.fold(node.pk, HOUR + 600) == 48
-        assert latest.of([node], HOUR + 600)[node.pk].gpus == {GPU: {"utilization_pct": (59, 60)}}
+        assert latest.for_nodes([node], HOUR + 600)[node.pk].gpus == {GPU: {"utilization_pct": (59, 60)}}
 
     def test_what_cannot_be_read_is_left_out_and_holds_nothing_up(self, node: Node) -> None:
         TelemetrySlice.objects.create(node=node, start=HOUR, data=b"\x01broken")

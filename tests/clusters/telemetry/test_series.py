@@ -146,7 +146,7 @@ class TestLatest:
             block(START, [{GPU: {"power_w": (100, 120)}}, {GPU: {"power_w": (200, 220)}}]),
             host_block(START + 10, [7]),
         )
-        found = latest.of([one, two], START + 25)
+        found = latest.for_nodes([one, two], START + 25)
         assert list(found) == [one.pk]
         assert (found[one.pk].start, found[one.pk].gpus, found[one.pk].host) == (
             START + 10,
@@ -157,13 +157,13 @@ class TestLatest:
     def test_what_is_old_is_not_the_latest(self) -> None:
         node = ready_node("alpha", GPU)
         stored(node, gpu_block(START, GPU, [1]))
-        assert latest.of([node], START + 70)
-        assert not latest.of([node], START + 71)
+        assert latest.for_nodes([node], START + 70)
+        assert not latest.for_nodes([node], START + 71)
 
     def test_unknown_numbers_are_absent(self) -> None:
         node = ready_node("alpha", GPU, "GPU-b")
         stored(node, block(START, [{GPU: {"power_w": (1, 1)}, "GPU-b": {"fan_pct": (2, 2)}}]))
-        assert latest.of([node], START + 10)[node.pk].gpus == {
+        assert latest.for_nodes([node], START + 10)[node.pk].gpus == {
             GPU: {"power_w": (1, 1)},
             "GPU-b": {"fan_pct": (2, 2)},
         }

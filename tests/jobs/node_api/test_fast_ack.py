@@ -38,8 +38,8 @@ def look() -> None:
     """Does now what the background loop does once a second."""
     heartbeat_writer.write()
     sessions.refresh()
-    hub_uptime.look()
-    gpu_sync.look()
+    hub_uptime.refresh()
+    gpu_sync.refresh()
 
 
 @pytest.fixture
@@ -182,7 +182,7 @@ class TestReturns:
         type(alpha).objects.update(last_report_at=silent)
         alpha.last_report_at = silent
         Hearing.objects.update(until=timezone.now())
-        hub_uptime.look()
+        hub_uptime.refresh()
         with django_assert_num_queries(0):
             assert answer(alpha, numbers(), timedelta(0)) is not None
         heartbeat_writer.write()

@@ -107,7 +107,7 @@ class TestJoin:
         again = node("join", hub.url, "--token", hub.token, "--name", "other")
 
         assert again.returncode == 1
-        assert f"{folder} is already the folder of node gpu-a at {hub.url}; say --replace" in again.stderr
+        assert f"{folder} is already the folder of node gpu-a at {hub.url}; add --replace" in again.stderr
         assert held(folder) == before
         assert node("join", hub.url, "--token", hub.token, "--name", "other", "--replace").returncode == 0
         assert (held(folder)["name"], hub.spent[-1]["replace"]) == ("other", True)
@@ -202,7 +202,7 @@ class TestRefusals:
 
         done = node("join", hub.url, "--token", hub.token)
 
-        assert (done.returncode, "the hub said no: token: it was used at 12:00 by gpu-b." in done.stderr) == (
+        assert (done.returncode, "the hub refused: token: it was used at 12:00 by gpu-b." in done.stderr) == (
             1,
             True,
         )

@@ -160,7 +160,7 @@ class TestHost:
 
         assert "network_rx_bytes_s" not in told
         assert "disk_read_bytes_s" in told
-        assert caplog.text.count("This machine does not tell of its network") == 1
+        assert caplog.text.count("The network of this machine cannot be read") == 1
 
     def test_lets_what_is_read_seldom_stand_in_between(
         self, measure: Callable[..., dict[str, float]]

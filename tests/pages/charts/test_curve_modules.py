@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.pages.logs.test_log_modules import tab
-from tracking.curves.smoothing import smoothed
+from tracking.curves.smoothing import moving_average
 from tracking.templatetags.figures import figure
 
 __all__ = ["tab"]
@@ -79,7 +79,7 @@ class TestSmoothing:
     def test_is_the_same_as_the_hubs(self, tab: Any) -> None:
         values = np.random.default_rng(2).normal(size=500)
         found = run(tab, "smoothing", "return m.smoothed(given, 0.93)", values.tolist())
-        assert found == pytest.approx(smoothed(values, 0.93))
+        assert found == pytest.approx(moving_average(values, 0.93))
 
     def test_leaves_gaps_where_they_are(self, tab: Any) -> None:
         assert run(tab, "smoothing", "return m.smoothed([1, null, 1], 0.5)") == [1, None, 1]

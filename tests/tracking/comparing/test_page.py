@@ -13,7 +13,7 @@ from tests.people import client_of, make_stranger, make_workspace
 from tests.tracking.builders import logged_run
 from tests.tracking.comparing.builders import trained
 from tracking.comparison import tables
-from tracking.comparison.figures import direction, figures
+from tracking.comparison.figures import direction, metric_figures
 
 
 def page(client: Client, *runs: Run, **query: Any) -> str:
@@ -35,7 +35,7 @@ class TestTables:
             trained(params={"lr": "0.1", "model": "mlp"}),
             trained(params={"lr": "0.2", "model": "mlp", "layers": "3"}),
         ]
-        table = tables.params(runs)
+        table = tables.params_table(runs)
         told = {row.name: [(cell.text, cell.differs) for cell in row.cells] for row in table.rows}
         assert told == {
             "layers": [(None, False), ("3", True)],
@@ -46,12 +46,12 @@ class TestTables:
 
     def test_notice_a_difference_beyond_what_is_shown(self, db: None) -> None:
         runs = [trained(params={"prompt": "x" * 900 + end}) for end in "ab"]
-        (row,) = tables.params(runs).rows
+        (row,) = tables.params_table(runs).rows
         assert row.differs
         assert row.cells[0].text == row.cells[1].text
 
     def test_attributes_that_no_run_has_have_no_row(self, db: None) -> None:
-        names = [row.name for row in tables.attributes([trained(), trained()]).rows]
+        names = [row.name for row in tables.attributes_table([trained(), trained()]).rows]
         assert {"State", "Experiment", "Started"} <= set(names)
         assert "GPUs per node" not in names
 
@@ -77,13 +77,13 @@ class TestFigures:
             trained(curves={"loss": [9, 0.5, 3], "x": [7]}),
             trained(),
         ]
-        loss, other = figures(runs)
+        loss, other = metric_figures(runs)
         assert [(item.value, item.mark) for item in loss.last] == [(2.0, "best"), (3.0, ""), (None, "")]
         assert [(item.value, item.mark) for item in loss.min] == [(1.0, ""), (0.5, "best"), (None, "")]
         assert [item.mark for item in other.last] == ["lowest", "highest", ""]
 
     def test_nothing_is_best_where_all_are_alike(self, db: None, valkey: str) -> None:
-        (row,) = figures([trained(curves={"loss": [1]}), trained(curves={"loss": [1]})])
+        (row,) = metric_figures([trained(curves={"loss": [1]}), trained(curves={"loss": [1]})])
         assert {item.mark for item in row.last} == {""}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from jobs.models import Run
-from tracking.curves.lines import began_ms
+from tracking.curves.lines import start_ms
 from tracking.metrics.point_writer import Point, append
 
 
@@ -16,7 +16,7 @@ def log(run: Run, **curves: Iterable[float]) -> None:
 
 def log_at(run: Run, curves: Mapping[str, Mapping[int, float]]) -> None:
     """Metric -> {step: value}."""
-    began = began_ms(run)
+    began = start_ms(run)
     points = [
         Point(key, value, step, began + step * 1000)
         for key, values in curves.items()

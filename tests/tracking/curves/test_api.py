@@ -12,7 +12,7 @@ from tests.api.asking import refused
 from tests.people import make_workspace
 from tests.tracking.builders import logged_run
 from tests.tracking.curves.logging import log, log_at
-from tracking.curves.lines import began_ms
+from tracking.curves.lines import start_ms
 
 
 def series(api: Client, run: Run, **query: Any) -> Any:
@@ -40,7 +40,7 @@ class TestListing:
             3,
             2,
         )
-        assert loss["last_time"] == pytest.approx(began_ms(run) / 1000 + 2)
+        assert loss["last_time"] == pytest.approx(start_ms(run) / 1000 + 2)
         assert (told["number"], told["name"], told["is_live"], told["children"]) == (
             run.number,
             "night",
@@ -101,7 +101,7 @@ class TestSeries:
 
     def test_lie_along_the_time_or_since_the_run_began(self, api: Client, run: Run) -> None:
         log(run, loss=[1.0, 2.0, 3.0])
-        began = began_ms(run) / 1000
+        began = start_ms(run) / 1000
         assert line(api, run, axis="time")["x"] == pytest.approx([began, began + 1, began + 2])
         assert line(api, run, axis="relative")["x"] == pytest.approx([0, 1, 2])
         assert line(api, run, axis="relative", **{"from": 1.5, "to": 9})["x"] == pytest.approx([1, 2])

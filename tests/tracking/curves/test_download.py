@@ -14,7 +14,7 @@ from tests.people import make_viewer, make_workspace, token_of
 from tests.tracking.builders import logged_run
 from tests.tracking.curves.logging import log
 from tracking.curves import download
-from tracking.curves.lines import began_ms
+from tracking.curves.lines import start_ms
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -43,7 +43,7 @@ class TestCsv:
         run = await sync_to_async(logged_run)()
         await sync_to_async(log)(run, loss=[0.1, math.nan, -math.inf], **{'a "b", c': [1e-300]})
         answer = await fetched(run)
-        began = began_ms(run)
+        began = start_ms(run)
         at = [f"{(began + ms) // 1000}.{(began + ms) % 1000:03d}" for ms in (0, 1000, 2000)]
         assert rows(answer) == [
             ["metric", "step", "time", "value"],

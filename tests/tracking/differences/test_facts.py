@@ -16,7 +16,7 @@ from tests.tracking.builders import logged_run
 from tests.tracking.usage.held import held
 from tracking.comparison.differences import environment, gpus, plans
 from tracking.comparison.differences.environment import read_requirements
-from tracking.comparison.tables import Table
+from tracking.comparison.tables import ComparisonTable
 from tracking.models import UsageEntry
 from workspaces.access import Principal
 from workspaces.stored_files import blobs
@@ -30,11 +30,11 @@ def node(who: Principal) -> Node:
     return builders.node(gpus=2)
 
 
-def told(table: Table) -> dict[str, list[str | None]]:
+def told(table: ComparisonTable) -> dict[str, list[str | None]]:
     return {row.name: [cell.text for cell in row.cells] for row in table.rows}
 
 
-def differing(table: Table) -> set[str]:
+def differing(table: ComparisonTable) -> set[str]:
     return {row.name for row in table.rows if row.differs}
 
 
@@ -42,7 +42,7 @@ class TestEnvironment:
     def test_shows_what_was_asked_for(self, who: Principal, node: Node) -> None:
         one = builders.queued(who, environment={"name": "TrainHub-PyTorch-2.13", "version": "1"})
         other = builders.queued(who)
-        found = environment.compare([one, other])
+        found = environment.compare_software([one, other])
         assert told(found.top)["environment"] == ["TrainHub-PyTorch-2.13 1", "the node's own Python"]
         assert told(found.packages)["torch"] == ["2.13.0", None]
         assert told(found.packages)["numpy"] == ["any", None]
@@ -56,7 +56,7 @@ class TestEnvironment:
         log_store.append(run.pk, 1, "20_environment_build_log.txt", 0, said)
         AttemptNode.objects.update(fact={"versions": {"python": "3.11.7", "numpy": "2.3.2"}})
         run.refresh_from_db()
-        found = environment.compare([run, run])
+        found = environment.compare_software([run, run])
         assert told(found.top)["python"] == ["3.11.7"] * 2
         versions = {name: cells[0] for name, cells in told(found.packages).items()}
         known = {"mpi4py": "any", "numpy": "2.3.2", "scikit-learn": "1.7.0", "torch": "2.13.0+cpu"}
@@ -70,7 +70,7 @@ class TestEnvironment:
         Artifact.objects.create(
             run=run, attempt=0, path="model/requirements.txt", size_bytes=30, sha256=sha256
         )
-        found = environment.compare([run, logged_run()])
+        found = environment.compare_software([run, logged_run()])
         assert told(found.packages) == {"mlflow": ["3.17.2", None], "torch": ["2.12.0", None]}
         assert found.top.rows == ()
 
@@ -80,7 +80,7 @@ class TestEnvironment:
         Run.objects.filter(pk=run.pk).update(spec={**run.spec, "environment_variables": variables})
         other = builders.queued(who, environment_variables={"LR": "0.1"})
         run.refresh_from_db()
-        found = environment.compare([run, other]).variables
+        found = environment.compare_software([run, other]).variables
         assert told(found) == {"KEY": ["secret wandb", None], "LR": ["0.2", "0.1"]}
         assert differing(found) == {"KEY", "LR"}
 
@@ -113,7 +113,7 @@ class TestPlan:
             environment_variables={"MODE": "fast"},
         )
         other = held(who, node, NOW - HOUR, NOW, gpus=1, arguments=["--lr", "0.2"])
-        found = plans.compare([one, other])
+        found = plans.compare_plans([one, other])
         facts = told(found.facts)
         assert facts["nodes"] == ["alpha (2)", "alpha (1)"]
         assert facts["processes"] == ["2", "1"]
@@ -129,13 +129,13 @@ class TestPlan:
 
     def test_of_a_run_that_never_started_is_its_preview(self, who: Principal, node: Node) -> None:
         waiting = builders.queued(who, distribution=processes(2))
-        found = plans.compare([waiting, waiting])
+        found = plans.compare_plans([waiting, waiting])
         assert found.previews == (waiting, waiting)
         assert told(found.facts)["processes"] == ["2", "2"]
 
     def test_of_a_run_from_elsewhere_there_is_none(self, who: Principal) -> None:
         run = logged_run()
-        assert plans.compare([run, run]).without == (run, run)
+        assert plans.compare_plans([run, run]).without == (run, run)
 
 
 class TestGpus:
@@ -159,7 +159,7 @@ class TestGpus:
             gpu_seconds=7200,
             energy_j=600 * 3600,
         )
-        facts = told(gpus.compare([run, logged_run()]))
+        facts = told(gpus.compare_gpus([run, logged_run()]))
         assert facts == {
             "GPUs": ["2 × H200", None],
             "Nodes": ["alpha", None],
@@ -174,4 +174,4 @@ class TestGpus:
 
     def test_of_a_run_on_process_slots_are_none(self, who: Principal, node: Node) -> None:
         run = held(who, node, NOW - HOUR, NOW, gpus=0)
-        assert told(gpus.compare([run, run])) == {"GPUs": ["none"] * 2, "Nodes": ["alpha"] * 2}
+        assert told(gpus.compare_gpus([run, run])) == {"GPUs": ["none"] * 2, "Nodes": ["alpha"] * 2}

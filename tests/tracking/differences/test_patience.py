@@ -6,13 +6,13 @@ from itertools import pairwise
 import pytest
 
 from tracking.comparison.differences import hunks
-from tracking.comparison.differences.patience import matches
+from tracking.comparison.differences.patience import find_matches
 
 
 def rebuilt(old: list[str], new: list[str]) -> list[str]:
     """The new text out of the old one and what lies between the matches."""
     found, at = [], 0
-    for match in matches(old, new):
+    for match in find_matches(old, new):
         found += new[at : match.new] + old[match.old : match.old + match.size]
         at = match.new + match.size
     return found + new[at:]
@@ -27,7 +27,7 @@ class TestMatches:
         new = [line for line in old if chance.random() > 0.2]
         for _ in range(chance.randrange(20)):
             new.insert(chance.randrange(len(new) + 1), chance.choice(words))
-        found = matches(old, new)
+        found = find_matches(old, new)
         for match in found:
             assert old[match.old : match.old + match.size] == new[match.new : match.new + match.size]
         for one, other in pairwise(found):
@@ -37,12 +37,12 @@ class TestMatches:
 
     def test_of_equal_texts_are_one(self) -> None:
         lines = ["a", "", "b", ""]
-        assert [tuple(match) for match in matches(lines, lines)] == [(0, 0, 4)]
+        assert [tuple(match) for match in find_matches(lines, lines)] == [(0, 0, 4)]
 
     def test_keep_a_function_whole_where_another_is_put_before_it(self) -> None:
         old = ["def f():", "    return 1", ""]
         new = ["def g():", "    return 2", "", "def f():", "    return 1", ""]
-        assert [tuple(match) for match in matches(old, new)] == [(0, 3, 3)]
+        assert [tuple(match) for match in find_matches(old, new)] == [(0, 3, 3)]
 
     def test_of_texts_that_share_only_common_lines_are_found_without_comparing_each_with_each(self) -> None:
         old, new = ["x", "y"] * 10_000, ["y", "x", "x"] * 7_000
@@ -52,7 +52,7 @@ class TestMatches:
 class TestHunks:
     def test_show_what_changed_with_three_lines_around(self) -> None:
         old = "".join(f"{number}\n" for number in range(1, 21))
-        found = hunks.compare(old, old.replace("\n10\n", "\nten\n"), most=100)
+        found = hunks.diff_texts(old, old.replace("\n10\n", "\nten\n"), most=100)
         assert (found.added, found.removed, found.left_out) == (1, 1, 0)
         [hunk] = found.hunks
         assert [line.kind + line.text for line in hunk.lines] == [
@@ -68,7 +68,7 @@ class TestHunks:
         assert (hunk.old, hunk.lines[3].old, hunk.lines[4].new, hunk.lines[-1].new) == (7, 10, 10, 13)
 
     def test_numbers_behind_a_change_are_those_of_each_side(self) -> None:
-        found = hunks.compare("a\nb\nc\n", "a\nx\ny\nb\nc\n", most=100)
+        found = hunks.diff_texts("a\nb\nc\n", "a\nx\ny\nb\nc\n", most=100)
         assert [(line.kind, line.old, line.new) for line in found.hunks[0].lines] == [
             (" ", 1, 1),
             ("+", None, 2),
@@ -80,20 +80,20 @@ class TestHunks:
     def test_that_are_far_from_each_other_are_apart(self) -> None:
         old = "".join(f"{number}\n" for number in range(40))
         new = old.replace("\n3\n", "\nthree\n").replace("\n30\n", "\nthirty\n")
-        assert [hunk.old for hunk in hunks.compare(old, new, most=100).hunks] == [1, 28]
+        assert [hunk.old for hunk in hunks.diff_texts(old, new, most=100).hunks] == [1, 28]
 
     def test_of_a_new_and_of_a_removed_file_are_all_its_lines(self) -> None:
-        assert [line.kind for line in hunks.compare("", "a\nb\n", most=9).hunks[0].lines] == ["+", "+"]
-        assert [line.kind for line in hunks.compare("a\nb\n", "", most=9).hunks[0].lines] == ["-", "-"]
+        assert [line.kind for line in hunks.diff_texts("", "a\nb\n", most=9).hunks[0].lines] == ["+", "+"]
+        assert [line.kind for line in hunks.diff_texts("a\nb\n", "", most=9).hunks[0].lines] == ["-", "-"]
 
     def test_tell_a_last_line_that_is_not_ended(self) -> None:
-        found = hunks.compare("a\n", "a", most=9)
+        found = hunks.diff_texts("a\n", "a", most=9)
         assert [line.text for line in found.hunks[0].lines] == ["a", "a\n\\ no newline at the end"]
 
     def test_are_cut_where_there_is_no_room_for_more(self) -> None:
-        found = hunks.compare("", "line\n" * 100, most=10)
+        found = hunks.diff_texts("", "line\n" * 100, most=10)
         assert (len(found.hunks[0].lines), found.left_out, found.added) == (10, 90, 100)
 
     def test_cut_a_line_that_no_one_would_read(self) -> None:
-        found = hunks.compare("", "x" * 10_000 + "\n", most=10)
+        found = hunks.diff_texts("", "x" * 10_000 + "\n", most=10)
         assert len(found.hunks[0].lines[0].text) < 600

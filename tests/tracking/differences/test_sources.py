@@ -41,7 +41,7 @@ class TestFiles:
         assert [(file.why, file.hunks) for file in found.files] == [("not a text", None)] * 2
 
     def test_that_are_large_are_only_said_to_differ(self, who: Principal) -> None:
-        noise = random.Random(1).randbytes(sources.MOST_BYTES).hex()  # noqa: S311
+        noise = random.Random(1).randbytes(sources.MAX_FILE_BYTES).hex()  # noqa: S311
         found = compared(who, {"data.csv": noise}, {"data.csv": noise + "\n"})
         assert [(file.kind, file.why) for file in found.files] == [
             ("changed", "too large to compare line by line")
@@ -61,8 +61,8 @@ class TestBounds:
         assert [file.why for file in found.files[4:]] == ["not compared: there is too much before it"] * 4
 
     def test_more_files_than_anybody_reads_are_counted(self, who: Principal) -> None:
-        found = compared(who, {}, {f"{number}.txt": "" for number in range(sources.MOST_FILES + 20)})
-        assert (len(found.files), found.left_out) == (sources.MOST_FILES, 20)
+        found = compared(who, {}, {f"{number}.txt": "" for number in range(sources.MAX_FILES + 20)})
+        assert (len(found.files), found.left_out) == (sources.MAX_FILES, 20)
 
     def test_after_the_time_is_up_files_are_only_listed(self, who: Principal) -> None:
         old, new = snapshot(who, {"a.py": "1\n"}), snapshot(who, {"a.py": "2\n"})

@@ -19,17 +19,17 @@ from tests.tracking.events.files import (
     text,
 )
 from tracking.events import records, summaries
-from tracking.events.records import Damaged
-from tracking.events.summaries import Told
+from tracking.events.records import DamagedEvents
+from tracking.events.summaries import EventData
 from tracking.metrics.points import Point
 
 MS = int(AT_S * 1000)
 
 
-def told(*events: object, prefix: str = "") -> Told:
-    found, size = records.whole(data := event_file(*events))
+def told(*events: object, prefix: str = "") -> EventData:
+    found, size = records.complete_records(data := event_file(*events))
     assert size == len(data)
-    return summaries.told(found, prefix)
+    return summaries.parse_records(found, prefix)
 
 
 class TestNumbers:
@@ -80,7 +80,7 @@ class TestOtherThings:
         ],
     )
     def test_are_left_out(self, value: object) -> None:
-        assert told(event(value), event_pb2.Event(graph_def=b"graph")) == Told()
+        assert told(event(value), event_pb2.Event(graph_def=b"graph")) == EventData()
 
     def test_hyperparameters_become_params(self) -> None:
         found = told(
@@ -92,26 +92,26 @@ class TestOtherThings:
 class TestRecords:
     def test_one_that_is_cut_waits_for_its_rest(self) -> None:
         data = event_file(*[event(old("a", 1.0))] * 3)
-        one = records.whole(event_file())[1]
+        one = records.complete_records(event_file())[1]
         each = (len(data) - one) // 3
         for cut in range(one, len(data)):
-            found, size = records.whole(data[:cut])
+            found, size = records.complete_records(data[:cut])
             assert (len(found), size) == (1 + (cut - one) // each, one + (cut - one) // each * each)
 
     @pytest.mark.parametrize(
         "data", [b"no event file, but text\n" * 3, struct.pack("<QI", 5, 0) + b"hello" + b"sums"]
     )
     def test_what_is_none_is_damaged(self, data: bytes) -> None:
-        with pytest.raises(Damaged):
-            records.whole(data)
+        with pytest.raises(DamagedEvents):
+            records.complete_records(data)
 
     def test_those_before_a_damaged_one_are_read(self) -> None:
         good, data = event_file(), bytearray(event_file(event(old("a", 1.0))))
         data[-6] ^= 1
-        assert records.whole(bytes(data))[1] == len(good)
-        with pytest.raises(Damaged):
-            records.whole(bytes(data[len(good) :]))
+        assert records.complete_records(bytes(data))[1] == len(good)
+        with pytest.raises(DamagedEvents):
+            records.complete_records(bytes(data[len(good) :]))
 
     def test_one_that_is_no_event_is_damaged(self) -> None:
-        with pytest.raises(Damaged):
-            summaries.told([b"\xff\xff\xff"], "")
+        with pytest.raises(DamagedEvents):
+            summaries.parse_records([b"\xff\xff\xff"], "")

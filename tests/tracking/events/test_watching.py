@@ -57,10 +57,10 @@ class TestGrowing:
         seen = []
         for end in range(1, len(data) + 1, 7):
             send(node, run, data[:end], name)
-            pending_attempts.look()
+            pending_attempts.read_pending()
             seen.append(len(steps(run)))
         send(node, run, data, name)
-        pending_attempts.look()
+        pending_attempts.read_pending()
         assert steps(run) == [0, 1, 2]
         assert sorted(set(seen)) == [0, 1, 2]
 
@@ -69,15 +69,15 @@ class TestGrowing:
     ) -> None:
         node, run = running(who)
         send(node, run, event_file(*curve("loss", 3)))
-        pending_attempts.look()
+        pending_attempts.read_pending()
         with django_assert_max_num_queries(4):  # parts, those not settled, attempts, files
-            pending_attempts.look()
+            pending_attempts.read_pending()
 
     def test_is_read_in_pieces_and_without_what_is_too_large_to_be_a_number(
         self, who: Principal, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(event_reader, "PIECE_BYTES", 100)
-        monkeypatch.setattr(event_reader, "MOST_AT_ONCE", 3)
+        monkeypatch.setattr(event_reader, "MAX_PIECES_PER_TURN", 3)
         node, run = running(who)
         send(
             node,
@@ -85,7 +85,7 @@ class TestGrowing:
             event_file(*curve("loss", 20), event(bare("graph", [1.0] * 1000)), *curve("loss", 5, first=20)),
         )
         for _ in range(12):
-            pending_attempts.look()
+            pending_attempts.read_pending()
         assert steps(run) == list(range(25))
 
     def test_a_large_record_is_waited_for(self, who: Principal, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,14 +95,14 @@ class TestGrowing:
         data = event_file(event(bare("graph", [1.0] * 1000)), *curve("loss", 5))
         for end in (len(before) + 50, len(before) + 2000, len(data)):
             send(node, run, data[:end])
-            pending_attempts.look()
+            pending_attempts.read_pending()
         assert steps(run) == list(range(5))
 
     def test_hyperparameters_are_params_unless_the_script_said_otherwise(self, who: Principal) -> None:
         node, run = running(who)
         Param.objects.create(run=run, experiment=run.experiment, key="lr", value="0.5")
         send(node, run, event_file(event(session({"lr": 0.1, "layers": 3.0}))))
-        pending_attempts.look()
+        pending_attempts.read_pending()
         assert dict(run.params.values_list("key", "value")) == {"lr": "0.5", "layers": "3"}
 
     def test_two_ranks_in_one_folder_keep_their_numbers_apart(self, who: Principal) -> None:
@@ -112,7 +112,7 @@ class TestGrowing:
         node.tell(run, "running", alive(0), alive(1))
         for rank in (1, 0):
             send(node, run, event_file(*curve("loss", 2)), TB.replace(".100.0", f".{100 + rank}.0"))
-        pending_attempts.look()
+        pending_attempts.read_pending()
         assert set(Metric.objects.filter(run=run).values_list("key", flat=True)) == {"loss", "rank_1/loss"}
 
     def test_another_nodes_files_are_told_apart(self, who: Principal) -> None:
@@ -120,7 +120,7 @@ class TestGrowing:
         for played in (alpha, beta):
             played.claim(run)
             played.log(run, TB.replace(".100.0", ".77.0"), 0, event_file(*curve("loss", 2)))
-        pending_attempts.look()
+        pending_attempts.read_pending()
         assert set(Metric.objects.filter(run=run).values_list("key", flat=True)) == {"loss", "node_1/loss"}
 
 
@@ -130,7 +130,7 @@ class TestOver:
         data = event_file(*curve("loss", 3))
         send(node, run, data)
         settled(node, run, sizes={TB: len(data)})
-        pending_attempts.look()
+        pending_attempts.read_pending()
         assert steps(run) == [0, 1, 2]
         assert EventFile.objects.get().is_whole
 
@@ -138,18 +138,18 @@ class TestOver:
         node, run = running(who)
         data = event_file(*curve("loss", 3))
         settled(node, run, output(f"deep/{NAME}", data, tmp_path))
-        pending_attempts.look()
+        pending_attempts.read_pending()
         assert steps(run) == [0, 1, 2]
 
     def test_one_that_was_sent_is_not_read_again_there(self, who: Principal, tmp_path: Path) -> None:
         node, run = running(who)
         data = event_file(*curve("loss", 3))
         send(node, run, data)
-        pending_attempts.look()
+        pending_attempts.read_pending()
         settled(node, run, output(TB, data, tmp_path), sizes={TB: len(data)})
-        pending_attempts.look()
+        pending_attempts.read_pending()
         process_caches.clear_all()
-        pending_attempts.look()
+        pending_attempts.read_pending()
         assert (steps(run), Metric.objects.get().count, EventFile.objects.count()) == ([0, 1, 2], 3, 1)
 
     def test_a_last_record_that_nobody_finished_is_left(self, who: Principal) -> None:
@@ -157,7 +157,7 @@ class TestOver:
         data = event_file(*curve("loss", 3))[:-5]
         send(node, run, data)
         settled(node, run, sizes={TB: len(data)})
-        pending_attempts.look()
+        pending_attempts.read_pending()
         file = EventFile.objects.get()
         assert (steps(run), file.is_whole, file.error) == ([0, 1], True, "")
 
@@ -166,9 +166,9 @@ class TestTrouble:
     def test_what_is_no_event_file_is_said_once_and_not_read_again(self, who: Principal) -> None:
         node, run = running(who)
         send(node, run, event_file(*curve("loss", 2)) + b"and then something else")
-        pending_attempts.look()
+        pending_attempts.read_pending()
         send(node, run, event_file(*curve("loss", 2)) + b"and then something else, and more")
-        pending_attempts.look()
+        pending_attempts.read_pending()
         assert steps(run) == [0, 1]
         sentence = (
             f"{TB} cannot be read from byte {EventFile.objects.get().read_bytes} on: it is damaged, "
@@ -181,14 +181,14 @@ class TestTrouble:
         node, run = running(who)
         send(node, run, b"text, not events", TB)
         send(node, run, event_file(*curve("loss", 2, kind=new)), f"logs/tb/train/{NAME}")
-        pending_attempts.look()
+        pending_attempts.read_pending()
         assert steps(run, "train/loss") == [0, 1]
 
     def test_a_script_gone_wild_is_stopped_with_the_remedy(self, who: Principal, settings: Settings) -> None:
         settings.METRIC_KEYS_PER_RUN = 3
         node, run = running(who)
         send(node, run, event_file(event(*(old(f"loss {index}", 1.0) for index in range(4)))))
-        pending_attempts.look()
+        pending_attempts.read_pending()
         (warning,) = Attempt.objects.get().warnings
         assert "METRIC_KEYS_PER_RUN" in warning
 
@@ -204,9 +204,9 @@ class TestTrouble:
 
         with monkeypatch.context() as dying:
             dying.setattr(event_reader, "append", store_and_die)
-            pending_attempts.look()
+            pending_attempts.read_pending()
         assert (steps(run), EventFile.objects.get().read_bytes) == ([], 0)
-        pending_attempts.look()
+        pending_attempts.read_pending()
         assert (steps(run), Metric.objects.get().count) == ([0, 1, 2], 3)
 
     def test_of_the_database_is_tried_again(self, who: Principal, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,8 +219,8 @@ class TestTrouble:
 
         with monkeypatch.context() as broken:
             broken.setattr(event_reader, "append", full)
-            pending_attempts.look()
-        pending_attempts.look()
+            pending_attempts.read_pending()
+        pending_attempts.read_pending()
         assert steps(run) == [0, 1, 2]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tracking.events.writers import Ranks, prefix, writer
+from tracking.events.writers import Ranks, tag_prefix, parse_name
 
 TWO_RANKS = {(0, 100): 0, (0, 101): 1}
 
@@ -16,8 +16,8 @@ def file(
 
 
 def prefixes(*names: str, ranks: Ranks | None = None) -> list[str]:
-    known = [writer(name) for name in names]
-    return [prefix(of, known, ranks or {(0, 100): 0}) for of in known]
+    known = [parse_name(name) for name in names]
+    return [tag_prefix(of, known, ranks or {(0, 100): 0}) for of in known]
 
 
 class TestFolders:
@@ -80,14 +80,14 @@ class TestProcesses:
 
 class TestNames:
     def test_of_old_writers_tell_no_process(self) -> None:
-        found = writer("logs/events.out.tfevents.1700000000.gpu-1")
+        found = parse_name("logs/events.out.tfevents.1700000000.gpu-1")
         assert (found.second, found.pid, found.folder) == (1700000000, None, ("logs",))
 
     def test_of_tensorflow_end_otherwise(self) -> None:
-        assert writer("logs/train/events.out.tfevents.1700000000.gpu-1.42.3.v2").process == (0, "gpu-1", 42)
+        assert parse_name("logs/train/events.out.tfevents.1700000000.gpu-1.42.3.v2").process == (0, "gpu-1", 42)
 
     def test_of_anything_are_taken(self) -> None:
-        assert writer("logs/my.tfevents").age == (0, 0, 0, "logs/my.tfevents")
+        assert parse_name("logs/my.tfevents").age == (0, 0, 0, "logs/my.tfevents")
 
     def test_where_keras_writes_what_it_throws_away_is_known(self) -> None:
-        assert writer(file("logs/workertemp_1/train")).is_passing
+        assert parse_name(file("logs/workertemp_1/train")).is_passing

@@ -88,7 +88,7 @@ class TestCompletion:
 
 class TestKnown:
     def test_keys_are_those_of_all_runs_of_the_workspace(self) -> None:
-        found = key_catalog.keys(make_workspace())
+        found = key_catalog.workspace_keys(make_workspace())
         assert (found.metrics, found.params, found.tags) == (
             ("my acc", "val/loss", "val_acc"),
             ("lr", "opt"),

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tracking.metrics.downsampling import PER_PIXEL, thinned
+from tracking.metrics.downsampling import PER_PIXEL, downsample
 
 
 def columns(x: np.ndarray, first: float, last: float, pixels: int) -> np.ndarray:
@@ -16,7 +16,7 @@ class TestThinned:
         random = np.random.default_rng(7)
         x = np.sort(random.uniform(0, 1000, 20_000))
         y = random.normal(size=20_000)
-        thin_x, thin_y = thinned(x, y, pixels)
+        thin_x, thin_y = downsample(x, y, pixels)
         assert len(thin_x) <= PER_PIXEL * pixels
         before, after = columns(x, x[0], x[-1], pixels), columns(thin_x, x[0], x[-1], pixels)
         for pixel in np.unique(before):
@@ -27,20 +27,20 @@ class TestThinned:
     def test_a_single_spike_among_a_million_is_kept(self) -> None:
         y = np.zeros(1_000_000)
         y[777_777] = 1e9
-        x, thin = thinned(np.arange(1_000_000.0), y, 800)
+        x, thin = downsample(np.arange(1_000_000.0), y, 800)
         assert thin.max() == 1e9
         assert x[thin.argmax()] == 777_777
 
     def test_few_points_stay_as_they_are(self) -> None:
         x, y = np.arange(40.0), np.arange(40.0)
-        thin_x, thin_y = thinned(x, y, 10)
+        thin_x, thin_y = downsample(x, y, 10)
         assert (list(thin_x), list(thin_y)) == (list(x), list(y))
 
     def test_points_of_one_step_keep_their_extremes(self) -> None:
         y = np.concatenate((np.zeros(500), [9.0, -9.0], np.zeros(500)))
-        _, thin = thinned(np.ones(1002), y, 10)
+        _, thin = downsample(np.ones(1002), y, 10)
         assert sorted(thin) == [-9.0, 0.0, 0.0, 9.0]
 
     def test_of_nothing_there_is_nothing(self) -> None:
-        x, y = thinned(np.empty(0), np.empty(0), 10)
+        x, y = downsample(np.empty(0), np.empty(0), 10)
         assert (len(x), len(y)) == (0, 0)

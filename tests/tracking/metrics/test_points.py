@@ -12,8 +12,8 @@ from tracking.metrics.points import (
     Points,
     PointsError,
     block_bytes,
-    by_key,
-    joined,
+    group_by_key,
+    concatenate,
     read_block,
     read_slice,
     slice_bytes,
@@ -35,22 +35,22 @@ def told(points: Points) -> list[tuple[int, int, str]]:
 class TestSlices:
     @given(POINTS)
     def test_every_point_comes_back_as_it_was(self, points: list[Point]) -> None:
-        curves = by_key(points)
+        curves = group_by_key(points)
         found = read_slice(slice_bytes(curves))
         assert {key: told(item) for key, item in found.items()} == {
             key: told(item) for key, item in curves.items()
         }
 
     def test_one_curve_can_be_read_alone(self) -> None:
-        data = slice_bytes(by_key([Point("a", 1.0, 0, 5), Point("b", math.inf, 1, 6)]))
+        data = slice_bytes(group_by_key([Point("a", 1.0, 0, 5), Point("b", math.inf, 1, 6)]))
         assert list(read_slice(data, "b")) == ["b"]
         assert read_slice(data, "c") == {}
 
     def test_a_point_takes_few_bytes(self) -> None:
-        assert len(slice_bytes(by_key([Point("loss", 0.5, 1, 1_700_000_000_000)]))) < 50
+        assert len(slice_bytes(group_by_key([Point("loss", 0.5, 1, 1_700_000_000_000)]))) < 50
 
     def test_broken_bytes_are_an_error(self) -> None:
-        whole = slice_bytes(by_key([Point("loss", float(step), step, step) for step in range(500)]))
+        whole = slice_bytes(group_by_key([Point("loss", float(step), step, step) for step in range(500)]))
         for broken in (b"", b"\x09", whole[:-4], whole[:20], bytes([9]) + whole[1:]):
             with pytest.raises(PointsError):
                 read_slice(broken)
@@ -59,7 +59,7 @@ class TestSlices:
 class TestBlocks:
     @given(POINTS)
     def test_every_point_comes_back_as_it_was(self, points: list[Point]) -> None:
-        whole = joined(by_key(points).values())
+        whole = concatenate(group_by_key(points).values())
         assert told(read_block(block_bytes(whole))) == told(whole)
 
     def test_times_may_be_left_packed(self) -> None:

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from jobs.models import Run
 from tests.tracking.builders import logged_run
 from tracking.metrics import compaction, curve_reader, limits, point_writer, points
-from tracking.metrics.points import MOST_IN_BLOCK, Point
+from tracking.metrics.points import MAX_BLOCK_POINTS, Point
 from tracking.models import Metric, MetricBlock, MetricSlice
 from workspaces import process_caches
 from workspaces.set_aside import CORRUPT, sentences
@@ -87,7 +87,7 @@ class TestLimits:
         run = logged_run()
         log(run, ("a", 1, 0), ("b", 1, 0))
         with pytest.raises(
-            limits.TooMuch, match=r"may have 2 different metrics .* let the name stay the same"
+            limits.MetricLimitExceeded, match=r"may have 2 different metrics .* let the name stay the same"
         ):
             log(run, ("a", 2, 1), ("c", 1, 1))
         log(run, ("a", 2, 1))
@@ -98,7 +98,7 @@ class TestLimits:
         run = logged_run()
         log(run, ("a", 1, 0), ("a", 1, 1))
         process_caches.clear_all()
-        with pytest.raises(limits.TooMuch, match="3 points in all"):
+        with pytest.raises(limits.MetricLimitExceeded, match="3 points in all"):
             log(run, ("a", 1, 2), ("a", 1, 3))
         log(run, ("a", 5, 2))
         assert row(run, "a").count == 3
@@ -107,9 +107,9 @@ class TestLimits:
         settings.METRIC_POINTS_PER_RUN, settings.METRIC_KEYS_PER_RUN = 3, 1
         run = logged_run()
         first = limits.reserve(run.pk, {"a"}, 2)
-        with pytest.raises(limits.TooMuch, match="3 points in all"):
+        with pytest.raises(limits.MetricLimitExceeded, match="3 points in all"):
             limits.reserve(run.pk, {"a"}, 2)
-        with pytest.raises(limits.TooMuch, match="1 different metrics"):
+        with pytest.raises(limits.MetricLimitExceeded, match="1 different metrics"):
             limits.reserve(run.pk, {"b"}, 1)
         limits.cancel(first)
         limits.confirm(limits.reserve(run.pk, {"b"}, 3))
@@ -135,7 +135,7 @@ class TestFolding:
                 ("lr", 0.1, start),
             )
         before = values(run, "loss"), values(run, "lr")
-        assert compaction.fold(run.pk) is False
+        assert compaction.fold_run(run.pk) is False
         assert (values(run, "loss"), values(run, "lr")) == before
         assert not MetricSlice.objects.filter(run=run).exists()
 
@@ -143,9 +143,9 @@ class TestFolding:
         run = logged_run()
         for start in (0, 100, 5000):
             log(run, *(("loss", 1.0, step) for step in range(start, start + (100 if start < 5000 else 9000))))
-            compaction.fold(run.pk)
+            compaction.fold_run(run.pk)
         sizes = list(MetricBlock.objects.order_by("number").values_list("number", "points"))
-        assert sizes == [(0, MOST_IN_BLOCK), (1, MOST_IN_BLOCK), (2, 200 + 9000 - 2 * MOST_IN_BLOCK)]
+        assert sizes == [(0, MAX_BLOCK_POINTS), (1, MAX_BLOCK_POINTS), (2, 200 + 9000 - 2 * MAX_BLOCK_POINTS)]
 
     def test_a_run_that_has_logged_much_is_folded_in_the_next_round(self) -> None:
         run, quiet = logged_run(), logged_run()
@@ -159,7 +159,7 @@ class TestFolding:
         log(old, ("loss", 1.0, 0))
         log(fresh, ("loss", 1.0, 0))
         MetricSlice.objects.filter(run=old).update(created_at="2026-01-01T00:00:00Z")
-        compaction.fold_rest()
+        compaction.fold_quiet()
         assert list(MetricSlice.objects.values_list("run_id", flat=True)) == [fresh.pk]
         assert values(old, "loss") == [1.0]
 
@@ -167,11 +167,11 @@ class TestFolding:
         run, other = logged_run(), logged_run()
         for item in (run, other):
             log(item, ("loss", 1.0, 0), ("loss", 2.0, 1))
-            compaction.fold(item.pk)
+            compaction.fold_run(item.pk)
         MetricBlock.objects.filter(metric__run=run).update(data=b"\x09 broken")
         log(run, ("loss", 3.0, 2))
         assert values(run, "loss") == [3.0]
-        assert compaction.fold(run.pk) is False
+        assert compaction.fold_run(run.pk) is False
         assert (values(run, "loss"), values(other, "loss")) == ([3.0], [1.0, 2.0])
         assert curve_reader.histories(run.pk, ["loss"])["loss"].value.tolist() == [3.0]
 
@@ -186,12 +186,12 @@ class TestFolding:
         MetricSlice.objects.filter(pk=first.pk).update(data=newer)
         MetricSlice.objects.filter(pk=second.pk).update(data=b"\x01 broken")
         MetricSlice.objects.update(created_at="2026-01-01T00:00:00Z")
-        compaction.fold_rest()
+        compaction.fold_quiet()
         left = list(MetricSlice.objects.order_by("pk").values_list("data", "set_aside"))
         assert left == [(newer, 2), (b"\x01 broken", CORRUPT)]
         assert values(run, "loss") == [2.0]
         with CaptureQueriesContext(connection) as queries:
-            compaction.fold_rest()
+            compaction.fold_quiet()
         assert len(queries) == 1, "rows that were set aside are not looked at again"
         assert set(sentences()) == {
             "1 slice of metrics that cannot be read is set aside.",
@@ -203,7 +203,7 @@ class TestFolding:
         # As if this hub had been upgraded: it knows version 2, which differs by its number alone.
         for module in (points, compaction, curve_reader):
             monkeypatch.setattr(module, "VERSION", 2)
-        compaction.fold_rest()
+        compaction.fold_quiet()
         assert list(MetricSlice.objects.values_list("data", flat=True)) == [b"\x01 broken"]
 
     def test_a_run_that_cannot_be_folded_keeps_none_of_the_others_back(self) -> None:
@@ -213,16 +213,16 @@ class TestFolding:
         # Points whose curve is gone, as no transaction of ours leaves them.
         Metric.objects.filter(run=broken).delete()
         MetricSlice.objects.update(created_at="2026-01-01T00:00:00Z")
-        compaction.fold_rest()
+        compaction.fold_quiet()
         assert list(MetricSlice.objects.values_list("run_id", flat=True)) == [broken.pk]
 
     def test_very_many_points_are_folded_in_several_goes(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(compaction, "POINTS_AT_ONCE", 150)
+        monkeypatch.setattr(compaction, "MAX_POINTS_AT_ONCE", 150)
         run = logged_run()
         for start in range(0, 400, 100):
             log(run, *(("loss", float(step), step) for step in range(start, start + 100)))
         goes = 1
-        while compaction.fold(run.pk):
+        while compaction.fold_run(run.pk):
             goes += 1
         assert goes == 2
         assert values(run, "loss") == [float(step) for step in range(400)]
@@ -234,7 +234,7 @@ class TestReading:
         for _ in range(2):
             log(run, ("loss", 0.5, 0), ("loss", 0.4, 1))
         assert values(run, "loss") == [0.5, 0.4]
-        compaction.fold(run.pk)
+        compaction.fold_run(run.pk)
         assert values(run, "loss") == [0.5, 0.4]
         assert list(curve_reader.curve(run.pk, "loss", pixels=10).y) == [0.5, 0.4]
 
@@ -285,7 +285,7 @@ class TestReading:
     def test_several_curves_read_together_are_what_each_is_alone(self) -> None:
         run = logged_run()
         log(run, *(("loss", float(step), step) for step in range(50)), ("lr", 0.1, 3), ("lr", 0.2, 1))
-        compaction.fold(run.pk)
+        compaction.fold_run(run.pk)
         log(run, ("loss", 0.5, 99), ("lr", 0.3, 2), ("other", 1.0, 0))
         found = curve_reader.histories(run.pk, ["loss", "lr", "none"])
         assert {key: points.value.tolist() for key, points in found.items()} == {

@@ -29,7 +29,7 @@ def rows(run: Run) -> list[UsageEntry]:
 class TestTime:
     def test_is_gpus_times_seconds_from_placement_to_release(self, who: Principal, node: Node) -> None:
         run = held(who, node, NOW - 3 * HOUR, NOW - HOUR)
-        accounting.account_lately(NOW)
+        accounting.account_recent(NOW)
         [entry] = rows(run)
         assert (entry.gpu_seconds, entry.node_seconds, entry.gpus) == (2 * 7200.0, 7200.0, 2)
         assert (entry.run_number, entry.user_name, entry.cluster_name) == (run.number, "carl", "local")
@@ -37,7 +37,7 @@ class TestTime:
 
     def test_of_a_run_on_process_slots_is_that_of_its_node_alone(self, who: Principal, node: Node) -> None:
         run = held(who, node, NOW - 3 * HOUR, NOW - HOUR, gpus=0)
-        accounting.account_lately(NOW)
+        accounting.account_recent(NOW)
         [entry] = rows(run)
         assert (entry.gpu_seconds, entry.node_seconds, entry.energy_j) == (0.0, 7200.0, None)
 
@@ -59,21 +59,21 @@ class TestTime:
         finish(node, run, 1, 2, code=3)
         at(run, 1, NOW - 5 * HOUR, NOW - 4 * HOUR)
         again(node, run, NOW - 3 * HOUR, NOW - 2.5 * HOUR)
-        accounting.account_lately(NOW)
+        accounting.account_recent(NOW)
         assert [(entry.attempt, entry.gpu_seconds) for entry in rows(run)] == [(1, 7200.0), (2, 3600.0)]
-        assert usage_report.hours_of([run.pk]) == {run.pk: (3.0, None)}
+        assert usage_report.hours_by_run([run.pk]) == {run.pk: (3.0, None)}
 
     def test_of_a_living_run_grows(self, who: Principal, node: Node) -> None:
         run = held(who, node, NOW - HOUR, None)
         for passed in (0, 1):
-            accounting.account_lately(NOW + passed * HOUR)
+            accounting.account_recent(NOW + passed * HOUR)
             [entry] = rows(run)
             assert (entry.gpu_seconds, entry.is_final) == ((1 + passed) * 7200.0, False)
 
     def test_goes_on_while_a_lost_node_keeps_the_gpus(self, who: Principal, node: Node) -> None:
         run = held(who, node, NOW - 3 * HOUR, NOW - 2 * HOUR)
         Lease.objects.update(released_at=None)
-        accounting.account_lately(NOW)
+        accounting.account_recent(NOW)
         [entry] = rows(run)
         assert (entry.gpu_seconds, entry.is_final) == (3 * 7200.0, False)
 
@@ -82,20 +82,20 @@ class TestEnergy:
     def test_is_power_times_time_of_the_gpus_that_were_held(self, who: Principal, node: Node) -> None:
         run = held(who, node, NOW - HOUR, NOW - HOUR / 2)
         powered(node, NOW - 2 * HOUR, 7200, {"GPU-alpha-0": 300.0, "GPU-alpha-1": 100.0, "GPU-other": 700.0})
-        accounting.account_lately(NOW)
+        accounting.account_recent(NOW)
         [entry] = rows(run)
         assert entry.energy_j == 400.0 * 1800
 
     def test_leaves_out_what_was_not_measured(self, who: Principal, node: Node) -> None:
         run = held(who, node, NOW - HOUR, NOW)
         powered(node, NOW - HOUR, 600, {"GPU-alpha-0": 300.0})
-        accounting.account_lately(NOW)
+        accounting.account_recent(NOW)
         [entry] = rows(run)
         assert entry.energy_j == 300.0 * 600
 
     def test_is_not_known_where_nothing_was_measured(self, who: Principal, node: Node) -> None:
         run = held(who, node, NOW - HOUR, NOW)
-        accounting.account_lately(NOW)
+        accounting.account_recent(NOW)
         assert rows(run)[0].energy_j is None
 
     def test_is_split_where_a_month_ends(self, who: Principal, node: Node) -> None:
@@ -112,7 +112,7 @@ class TestEnergy:
         AttemptNode.objects.update(settled_at=NOW - HOUR / 2)
         assert run_curves.keep_ended(NOW) == 1
         TelemetrySlice.objects.all().delete()
-        accounting.account_lately(NOW)
+        accounting.account_recent(NOW)
         [entry] = rows(run)
         assert entry.energy_j == 400.0 * 1800
 
@@ -120,16 +120,16 @@ class TestEnergy:
 class TestFinal:
     def test_once_the_curves_are_kept(self, who: Principal, node: Node) -> None:
         run = held(who, node, NOW - HOUR, NOW - HOUR / 2)
-        accounting.account_lately(NOW)
+        accounting.account_recent(NOW)
         assert not rows(run)[0].is_final
         AttemptNode.objects.update(settled_at=NOW - HOUR / 2)
         run_curves.keep_ended(NOW)
-        accounting.account_lately(NOW)
+        accounting.account_recent(NOW)
         assert rows(run)[0].is_final
 
     def test_at_last_without_them(self, who: Principal, node: Node) -> None:
         run = held(who, node, NOW - 9 * HOUR, NOW - 8 * HOUR)
-        accounting.account_lately(NOW)
+        accounting.account_recent(NOW)
         assert rows(run)[0].is_final
 
     def test_rows_are_not_counted_again(self, who: Principal, node: Node) -> None:
@@ -140,7 +140,7 @@ class TestFinal:
 
     def test_outlives_the_run(self, who: Principal, node: Node) -> None:
         run = held(who, node, NOW - HOUR, NOW - HOUR / 2)
-        accounting.settle(run, NOW)
+        accounting.finalize_run(run, NOW)
         run.delete()
         [entry] = UsageEntry.objects.all()
         assert (entry.run, entry.is_final, entry.gpu_seconds) == (None, True, 3600.0)
@@ -148,7 +148,7 @@ class TestFinal:
 
 def test_long_ended_history_is_counted_by_the_pass_over_all(who: Principal, node: Node) -> None:
     run = held(who, node, NOW - timedelta(days=60), NOW - timedelta(days=59))
-    assert accounting.account_lately(NOW) == 0
+    assert accounting.account_recent(NOW) == 0
     assert accounting.account_history(NOW) == 1
     assert sum(entry.gpu_seconds for entry in rows(run)) == 2 * 86400.0
 
@@ -160,6 +160,6 @@ def test_one_attempt_that_cannot_be_counted_does_not_stop_the_others(
     Run.objects.filter(pk=broken.pk).update(spec={"resources": None})
     whole = held(who, node, NOW - 7 * HOUR, NOW - 6 * HOUR)
     assert Attempt.objects.count() == 2
-    assert accounting.account_lately(NOW) == 1
+    assert accounting.account_recent(NOW) == 1
     assert rows(whole)
     assert "could not be counted" in caplog.text

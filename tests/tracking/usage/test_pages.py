@@ -10,7 +10,7 @@ from django.test import Client
 from tests.api.asking import refused
 from tests.people import api_client, client_of, make_stranger, make_viewer
 from tests.tracking.usage.test_reading import AUGUST, JULY, entry
-from tracking.usage.months import after, month_of
+from tracking.usage.months import add_months, month_of
 from workspaces.access import Principal
 
 NOW = month_of(datetime.now(UTC))
@@ -30,7 +30,7 @@ def text(client: Client, address: str) -> str:
 class TestPage:
     def test_shows_this_month_to_a_viewer(self, who: Principal, viewer: Client) -> None:
         entry(who, 1, NOW, 2.5, energy_j=7_200_000.0)
-        entry(who, 2, after(NOW, -1), 40.0, experiment_name="last month's")
+        entry(who, 2, add_months(NOW, -1), 40.0, experiment_name="last month's")
         shown = text(viewer, "/usage/")
         assert "2.50</strong>" in shown
         assert "2.00 kWh" in shown

@@ -10,7 +10,7 @@ from tests.jobs.builders import queued
 from tests.people import make_person, make_workspace, principal_of
 from tracking.models import UsageEntry
 from tracking.usage import usage_report
-from tracking.usage.months import after, spelled
+from tracking.usage.months import add_months, parse_month
 from workspaces.access import Principal
 from workspaces.states import Role
 
@@ -49,7 +49,7 @@ def filled(who: Principal) -> Principal:
 
 
 def told(who: Principal, by: str, *months: date) -> list[tuple[Any, ...]]:
-    lines = usage_report.lines(usage_report.entries(who.workspace, *months), by)
+    lines = usage_report.usage_lines(usage_report.entries(who.workspace, *months), by)
     return [(line.name, line.gpu_hours, line.node_hours, line.energy_wh, line.runs) for line in lines]
 
 
@@ -67,7 +67,7 @@ class TestLines:
 
     def test_of_some_months(self, filled: Principal) -> None:
         assert told(filled, "user", JULY, JULY) == [("carl", 2.0, 1.0, 2.0, 1)]
-        assert told(filled, "user", after(AUGUST)) == []
+        assert told(filled, "user", add_months(AUGUST)) == []
 
     def test_say_of_how_much_the_energy_is_known(self, filled: Principal) -> None:
         total = usage_report.total(usage_report.entries(filled.workspace, AUGUST, AUGUST))
@@ -95,7 +95,7 @@ class TestLines:
             entry(who, item.number, JULY, 1.0, run=item)
         Run.objects.filter(pk=deleted.pk).update(deleted_at=deleted.created_at)
         titles = {
-            line.name: line.title for line in usage_report.lines(usage_report.entries(who.workspace), "run")
+            line.name: line.title for line in usage_report.usage_lines(usage_report.entries(who.workspace), "run")
         }
         assert titles == {str(run.number): run.display_name, str(deleted.number): ""}
 
@@ -106,7 +106,7 @@ class TestOfRuns:
         entry(who, little.number, JULY, 1.0, run=little, energy_j=3600.0)
         entry(who, much.number, JULY, 2.0, run=much)
         entry(who, much.number, AUGUST, 3.0, run=much)
-        assert usage_report.hours_of([little.pk, much.pk, none.pk]) == {
+        assert usage_report.hours_by_run([little.pk, much.pk, none.pk]) == {
             little.pk: (1.0, 1.0),
             much.pk: (5.0, None),
         }
@@ -117,11 +117,11 @@ class TestOfRuns:
     [("2026-07", JULY), ("2026-13", None), ("july", None), ("2026-07-02", None), ("", None)],
 )
 def test_a_month_is_spelled(text: str, month: date | None) -> None:
-    assert spelled(text) == month
+    assert parse_month(text) == month
 
 
 def test_months_are_counted_over_the_turn_of_the_year() -> None:
-    assert (after(date(2026, 12, 1)), after(date(2026, 1, 1), -1), after(JULY, -12)) == (
+    assert (add_months(date(2026, 12, 1)), add_months(date(2026, 1, 1), -1), add_months(JULY, -12)) == (
         date(2027, 1, 1),
         date(2025, 12, 1),
         date(2025, 7, 1),

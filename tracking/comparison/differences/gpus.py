@@ -10,19 +10,19 @@ from datetime import UTC, datetime
 import numpy as np
 
 from clusters.models import Gpu, Lease, Node
-from clusters.telemetry.series import Curve
+from clusters.telemetry.series import MetricCurve
 from jobs import run_curves
 from jobs.models import Attempt, Run
 from jobs.run_curves import Curves, Wanted
 from jobs.templatetags.formats import bytesize
-from tracking.comparison.differences.sheet import Facts, sheet
-from tracking.comparison.tables import Table
+from tracking.comparison.differences.sheet import Facts, facts_table
+from tracking.comparison.tables import ComparisonTable
 from tracking.templatetags.amounts import energy, hours
 from tracking.usage import usage_report
 
 POINTS = 600
 SENSORS = ("utilization_pct", "memory_used_bytes", "power_w", "temperature_c")
-LONGEST_S = 6.0
+MAX_READ_S = 6.0
 ORDER = (
     "GPUs",
     "Memory of each",
@@ -39,20 +39,20 @@ ORDER = (
 )
 
 
-def compare(runs: Sequence[Run]) -> Table:
+def compare_gpus(runs: Sequence[Run]) -> ComparisonTable:
     """The first run is the base. Curves that could not be read in some seconds are left out."""
-    used = usage_report.hours_of([run.pk for run in runs])
-    until = time.monotonic() + LONGEST_S
-    return sheet(runs, {run.pk: {**_facts(run, until), **_used(used.get(run.pk))} for run in runs}, ORDER)
+    usage = usage_report.hours_by_run([run.pk for run in runs])
+    deadline = time.monotonic() + MAX_READ_S
+    return facts_table(runs, {run.pk: {**_facts(run, deadline), **_usage_facts(usage.get(run.pk))} for run in runs}, ORDER)
 
 
-def _used(found: tuple[float, float | None] | None) -> Facts:
-    if found is None:
+def _usage_facts(usage: tuple[float, float | None] | None) -> Facts:
+    if usage is None:
         return {}
-    return {"GPU-hours": hours(found[0]), **({"Energy": energy(found[1])} if found[1] is not None else {})}
+    return {"GPU-hours": hours(usage[0]), **({"Energy": energy(usage[1])} if usage[1] is not None else {})}
 
 
-def _facts(run: Run, until: float) -> Facts:
+def _facts(run: Run, deadline: float) -> Facts:
     attempt = Attempt.objects.filter(run=run, number=run.attempt).defer("plan", "placement").first()
     leases = list(
         Lease.objects.filter(holder=run.pk, attempt=run.attempt).select_related("node").order_by("node__name")
@@ -64,53 +64,53 @@ def _facts(run: Run, until: float) -> Facts:
     if not uuids:
         return {"GPUs": "none", **nodes}
     devices = {**_devices(uuids), **nodes, **_drivers([lease.node for lease in leases])}
-    return devices if time.monotonic() > until else {**devices, **_sensors(attempt, leases)}
+    return devices if time.monotonic() > deadline else {**devices, **_sensors(attempt, leases)}
 
 
 def _devices(uuids: Sequence[str]) -> Facts:
-    found = {gpu.uuid: gpu for gpu in Gpu.objects.filter(uuid__in=uuids)}
-    names = Counter(found[uuid].name if uuid in found else "of a kind not known any more" for uuid in uuids)
-    sizes = sorted({gpu.memory_bytes for gpu in found.values() if gpu.memory_bytes})
+    known_gpus = {gpu.uuid: gpu for gpu in Gpu.objects.filter(uuid__in=uuids)}
+    names = Counter(known_gpus[uuid].name if uuid in known_gpus else "of a kind not known any more" for uuid in uuids)
+    sizes = sorted({gpu.memory_bytes for gpu in known_gpus.values() if gpu.memory_bytes})
     memory = {"Memory of each": ", ".join(bytesize(size) for size in sizes)} if sizes else {}
     return {"GPUs": ", ".join(f"{count} × {name}" for name, count in sorted(names.items())), **memory}
 
 
 def _drivers(nodes: Sequence[Node]) -> Facts:
     """As the nodes report them today."""
-    told = sorted(
+    drivers = sorted(
         {f"{node.driver} (CUDA {node.cuda})" if node.cuda else node.driver for node in nodes if node.driver}
     )
-    return {"Driver": ", ".join(told)} if told else {}
+    return {"Driver": ", ".join(drivers)} if drivers else {}
 
 
 def _sensors(attempt: Attempt, leases: Sequence[Lease]) -> Facts:
     start, end = run_curves.span(attempt, datetime.now(UTC))
-    reader, wanted = Curves(attempt), Wanted(SENSORS, (), start, end, POINTS)
-    found: dict[str, list[Curve]] = {}
+    reader, query = Curves(attempt), Wanted(SENSORS, (), start, end, POINTS)
+    by_metric: dict[str, list[MetricCurve]] = {}
     for lease in leases:
-        for gpu in reader.of(lease.node, lease.gpus, wanted).gpus.values() if lease.gpus else ():
+        for gpu in reader.of(lease.node, lease.gpus, query).gpus.values() if lease.gpus else ():
             for metric, curve in gpu.items():
-                found.setdefault(metric, []).append(curve)
-    return _told(found)
+                by_metric.setdefault(metric, []).append(curve)
+    return _sensor_facts(by_metric)
 
 
-def _told(found: Mapping[str, Sequence[Curve]]) -> Facts:
+def _sensor_facts(by_metric: Mapping[str, Sequence[MetricCurve]]) -> Facts:
     mean = {
-        metric: float(np.nanmean(np.concatenate([curve.mean for curve in told])))
-        for metric, told in found.items()
+        metric: float(np.nanmean(np.concatenate([curve.mean for curve in curves])))
+        for metric, curves in by_metric.items()
     }
-    most = {
-        metric: float(np.nanmax(np.concatenate([curve.max for curve in told])))
-        for metric, told in found.items()
+    maximum = {
+        metric: float(np.nanmax(np.concatenate([curve.max for curve in curves])))
+        for metric, curves in by_metric.items()
     }
-    shown = {
+    rows = {
         "Utilisation, mean": ("utilization_pct", mean, "{:.0f} %".format),
-        "Utilisation, highest": ("utilization_pct", most, "{:.0f} %".format),
+        "Utilisation, highest": ("utilization_pct", maximum, "{:.0f} %".format),
         "Memory, mean": ("memory_used_bytes", mean, bytesize),
-        "Memory, highest": ("memory_used_bytes", most, bytesize),
+        "Memory, highest": ("memory_used_bytes", maximum, bytesize),
         "Power, mean": ("power_w", mean, "{:.0f} W".format),
-        "Temperature, highest": ("temperature_c", most, "{:.0f} °C".format),
+        "Temperature, highest": ("temperature_c", maximum, "{:.0f} °C".format),
     }
     return {
-        word: spell(values[metric]) for word, (metric, values, spell) in shown.items() if metric in values
+        word: spell(values[metric]) for word, (metric, values, spell) in rows.items() if metric in values
     }

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tracking.comparison.differences.patience import Match, matches
+from tracking.comparison.differences.patience import Match, find_matches
 
-AROUND = 3
-LONGEST_LINE = 500
+CONTEXT_LINES = 3
+MAX_LINE_LENGTH = 500
 
 
 @dataclass(frozen=True)
-class Line:
+class DiffLine:
     """`kind`: ` `, `-` or `+`; the numbers count from 1, None on the side where the line is not."""
 
     kind: str
@@ -22,40 +22,40 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Hunk:
+class DiffHunk:
     """`lines` begin at these numbers of the two texts."""
 
     old: int
     new: int
-    lines: tuple[Line, ...]
+    lines: tuple[DiffLine, ...]
 
 
 @dataclass(frozen=True)
-class Hunks:
+class TextDiff:
     """`added`, `removed`: lines, all of them. `left_out`: lines of hunks that are not here."""
 
-    hunks: tuple[Hunk, ...]
+    hunks: tuple[DiffHunk, ...]
     added: int
     removed: int
     left_out: int = 0
 
 
-def compare(old: str, new: str, *, most: int) -> Hunks:
+def diff_texts(old: str, new: str, *, max_lines: int) -> TextDiff:
     """At most `most` lines of hunks."""
     before, after = _lines(old), _lines(new)
-    changes = _changes(matches(before, after), len(before), len(after))
+    changes = _changes(find_matches(before, after), len(before), len(after))
     hunks = list(_hunks(before, after, changes))
-    shown, count = [], 0
+    visible, count = [], 0
     for hunk in hunks:
-        room = most - count
-        if room <= 0:
+        remaining = max_lines - count
+        if remaining <= 0:
             break
-        shown.append(Hunk(hunk.old, hunk.new, hunk.lines[:room]))
-        count += len(shown[-1].lines)
-    whole = sum(len(hunk.lines) for hunk in hunks)
+        visible.append(DiffHunk(hunk.old, hunk.new, hunk.lines[:remaining]))
+        count += len(visible[-1].lines)
+    total = sum(len(hunk.lines) for hunk in hunks)
     added = sum(end - start for _, _, start, end in changes)
     removed = sum(end - start for start, end, _, _ in changes)
-    return Hunks(tuple(shown), added, removed, whole - count)
+    return TextDiff(tuple(visible), added, removed, total - count)
 
 
 def _lines(text: str) -> list[str]:
@@ -71,21 +71,21 @@ def _lines(text: str) -> list[str]:
 
 def _changes(same: Sequence[Match], old_end: int, new_end: int) -> list[tuple[int, int, int, int]]:
     """What lies between the matches: from, to in the old text; from, to in the new one."""
-    found, old, new = [], 0, 0
+    changes, old, new = [], 0, 0
     for match in [*same, Match(old_end, new_end, 0)]:
         if (old, new) != (match.old, match.new):
-            found.append((old, match.old, new, match.new))
+            changes.append((old, match.old, new, match.new))
         old, new = match.old + match.size, match.new + match.size
-    return found
+    return changes
 
 
 def _hunks(
     old: Sequence[str], new: Sequence[str], changes: Sequence[tuple[int, int, int, int]]
-) -> Iterator[Hunk]:
+) -> Iterator[DiffHunk]:
     """Changes that are near each other share a hunk."""
     group: list[tuple[int, int, int, int]] = []
     for change in changes:
-        if group and change[0] - group[-1][1] > 2 * AROUND:
+        if group and change[0] - group[-1][1] > 2 * CONTEXT_LINES:
             yield _hunk(old, new, group)
             group = []
         group.append(change)
@@ -93,23 +93,23 @@ def _hunks(
         yield _hunk(old, new, group)
 
 
-def _hunk(old: Sequence[str], new: Sequence[str], group: Sequence[tuple[int, int, int, int]]) -> Hunk:
-    before = min(AROUND, group[0][0])
+def _hunk(old: Sequence[str], new: Sequence[str], group: Sequence[tuple[int, int, int, int]]) -> DiffHunk:
+    before = min(CONTEXT_LINES, group[0][0])
     at_old, at_new = group[0][0] - before, group[0][2] - before
-    lines: list[Line] = []
+    lines: list[DiffLine] = []
     start = at_old
     for old_from, old_to, new_from, new_to in group:
-        lines += _around(old, start, old_from, new_from - old_from)
-        lines += [Line("-", _cut(old[place]), old=place + 1) for place in range(old_from, old_to)]
-        lines += [Line("+", _cut(new[place]), new=place + 1) for place in range(new_from, new_to)]
+        lines += _context_lines(old, start, old_from, new_from - old_from)
+        lines += [DiffLine("-", _truncate(old[place]), old=place + 1) for place in range(old_from, old_to)]
+        lines += [DiffLine("+", _truncate(new[place]), new=place + 1) for place in range(new_from, new_to)]
         start = old_to
-    lines += _around(old, start, min(len(old), start + AROUND), group[-1][3] - group[-1][1])
-    return Hunk(at_old + 1, at_new + 1, tuple(lines))
+    lines += _context_lines(old, start, min(len(old), start + CONTEXT_LINES), group[-1][3] - group[-1][1])
+    return DiffHunk(at_old + 1, at_new + 1, tuple(lines))
 
 
-def _around(old: Sequence[str], start: int, end: int, shift: int) -> list[Line]:
-    return [Line(" ", _cut(old[place]), place + 1, place + 1 + shift) for place in range(start, end)]
+def _context_lines(old: Sequence[str], start: int, end: int, shift: int) -> list[DiffLine]:
+    return [DiffLine(" ", _truncate(old[place]), place + 1, place + 1 + shift) for place in range(start, end)]
 
 
-def _cut(line: str) -> str:
-    return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} …"
+def _truncate(line: str) -> str:
+    return line if len(line) <= MAX_LINE_LENGTH else f"{line[:MAX_LINE_LENGTH]} …"

@@ -14,16 +14,16 @@ from django.shortcuts import render
 from jobs.models import Run, RunTag
 from jobs.views.partials import render_part
 from tracking.comparison.differences import environment, gpus, plans, sources
-from tracking.comparison.differences.sheet import sheet
+from tracking.comparison.differences.sheet import facts_table
 from tracking.comparison.differences.sources import SourceDifference
-from tracking.comparison.selected_runs import ShownRun
-from tracking.comparison.tables import Table
-from tracking.curves.run_selection import chosen, names_of
+from tracking.comparison.selected_runs import ComparedRun
+from tracking.comparison.tables import ComparisonTable
+from tracking.curves.run_selection import load_named_runs, parse_run_names
 from trainhub_launch.errors import SpecError
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
 
-LONGEST_S = 8.0
+MAX_SOURCE_S = 8.0
 COMMIT = {
     "mlflow.source.git.commit": "commit",
     "mlflow.source.git.branch": "branch",
@@ -34,7 +34,7 @@ COMMIT = {
 
 
 @dataclass(frozen=True)
-class Kind:
+class DifferenceKind:
     word: str
     context: Callable[[Sequence[Run]], dict[str, Any]]
 
@@ -44,24 +44,24 @@ def difference(request: WorkspaceRequest, kind: str) -> HttpResponse:
     if kind not in KINDS:
         raise Http404
     try:
-        runs = chosen(request.principal.workspace, names_of(request.GET.get("runs", "")))
+        runs = load_named_runs(request.principal.workspace, parse_run_names(request.GET.get("runs", "")))
     except SpecError as error:
         context: dict[str, Any] = {"word": KINDS[kind].word, "problem": f"{error.field} {error.message}."}
         return render(request, "tracking/comparison/differences/page.html", context, status=400)
-    shown = [ShownRun(run, place, is_reference=False) for place, run in enumerate(runs)]
+    compared = [ComparedRun(run, place, is_reference=False) for place, run in enumerate(runs)]
     base = request.GET.get("base", "")
     # The base first; every run keeps the colour that it has all over the page.
-    ordered = sorted(shown, key=lambda item: base not in (str(item.run.number), item.run.pk))
+    ordered = sorted(compared, key=lambda item: base not in (str(item.run.number), item.run.pk))
     context = {
         "kind": kind,
         "word": KINDS[kind].word,
         "part": f"tracking/comparison/differences/_{kind}.html",
         "names": ",".join(str(run.number) for run in runs),
-        "choices": shown,
+        "choices": compared,
         "base": ordered[0].run if ordered else None,
         "runs": [(item, None) for item in ordered],
     }
-    if len(shown) > 1:
+    if len(compared) > 1:
         context |= KINDS[kind].context([item.run for item in ordered])
     return render_part(
         request,
@@ -72,9 +72,9 @@ def difference(request: WorkspaceRequest, kind: str) -> HttpResponse:
 
 
 def _source(runs: Sequence[Run]) -> dict[str, Any]:
-    until = time.monotonic() + LONGEST_S
+    deadline = time.monotonic() + MAX_SOURCE_S
     base, others = runs[0], runs[1:]
-    beside = [(run, _source_beside(base, run, until)) for run in others]
+    beside = [(run, _source_difference(base, run, deadline)) for run in others]
     return {
         "beside": beside,
         "commits": _commits(runs),
@@ -82,12 +82,12 @@ def _source(runs: Sequence[Run]) -> dict[str, Any]:
     }
 
 
-def _source_beside(base: Run, run: Run, until: float) -> SourceDifference | None:
+def _source_difference(base: Run, run: Run, deadline: float) -> SourceDifference | None:
     """None where one of the two has no source that is kept here."""
-    here, there = _snapshot(base), _snapshot(run)
-    if not here or not there:
+    base_source, run_source = _snapshot(base), _snapshot(run)
+    if not base_source or not run_source:
         return None
-    return sources.compare_snapshots(here, there, until=min(until, time.monotonic() + sources.LONGEST_S))
+    return sources.compare_snapshots(base_source, run_source, deadline=min(deadline, time.monotonic() + sources.MAX_COMPARE_S))
 
 
 def _snapshot(run: Run) -> str:
@@ -95,30 +95,30 @@ def _snapshot(run: Run) -> str:
     return str(source.get("id", "")) if source.get("type") == "snapshot" else ""
 
 
-def _commits(runs: Sequence[Run]) -> Table:
+def _commits(runs: Sequence[Run]) -> ComparisonTable:
     facts: dict[str, dict[str, str]] = {}
     for run, key, value in RunTag.objects.filter(run__in=runs, key__in=COMMIT).values_list(
         "run", "key", "value"
     ):
         facts.setdefault(run, {})[COMMIT[key]] = value
-    return sheet(runs, facts, tuple(COMMIT.values()))
+    return facts_table(runs, facts, tuple(COMMIT.values()))
 
 
 def _environment(runs: Sequence[Run]) -> dict[str, Any]:
-    return {"software": environment.compare(runs)}
+    return {"software": environment.compare_software(runs)}
 
 
 def _plan(runs: Sequence[Run]) -> dict[str, Any]:
-    return {"plans": plans.compare(runs)}
+    return {"plans": plans.compare_plans(runs)}
 
 
 def _gpus(runs: Sequence[Run]) -> dict[str, Any]:
-    return {"table": gpus.compare(runs)}
+    return {"table": gpus.compare_gpus(runs)}
 
 
 KINDS = {
-    "source": Kind("Source", _source),
-    "environment": Kind("Environment", _environment),
-    "plan": Kind("Plan", _plan),
-    "gpus": Kind("GPUs", _gpus),
+    "source": DifferenceKind("Source", _source),
+    "environment": DifferenceKind("Environment", _environment),
+    "plan": DifferenceKind("Plan", _plan),
+    "gpus": DifferenceKind("GPUs", _gpus),
 }

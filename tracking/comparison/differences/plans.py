@@ -8,47 +8,47 @@ from dataclasses import dataclass
 
 from jobs.models import Attempt, Run
 from jobs.views import plan_comparison
-from tracking.comparison.differences.sheet import Facts, sheet
-from tracking.comparison.tables import Table
+from tracking.comparison.differences.sheet import Facts, facts_table
+from tracking.comparison.tables import ComparisonTable
 from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.printing import shown_argv
 
 ORDER = ("framework", "nodes", "processes", "GPUs", "command", "mpirun", "ports")
-OWN = {"TRAINHUB_RUN_ID", "TRAINHUB_ATTEMPT", "TRAINHUB_TOKEN", "MLFLOW_RUN_ID", "MLFLOW_TRACKING_TOKEN"}
+PER_RUN_VARIABLES = {"TRAINHUB_RUN_ID", "TRAINHUB_ATTEMPT", "TRAINHUB_TOKEN", "MLFLOW_RUN_ID", "MLFLOW_TRACKING_TOKEN"}
 """Different for every run there is."""
-MOST_VALUES = 4
+MAX_VALUES = 4
 
 
 @dataclass(frozen=True)
-class Plans:
+class PlanTables:
     """`without`: runs of which no plan is known. `previews`: those that never started, of which the preview
     is shown."""
 
-    facts: Table
-    variables: Table
+    facts: ComparisonTable
+    variables: ComparisonTable
     without: tuple[Run, ...]
     previews: tuple[Run, ...]
 
 
-def compare(runs: Sequence[Run]) -> Plans:
+def compare_plans(runs: Sequence[Run]) -> PlanTables:
     """The first run is the base."""
-    ran = _ran(runs)
+    started = _started_plans(runs)
     previews = {
-        run.pk: LaunchPlan.from_json(run.preview) for run in runs if run.pk not in ran and run.preview
+        run.pk: LaunchPlan.from_json(run.preview) for run in runs if run.pk not in started and run.preview
     }
-    plans = {**previews, **ran}
-    return Plans(
-        sheet(runs, {pk: facts(plan) for pk, plan in plans.items()}, ORDER),
-        sheet(runs, {pk: variables(plan) for pk, plan in plans.items()}),
+    plans = {**previews, **started}
+    return PlanTables(
+        facts_table(runs, {pk: plan_facts(plan) for pk, plan in plans.items()}, ORDER),
+        facts_table(runs, {pk: rank_variables(plan) for pk, plan in plans.items()}),
         tuple(run for run in runs if run.pk not in plans),
         tuple(run for run in runs if run.pk in previews),
     )
 
 
-def facts(plan: LaunchPlan) -> Facts:
+def plan_facts(plan: LaunchPlan) -> Facts:
     rows = plan_comparison.rows(plan)
     gpus = sorted({len(row.process.gpus) for row in rows})
-    told = {
+    facts = {
         "framework": plan.framework,
         "nodes": ", ".join(f"{command.node} ({len(command.processes)})" for command in plan.commands),
         "processes": str(len(rows)),
@@ -59,25 +59,25 @@ def facts(plan: LaunchPlan) -> Facts:
         "mpirun": " ".join(next((command.launcher for command in plan.commands if command.launcher), ())),
         "ports": ", ".join(f"{name} {port}" for name, port in sorted(plan.ports.items())),
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in facts.items() if value}
 
 
-def variables(plan: LaunchPlan) -> Facts:
+def rank_variables(plan: LaunchPlan) -> Facts:
     """Over all ranks; a secret is shown by its name alone, as everywhere."""
     rows = [dict(row.env) for row in plan_comparison.rows(plan)]
-    names = {name for row in rows for name in row} - OWN
+    names = {name for row in rows for name in row} - PER_RUN_VARIABLES
     return {name: _summary(row[name] for row in rows if name in row) for name in names}
 
 
 def _summary(values: Iterable[str]) -> str:
     """One value, or the first of those that the ranks have."""
-    found = Counter(values)
-    shown = list(found)[:MOST_VALUES]
-    more = [f"{len(found) - len(shown)} more"] if len(found) > len(shown) else []
-    return " | ".join([*shown, *more])
+    counts = Counter(values)
+    visible = list(counts)[:MAX_VALUES]
+    rest = [f"{len(counts) - len(visible)} more"] if len(counts) > len(visible) else []
+    return " | ".join([*visible, *rest])
 
 
-def _ran(runs: Sequence[Run]) -> dict[str, LaunchPlan]:
+def _started_plans(runs: Sequence[Run]) -> dict[str, LaunchPlan]:
     """The plan of each run's last attempt, where that was started."""
     attempts = {run.pk: run.attempt for run in runs}
     rows = Attempt.objects.filter(run__in=attempts, plan__isnull=False).values_list(

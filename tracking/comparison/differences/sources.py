@@ -9,19 +9,19 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from jobs.sources.source_files import UNREADABLE
-from tracking.comparison.differences.hunks import Hunks, compare
+from tracking.comparison.differences.hunks import TextDiff, diff_texts
 from workspaces.stored_files import blobs
 
-MOST_BYTES = 2**20
+MAX_FILE_BYTES = 2**20
 """Of one file: a larger one is said to differ, not compared line by line."""
-MOST_FILES = 500
-MOST_LINES = 4000
-MOST_LINES_OF_A_FILE = 1000
-LONGEST_S = 4.0
+MAX_FILES = 500
+MAX_LINES = 4000
+MAX_FILE_LINES = 1000
+MAX_COMPARE_S = 4.0
 
 
 @dataclass(frozen=True)
-class File:
+class FileDifference:
     """`kind`: added, removed, changed, renamed (from `was`). `why`: why no lines are shown; empty where they
     are."""
 
@@ -29,8 +29,8 @@ class File:
     kind: str
     old_bytes: int | None = None
     new_bytes: int | None = None
-    was: str = ""
-    hunks: Hunks | None = None
+    renamed_from: str = ""
+    hunks: TextDiff | None = None
     why: str = ""
 
 
@@ -39,10 +39,10 @@ class SourceDifference:
     """`files` differ; `left_out` more do that are not listed. `alike`: how many do not. `gone`: which side is
     no longer kept."""
 
-    files: tuple[File, ...] = ()
+    files: tuple[FileDifference, ...] = ()
     alike: int = 0
     left_out: int = 0
-    gone: str = ""
+    removed: str = ""
 
     @property
     def is_same(self) -> bool:
@@ -50,12 +50,12 @@ class SourceDifference:
 
 
 @dataclass
-class _Room:
+class _Budget:
     lines: int
-    until: float
+    deadline: float
 
 
-def compare_snapshots(old: str, new: str, *, until: float | None = None) -> SourceDifference:
+def compare_snapshots(old: str, new: str, *, deadline: float | None = None) -> SourceDifference:
     """By their hashes. `until`: on the monotonic clock; files that were not compared by then are only
     listed."""
     if old == new:
@@ -66,59 +66,59 @@ def compare_snapshots(old: str, new: str, *, until: float | None = None) -> Sour
             try:
                 archives.append(stack.enter_context(zipfile.ZipFile(blobs.path(sha256))))
             except (*UNREADABLE, blobs.BlobError):
-                return SourceDifference(gone=side)
-        return _compare(archives[0], archives[1], until or time.monotonic() + LONGEST_S)
+                return SourceDifference(removed=side)
+        return _compare(archives[0], archives[1], deadline or time.monotonic() + MAX_COMPARE_S)
 
 
-def _compare(old: zipfile.ZipFile, new: zipfile.ZipFile, until: float) -> SourceDifference:
+def _compare(old: zipfile.ZipFile, new: zipfile.ZipFile, deadline: float) -> SourceDifference:
     before, after = _files(old), _files(new)
     # What a zip's directory says of two files tells whether they are alike: no byte is unpacked for that.
-    alike = {path for path in before.keys() & after.keys() if _print(before[path]) == _print(after[path])}
-    found = list(_listed(before, after, alike))
-    room = _Room(MOST_LINES, until)
-    files = [_with_lines(file, old, new, room) for file in found[:MOST_FILES]]
-    return SourceDifference(tuple(files), len(alike), len(found) - len(files))
+    alike = {path for path in before.keys() & after.keys() if _fingerprint(before[path]) == _fingerprint(after[path])}
+    changed = list(_changed_files(before, after, alike))
+    budget = _Budget(MAX_LINES, deadline)
+    files = [_with_lines(file, old, new, budget) for file in changed[:MAX_FILES]]
+    return SourceDifference(tuple(files), len(alike), len(changed) - len(files))
 
 
 def _files(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     return {info.filename: info for info in archive.infolist() if not info.filename.endswith("/")}
 
 
-def _print(info: zipfile.ZipInfo) -> tuple[int, int]:
+def _fingerprint(info: zipfile.ZipInfo) -> tuple[int, int]:
     return info.CRC, info.file_size
 
 
-def _listed(
+def _changed_files(
     before: Mapping[str, zipfile.ZipInfo], after: Mapping[str, zipfile.ZipInfo], alike: set[str]
-) -> Iterator[File]:
+) -> Iterator[FileDifference]:
     """In the order of paths; a file that is only called otherwise is one, not two."""
-    gone = {_print(info): path for path, info in before.items() if path not in after and info.file_size}
-    was = {
-        path: gone.pop(_print(info))
+    removed = {_fingerprint(info): path for path, info in before.items() if path not in after and info.file_size}
+    renamed_from = {
+        path: removed.pop(_fingerprint(info))
         for path, info in sorted(after.items())
-        if path not in before and _print(info) in gone
+        if path not in before and _fingerprint(info) in removed
     }
-    for path in sorted({*before, *after} - alike - set(was.values())):
-        here, there = before.get(path), after.get(path)
-        if path in was:
-            yield File(
+    for path in sorted({*before, *after} - alike - set(renamed_from.values())):
+        old_info, new_info = before.get(path), after.get(path)
+        if path in renamed_from:
+            yield FileDifference(
                 path,
                 "renamed",
-                before[was[path]].file_size,
-                there.file_size if there else None,
-                was=was[path],
+                before[renamed_from[path]].file_size,
+                new_info.file_size if new_info else None,
+                renamed_from=renamed_from[path],
             )
         else:
-            kind = "changed" if here and there else "added" if there else "removed"
-            yield File(path, kind, here.file_size if here else None, there.file_size if there else None)
+            kind = "changed" if old_info and new_info else "added" if new_info else "removed"
+            yield FileDifference(path, kind, old_info.file_size if old_info else None, new_info.file_size if new_info else None)
 
 
-def _with_lines(file: File, old: zipfile.ZipFile, new: zipfile.ZipFile, room: _Room) -> File:
+def _with_lines(file: FileDifference, old: zipfile.ZipFile, new: zipfile.ZipFile, budget: _Budget) -> FileDifference:
     if file.kind == "renamed":
         return file
-    if max(file.old_bytes or 0, file.new_bytes or 0) > MOST_BYTES:
+    if max(file.old_bytes or 0, file.new_bytes or 0) > MAX_FILE_BYTES:
         return replace(file, why="too large to compare line by line")
-    if room.lines <= 0 or time.monotonic() > room.until:
+    if budget.lines <= 0 or time.monotonic() > budget.until:
         return replace(file, why="not compared: there is too much before it")
     try:
         before = "" if file.old_bytes is None else _text(old, file.path)
@@ -127,8 +127,8 @@ def _with_lines(file: File, old: zipfile.ZipFile, new: zipfile.ZipFile, room: _R
         return replace(file, why="cannot be read any more")
     if before is None or after is None:
         return replace(file, why="not a text")
-    hunks = compare(before, after, most=min(room.lines, MOST_LINES_OF_A_FILE))
-    room.lines -= sum(len(hunk.lines) for hunk in hunks.hunks)
+    hunks = diff_texts(before, after, most=min(budget.lines, MAX_FILE_LINES))
+    budget.lines -= sum(len(hunk.lines) for hunk in hunks.hunks)
     return replace(file, hunks=hunks, why="" if hunks.hunks else "empty")
 
 
