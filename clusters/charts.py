@@ -13,7 +13,7 @@ GPU, HOST = "gpu", "host"
 
 
 @dataclass(frozen=True)
-class Panel:
+class ChartPanel:
     """One chart of one or a few metrics of the same unit. `limit`: a metric, or a fact of the GPU, drawn as a
     dotted line.
 
@@ -27,74 +27,74 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Group:
+class ChartGroup:
     key: str
     label: str
     scope: str
-    panels: tuple[Panel, ...]
+    panels: tuple[ChartPanel, ...]
     open: bool = True
 
 
 GROUPS = (
-    Group(
+    ChartGroup(
         "gpus",
         "GPUs",
         GPU,
         (
-            Panel(("utilization_pct",)),
-            Panel(("memory_used_bytes",), limit="memory_bytes"),
-            Panel(("power_w",), limit="power_limit_w"),
-            Panel(("temperature_c",)),
-            Panel(("sm_clock_mhz",)),
-            Panel(("throttled_thermal_pct",), quiet=True),
-            Panel(("throttled_power_pct",), quiet=True),
-            Panel(("throttled_hardware_pct",), quiet=True),
+            ChartPanel(("utilization_pct",)),
+            ChartPanel(("memory_used_bytes",), limit="memory_bytes"),
+            ChartPanel(("power_w",), limit="power_limit_w"),
+            ChartPanel(("temperature_c",)),
+            ChartPanel(("sm_clock_mhz",)),
+            ChartPanel(("throttled_thermal_pct",), quiet=True),
+            ChartPanel(("throttled_power_pct",), quiet=True),
+            ChartPanel(("throttled_hardware_pct",), quiet=True),
         ),
     ),
-    Group(
+    ChartGroup(
         "work",
         "What the GPUs do",
         GPU,
         (
-            Panel(("sm_active_pct",)),
-            Panel(("tensor_active_pct",)),
-            Panel(("dram_active_pct",)),
-            Panel(("sm_occupancy_pct",)),
-            Panel(("memory_bandwidth_pct",)),
-            Panel(("fp16_active_pct",), quiet=True),
-            Panel(("fp32_active_pct",), quiet=True),
-            Panel(("fp64_active_pct",), quiet=True),
-            Panel(("encoder_pct",), quiet=True),
-            Panel(("decoder_pct",), quiet=True),
+            ChartPanel(("sm_active_pct",)),
+            ChartPanel(("tensor_active_pct",)),
+            ChartPanel(("dram_active_pct",)),
+            ChartPanel(("sm_occupancy_pct",)),
+            ChartPanel(("memory_bandwidth_pct",)),
+            ChartPanel(("fp16_active_pct",), quiet=True),
+            ChartPanel(("fp32_active_pct",), quiet=True),
+            ChartPanel(("fp64_active_pct",), quiet=True),
+            ChartPanel(("encoder_pct",), quiet=True),
+            ChartPanel(("decoder_pct",), quiet=True),
         ),
     ),
-    Group(
+    ChartGroup(
         "links",
         "Links and clocks",
         GPU,
         (
-            Panel(("pcie_rx_bytes_s",)),
-            Panel(("pcie_tx_bytes_s",)),
-            Panel(("nvlink_rx_bytes_s",)),
-            Panel(("nvlink_tx_bytes_s",)),
-            Panel(("memory_clock_mhz",)),
-            Panel(("memory_temperature_c",)),
-            Panel(("fan_pct",), quiet=True),
+            ChartPanel(("pcie_rx_bytes_s",)),
+            ChartPanel(("pcie_tx_bytes_s",)),
+            ChartPanel(("nvlink_rx_bytes_s",)),
+            ChartPanel(("nvlink_tx_bytes_s",)),
+            ChartPanel(("memory_clock_mhz",)),
+            ChartPanel(("memory_temperature_c",)),
+            ChartPanel(("fan_pct",), quiet=True),
         ),
     ),
-    Group(
+    ChartGroup(
         "host",
         "Machine",
         HOST,
         (
-            Panel(("cpu_pct",)),
-            Panel(("memory_used_bytes",), "Memory", limit="memory_bytes"),
-            Panel(("load_1",)),
-            Panel(("disk_read_bytes_s", "disk_write_bytes_s"), "Disk"),
-            Panel(("network_rx_bytes_s", "network_tx_bytes_s"), "Network"),
-            Panel(("infiniband_rx_bytes_s", "infiniband_tx_bytes_s"), "InfiniBand"),
-            Panel(("disk_free_bytes",)),
-            Panel(("swap_used_bytes",), quiet=True),
+            ChartPanel(("cpu_pct",)),
+            ChartPanel(("memory_used_bytes",), "Memory", limit="memory_bytes"),
+            ChartPanel(("load_1",)),
+            ChartPanel(("disk_read_bytes_s", "disk_write_bytes_s"), "Disk"),
+            ChartPanel(("network_rx_bytes_s", "network_tx_bytes_s"), "Network"),
+            ChartPanel(("infiniband_rx_bytes_s", "infiniband_tx_bytes_s"), "InfiniBand"),
+            ChartPanel(("disk_free_bytes",)),
+            ChartPanel(("swap_used_bytes",), quiet=True),
         ),
     ),
 )
@@ -131,12 +131,12 @@ def _name(gpu: Gpu, gpus: list[Gpu]) -> str:
     return f"GPU {gpu.index}" + (f".{siblings.index(gpu.uuid)}" if siblings else "")
 
 
-def _group(group: Group) -> dict[str, Any]:
+def _group(group: ChartGroup) -> dict[str, Any]:
     panels = [_panel(panel, group.scope) for panel in group.panels]
     return {"key": group.key, "label": group.label, "open": group.open, "panels": panels}
 
 
-def _panel(panel: Panel, scope: str) -> dict[str, Any]:
+def _panel(panel: ChartPanel, scope: str) -> dict[str, Any]:
     known = [(GPU_KEYS if scope == GPU else HOST_KEYS)[key] for key in panel.metrics]
     words = [
         metric.label.removeprefix(panel.label).strip() if panel.label else metric.label for metric in known

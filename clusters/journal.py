@@ -9,13 +9,13 @@ from django.utils import timezone
 
 from clusters.models import Node, NodeEvent
 
-AGAIN_AFTER = timedelta(minutes=10)
+REPEAT_AFTER = timedelta(minutes=10)
 
 
-def note(node: Node, kind: str, message: str, at: datetime) -> None:
+def record_event(node: Node, kind: str, message: str, at: datetime) -> None:
     """`kind`: heard, silent, lost, back, restarted, agent, renamed, clock, disk, driver, nvml_lost or
     nvml_back."""
-    if not NodeEvent.objects.filter(node=node, kind=kind, message=message, at__gt=at - AGAIN_AFTER).exists():
+    if not NodeEvent.objects.filter(node=node, kind=kind, message=message, at__gt=at - REPEAT_AFTER).exists():
         add(node, kind, message, at)
 
 
@@ -24,11 +24,11 @@ def add(node: Node, kind: str, message: str, at: datetime | None = None) -> None
     NodeEvent.objects.create(node=node, kind=kind, message=message, at=at or timezone.now())
 
 
-def note_all(kind: str, told: Mapping[int, tuple[str, datetime]]) -> None:
+def record_events(kind: str, told: Mapping[int, tuple[str, datetime]]) -> None:
     """The same for many nodes: node id -> message and moment."""
     if not told:
         return
-    since = min(at for _, at in told.values()) - AGAIN_AFTER
+    since = min(at for _, at in told.values()) - REPEAT_AFTER
     before = set(
         NodeEvent.objects.filter(node__in=told, kind=kind, at__gt=since).values_list("node_id", "message")
     )

@@ -13,7 +13,7 @@ from clusters.models import Cluster, Gpu, Lease, Node, ProvidedMachine
 from clusters.node_reports.heartbeat import silence_s, status
 from clusters.node_reports.hub_uptime import listening_window
 from clusters.node_reports.inventory import interpreters_of
-from clusters.provisioning.states import STARTING, LEAVING
+from clusters.provisioning.states import LEAVING, STARTING
 from clusters.states import NodeStatus
 from clusters.visibility import may_use
 from live.publish import publish_on_commit
@@ -24,14 +24,14 @@ from trainhub_launch.placement import PlacedNode, Placement, place
 from trainhub_launch.refusals import Refusal
 from workspaces.models import Workspace
 
-Key = tuple[str, int]
+AttemptKey = tuple[str, int]
 """Holder and attempt."""
-STRANGER = "another workspace"
+OTHER_WORKSPACE = "another workspace"
 DRAINED = "is drained"
 PRESENT = {NodeStatus.READY, NodeStatus.UNREACHABLE, NodeStatus.LOST}
 
 
-def nodes_of(cluster: Cluster, workspace: Workspace, over: Collection[Key] = ()) -> tuple[FreeNode, ...]:
+def nodes_of(cluster: Cluster, workspace: Workspace, over: Collection[AttemptKey] = ()) -> tuple[FreeNode, ...]:
     """Every node that has ever reported, with what is free on each and who holds the rest, as `workspace` may
     know it; none where it may not use the cluster. `over`: the attempts that have ended."""
     return offers(cluster, workspace, over) if may_use(cluster, workspace) else ()
@@ -40,7 +40,7 @@ def nodes_of(cluster: Cluster, workspace: Workspace, over: Collection[Key] = ())
 def offers(
     cluster: Cluster,
     viewer: Workspace | None = None,
-    over: Collection[Key] = (),
+    over: Collection[AttemptKey] = (),
     names: Collection[str] | None = None,
 ) -> tuple[FreeNode, ...]:
     """The same for the hub itself; holders are named only to a `viewer`. `names`: of these nodes alone, and
@@ -77,10 +77,10 @@ def offers(
         )
         for node, how in present
     )
-    return there if names is not None else there + to_come(cluster, present=[node for node, _ in present])
+    return there if names is not None else there + nodes_to_come(cluster, present=[node for node, _ in present])
 
 
-def to_come(cluster: Cluster, present: Collection[Node]) -> tuple[FreeNode, ...]:
+def nodes_to_come(cluster: Cluster, present: Collection[Node]) -> tuple[FreeNode, ...]:
     """What the cluster's provider can still add to the nodes that are `present`, as nodes without a name of
     their own."""
     if not cluster.provider or cluster.drained_at is not None:
@@ -215,10 +215,10 @@ def _offer(node: Node, gpus: list[Gpu], leases: list[Lease], taken: set[str]) ->
     )
 
 
-def _holds(leases: list[Lease], viewer: Workspace, over: Collection[Key]) -> tuple[Hold, ...]:
+def _holds(leases: list[Lease], viewer: Workspace, over: Collection[AttemptKey]) -> tuple[Hold, ...]:
     return tuple(
         Hold(
-            lease.label if lease.workspace_id == viewer.pk else STRANGER,
+            lease.label if lease.workspace_id == viewer.pk else OTHER_WORKSPACE,
             len(lease.gpus),
             lease.slots,
             is_over=(lease.holder, lease.attempt) in over,

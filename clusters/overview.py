@@ -24,7 +24,7 @@ IDLE_BELOW_PCT = 5.0
 
 
 @dataclass(frozen=True)
-class LeaseLine:
+class LeaseSummary:
     """What a lease takes. Of another workspace's there is no `holder`, and the label says only "busy"; `key`
     is never shown."""
 
@@ -42,7 +42,7 @@ class GpuCell:
     property: None). `held` None = free. `is_used`: a process is on it."""
 
     gpu: Gpu
-    held: LeaseLine | None
+    lease: LeaseSummary | None
     numbers: Mapping[str, float]
     counters: Mapping[str, int]
     is_used: bool = False
@@ -71,14 +71,14 @@ class GpuCell:
     def standing(self) -> GpuStanding:
         if self.gpu.state != GPU_OK:
             return GpuStanding.LOST
-        if self.held is None:
+        if self.lease is None:
             return GpuStanding.FOREIGN if self.is_used else GpuStanding.FREE
         is_idle = self.utilization_pct is not None and self.utilization_pct < IDLE_BELOW_PCT
         return GpuStanding.IDLE if is_idle else GpuStanding.BUSY
 
 
 @dataclass(frozen=True)
-class Device:
+class GpuDevice:
     """A GPU as a whole, with the MIG devices that it is cut into."""
 
     cell: GpuCell
@@ -90,17 +90,17 @@ class NodeCard:
     node: Node
     status: NodeStatus
     silence_s: float
-    leases: tuple[LeaseLine, ...]
+    leases: tuple[LeaseSummary, ...]
     gpus: tuple[GpuCell, ...]
     cpu_pct: float | None
     memory_used_bytes: int | None
     disk_free_bytes: int | None
 
     @property
-    def devices(self) -> tuple[Device, ...]:
+    def devices(self) -> tuple[GpuDevice, ...]:
         known = {cell.gpu.uuid for cell in self.gpus}
         return tuple(
-            Device(cell, tuple(part for part in self.gpus if part.gpu.parent == cell.gpu.uuid))
+            GpuDevice(cell, tuple(part for part in self.gpus if part.gpu.parent == cell.gpu.uuid))
             for cell in self.gpus
             if cell.gpu.parent not in known
         )
@@ -112,11 +112,11 @@ class NodeCard:
 
     @property
     def gpus_busy(self) -> int:
-        return sum(cell.held is not None for cell in self.offered)
+        return sum(cell.lease is not None for cell in self.offered)
 
     @property
     def gpus_free(self) -> int:
-        return sum(cell.held is None and cell.gpu.state == GPU_OK for cell in self.offered)
+        return sum(cell.lease is None and cell.gpu.state == GPU_OK for cell in self.offered)
 
     @property
     def slots_busy(self) -> int:
@@ -204,12 +204,12 @@ def node_cards(nodes: Iterable[Node], workspace: Workspace | None) -> tuple[Node
     devices: dict[int, list[Gpu]] = {node.pk: [] for node in nodes}
     for gpu in Gpu.objects.filter(node__in=nodes, present=True):
         devices[gpu.node_id].append(gpu)
-    lines = {key: tuple(lease_line(lease, workspace) for lease in found) for key, found in leases.items()}
+    lines = {key: tuple(lease_summary(lease, workspace) for lease in found) for key, found in leases.items()}
     return tuple(_node_card(node, lines[node.pk], devices[node.pk], now, span) for node in nodes)
 
 
 def _node_card(
-    node: Node, lines: tuple[LeaseLine, ...], devices: list[Gpu], now: datetime, span: ListeningWindow
+    node: Node, lines: tuple[LeaseSummary, ...], devices: list[Gpu], now: datetime, span: ListeningWindow
 ) -> NodeCard:
     holders = {uuid: line for line in lines for uuid in line.gpus}
     vitals: dict[str, Any] = node.vitals
@@ -225,9 +225,9 @@ def _node_card(
     )
 
 
-def lease_line(lease: Lease, workspace: Workspace | None) -> LeaseLine:
+def lease_summary(lease: Lease, workspace: Workspace | None) -> LeaseSummary:
     ours = workspace is not None and lease.workspace_id == workspace.pk
-    return LeaseLine(
+    return LeaseSummary(
         holder=lease.holder if ours else "",
         label=lease.label if ours else "busy",
         gpus=tuple(lease.gpus),
@@ -237,10 +237,10 @@ def lease_line(lease: Lease, workspace: Workspace | None) -> LeaseLine:
     )
 
 
-def _cell(gpu: Gpu, held: LeaseLine | None, vitals: dict[str, Any]) -> GpuCell:
+def _cell(gpu: Gpu, held: LeaseSummary | None, vitals: dict[str, Any]) -> GpuCell:
     return GpuCell(
         gpu=gpu,
-        held=held,
+        lease=held,
         numbers=vitals.get("gpus", {}).get(gpu.uuid, {}),
         counters=vitals.get("counters", {}).get(gpu.uuid, {}),
         is_used=bool(vitals.get("processes", {}).get(gpu.uuid)),

@@ -15,23 +15,23 @@ PRESETS = (
     ("7d", "7 days"),
     ("30d", "30 days"),
 )
-USUAL = "1h"
+DEFAULT_RANGE = "1h"
 
 
 @dataclass(frozen=True)
-class Span:
+class TimeSpan:
     """Unix seconds."""
 
     start: float
     end: float
 
 
-def span_of(asked: Mapping[str, str], now: float) -> Span:
+def read_span(asked: Mapping[str, str], now: float) -> TimeSpan:
     """`?from=…&to=…`, or `?range=6h` up to now; the usual one for anything else."""
     start, end = _seconds(asked.get("from", "")), _seconds(asked.get("to", ""))
     if start is not None and end is not None and start < end:
-        return Span(start, end)
-    return Span(now - SPANS_S.get(asked.get("range", USUAL), SPANS_S[USUAL]), now)
+        return TimeSpan(start, end)
+    return TimeSpan(now - SPANS_S.get(asked.get("range", DEFAULT_RANGE), SPANS_S[DEFAULT_RANGE]), now)
 
 
 def _seconds(text: str) -> float | None:

@@ -18,7 +18,7 @@ _evaluating = threading.Lock()
 
 @shared_task(ignore_result=True)
 def mend_brokers() -> None:
-    brokers.mend()
+    brokers.repair_users()
 
 
 @shared_task(ignore_result=True)

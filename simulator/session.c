@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "world.h"
 
@@ -20,17 +19,6 @@ static world *present;
 static device *devices;
 static struct stat read_as;
 static uint inits, epoch;
-
-double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_REALTIME, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
-void pause_ms(uint milliseconds) {
-    struct timespec time = {milliseconds / 1000, (long)(milliseconds % 1000) * 1000000};
-    nanosleep(&time, NULL);
-}
 
 /* Takes up a scenario that was replaced; one that is not understood leaves the world as it was. */
 static void refresh(void) {
@@ -151,7 +139,7 @@ static unsigned seed_of(const gpu *one, key which) {
 
 double value(const gpu *one, key which) {
     const curve *found = one->values[which];
-    return found ? curve_at(found, now() - present->start, is_held(one), seed_of(one, which)) : 0;
+    return found ? curve_at(found, now() - present->start, is_held(present, one), seed_of(one, which)) : 0;
 }
 
 nvml_code number(const gpu *one, key which, uint *found) {

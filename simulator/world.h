@@ -69,6 +69,9 @@ typedef struct {
 world *world_read(const char *path); /* NULL, and the line said on stderr, for what is no scenario */
 void world_free(world *);
 
+double now(void); /* Unix time */
+void pause_ms(uint);
+
 /* Entering a call: takes the lock, reads a changed scenario, and answers what the scenario orders for this call.
    Only where it returns NVML_SUCCESS the lock is held; `leave` gives it back. */
 nvml_code enter_library(const char *call, world **);
@@ -78,17 +81,17 @@ nvml_code refusal(const gpu *, const char *call); /* what the rules say about `c
 world *current_world(void);
 device *device_of(const gpu *); /* its handle, the same for as long as the process lives */
 gpu *gpu_of(const device *);
-double now(void); /* Unix time */
-void pause_ms(uint);
-
 bool has(const gpu *, key);
 double value(const gpu *, key);
 nvml_code number(const gpu *, key, uint *);
 double grown(const gpu *, key rate, double factor, double first); /* a counter that grows at `rate` times `factor` a second */
 
+/* The processes of this machine that were given a GPU, at most `most`; how many. Only with the session's lock held. */
+size_t holders_of(const gpu *, uint *pids, size_t most);
+bool is_held(const world *, const gpu *); /* by one of these, or by one of the scenario's own list; of a GPU, its MIG devices too */
+
 /* The processes on a GPU or MIG device, at most `most`; how many there are. */
 size_t processes_of(const gpu *, process *found, size_t most);
-bool is_held(const gpu *);
 #define MOST_PROCESSES 256
 
 bool mig_accepts(const char *call);   /* of a MIG device's handle */

@@ -1,4 +1,4 @@
-"""Who logs or asks by the MLflow protocol: a person by an API token, or a job by the token of its attempt."""
+"""Callers of MLflow's protocol: people with API tokens, and jobs with the token of their attempt."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from workspaces.models import User, Workspace
 from workspaces.states import Role, TokenScope
 
 CACHE_S = 3.0
-"""A script logs hundreds of times a second: its token is not looked up each time. One that was revoked may
-work so long."""
+"""A script logs hundreds of times a second, so its token is cached. A revoked token may work this long."""
 MAX_CACHED_CALLERS = 10_000
 
 
 @dataclass(frozen=True)
 class Caller:
-    """`user`: the person, or who submitted the job. `job`: the run whose own token this is, else None."""
+    """`user` is the person, or the submitter of the job. `job` is the run that the token belongs to, else
+    None."""
 
     workspace: Workspace
     role: Role
@@ -43,7 +43,8 @@ class Caller:
         return self.role.covers(required)
 
     def may_write(self, run: Run) -> bool:
-        """A job writes to itself and to what it has logged; a contributor to every run of the workspace."""
+        """Returns whether the caller may write to the run: a job to itself and its children, a contributor to
+        all runs."""
         if run.workspace_id != self.workspace.pk or not self.may(Role.CONTRIBUTOR):
             return False
         return self.job is None or self.job.pk in (run.pk, run.parent_id)
@@ -54,9 +55,9 @@ _cache: dict[str, tuple[Caller, float]] = {}
 
 
 async def caller_of(scope: Mapping[str, Any]) -> Caller | None:
-    """By token or, for a browser, by session; None for nobody, a stranger, or a token that was revoked.
+    """Returns the caller by token or, for a browser, by session; None without a valid one.
 
-    Raises TokenRefused for a token that has expired, or that may only read where something would be changed.
+    Raises TokenRefused for an expired token, and for a read-only token in a request that changes something.
     """
     text = bearer(scope) or _basic(scope)
     if text is None:

@@ -1,5 +1,4 @@
-"""Logged models that clients deleted by themselves go for good like runs, with their files; versions made of
-them stay."""
+"""Purges logged models that clients have deleted, with their files; registered versions of them stay."""
 
 from __future__ import annotations
 

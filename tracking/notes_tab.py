@@ -19,7 +19,7 @@ from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
 
 UNSAVED_KEY = "note-typed"
-"""In the session: what could not be saved, so that it is not lost."""
+"""Session key of a text that could not be saved."""
 
 
 def note_of(run: Run) -> str:
@@ -63,7 +63,7 @@ def _save_error(run: Run, text: str, seen: str) -> str:
         return "The note has characters that cannot be stored; take them out."
     if seen != _digest(note_of(run)):
         return (
-            "Somebody has changed the note since you opened it. Yours is below; what is stored is above. "
+            "The note was changed since you opened it. Yours is below; the stored one is above. "
             "Save to replace it."
         )
     return ""

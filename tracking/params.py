@@ -1,4 +1,4 @@
-"""What runs were configured with: said once, never changed."""
+"""Params of runs; a param never changes its value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tracking.models import Param
 from trainhub_launch.errors import SpecError
 
 SHORT = 200
-"""So much of a value can be searched for by index."""
+"""Characters of a value that the index contains."""
 MAX_PARAMS_PER_RUN = 10_000
 
 
@@ -22,7 +22,7 @@ class ParamDifference:
 
 
 class ParamsChanged(Exception):
-    """A param was said to have another value than before; `differences` are all of them."""
+    """A request tried to change params; `differences` are all of them."""
 
     def __init__(self, differences: tuple[ParamDifference, ...]) -> None:
         super().__init__(", ".join(item.key for item in differences))
@@ -30,7 +30,7 @@ class ParamsChanged(Exception):
 
 
 def put(run_id: str, experiment_id: int, params: Mapping[str, str]) -> None:
-    """Store these; the same value again is no change. Raises Changed, and SpecError for too many; roll back
+    """Stores params. Raises ParamsChanged for a different value and SpecError for too many; roll back
     then."""
     if not params:
         return
@@ -45,7 +45,7 @@ def put(run_id: str, experiment_id: int, params: Mapping[str, str]) -> None:
             )
         rows = [_row(run_id, experiment_id, key, params[key]) for key in new]
         Param.objects.bulk_create(rows, ignore_conflicts=True)
-        # Of two who say it at the same moment one finds the other's.
+        # Of two concurrent requests, the second one to commit finds the other's values.
         stored |= dict(Param.objects.filter(run_id=run_id, key__in=new).values_list("key", "value"))
     changed = tuple(
         ParamDifference(key, stored[key], params[key]) for key in sorted(params) if stored[key] != params[key]
@@ -55,7 +55,7 @@ def put(run_id: str, experiment_id: int, params: Mapping[str, str]) -> None:
 
 
 def number_of(value: str) -> float | None:
-    """The number that a value spells; None where it is none."""
+    """Returns the finite number that the text represents, or None."""
     try:
         number = float(value)
     except ValueError:

@@ -103,7 +103,7 @@ async def lifespan(app: object) -> AsyncIterator[None]:
         file_hints.flush,
     )
     async with hub_uptime.pulse_while_serving(app):
-        with background_loop.going(*work), node_wheel.building_soon():
+        with background_loop.going(*work), node_wheel.build_after_start():
             yield
 
 

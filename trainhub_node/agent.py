@@ -22,8 +22,8 @@ from trainhub_node.environments import builder_account
 from trainhub_node.gpu.gpu_processes import OwnerFinder
 from trainhub_node.gpu.nvml.nvml_library import Gpus
 from trainhub_node.launch import cache, wrapper
-from trainhub_node.launch.claim import Starter
 from trainhub_node.launch.outputs import OutputUploads
+from trainhub_node.launch.starter import Starter
 from trainhub_node.link import wakeups
 from trainhub_node.link.hub_client import HubClient
 from trainhub_node.link.uplink import Uplink

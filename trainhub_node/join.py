@@ -192,9 +192,8 @@ def _check_machine(node_settings: NodeSettings) -> None:
         str(node_settings.folder.parent), node_settings.run_as
     ):
         raise JoinError(
-            f"--run-as {node_settings.run_as.name} cannot reach {node_settings.folder}; choose a --dir below folders that "
-            "everybody may pass "
-            "through, like /var/lib"
+            f"--run-as {node_settings.run_as.name} cannot reach {node_settings.folder}; choose a "
+            "--dir below folders that everybody may pass through, like /var/lib"
         )
 
 

@@ -21,7 +21,8 @@ ExecStart={command}
 {environment}Restart=always
 RestartSec=5
 TimeoutStopSec=30
-# Training outlives the agent: only the agent itself is ended, and a rank without memory ends nothing but its own run.
+# Training outlives the agent: only the agent itself is stopped.
+# A rank that runs out of memory ends only its own run.
 KillMode=process
 OOMPolicy=continue
 # Training pins memory, and starts many threads and files.

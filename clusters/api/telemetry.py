@@ -14,8 +14,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from clusters.api.telemetry_answers import (
-    Device,
-    Told,
+    GpuLabel,
+    SeriesAnswer,
     csv_response,
     file_name,
     heat_csv_response,
@@ -23,8 +23,8 @@ from clusters.api.telemetry_answers import (
     node_json,
     span_json,
 )
-from clusters.api.telemetry_query import METRICS, SPAN, Asked, asked_of, metric_of
-from clusters.api.telemetry_schema import HEAT, METRIC_TABLES, SERIES, answers
+from clusters.api.telemetry_query import METRICS, SPAN, TelemetryQuery, read_metric, read_query
+from clusters.api.telemetry_schema import HEAT, METRIC_TABLES, SERIES, response_schemas
 from clusters.models import Gpu, Node, TelemetryChunk
 from clusters.telemetry import heat, series
 from clusters.visibility import clusters_of, visible_nodes
@@ -49,7 +49,7 @@ class _TelemetryView(APIView):
 
 class NodeSeriesView(_TelemetryView):
     @extend_schema(
-        parameters=[*SPAN, *METRICS, GPUS], responses=answers(SERIES), operation_id="nodes_series_retrieve"
+        parameters=[*SPAN, *METRICS, GPUS], responses=response_schemas(SERIES), operation_id="nodes_series_retrieve"
     )
     def get(self, request: Request, name: str) -> HttpResponse:
         """What a node and its GPUs measured: means and maxima over time, gaps as null."""
@@ -57,7 +57,7 @@ class NodeSeriesView(_TelemetryView):
         if node is None:
             raise Http404
         now = time.time()
-        asked = asked_of(request.query_params, now, takes=("metrics", "host", "gpus"))
+        asked = read_query(request.query_params, now, takes=("metrics", "host", "gpus"))
         gpus = _gpus_of(node, request.query_params.get("gpus"))
         found = series.read(
             node,
@@ -69,7 +69,7 @@ class NodeSeriesView(_TelemetryView):
             points=asked.points,
             now=now,
         )
-        told = Told(
+        told = SeriesAnswer(
             node.name, found, devices_of(node, found.gpus if gpus is None else gpus, present=gpus is None)
         )
         return answer(told, asked, file_name(node.name, "series"))
@@ -77,7 +77,7 @@ class NodeSeriesView(_TelemetryView):
 
 class GpuSeriesView(_TelemetryView):
     @extend_schema(
-        parameters=[*SPAN, *METRICS], responses=answers(SERIES), operation_id="gpus_series_retrieve"
+        parameters=[*SPAN, *METRICS], responses=response_schemas(SERIES), operation_id="gpus_series_retrieve"
     )
     def get(self, request: Request, uuid: str) -> HttpResponse:
         """What a GPU measured, on whichever node it was; `node` is the one it is in now, and `host` that
@@ -87,7 +87,7 @@ class GpuSeriesView(_TelemetryView):
         if gpu is None:
             raise Http404
         now = time.time()
-        asked = asked_of(request.query_params, now, host=())
+        asked = read_query(request.query_params, now, host=())
         found = series.read_gpu(
             gpu,
             nodes,
@@ -109,18 +109,18 @@ class GpuSeriesView(_TelemetryView):
                 now=now,
             )
             found = dataclasses.replace(found, host=machine.host)
-        return answer(Told(gpu.node.name, found, [_device(gpu)]), asked, file_name(gpu.uuid, "series"))
+        return answer(SeriesAnswer(gpu.node.name, found, [_device(gpu)]), asked, file_name(gpu.uuid, "series"))
 
 
 class ClusterHeat(_TelemetryView):
-    @extend_schema(parameters=[METRIC, *SPAN], responses=answers(HEAT), operation_id="clusters_heat_retrieve")
+    @extend_schema(parameters=[METRIC, *SPAN], responses=response_schemas(HEAT), operation_id="clusters_heat_retrieve")
     def get(self, request: Request, name: str) -> HttpResponse:
         """One metric of every GPU of a cluster over time."""
         workspace, now = self.workspace(request), time.time()
         if not clusters_of(workspace).filter(name=name).exists():
             raise Http404
-        metric = metric_of(request.query_params)
-        asked = asked_of(request.query_params, now, takes=("metric",), most_points=heat.MAX_POINTS)
+        metric = read_metric(request.query_params)
+        asked = read_query(request.query_params, now, takes=("metric",), most_points=heat.MAX_POINTS)
         nodes = list(visible_nodes(workspace).filter(cluster__name=name, revoked_at=None))
         found = heat.heat(nodes, metric, start=asked.start, end=asked.end, points=asked.points, now=now)
         gpus = Gpu.objects.filter(node__in=[node.pk for node in nodes], present=True).select_related("node")
@@ -153,13 +153,13 @@ class MetricTables(_TelemetryView):
         return Response({"gpu": _table(GPU_METRICS), "host": _table(HOST_METRICS)})
 
 
-def answer(told: Told, asked: Asked, name: str) -> HttpResponse:
+def answer(told: SeriesAnswer, asked: TelemetryQuery, name: str) -> HttpResponse:
     if asked.as_csv:
         return csv_response(name, [told], asked.gpu_metrics, asked.host_metrics)
     return json_response({**node_json(told), **span_json(told.series.grid)})
 
 
-def devices_of(node: Node, uuids: Iterable[str], *, present: bool) -> list[Device]:
+def devices_of(node: Node, uuids: Iterable[str], *, present: bool) -> list[GpuLabel]:
     """The GPUs of these UUIDs, and with `present` those that are in the node now, as they are numbered
     there."""
     wanted = set(uuids)
@@ -168,11 +168,11 @@ def devices_of(node: Node, uuids: Iterable[str], *, present: bool) -> list[Devic
         rows |= Gpu.objects.filter(node=node, present=True)
     found = [_device(gpu) for gpu in rows.order_by("index", "uuid")]
     unknown = wanted - {device.uuid for device in found}
-    return [*found, *(Device(uuid, None, "") for uuid in sorted(unknown))]
+    return [*found, *(GpuLabel(uuid, None, "") for uuid in sorted(unknown))]
 
 
-def _device(gpu: Gpu) -> Device:
-    return Device(gpu.uuid, gpu.index, gpu.name)
+def _device(gpu: Gpu) -> GpuLabel:
+    return GpuLabel(gpu.uuid, gpu.index, gpu.name)
 
 
 def _gpus_of(node: Node, text: str | None) -> list[str] | None:

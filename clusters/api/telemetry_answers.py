@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 from django.http import HttpResponse
 
-from clusters.api.telemetry_query import iso
+from clusters.api.telemetry_query import iso_time
 from clusters.telemetry.bins import Grid
 from clusters.telemetry.series import Curves, NodeSeries
 from clusters.telemetry.slice_codec import Numbers
@@ -20,7 +20,7 @@ from workspaces.spreadsheets import plain_text
 
 
 @dataclass(frozen=True)
-class Device:
+class GpuLabel:
     """A GPU as answers name it; `index` None where the hub knows it no more."""
 
     uuid: str
@@ -29,12 +29,12 @@ class Device:
 
 
 @dataclass(frozen=True)
-class Told:
+class SeriesAnswer:
     """The series of one node, with its devices in the order of the answer."""
 
     node: str
     series: NodeSeries
-    devices: Sequence[Device]
+    devices: Sequence[GpuLabel]
 
 
 def json_response(body: Mapping[str, Any]) -> HttpResponse:
@@ -43,7 +43,7 @@ def json_response(body: Mapping[str, Any]) -> HttpResponse:
     )
 
 
-def node_json(told: Told) -> dict[str, Any]:
+def node_json(told: SeriesAnswer) -> dict[str, Any]:
     on, found = told.series.grid, told.series.gpus
     gpus = [
         {
@@ -68,7 +68,7 @@ def span_json(on: Grid) -> dict[str, Any]:
 
 
 def csv_response(
-    name: str, answers: Sequence[Told], gpu_metrics: Sequence[str], host_metrics: Sequence[str]
+    name: str, answers: Sequence[SeriesAnswer], gpu_metrics: Sequence[str], host_metrics: Sequence[str]
 ) -> HttpResponse:
     """A row per moment and subject: the machine's own with an empty `gpu`. Empty fields = not known."""
     columns = [*(("gpu", metric) for metric in gpu_metrics), *(("host", metric) for metric in host_metrics)]
@@ -78,9 +78,9 @@ def csv_response(
 
 
 def heat_csv_response(
-    name: str, metric: str, on: Grid, rows: Iterable[tuple[str, Device, Numbers | None]]
+    name: str, metric: str, on: Grid, rows: Iterable[tuple[str, GpuLabel, Numbers | None]]
 ) -> HttpResponse:
-    times = [iso(moment) for moment in on.times.tolist()]
+    times = [iso_time(moment) for moment in on.times.tolist()]
     lines = (
         (at, plain_text(node), plain_text(device.uuid), device.index, value)
         for node, device, mean in rows
@@ -98,10 +98,10 @@ def _curves(curves: Curves) -> dict[str, dict[str, Numbers]]:
     return {metric: {"mean": curve.mean, "max": curve.max} for metric, curve in curves.items()}
 
 
-def _node_rows(told: Told, columns: Sequence[tuple[str, str]]) -> Iterable[Sequence[object]]:
+def _node_rows(told: SeriesAnswer, columns: Sequence[tuple[str, str]]) -> Iterable[Sequence[object]]:
     on = told.series.grid
-    times = [iso(moment) for moment in on.times.tolist()]
-    subjects: list[tuple[str, Device | None, Curves]] = (
+    times = [iso_time(moment) for moment in on.times.tolist()]
+    subjects: list[tuple[str, GpuLabel | None, Curves]] = (
         [("host", None, told.series.host)] if told.series.host else []
     )
     subjects += [("gpu", device, told.series.gpus.get(device.uuid, {})) for device in told.devices]

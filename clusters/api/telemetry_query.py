@@ -54,7 +54,7 @@ METRICS = [
 
 
 @dataclass(frozen=True)
-class Asked:
+class TelemetryQuery:
     """`start`, `end`: Unix seconds."""
 
     start: float
@@ -65,7 +65,7 @@ class Asked:
     as_csv: bool
 
 
-def asked_of(
+def read_query(
     query: Mapping[str, str],
     now: float,
     *,
@@ -73,18 +73,18 @@ def asked_of(
     host: tuple[str, ...] = USUAL_HOST_METRICS,
     span: tuple[float, float] | None = None,
     most_points: int = MAX_POINTS,
-) -> Asked:
+) -> TelemetryQuery:
     """`takes`: parameters of this address besides the span's. `host` and `span`: the machine's metrics, and
     the time, unless named. Raises SpecError."""
     known = {*(parameter.name for parameter in SPAN), *takes}
     for name in query:
         if name not in known:
             raise SpecError(name, f"is not a known parameter; known here: {', '.join(sorted(known))}")
-    end = moment("to", query.get("to", ""), span[1] if span else now)
-    start = moment("from", query.get("from", ""), span[0] if span else end - USUAL_SPAN_S)
+    end = read_time("to", query.get("to", ""), span[1] if span else now)
+    start = read_time("from", query.get("from", ""), span[0] if span else end - USUAL_SPAN_S)
     if start >= end:
-        raise SpecError("from", f"must lie before `to`, which is {iso(end)}")
-    return Asked(
+        raise SpecError("from", f"must lie before `to`, which is {iso_time(end)}")
+    return TelemetryQuery(
         start=start,
         end=end,
         points=_points(query.get("points", ""), most_points),
@@ -94,18 +94,18 @@ def asked_of(
     )
 
 
-def metric_of(query: Mapping[str, str]) -> str:
+def read_metric(query: Mapping[str, str]) -> str:
     """The one metric of a heat map."""
     return _metrics("metric", query.get("metric"), GPU_KEYS, ("utilization_pct",), most=1)[0]
 
 
-def flag(name: str, text: str) -> bool:
+def read_flag(name: str, text: str) -> bool:
     if text not in ("", "0", "1"):
         raise SpecError(name, "must be 0 or 1")
     return text == "1"
 
 
-def moment(name: str, text: str, usual: float) -> float:
+def read_time(name: str, text: str, usual: float) -> float:
     """Unix seconds. Raises SpecError naming `name`."""
     if not text:
         return usual
@@ -159,5 +159,5 @@ def _as_csv(text: str) -> bool:
     return text == "csv"
 
 
-def iso(moment: float) -> str:
+def iso_time(moment: float) -> str:
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

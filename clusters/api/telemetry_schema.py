@@ -20,7 +20,7 @@ def list_of(item: Schema) -> Schema:
     return {"type": "array", "items": item}
 
 
-def answers(schema: Schema) -> dict[tuple[int, str], Any]:
+def response_schemas(schema: Schema) -> dict[tuple[int, str], Any]:
     return {(200, "application/json"): schema, (200, "text/csv"): OpenApiTypes.STR}
 
 

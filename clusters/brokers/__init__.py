@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, quote, urlsplit
 from django.conf import settings
 from django.utils.crypto import salted_hmac
 
-from clusters.brokers.errors import BrokerAway, NotAllowed
+from clusters.brokers.errors import BrokerUnavailable, NotAllowed
 from clusters.brokers.rabbitmq import RabbitMq
 from clusters.brokers.valkey import Valkey
 from clusters.models import Node
@@ -37,7 +37,7 @@ _renewed: set[str] = set()
 
 
 @dataclass(frozen=True)
-class Line:
+class BrokerLogin:
     """How a node listens. `url` empty: not at all; the answers to its reports bring the work.
 
     `ca`: the authority of the certificate that the broker shows, in PEM; empty where it shows none, or one
@@ -47,7 +47,7 @@ class Line:
     ca: str = ""
 
 
-def line_of(node: Node, asked_host: str, capabilities: Collection[str] = (READ_ONLY,)) -> Line:
+def login_for_node(node: Node, asked_host: str, capabilities: Collection[str] = (READ_ONLY,)) -> BrokerLogin:
     """Let the node in at the broker, and say how it gets there. Raises BrokerAway.
 
     `asked_host`: the name or address under which the node reached the hub. `capabilities`: what the node says
@@ -59,34 +59,34 @@ def line_of(node: Node, asked_host: str, capabilities: Collection[str] = (READ_O
             "seconds later than by a wake-up. Install the hub's package on it again (its page under "
             "Clusters has the command)."
         )
-        return Line()
+        return BrokerLogin()
     broker, base = _broker(), _base(node, asked_host)
     # Asked anew: the caller may have known the node before it was revoked.
     is_welcome = Node.objects.filter(pk=node.pk, token_digest=node.token_digest, revoked_at=None).exists()
     if broker is None or base is None or not is_welcome:
-        return Line()
+        return BrokerLogin()
     password = _password(node)
     try:
-        broker.allow(node.name, password)
+        broker.put_user(node.name, password)
     except NotAllowed as refusal:
         _tell_once(f"Nodes get no wake-ups, only work with the answers to their reports: {refusal}")
-        return Line()
+        return BrokerLogin()
     ca = Path(settings.BROKER_CA).read_text() if settings.BROKER_CA and base.scheme == "rediss" else ""
-    return Line(_with_user(base, user_of(node.name), password), ca)
+    return BrokerLogin(_with_user(base, user_name(node.name), password), ca)
 
 
-def withdraw(name: str) -> None:
+def remove_user(name: str) -> None:
     """End the user of the node `name` and its connections. A broker that is away is mended later."""
     broker = _broker()
     if broker is None:
         return
     try:
-        broker.forbid(name)
-    except (BrokerAway, NotAllowed) as error:
+        broker.delete_user(name)
+    except (BrokerUnavailable, NotAllowed) as error:
         log.warning("The broker's user of node %s could not be removed yet: %s", name, error)
 
 
-def mend() -> None:
+def repair_users() -> None:
     """The broker's users as they should be: a broker that was restarted may have forgotten them, or have
     missed a revocation.
 
@@ -97,20 +97,20 @@ def mend() -> None:
         return
     is_renewed = settings.BROKER_URL in _renewed
     try:
-        known = broker.known()
+        known = broker.user_names()
         for node in Node.objects.all():
             if node.revoked_at is None and not (is_renewed and node.name in known):
-                broker.allow(node.name, _password(node))
+                broker.put_user(node.name, _password(node))
             elif node.revoked_at is not None and node.name in known:
-                broker.forbid(node.name)
+                broker.delete_user(node.name)
         _renewed.add(settings.BROKER_URL)
     except NotAllowed as refusal:
         _tell_once(f"Nodes get no wake-ups, only work with the answers to their reports: {refusal}")
-    except BrokerAway as error:
+    except BrokerUnavailable as error:
         log.warning("The broker's users could not be looked at: %s", error)
 
 
-def user_of(name: str) -> str:
+def user_name(name: str) -> str:
     return f"node.{name}"
 
 

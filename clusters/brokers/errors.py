@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 
-class BrokerAway(Exception):
+class BrokerUnavailable(Exception):
     """The broker gives no answer now; another try may."""
 
 

@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 import httpx
 
-from clusters.brokers.errors import BrokerAway, NotAllowed
+from clusters.brokers.errors import BrokerUnavailable, NotAllowed
 
 PREFIX = "node."
 NOTHING = "^$"
@@ -32,7 +32,7 @@ class RabbitMq:
         self._who = httpx.BasicAuth(unquote(parts.username or ""), unquote(parts.password or ""))
         self._api_url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
-    def allow(self, name: str, password: str) -> None:
+    def put_user(self, name: str, password: str) -> None:
         user, queue = PREFIX + name, f"{PREFIX}{name}.wake"
         self._ask("PUT", f"/api/users/{user}", {"password": password, "tags": ""})
         for limit, value in LIMITS.items():
@@ -47,11 +47,11 @@ class RabbitMq:
         rights = {"configure": NOTHING, "write": NOTHING, "read": f"^{re.escape(queue)}$"}
         self._ask("PUT", f"/api/permissions/{self._vhost}/{user}", rights)
 
-    def forbid(self, name: str) -> None:
+    def delete_user(self, name: str) -> None:
         """The server ends the user's connections together with the user."""
         self._ask("DELETE", f"/api/users/{PREFIX}{name}")
 
-    def known(self) -> set[str]:
+    def user_names(self) -> set[str]:
         users = [str(user["name"]) for user in self._ask("GET", "/api/users")]
         return {user.removeprefix(PREFIX) for user in users if user.startswith(PREFIX)}
 
@@ -63,9 +63,9 @@ class RabbitMq:
                 method, self._api_url + path, json=body, auth=self._who, timeout=5.0, trust_env=False
             )
         except httpx.HTTPError as error:
-            raise BrokerAway(f"RabbitMQ's management plugin does not answer: {error}") from error
+            raise BrokerUnavailable(f"RabbitMQ's management plugin does not answer: {error}") from error
         if answer.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
             raise NotAllowed(f"RabbitMQ's management plugin refuses the user of RABBITMQ_API_URL; {UNSET}")
         if answer.is_error and answer.status_code != httpx.codes.NOT_FOUND:
-            raise BrokerAway(f"RabbitMQ's management plugin answered {answer.status_code}")
+            raise BrokerUnavailable(f"RabbitMQ's management plugin answered {answer.status_code}")
         return answer.json() if method == "GET" and answer.is_success else []

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import redis
 
-from clusters.brokers.errors import BrokerAway, NotAllowed
+from clusters.brokers.errors import BrokerUnavailable, NotAllowed
 
 PREFIX = "node."
 QUEUE_SUFFIX = ".wake"
@@ -34,7 +34,7 @@ class Valkey:
         self._url = _url_of_client(url)
         self._database = _database(self._url)
 
-    def allow(self, name: str, password: str) -> None:
+    def put_user(self, name: str, password: str) -> None:
         """Make the user of the node `name`, or make it what it should be."""
         user = PREFIX + name
         commands = [f"+{command}" for command in COMMANDS]
@@ -45,12 +45,12 @@ class Valkey:
         with self._asked() as server:
             server.execute_command("ACL SETUSER", user, *rules)
 
-    def forbid(self, name: str) -> None:
+    def delete_user(self, name: str) -> None:
         """The server ends the user's connections together with the user."""
         with self._asked() as server:
             server.execute_command("ACL DELUSER", PREFIX + name)
 
-    def known(self) -> set[str]:
+    def user_names(self) -> set[str]:
         """The names of the nodes that have a user."""
         with self._asked() as server:
             users = [str(name) for name in server.execute_command("ACL USERS")]
@@ -64,10 +64,10 @@ class Valkey:
         try:
             yield server
         except (redis.ConnectionError, redis.TimeoutError) as error:
-            raise BrokerAway(str(error)) from error
+            raise BrokerUnavailable(str(error)) from error
         except redis.ResponseError as error:
             if str(error).startswith(PASSING):
-                raise BrokerAway(str(error)) from error
+                raise BrokerUnavailable(str(error)) from error
             raise NotAllowed(f"{GRANT} ({error})") from error
         finally:
             server.close()

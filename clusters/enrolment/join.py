@@ -15,7 +15,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from clusters import journal
-from clusters.enrolment.node_tokens import EnrolmentError, check_name, enrol, name_of_host
+from clusters.enrolment.node_tokens import EnrolmentError, check_name, enrol, name_from_host
 from clusters.models import Cluster, JoinToken, Node, ProvidedMachine
 from clusters.node_reports.heartbeat import status
 from clusters.states import NodeStatus
@@ -29,11 +29,11 @@ GIVES_WAY = {NodeStatus.REVOKED, NodeStatus.LOST}
 GIVES_WAY_IF_ASKED = GIVES_WAY | {NodeStatus.UNREACHABLE, NodeStatus.NEW}
 
 
-class TokenSpent(EnrolmentError):
+class TokenNotUsable(EnrolmentError):
     """A join token that opens nothing (any more)."""
 
 
-class TokenUnknown(TokenSpent):
+class TokenUnknown(TokenNotUsable):
     """Not a join token of this hub: mistyped, or guessed."""
 
 
@@ -42,7 +42,7 @@ class NameTaken(EnrolmentError):
 
 
 @dataclass(frozen=True)
-class Joined:
+class JoinResult:
     node: Node
     token: str
 
@@ -72,7 +72,7 @@ def invite(
 
 
 @transaction.atomic
-def join(text: str, name: str, hostname: str, *, replace: bool = False, address: str = "") -> Joined:
+def join(text: str, name: str, hostname: str, *, replace: bool = False, address: str = "") -> JoinResult:
     """Make the machine a node. Raises TokenSpent, NameTaken and EnrolmentError; then the token stays as it
     was."""
     token = _usable(text)
@@ -103,7 +103,7 @@ def join(text: str, name: str, hostname: str, *, replace: bool = False, address:
         address=address,
         invited_by=inviter,
     )
-    return Joined(node, own)
+    return JoinResult(node, own)
 
 
 def ca_pem() -> str:
@@ -146,9 +146,9 @@ def _usable(text: str) -> JoinToken:
         raise TokenUnknown("token", f"is not known here; copy it again, or {another}")
     if token.used_at is not None:
         who = f" by {token.node}" if token.node else ""
-        raise TokenSpent("token", f"was used already{who}, and works once; {another}")
+        raise TokenNotUsable("token", f"was used already{who}, and works once; {another}")
     if token.expires_at <= timezone.now():
-        raise TokenSpent("token", f"has expired after {LIVES.total_seconds() / 3600:.0f} hours; {another}")
+        raise TokenNotUsable("token", f"has expired after {LIVES.total_seconds() / 3600:.0f} hours; {another}")
     return token
 
 
@@ -157,7 +157,7 @@ def _name(token: JoinToken, name: str, hostname: str) -> str:
         raise EnrolmentError(
             "name", f"this token is for {token.name}, not for {name!r}; leave the name out, or use another"
         )
-    wanted = token.name or name or name_of_host(hostname)
+    wanted = token.name or name or name_from_host(hostname)
     check_name("name", wanted)
     return wanted
 

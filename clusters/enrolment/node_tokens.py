@@ -52,7 +52,7 @@ def enrol(cluster_name: str, node_name: str) -> tuple[Node, str]:
     return node, token
 
 
-def node_of_token(text: str) -> Node | None:
+def node_for_token(text: str) -> Node | None:
     """The node that holds this token; None for an unknown, replaced or revoked one."""
     if not text:
         return None
@@ -71,7 +71,7 @@ def revoke(node: Node, by: User | str = "command line") -> None:
     _announce(node)
 
 
-def name_of_host(hostname: str) -> str:
+def name_from_host(hostname: str) -> str:
     """A usable name for the machine of this host name; empty where nothing of it is usable."""
     return re.sub(r"[^a-z0-9-]+", "-", hostname.partition(".")[0].lower()).strip("-")[:50]
 
@@ -88,4 +88,4 @@ def _announce(node: Node) -> None:
 
 def _leave_broker(node: Node) -> None:
     # Over the network, so not before the database has let go; should it fail, the periodic mending does it.
-    transaction.on_commit(partial(brokers.withdraw, node.name))
+    transaction.on_commit(partial(brokers.remove_user, node.name))

@@ -28,12 +28,12 @@ _building = threading.Lock()
 def wheel() -> Path | None:
     """The file, made on first use of these sources; None where it cannot be made (the log says why)."""
     with _building:
-        folder = Path(settings.NODE_WHEELS) / digest_of_sources()
+        folder = Path(settings.NODE_WHEELS) / sources_digest()
         return _made(folder) or (_build(folder) if BUILDER.exists() else None)
 
 
 @contextmanager
-def building_soon(after_seconds: float = BUILD_AFTER_SECONDS) -> Iterator[None]:
+def build_after_start(after_seconds: float = BUILD_AFTER_SECONDS) -> Iterator[None]:
     """In the lifespan of the web server: build the package in the background, so that the first invitation
     need not wait."""
     timer = threading.Timer(after_seconds, wheel)
@@ -49,7 +49,7 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def digest_of_sources() -> str:
+def sources_digest() -> str:
     """Names the sources: a hub that was upgraded hands out no package of before."""
     content = hashlib.sha256()
     files = (path for name in SOURCES for path in Path(settings.BASE_DIR, name).rglob("*") if path.is_file())

@@ -34,30 +34,30 @@ GRAVE = {
 
 
 @dataclass(frozen=True)
-class Count:
+class HealthCount:
     label: str
     value: int
     is_grave: bool
 
 
 @dataclass(frozen=True)
-class Health:
+class GpuHealth:
     """What the device tells; of what it does not, nothing is claimed."""
 
-    raised: tuple[Count, ...]
-    zero: tuple[Count, ...]
+    raised: tuple[HealthCount, ...]
+    zero: tuple[HealthCount, ...]
 
 
-def health(counters: Mapping[str, int]) -> Health | None:
+def health(counters: Mapping[str, int]) -> GpuHealth | None:
     """None where the device tells no such counter."""
     counts = [
-        Count(COUNTERS[key][0], counters[key], is_grave=key in GRAVE and counters[key] > 0)
+        HealthCount(COUNTERS[key][0], counters[key], is_grave=key in GRAVE and counters[key] > 0)
         for key in HEALTH
         if key in counters
     ]
     if not counts:
         return None
-    return Health(
+    return GpuHealth(
         tuple(count for count in counts if count.value), tuple(count for count in counts if not count.value)
     )
 

@@ -9,8 +9,8 @@ import numpy as np
 from django.db.models import Q
 
 from clusters.models import Gpu, Lease, Node
-from clusters.overview import LeaseLine, lease_line
-from clusters.ranges import Span
+from clusters.overview import LeaseSummary, lease_summary
+from clusters.ranges import TimeSpan
 from clusters.telemetry import series
 from workspaces.models import Workspace
 
@@ -20,13 +20,13 @@ LOAD = "utilization_pct"
 
 
 @dataclass(frozen=True)
-class Use:
+class GpuUse:
     """A run on the GPU; `start` and `end` are Unix seconds, `end` None while it still holds the GPU.
 
     `held_s`: how much of the span it held it; `utilization_pct`: the mean then, None where nothing is known.
     """
 
-    line: LeaseLine
+    line: LeaseSummary
     start: float
     end: float | None
     held_s: float
@@ -46,10 +46,10 @@ class Use:
 
 
 @dataclass(frozen=True)
-class History:
+class GpuHistory:
     """The latest use first. `held_hours` within the span, of `hours`."""
 
-    uses: tuple[Use, ...]
+    uses: tuple[GpuUse, ...]
     hours: float
 
     @property
@@ -61,7 +61,7 @@ class History:
         return 100 * self.held_hours / self.hours if self.hours else 0.0
 
 
-def history(gpu: Gpu, span: Span, workspace: Workspace, now: float) -> History:
+def history(gpu: Gpu, span: TimeSpan, workspace: Workspace, now: float) -> GpuHistory:
     """Leases are found by the node that has the GPU now: one that moved brings its curves along, not its
     runs."""
     since, until = (datetime.fromtimestamp(at, UTC) for at in (span.start, span.end))
@@ -71,17 +71,17 @@ def history(gpu: Gpu, span: Span, workspace: Workspace, now: float) -> History:
     # The newest rows alone are read: SQLite cannot ask what a JSON list holds.
     found = [lease for lease in leases.order_by("-pk")[:MOST_LEASES] if gpu.uuid in lease.gpus]
     if not found:
-        return History((), _hours(span, now))
+        return GpuHistory((), _hours(span, now))
     load = _Load(gpu, span)
-    return History(tuple(_use(lease, span, workspace, load, now) for lease in found), _hours(span, now))
+    return GpuHistory(tuple(_use(lease, span, workspace, load, now) for lease in found), _hours(span, now))
 
 
-def _use(lease: Lease, span: Span, workspace: Workspace, load: _Load, now: float) -> Use:
+def _use(lease: Lease, span: TimeSpan, workspace: Workspace, load: _Load, now: float) -> GpuUse:
     start = lease.created_at.timestamp()
     end = None if lease.released_at is None else lease.released_at.timestamp()
     shown = max(start, span.start), min(now if end is None else end, span.end)
-    return Use(
-        line=lease_line(lease, workspace),
+    return GpuUse(
+        line=lease_summary(lease, workspace),
         start=start,
         end=end,
         held_s=max(0.0, shown[1] - shown[0]),
@@ -92,7 +92,7 @@ def _use(lease: Lease, span: Span, workspace: Workspace, load: _Load, now: float
 class _Load:
     """The GPU's utilisation over the span, read once."""
 
-    def __init__(self, gpu: Gpu, span: Span) -> None:
+    def __init__(self, gpu: Gpu, span: TimeSpan) -> None:
         node = Node.objects.filter(pk=gpu.node_id)
         found = series.read_gpu(gpu, node, gpu_metrics=[LOAD], start=span.start, end=span.end, points=POINTS)
         curve = found.gpus.get(gpu.uuid, {}).get(LOAD)
@@ -109,5 +109,5 @@ class _Load:
         return float(known.mean()) if known.size else None
 
 
-def _hours(span: Span, now: float) -> float:
+def _hours(span: TimeSpan, now: float) -> float:
     return max(0.0, min(now, span.end) - span.start) / 3600

@@ -11,7 +11,7 @@ from trainhub_launch.gpus.catalogue import GpuModel, model_of, order
 
 
 @dataclass(frozen=True)
-class Stock:
+class ModelCount:
     """GPUs of one model. `name` as the devices tell it; `model` where the catalogue knows it."""
 
     name: str
@@ -29,7 +29,7 @@ def gpu_names(nodes: Iterable[str]) -> dict[str, str]:
     return {node: names.most_common(1)[0][0] for node, names in counted.items()}
 
 
-def stock(nodes: Iterable[Node]) -> tuple[Stock, ...]:
+def stock(nodes: Iterable[Node]) -> tuple[ModelCount, ...]:
     """Whole GPUs of these nodes by model, the slowest first."""
     devices = Gpu.objects.filter(node__in=list(nodes), present=True, parent="").values_list(
         "name", "memory_bytes"
@@ -40,6 +40,6 @@ def stock(nodes: Iterable[Node]) -> tuple[Stock, ...]:
         counted[name] += 1
         memory[name] = size
     return tuple(
-        Stock(name, counted[name], memory[name], model_of(name))
+        ModelCount(name, counted[name], memory[name], model_of(name))
         for name in sorted(counted, key=lambda name: (order(name), name))
     )

@@ -10,11 +10,11 @@ from django.urls import NoReverseMatch, reverse
 
 from clusters.charts import GPU, config
 from clusters.gpus.gpu_health import health, link
-from clusters.gpus.gpu_history import History, history
+from clusters.gpus.gpu_history import GpuHistory, history
 from clusters.gpus.gpu_process_list import process_lines
 from clusters.models import Gpu, NodeEvent
 from clusters.overview import node_cards
-from clusters.ranges import span_of
+from clusters.ranges import read_span
 from clusters.visibility import visible_nodes
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.models import Workspace
@@ -68,11 +68,11 @@ def _found(uuid: str, workspace: Workspace) -> Gpu:
 
 def _history(request: WorkspaceRequest, found: Gpu) -> dict[str, Any]:
     now = time.time()
-    told = history(found, span_of(request.GET.dict(), now), request.principal.workspace, now)
+    told = history(found, read_span(request.GET.dict(), now), request.principal.workspace, now)
     return {"gpu": found, "history": told, "bands": _bands(told, now)}
 
 
-def _bands(told: History, now: float) -> list[dict[str, Any]]:
+def _bands(told: GpuHistory, now: float) -> list[dict[str, Any]]:
     return [
         {
             "from": use.start,

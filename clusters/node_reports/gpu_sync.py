@@ -1,4 +1,4 @@
-"""A node's GPUs as rows: which it tells of, and which of them are its own."""
+"""Keeps the rows of GPUs in step with the reports of their nodes, and knows which GPUs a node owns."""
 
 from __future__ import annotations
 
@@ -19,65 +19,71 @@ from trainhub_launch.machine import GPU_LOST
 from workspaces import background_loop, process_caches
 
 log = logging.getLogger(__name__)
-LOOK_EVERY_S = 10.0
+REFRESH_INTERVAL_S = 10.0
 FIELDS = ("index", "name", "memory_bytes", "state", "error", "parent", "profile", "mig")
 GpuFieldsByUuid = dict[str, dict[str, Any]]
 """UUID -> the fields of Gpu (`inventory.devices`)."""
 
 
 @dataclass(frozen=True)
-class _Stored:
+class _CachedGpus:
     told: GpuFieldsByUuid
     elsewhere: list[str]
     own: frozenset[str]
 
 
-_NONE = _Stored({}, [], frozenset())
+_NO_GPUS = _CachedGpus({}, [], frozenset())
 _lock = threading.Lock()
-_stored: dict[int, _Stored] = {}
-_looked_at = 0.0
+_cache: dict[int, _CachedGpus] = {}
+_refreshed_at = 0.0
 
 
-def are_stored(node: Node, told: GpuFieldsByUuid) -> bool:
-    """Whether the rows say just this, as far as this process knows without asking. GPUs in dispute are looked
-    at each time."""
-    known = _known(node)
-    return known is not None and not known.elsewhere and known.told == told and background_loop.is_running()
+def are_stored(node: Node, reported: GpuFieldsByUuid) -> bool:
+    """Returns whether the rows equal the reported GPUs, according to this process's cache. GPUs that two nodes
+    report are never cached as equal."""
+    cached = _cached(node)
+    return (
+        cached is not None
+        and not cached.elsewhere
+        and cached.told == reported
+        and background_loop.is_running()
+    )
 
 
 def own_uuids(node: Node) -> frozenset[str]:
-    """The UUIDs, those of absent devices too, whose numbers are this node's to tell."""
-    known = _known(node)
-    if known is not None and background_loop.is_running():
-        return known.own
+    """Returns the UUIDs of the GPUs that this node owns, including absent ones; it may report their numbers."""
+    cached = _cached(node)
+    if cached is not None and background_loop.is_running():
+        return cached.own
     return frozenset(Gpu.objects.filter(node=node).values_list("uuid", flat=True))
 
 
-def unreachable_gpus(node: Node, why: str) -> GpuFieldsByUuid:
-    """The GPUs that the node had, where it cannot read its driver and so tells of none: they are out of
-    reach, not removed."""
+def unreachable_gpus(node: Node, error: str) -> GpuFieldsByUuid:
+    """Returns the present GPUs of the node as lost, with this error. A node that cannot read its driver
+    reports no GPUs, but they were not removed."""
     return {
         gpu.uuid: {
             "index": gpu.index,
             "name": gpu.name,
             "memory_bytes": gpu.memory_bytes,
             "state": GPU_LOST,
-            "error": why,
+            "error": error,
         }
         for gpu in Gpu.objects.filter(node=node, present=True)
     }
 
 
-def store(node: Node, told: GpuFieldsByUuid, is_alive: Callable[[Node], bool]) -> list[str]:
-    """Returns the UUIDs that another living node reports as its own; a device has one owner at a time."""
-    # One query, and none that writes, while nothing changes.
-    known = {gpu.uuid: gpu for gpu in Gpu.objects.filter(Q(uuid__in=told) | Q(node=node))}
+def store(node: Node, reported: GpuFieldsByUuid, is_alive: Callable[[Node], bool]) -> list[str]:
+    """Stores the reported GPUs. Returns the UUIDs that belong to another living node; a device has one owner
+    at a time."""
+    # Without changes this takes one query and no write.
+    by_uuid = {gpu.uuid: gpu for gpu in Gpu.objects.filter(Q(uuid__in=reported) | Q(node=node))}
     elsewhere = []
     Gpu.objects.bulk_create(
-        [Gpu(uuid=uuid, node=node, **fields) for uuid, fields in told.items() if uuid not in known]
+        [Gpu(uuid=uuid, node=node, **fields) for uuid, fields in reported.items() if uuid not in by_uuid]
     )
-    for uuid, fields in told.items():
-        gpu = known.get(uuid)
+    for uuid, fields in reported.items():
+        gpu = by_uuid.get(uuid)
         if gpu is None:
             continue
         if gpu.node_id != node.pk and gpu.present and is_alive(gpu.node):
@@ -88,54 +94,55 @@ def store(node: Node, told: GpuFieldsByUuid, is_alive: Callable[[Node], bool]) -
             or any(getattr(gpu, name) != value for name, value in fields.items())
         ):
             Gpu.objects.filter(pk=uuid).update(node=node, present=True, **fields)
-    gone = [uuid for uuid, gpu in known.items() if gpu.present and uuid not in told]
-    if gone:
-        Gpu.objects.filter(pk__in=gone).update(present=False)
+    absent = [uuid for uuid, gpu in by_uuid.items() if gpu.present and uuid not in reported]
+    if absent:
+        Gpu.objects.filter(pk__in=absent).update(present=False)
     if elsewhere and elsewhere != node.vitals.get("gpus_elsewhere"):
         log.warning("Node %s reports GPUs that belong to another node: %s", node.name, ", ".join(elsewhere))
-    mine = {uuid for uuid, gpu in known.items() if gpu.node_id == node.pk} | told.keys()
+    own = {uuid for uuid, gpu in by_uuid.items() if gpu.node_id == node.pk} | reported.keys()
     transaction.on_commit(
-        partial(_remember, node.pk, _Stored(told, elsewhere, frozenset(mine.difference(elsewhere))))
+        partial(_remember, node.pk, _CachedGpus(reported, elsewhere, frozenset(own.difference(elsewhere))))
     )
     return elsewhere
 
 
 def refresh() -> None:
-    """A round, and not in each: what the rows of all nodes say, whoever wrote them."""
-    global _looked_at  # noqa: PLW0603 - of the one thread that goes rounds
-    begun = time.monotonic()
-    if _looked_at and begun - _looked_at < LOOK_EVERY_S:
+    """Reads the rows of all nodes into the cache, at most once in REFRESH_INTERVAL_S."""
+    global _refreshed_at  # noqa: PLW0603 - of the one thread that goes rounds
+    started = time.monotonic()
+    if _refreshed_at and started - _refreshed_at < REFRESH_INTERVAL_S:
         return
     with _lock:
-        before = dict(_stored)
-    told: defaultdict[int, GpuFieldsByUuid] = defaultdict(dict)
-    own: defaultdict[int, set[str]] = defaultdict(set)
+        before = dict(_cache)
+    fields_by_node: defaultdict[int, GpuFieldsByUuid] = defaultdict(dict)
+    own_by_node: defaultdict[int, set[str]] = defaultdict(set)
     for uuid, node_id, present, *values in Gpu.objects.values_list("uuid", "node_id", "present", *FIELDS):
-        own[node_id].add(uuid)
+        own_by_node[node_id].add(uuid)
         if present:
-            told[node_id][uuid] = dict(zip(FIELDS, values, strict=True))
+            fields_by_node[node_id][uuid] = dict(zip(FIELDS, values, strict=True))
     with _lock:
-        for node_id in own.keys() | before.keys():
-            known = before.get(node_id)
-            # What a report has changed meanwhile is newer; a dispute lasts until the node tells otherwise.
-            if _stored.get(node_id) is known and (known is None or not known.elsewhere):
-                _stored[node_id] = _Stored(told[node_id], [], frozenset(own[node_id]))
-    _looked_at = begun
+        for node_id in own_by_node.keys() | before.keys():
+            cached = before.get(node_id)
+            # An entry that a report has replaced since the query is newer than the rows. GPUs in dispute stay
+            # so until the node reports otherwise.
+            if _cache.get(node_id) is cached and (cached is None or not cached.elsewhere):
+                _cache[node_id] = _CachedGpus(fields_by_node[node_id], [], frozenset(own_by_node[node_id]))
+    _refreshed_at = started
 
 
-def _known(node: Node) -> _Stored | None:
-    """Whoever was not seen among all rows has none."""
-    return _stored.get(node.pk, _NONE if _looked_at else None)
+def _cached(node: Node) -> _CachedGpus | None:
+    """Returns the cached GPUs of the node, or None before the first refresh; a node without rows has none."""
+    return _cache.get(node.pk, _NO_GPUS if _refreshed_at else None)
 
 
-def _remember(node_id: int, stored: _Stored) -> None:
+def _remember(node_id: int, stored: _CachedGpus) -> None:
     with _lock:
-        _stored[node_id] = stored
+        _cache[node_id] = stored
 
 
 @process_caches.register
 def clear_cache() -> None:
-    global _looked_at  # noqa: PLW0603 - guarded by the lock
+    global _refreshed_at  # noqa: PLW0603 - guarded by the lock
     with _lock:
-        _stored.clear()
-        _looked_at = 0.0
+        _cache.clear()
+        _refreshed_at = 0.0

@@ -1,8 +1,6 @@
-"""Signs of life: what reports tell again and again (when a node was heard, its latest numbers), written for
-all nodes at once.
+"""Writes the time of the last heartbeat and the latest numbers of all nodes together, once a second.
 
-Pages and the watch over silent nodes read rows, which are a second behind here; whoever takes reports reads
-`latest`."""
+The rows are therefore up to a second behind; code that handles reports uses `last_heartbeat_at`."""
 
 from __future__ import annotations
 
@@ -23,10 +21,9 @@ from live.topics import node_topic
 from workspaces import process_caches
 
 MAX_VITALS = 250
-"""Rows of numbers written in one round. Where more nodes report, each one's are written every few seconds, in
-turn."""
-FORGOTTEN_AFTER = timedelta(seconds=30)
-"""A row that cannot be written for so long is gone."""
+"""Rows of numbers written at once. With more nodes each node's numbers are written every few seconds."""
+RETRY_FOR = timedelta(seconds=30)
+"""A heartbeat whose row cannot be written for this time is dropped, because the node was deleted."""
 
 
 @dataclass(frozen=True)
@@ -39,101 +36,110 @@ class PendingHeartbeat:
 
 _lock = threading.Lock()
 _pending: dict[int, PendingHeartbeat] = {}
-_latest: dict[int, datetime] = {}
+_last_heartbeat: dict[int, datetime] = {}
 
 
 def record(node: Node, at: datetime, vitals: dict[str, Any] | None, *, returned: str = "") -> None:
-    """The node was heard, and how it does; `vitals` None: it did not say. `returned`: what its journal says
-    of its return."""
+    """Queues a heartbeat. `vitals` None: the report had no numbers. `returned`: the journal entry for the
+    node's return from silence, or empty."""
     with _lock:
-        before = _pending.get(node.pk, PendingHeartbeat(node.name, at, None))
-        if before.at <= at:
-            _latest[node.pk] = at
-            kept = before.vitals if vitals is None else vitals
-            _pending[node.pk] = PendingHeartbeat(node.name, at, kept, returned or before.returned)
+        previous = _pending.get(node.pk, PendingHeartbeat(node.name, at, None))
+        if previous.at <= at:
+            _last_heartbeat[node.pk] = at
+            latest_vitals = previous.vitals if vitals is None else vitals
+            _pending[node.pk] = PendingHeartbeat(node.name, at, latest_vitals, returned or previous.returned)
 
 
 def last_heartbeat_at(node_id: int) -> datetime | None:
-    """When this process has heard the node last, written or not."""
-    return _latest.get(node_id)
+    """Returns when this process last received a heartbeat of the node, written or not."""
+    return _last_heartbeat.get(node_id)
 
 
 def write() -> None:
-    """A round: everything noted since the last one, the nodes whose numbers wait longest first."""
+    """Writes all queued heartbeats, those whose numbers wait longest first."""
     with _lock:
-        taken = dict(_pending)
+        batch = dict(_pending)
         _pending.clear()
-    if not taken:
+    if not batch:
         return
-    told = [key for key, sign in taken.items() if sign.vitals is not None]
-    first = set(told[:MAX_VITALS])
+    with_numbers = [key for key, sign in batch.items() if sign.vitals is not None]
+    chosen = set(with_numbers[:MAX_VITALS])
     written: set[int] = set()
     try:
         with transaction.atomic():
-            for part in (sorted(first), sorted(taken.keys() - first)):
-                written |= _write(part, taken, with_vitals=part != [] and part[0] in first)
-            journal.note_all(
-                BACK, {key: (taken[key].returned, taken[key].at) for key in written if taken[key].returned}
+            for group in (sorted(chosen), sorted(batch.keys() - chosen)):
+                written |= _write(group, batch, with_vitals=group != [] and group[0] in chosen)
+            journal.record_events(
+                BACK, {key: (batch[key].returned, batch[key].at) for key in written if batch[key].returned}
             )
     finally:
-        _keep_rest(taken, written, first)
-    for key in written & first:
+        _requeue(batch, written, chosen)
+    for key in written & chosen:
         if is_watched(node_topic(key)):
-            publish(node_topic(key), {"type": "node.changed", "node": taken[key].name})
+            publish(node_topic(key), {"type": "node.changed", "node": batch[key].name})
 
 
 @process_caches.register
 def clear_cache() -> None:
     with _lock:
         _pending.clear()
-        _latest.clear()
+        _last_heartbeat.clear()
 
 
-def _keep_rest(taken: dict[int, PendingHeartbeat], written: set[int], with_vitals: set[int]) -> None:
-    """What was not written goes first next time, behind whatever has come since."""
-    if not taken:
+def _requeue(batch: dict[int, PendingHeartbeat], written: set[int], with_vitals: set[int]) -> None:
+    """Queues again what was not written, before newer heartbeats; newer values replace those of the same
+    node."""
+    if not batch:
         return
-    newest = max(sign.at for sign in taken.values())
+    newest = max(heartbeat.at for heartbeat in batch.values())
     with _lock:
-        since = dict(_pending)
+        newer = dict(_pending)
         _pending.clear()
-        for key, sign in taken.items():
-            left = sign.vitals is not None and key not in with_vitals
-            if (left or key not in written) and newest - sign.at < FORGOTTEN_AFTER:
-                _pending[key] = replace(sign, returned="") if key in written else sign
-        for key, sign in since.items():
-            before = _pending.get(key)
-            if before is not None:
+        for key, heartbeat in batch.items():
+            is_skipped = heartbeat.vitals is not None and key not in with_vitals
+            if (is_skipped or key not in written) and newest - heartbeat.at < RETRY_FOR:
+                _pending[key] = replace(heartbeat, returned="") if key in written else heartbeat
+        for key, heartbeat in newer.items():
+            previous = _pending.get(key)
+            if previous is not None:
                 _pending[key] = PendingHeartbeat(
-                    sign.name, sign.at, sign.vitals or before.vitals, sign.returned or before.returned
+                    heartbeat.name,
+                    heartbeat.at,
+                    heartbeat.vitals or previous.vitals,
+                    heartbeat.returned or previous.returned,
                 )
             else:
-                _pending[key] = sign
+                _pending[key] = heartbeat
 
 
-def _write(keys: list[int], signs: dict[int, PendingHeartbeat], *, with_vitals: bool) -> set[int]:
-    """Those of `keys` whose rows were there to be written; none is turned back by an older sign."""
+def _write(keys: list[int], heartbeats: dict[int, PendingHeartbeat], *, with_vitals: bool) -> set[int]:
+    """Returns those of `keys` whose rows were written. An older heartbeat never replaces a newer one."""
     if not keys:
         return set()
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            # One document: lists of texts are quoted by psycopg in Python, which costs more than all else
-            # here.
-            told = [
-                {"id": key, "at": signs[key].at, **({"vitals": signs[key].vitals} if with_vitals else {})}
+            # One JSON document: psycopg would quote lists of texts in Python, which costs more than the rest.
+            documents = [
+                {
+                    "id": key,
+                    "at": heartbeats[key].at,
+                    **({"vitals": heartbeats[key].vitals} if with_vitals else {}),
+                }
                 for key in keys
             ]
-            cursor.execute(_postgresql(with_vitals=with_vitals), [orjson.dumps(told).decode()])
+            cursor.execute(_postgresql(with_vitals=with_vitals), [orjson.dumps(documents).decode()])
             return {row[0] for row in cursor.fetchall()}
-        ats = [connection.ops.adapt_datetimefield_value(signs[key].at) for key in keys]
-        texts = [[orjson.dumps(signs[key].vitals).decode() for key in keys]] if with_vitals else []
-        cursor.executemany(_others(with_vitals=with_vitals), list(zip(ats, *texts, keys, ats, strict=True)))
+        times = [connection.ops.adapt_datetimefield_value(heartbeats[key].at) for key in keys]
+        texts = [[orjson.dumps(heartbeats[key].vitals).decode() for key in keys]] if with_vitals else []
+        cursor.executemany(
+            _others(with_vitals=with_vitals), list(zip(times, *texts, keys, times, strict=True))
+        )
     return set(keys)
 
 
 def _postgresql(*, with_vitals: bool) -> str:
-    # Rows that somebody else holds are left for the next round: waiting for many, one after another, ends in
-    # deadlocks.
+    # Rows locked by other transactions are skipped and written the next time: waiting for many row locks one
+    # after another ends in deadlocks.
     return f"""
         WITH told AS (SELECT * FROM json_to_recordset(%s::json)
                       AS told (id bigint, at timestamptz{", vitals jsonb" if with_vitals else ""})),

@@ -1,4 +1,4 @@
-"""When the hub could hear: silence of a node counts only while the hub's server was there to be told."""
+"""Records when the hub could receive reports: silence of a node counts only while the hub was listening."""
 
 from __future__ import annotations
 
@@ -19,89 +19,89 @@ from clusters.models import Hearing, Node
 
 log = logging.getLogger(__name__)
 PULSE_S = 5.0
-GAP = timedelta(seconds=3 * PULSE_S)
+MAX_PULSE_GAP = timedelta(seconds=3 * PULSE_S)
 _PROCESS_STARTED = timezone.now()
-_talking: Counter[int] = Counter()
-_seen: tuple[float, ListeningWindow | None] = (float("-inf"), None)
+_reports_in_progress: Counter[int] = Counter()
+_cached_window: tuple[float, ListeningWindow | None] = (float("-inf"), None)
 
 
 @dataclass(frozen=True)
 class ListeningWindow:
-    """The span that `silence` is measured in; `until` None = up to now."""
+    """The time in which the hub listened without a gap; `until` None = up to now."""
 
     since: datetime
     until: datetime | None
 
     def silence(self, node: Node, now: datetime) -> timedelta:
-        """How long the node has had nothing to say while somebody listened."""
+        """Returns for how long the node has not reported within the window."""
         until = self.until or now
         begin = max(self.since, node.last_report_at or self.since)
         return max(until - begin, timedelta(0))
 
 
 def listening_window(now: datetime) -> ListeningWindow:
-    """The present span. Without any pulse yet, this process's own life."""
+    """Returns the current window. Before the first pulse it starts with this process."""
     row = Hearing.objects.filter(pk=1).first()
     if row is None:
         return ListeningWindow(_PROCESS_STARTED, None)
-    # A server that stopped pulsing hears nobody: time stands still until it is back.
-    return ListeningWindow(row.since, row.until if now - row.until > GAP else None)
+    # A server that stopped pulsing receives no reports: silence does not grow until it is back.
+    return ListeningWindow(row.since, row.until if now - row.until > MAX_PULSE_GAP else None)
 
 
 def cached_window() -> ListeningWindow | None:
-    """The same as this process has last seen it, without asking; None where it has not looked for a while."""
-    seen_at, span = _seen
-    return span if time.monotonic() - seen_at < PULSE_S else None
+    """Returns the window as of the last `refresh`, without a query; None when that is too long ago."""
+    refreshed_at, window = _cached_window
+    return window if time.monotonic() - refreshed_at < PULSE_S else None
 
 
 def refresh() -> None:
-    """A round."""
-    global _seen  # noqa: PLW0603 - one tuple, replaced whole
-    _seen = time.monotonic(), listening_window(timezone.now())
+    """Reads the current window into the cache."""
+    global _cached_window  # noqa: PLW0603 - one tuple, replaced whole
+    _cached_window = time.monotonic(), listening_window(timezone.now())
 
 
 @contextmanager
 def report_in_progress(node: Node) -> Iterator[None]:
-    """While the node's report is here and waits for its turn: a hub that is behind has heard it all the
-    same."""
-    _talking[node.pk] += 1
+    """Marks a report that is received but not processed yet: an overloaded hub must not count its node as
+    silent."""
+    _reports_in_progress[node.pk] += 1
     try:
         yield
     finally:
-        _talking[node.pk] -= 1
-        if not _talking[node.pk]:
-            del _talking[node.pk]
+        _reports_in_progress[node.pk] -= 1
+        if not _reports_in_progress[node.pk]:
+            del _reports_in_progress[node.pk]
 
 
-def pulse(now: datetime, heard_now: Collection[int] = ()) -> None:
-    """Say that reports can be taken now, and that these nodes are being heard. A gap since the last pulse
-    begins a new span."""
-    if heard_now:
-        Node.objects.filter(pk__in=heard_now, last_report_at__lt=now).update(last_report_at=now)
-    if not Hearing.objects.filter(pk=1, until__gte=now - GAP).update(until=now):
+def pulse(now: datetime, reporting: Collection[int] = ()) -> None:
+    """Records that reports are accepted now, and that reports of these nodes are in progress. A gap since the
+    last pulse starts a new window."""
+    if reporting:
+        Node.objects.filter(pk__in=reporting, last_report_at__lt=now).update(last_report_at=now)
+    if not Hearing.objects.filter(pk=1, until__gte=now - MAX_PULSE_GAP).update(until=now):
         Hearing.objects.update_or_create(pk=1, defaults={"since": now, "until": now})
 
 
 @asynccontextmanager
 async def pulse_while_serving(_: object) -> AsyncIterator[None]:
-    """The lifespan of the server that takes the reports: it pulses as long as it lives."""
-    pulsing = asyncio.create_task(_keep_pulsing())
+    """Lifespan hook of the server that receives reports: it pulses as long as the server runs."""
+    task = asyncio.create_task(_pulse_forever())
     yield
-    pulsing.cancel()
+    task.cancel()
     with suppress(asyncio.CancelledError):
-        await pulsing
+        await task
 
 
-async def _keep_pulsing() -> None:
+async def _pulse_forever() -> None:
     while True:
-        await sync_to_async(_pulse_once)(tuple(_talking))
+        await sync_to_async(_pulse_once)(tuple(_reports_in_progress))
         await asyncio.sleep(PULSE_S)
 
 
-def _pulse_once(heard_now: Collection[int]) -> None:
+def _pulse_once(reporting: Collection[int]) -> None:
     try:
-        pulse(timezone.now(), heard_now)
+        pulse(timezone.now(), reporting)
     except DatabaseError:
-        log.exception("The hub could not note that it listens; the next try is in %s s", PULSE_S)
+        log.exception("The hub could not record that it listens; the next attempt is in %s s", PULSE_S)
     finally:
         close_old_connections()

@@ -1,4 +1,4 @@
-"""A heartbeat as rows: checked, because the message comes from another machine."""
+"""Converts a heartbeat into values of rows, and validates them, because the message is not trusted."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from trainhub_launch.machine import GpuFact, Heartbeat, Interpreter, NetworkPort
 from trainhub_launch.metrics import COUNTERS, GPU_KEYS, HOST_KEYS
 from trainhub_launch.telemetry import GpuProcess
 
-MOST_GPUS = 64
-MOST_SLOTS = 100_000
-MOST_BYTES = 2**62
-MOST_DEVICES = 512
-"""With the MIG devices of its GPUs."""
-MOST_PROCESSES = 256
-MOST_PORTS = 64
+MAX_GPUS = 64
+MAX_SLOTS = 100_000
+MAX_BYTES = 2**62
+MAX_DEVICES = 512
+"""GPUs and their MIG devices."""
+MAX_PROCESSES = 256
+MAX_PORTS = 64
 
 
 def facts(beat: Heartbeat) -> dict[str, Any]:
-    """The fields of Node that a heartbeat decides; raises WireError naming what is wrong."""
+    """Returns the fields of Node that a heartbeat sets. Raises WireError that names the invalid field."""
     return {
         "hostname": _text("hostname", beat.hostname, 255),
         "address": _text("address", beat.address, 64),
         "interface": _text("interface", beat.interface, 32),
         "agent_version": _text("agent_version", beat.agent_version, 32),
-        "cores": _whole("cores", beat.cores, MOST_SLOTS),
-        "slots": _whole("slots", beat.slots, MOST_SLOTS),
-        "memory_bytes": _whole("memory_bytes", beat.memory_bytes, MOST_BYTES),
+        "cores": _whole("cores", beat.cores, MAX_SLOTS),
+        "slots": _whole("slots", beat.slots, MAX_SLOTS),
+        "memory_bytes": _whole("memory_bytes", beat.memory_bytes, MAX_BYTES),
         "infiniband": bool(beat.infiniband),
         "mpi": _text("mpi", beat.mpi, 64),
         "run_as": _text("run_as", beat.run_as, 64),
@@ -50,13 +50,13 @@ def facts(beat: Heartbeat) -> dict[str, Any]:
 
 
 def devices(beat: Heartbeat) -> dict[str, dict[str, Any]]:
-    """UUID -> the fields of Gpu."""
+    """Returns UUID -> fields of Gpu. Raises WireError for invalid values."""
     whole = sum(not gpu.parent for gpu in beat.gpus)
-    if whole > MOST_GPUS:
-        raise WireError(f"a node cannot have {whole} GPUs; {MOST_GPUS} is the most")
-    if len(beat.gpus) > MOST_DEVICES:
+    if whole > MAX_GPUS:
+        raise WireError(f"a node cannot have {whole} GPUs; {MAX_GPUS} is the most")
+    if len(beat.gpus) > MAX_DEVICES:
         raise WireError(
-            f"a node cannot have {len(beat.gpus)} GPUs and MIG devices; {MOST_DEVICES} is the most"
+            f"a node cannot have {len(beat.gpus)} GPUs and MIG devices; {MAX_DEVICES} is the most"
         )
     return {
         _text("gpu uuid", gpu.uuid, 96): {
@@ -74,35 +74,34 @@ def devices(beat: Heartbeat) -> dict[str, dict[str, Any]]:
 
 
 def vitals(beat: Heartbeat, at: datetime) -> dict[str, Any]:
-    """The latest numbers, as the pages show them. A number that the machine cannot tell is absent."""
+    """Returns the latest numbers for `Node.vitals`. Metrics that the machine cannot measure are absent."""
     return {
         "at": at.isoformat(),
         "cpu_pct": _number("cpu_pct", beat.cpu_pct),
-        "memory_used_bytes": _whole("memory_used_bytes", beat.memory_used_bytes, MOST_BYTES),
-        "disk_free_bytes": _whole("disk_free_bytes", beat.disk_free_bytes, MOST_BYTES),
+        "memory_used_bytes": _whole("memory_used_bytes", beat.memory_used_bytes, MAX_BYTES),
+        "disk_free_bytes": _whole("disk_free_bytes", beat.disk_free_bytes, MAX_BYTES),
         "host": _numbers(beat.numbers, HOST_KEYS),
         "gpus": {gpu.uuid: _numbers(gpu.numbers, GPU_KEYS) for gpu in beat.gpus},
         "counters": {gpu.uuid: _counters(gpu) for gpu in beat.gpus if gpu.counters},
         "processes": {gpu.uuid: _processes(gpu) for gpu in beat.gpus if gpu.processes},
-        "network_ports": [_port(port) for port in beat.network_ports[:MOST_PORTS]],
+        "network_ports": [_port(port) for port in beat.network_ports[:MAX_PORTS]],
     }
 
 
-def _numbers(told: Mapping[str, float], known: Collection[str]) -> dict[str, float]:
-    # Of the right types already (`numbers_of`); NaN and infinity are not JSON, and mean no more than "not
-    # known" here.
-    return {name: value for name, value in told.items() if name in known and math.isfinite(value)}
+def _numbers(reported: Mapping[str, float], metrics: Collection[str]) -> dict[str, float]:
+    # The types were checked by `numbers_of`. NaN and infinity are not valid JSON and mean "unknown".
+    return {name: value for name, value in reported.items() if name in metrics and math.isfinite(value)}
 
 
 def _counters(gpu: GpuFact) -> dict[str, int]:
-    told = gpu.counters
-    if told and not (min(told.values()) >= 0 and max(told.values()) <= MOST_BYTES):
-        raise WireError(f"counters of a GPU must be whole numbers between 0 and {MOST_BYTES}")
-    return {name: value for name, value in told.items() if name in COUNTERS}
+    counters = gpu.counters
+    if counters and not (min(counters.values()) >= 0 and max(counters.values()) <= MAX_BYTES):
+        raise WireError(f"counters of a GPU must be whole numbers between 0 and {MAX_BYTES}")
+    return {name: value for name, value in counters.items() if name in COUNTERS}
 
 
 def _processes(gpu: GpuFact) -> list[dict[str, Any]]:
-    return [_process(item) for item in gpu.processes[:MOST_PROCESSES]]
+    return [_process(item) for item in gpu.processes[:MAX_PROCESSES]]
 
 
 def _process(process: GpuProcess) -> dict[str, Any]:
@@ -129,18 +128,18 @@ def _port(port: NetworkPort) -> dict[str, Any]:
 
 
 def _bytes_or_none(value: int | None) -> int | None:
-    return None if value is None else _whole("gpu memory_bytes", value, MOST_BYTES)
+    return None if value is None else _whole("gpu memory_bytes", value, MAX_BYTES)
 
 
-def _text(field: str, value: Any, most: int) -> str:
-    if not isinstance(value, str) or len(value) > most or "\x00" in value:
-        raise WireError(f"{field} must be a string of at most {most} characters")
+def _text(field: str, value: Any, max_length: int) -> str:
+    if not isinstance(value, str) or len(value) > max_length or "\x00" in value:
+        raise WireError(f"{field} must be a string of at most {max_length} characters")
     return value
 
 
-def _whole(field: str, value: Any, most: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
-        raise WireError(f"{field} must be a whole number between 0 and {most}")
+def _whole(field: str, value: Any, maximum: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= maximum:
+        raise WireError(f"{field} must be a whole number between 0 and {maximum}")
     return value
 
 
@@ -149,7 +148,7 @@ def _number(field: str, value: Any) -> float | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise WireError(f"{field} must be a number")
-    # NaN and infinity are not JSON, and mean no more than "not known" here.
+    # NaN and infinity are not valid JSON and mean "unknown".
     return value if math.isfinite(value) else None
 
 

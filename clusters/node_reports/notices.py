@@ -1,4 +1,4 @@
-"""What people should know of a node that reports, beside its numbers."""
+"""Notices about a reporting node for its page, such as a wrong clock or an outdated agent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VERSION = re.compile(r'^__version__ = "([^"]+)"', re.MULTILINE)
 
 @dataclass(frozen=True)
 class Notice:
-    """`tone` and `icon` as in the components."""
+    """`tone` and `icon` are names of the component library."""
 
     tone: str
     icon: str
@@ -25,15 +25,15 @@ class Notice:
 
 
 def notices(node: Node, slots_free: int) -> tuple[Notice, ...]:
-    found = [_clock(node), _disk(node), _slots(node, slots_free), _version(node)]
-    return tuple(notice for notice in found if notice is not None)
+    candidates = [_clock(node), _disk(node), _slots(node, slots_free), _version(node)]
+    return tuple(notice for notice in candidates if notice is not None)
 
 
 @cache
 def agent_version() -> str:
-    """Of the agent that this hub hands out."""
-    found = VERSION.search((Path(settings.BASE_DIR) / "trainhub_node" / "__init__.py").read_text())
-    return found[1] if found else ""
+    """Returns the version of the agent package that this hub provides."""
+    match = VERSION.search((Path(settings.BASE_DIR) / "trainhub_node" / "__init__.py").read_text())
+    return match[1] if match else ""
 
 
 def _clock(node: Node) -> Notice | None:
@@ -51,19 +51,19 @@ def _disk(node: Node) -> Notice | None:
 def _slots(node: Node, free: int) -> Notice | None:
     if free or not node.slots:
         return None
-    taken = (
+    usage = (
         "Its only process slot is taken" if node.slots == 1 else f"All {node.slots} process slots are taken"
     )
-    return Notice("waiting", "queue-list", f"{taken}; further runs without GPUs wait.")
+    return Notice("waiting", "queue-list", f"{usage}; more runs without GPUs have to wait.")
 
 
 def _version(node: Node) -> Notice | None:
-    ours = agent_version()
-    if not node.agent_version or node.agent_version == ours:
+    hub_version = agent_version()
+    if not node.agent_version or node.agent_version == hub_version:
         return None
-    remedy = "install the hub's package there again and restart the agent; runs that run go on"
+    remedy = "install the hub's package on it again and restart the agent; its runs continue"
     return Notice(
         "waiting",
         "arrow-up-circle",
-        f"Its agent is version {node.agent_version}, the hub's is {ours}: {remedy}.",
+        f"Its agent is version {node.agent_version}, the hub's is {hub_version}: {remedy}.",
     )

@@ -1,4 +1,4 @@
-"""Nodes that have fallen silent: said once, so that pages and journals show it without being asked."""
+"""Journals and announces nodes that have become silent, once each."""
 
 from __future__ import annotations
 
@@ -16,27 +16,29 @@ from clusters.states import NodeStatus
 from live.publish import publish_on_commit
 from live.topics import node_topic
 
-KIND_OF = {NodeStatus.UNREACHABLE: "silent", NodeStatus.LOST: "lost"}
+EVENT_KINDS = {NodeStatus.UNREACHABLE: "silent", NodeStatus.LOST: "lost"}
 
 
 def record_silent_nodes(now: datetime, span: ListeningWindow) -> None:
-    """Journal and announce every node that has become unreachable or lost since this was last called."""
-    last = now - timedelta(seconds=settings.NODE_UNREACHABLE_AFTER)
-    said = {
+    """Journals and announces every node that has become unreachable or lost since the last call."""
+    silent_since = now - timedelta(seconds=settings.NODE_UNREACHABLE_AFTER)
+    recorded = {
         kind: Exists(
             NodeEvent.objects.filter(node=OuterRef("pk"), kind=kind, at__gte=OuterRef("last_report_at"))
         )
-        for kind in KIND_OF.values()
+        for kind in EVENT_KINDS.values()
     }
-    silent = Node.objects.filter(revoked_at=None, last_report_at__lte=last).exclude(said["lost"])
-    for node in silent.annotate(told=said["silent"]):
-        found = status(node, now, span)
-        if found is NodeStatus.LOST or (found is NodeStatus.UNREACHABLE and not node.told):
-            _say(node, KIND_OF[found], silence_s(node, now, span), now)
+    silent = Node.objects.filter(revoked_at=None, last_report_at__lte=silent_since).exclude(recorded["lost"])
+    for node in silent.annotate(is_silent_recorded=recorded["silent"]):
+        node_status = status(node, now, span)
+        if node_status is NodeStatus.LOST or (
+            node_status is NodeStatus.UNREACHABLE and not node.is_silent_recorded
+        ):
+            _record(node, EVENT_KINDS[node_status], silence_s(node, now, span), now)
 
 
-def _say(node: Node, kind: str, seconds: float, now: datetime) -> None:
-    then = "; its runs end, or are tried again elsewhere" if kind == "lost" else "; its runs go on"
+def _record(node: Node, kind: str, seconds: float, now: datetime) -> None:
+    then = "; its runs end or are retried on other nodes" if kind == "lost" else "; its runs continue"
     with transaction.atomic():
-        journal.note(node, kind, f"Not heard from for {seconds:.0f} s{then}.", now)
+        journal.record_event(node, kind, f"No report for {seconds:.0f} s{then}.", now)
         publish_on_commit(node_topic(node.pk), {"type": "node.changed", "node": node.name})

@@ -1,1 +1,1 @@
-"""Clusters and nodes come, change and go: by people, and by a provider's executables."""
+"""Creates, changes and removes clusters and nodes, for operators and through a provider's programs."""

@@ -8,55 +8,55 @@ from clusters.models import Cluster
 from clusters.provisioning import cluster_admin, providers
 from workspaces.models import Workspace
 
-PLAIN = {"autocomplete": "off", "spellcheck": "false"}
+PLAIN_TEXT = {"autocomplete": "off", "spellcheck": "false"}
 
 
 class ClusterForm(forms.Form):
-    """The settings of a cluster, with its name where it is new."""
+    """The settings of a cluster."""
 
     description = forms.CharField(
-        max_length=200, required=False, help_text="One line for people: what these machines are."
+        max_length=200, required=False, help_text="A short description of these machines."
     )
     workspaces = forms.ModelMultipleChoiceField(
         Workspace.objects.order_by("slug"),
         required=False,
         to_field_name="slug",
         widget=forms.CheckboxSelectMultiple,
-        help_text="Who may use it. None chosen: all of them.",
+        help_text="Workspaces that may use it. None selected: all of them.",
     )
     provider = forms.ChoiceField(
-        required=False, help_text="Makes and releases its nodes. None: machines join by hand."
+        required=False, help_text="Creates and releases its nodes. None: machines are joined by hand."
     )
     min_nodes = forms.IntegerField(
         min_value=0,
         max_value=cluster_admin.MAX_NODES,
         label="Nodes at least",
-        help_text="So many are kept, whether needed or not.",
+        help_text="This number of nodes is always kept.",
     )
     max_nodes = forms.IntegerField(
         min_value=0,
         max_value=cluster_admin.MAX_NODES,
         label="Nodes at most",
-        help_text="It grows up to here when runs wait. Nodes that joined by hand come on top.",
+        help_text="The cluster grows up to this number when runs wait, not counting nodes joined by hand.",
     )
     idle_s = forms.IntegerField(
         min_value=0,
         max_value=cluster_admin.MAX_IDLE_S,
         label="Idle seconds",
-        help_text="A node that has held nothing for so long goes.",
+        help_text="A node is released after it has been unused for this time.",
     )
     node_gpus = forms.IntegerField(
         min_value=0,
         max_value=cluster_admin.MAX_GPUS,
         label="GPUs of a node",
-        help_text="Of one that the provider makes.",
+        help_text="GPUs of a node that the provider creates.",
     )
     node_gpu_model = forms.CharField(
         max_length=64,
         required=False,
         label="GPU model",
-        widget=forms.TextInput(attrs=PLAIN),
-        help_text="Told to the provider, for example H200.",
+        widget=forms.TextInput(attrs=PLAIN_TEXT),
+        help_text="Passed to the provider, for example H200.",
     )
     node_slots = forms.IntegerField(
         min_value=0,
@@ -68,7 +68,7 @@ class ClusterForm(forms.Form):
         required=False,
         label="Low priority",
         help_text=(
-            "Its nodes may vanish at any time. Their runs then begin anew, up to 10 times without "
+            "Its nodes may disappear at any time. Their runs then restart, up to 10 times without "
             "using up a retry."
         ),
     )
@@ -79,12 +79,12 @@ class ClusterForm(forms.Form):
             current = {name: getattr(cluster, name) for name in cluster_admin.SETTINGS}
             current["workspaces"] = cluster.workspaces.all()
         super().__init__(data, initial=current, label_suffix="")
-        known = {*providers.names(), *([cluster.provider] if cluster and cluster.provider else [])}
-        self.fields["provider"].choices = [("", "none"), *((name, name) for name in sorted(known))]  # type: ignore[attr-defined]
+        choices = {*providers.names(), *([cluster.provider] if cluster and cluster.provider else [])}
+        self.fields["provider"].choices = [("", "none"), *((name, name) for name in sorted(choices))]  # type: ignore[attr-defined]
 
     @property
     def values(self) -> dict[str, Any]:
-        """As `editing` takes them."""
+        """Returns the values for `cluster_admin.create` and `cluster_admin.change`."""
         return {**self.cleaned_data, "workspaces": [item.slug for item in self.cleaned_data["workspaces"]]}
 
 
@@ -92,6 +92,6 @@ class NewClusterForm(ClusterForm):
     name = forms.CharField(
         max_length=50,
         help_text="Letters, digits, '-' and '_'. Runs name it; it cannot be changed.",
-        widget=forms.TextInput(attrs=PLAIN),
+        widget=forms.TextInput(attrs=PLAIN_TEXT),
     )
     field_order = ("name",)

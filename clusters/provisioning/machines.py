@@ -1,5 +1,5 @@
-"""The only writer of a provided machine's state: guarded by the table of transitions and by what the caller
-has seen."""
+"""The only writer of a provided machine's state. Each change must be an allowed transition and must start
+from the state that the caller has read."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from clusters.provisioning.states import FINISHED, TRANSITIONS, MachineState
 from live.publish import publish_on_commit
 from live.topics import node_topic
 
-LONGEST_PAUSE_S = 600.0
-LONGEST_NAME = 42
+MAX_RETRY_DELAY_S = 600.0
+MAX_NAME_PREFIX = 42
 
 
 def advance(machine: ProvidedMachine, to: MachineState, now: datetime, **fields: Any) -> bool:
-    """Move the machine and write `fields`; False where it is no longer as the caller has read it. A state may
-    stay as it is."""
+    """Moves the machine to a state and writes `fields`. Returns False, changing nothing, if the transition is
+    not allowed or the row is no longer as the caller has read it. `to` may be the present state."""
     before = MachineState(machine.state)
     if to is not before and to not in TRANSITIONS[before]:
         return False
@@ -38,38 +38,39 @@ def advance(machine: ProvidedMachine, to: MachineState, now: datetime, **fields:
 
 
 def active(cluster: Cluster) -> list[ProvidedMachine]:
-    """All that were asked for and are not gone, the oldest first."""
-    found = ProvidedMachine.objects.filter(cluster=cluster).exclude(state__in=FINISHED)
-    return list(found.select_related("node").order_by("pk"))
+    """Returns the machines that were requested and are not gone, the oldest first."""
+    machines = ProvidedMachine.objects.filter(cluster=cluster).exclude(state__in=FINISHED)
+    return list(machines.select_related("node").order_by("pk"))
 
 
 @transaction.atomic
-def request(cluster: Cluster, number: int, why: str, now: datetime) -> None:
-    """Ask for more machines; the provider is called soon, outside of this transaction."""
+def request(cluster: Cluster, number: int, reason: str, now: datetime) -> None:
+    """Requests more machines; the reconciler calls the provider later, outside of this transaction."""
     for _ in range(number):
         ProvidedMachine.objects.create(
             cluster=cluster, name=_free_name(cluster), state=MachineState.WANTED, asked_at=now, changed_at=now
         )
-    cluster_journal.add(cluster, "grows", f"{number} more node{'' if number == 1 else 's'} asked for: {why}.")
+    cluster_journal.record_event(
+        cluster, "grows", f"{number} more node{'' if number == 1 else 's'} requested: {reason}."
+    )
 
 
 @transaction.atomic
-def release(machine: ProvidedMachine, why: str, now: datetime, actor: str = "hub") -> bool:
-    """Have a machine released; False where it leaves already, or where the provider is just being asked to
-    make it.
+def release(machine: ProvidedMachine, reason: str, now: datetime, actor: str = "hub") -> bool:
+    """Requests the release of a machine, whose node is drained at once. Returns False if it is being released
+    already or the provider is just creating it.
 
-    Call with the cluster's row locked, where nothing may be placed there in between. Its node takes nothing
-    from now on."""
+    Lock the cluster's row first if no run may be placed on the node in between."""
     if machine.state not in (MachineState.WANTED, MachineState.JOINING, MachineState.UP):
         return False
-    # Its join token is made before the provider is asked; an earlier call may have been cut off and yet have
-    # worked.
-    never_asked = machine.state == MachineState.WANTED and machine.token_id is None
-    to = MachineState.GONE if never_asked else MachineState.RELEASING
-    # Without failures: it was let go, so it is not to come again.
+    # The join token is created before the provider is called. With a token an earlier call may have created
+    # the machine even though it was interrupted.
+    was_never_requested = machine.state == MachineState.WANTED and machine.token_id is None
+    to = MachineState.GONE if was_never_requested else MachineState.RELEASING
+    # The failures are reset, so that the machine is not created again after its release.
     if not advance(machine, to, now, tries=0, failures=0, try_again_at=None, released_at=None, error=""):
         return False
-    cluster_journal.add(machine.cluster, "shrinks", f"{machine.name} is released: {why}.", actor)
+    cluster_journal.record_event(machine.cluster, "shrinks", f"{machine.name} is released: {reason}.", actor)
     if machine.node_id is not None:
         Node.objects.filter(pk=machine.node_id, drained_at=None).update(drained_at=now)
         publish_on_commit(node_topic(machine.node_id), {"type": "node.changed", "node": machine.name})
@@ -77,17 +78,16 @@ def release(machine: ProvidedMachine, why: str, now: datetime, actor: str = "hub
 
 
 def retry_delay_s(tries: int) -> float:
-    """Before something that failed so often is tried again."""
-    return float(min(LONGEST_PAUSE_S, settings.PROVIDER_PAUSE * 2.0 ** max(0, min(tries, 30) - 1)))
+    """Returns the seconds to wait before the next attempt after this number of failed ones."""
+    return float(min(MAX_RETRY_DELAY_S, settings.PROVIDER_PAUSE * 2.0 ** max(0, min(tries, 30) - 1)))
 
 
 def next_growth_at(cluster: Cluster) -> datetime | None:
-    """Until when nothing more is asked of a provider whose last machines have all failed; None = it may be
-    asked."""
-    worked = cluster.machines.filter(node__isnull=False, failures=0).aggregate(at=Max("asked_at"))["at"]
+    """Returns when a provider whose last machines have all failed may be called again; None = now."""
+    last_success = cluster.machines.filter(node__isnull=False, failures=0).aggregate(at=Max("asked_at"))["at"]
     failed = cluster.machines.filter(state=MachineState.FAILED)
-    if worked is not None:
-        failed = failed.filter(changed_at__gt=worked)
+    if last_success is not None:
+        failed = failed.filter(changed_at__gt=last_success)
     last = failed.order_by("-changed_at").first()
     if last is None:
         return None
@@ -97,7 +97,7 @@ def next_growth_at(cluster: Cluster) -> datetime | None:
 
 def _free_name(cluster: Cluster) -> str:
     while True:
-        name = f"{cluster.name[:LONGEST_NAME]}-{secrets.token_hex(3)}"
+        name = f"{cluster.name[:MAX_NAME_PREFIX]}-{secrets.token_hex(3)}"
         if (
             not ProvidedMachine.objects.filter(name=name).exists()
             and not Node.objects.filter(name=name).exists()

@@ -1,4 +1,4 @@
-"""What people do to a node: drain and resume it, only watch it, call it low-priority, remove it."""
+"""Operations on a node for operators: drain, resume, monitor only, low priority and remove."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class NodeBusy(LaunchError):
 
 @transaction.atomic
 def drain(node: Node, who: User) -> None:
-    """Give it no new runs; those that run there go on. Asked again, it changes nothing."""
+    """Stops new runs on the node; present runs continue. Repeating it changes nothing."""
     current = _locked(node)
     if current.drained_at is None:
         _write(current, who, "drained", f"Drained by {who}: it takes no new runs.", drained_at=timezone.now())
@@ -32,7 +32,7 @@ def drain(node: Node, who: User) -> None:
 
 @transaction.atomic
 def resume(node: Node, who: User) -> None:
-    """Let it take runs again. Raises NodeBusy for one that is being released or is removed."""
+    """Lets the node take runs again. Raises NodeBusy for a node that is removed or being released."""
     current = _locked(node)
     if ProvidedMachine.objects.filter(node=current, state__in=LEAVING).exists():
         raise NodeBusy(f"{current.name} is being released by its provider and takes no runs any more.")
@@ -41,47 +41,46 @@ def resume(node: Node, who: User) -> None:
 
 
 @transaction.atomic
-def set_monitor_only(node: Node, is_watched_only: bool, who: User) -> None:
-    """Have it watched and never given a run, or end that. What runs there goes on."""
+def set_monitor_only(node: Node, monitor_only: bool, who: User) -> None:
+    """Sets whether the node is monitored only and never takes runs. Present runs continue."""
     current = _locked(node)
-    if current.monitor_only != is_watched_only:
+    if current.monitor_only != monitor_only:
         message = (
             f"Made monitor-only by {who}: it never takes a run."
-            if is_watched_only
+            if monitor_only
             else f"Opened to runs by {who}."
         )
-        _write(current, who, "monitor_only", message, monitor_only=is_watched_only)
+        _write(current, who, "monitor_only", message, monitor_only=monitor_only)
 
 
 @transaction.atomic
 def set_low_priority(node: Node, is_low: bool, who: User) -> None:
-    """Whether it may vanish at any time; its runs then begin anew without using up a retry."""
+    """Sets whether the node may disappear at any time; its runs then restart without using up a retry."""
     current = _locked(node)
     if current.low_priority != is_low:
         message = (
-            f"Marked as low-priority by {who}: it may vanish."
+            f"Marked as low-priority by {who}: it may disappear."
             if is_low
-            else f"No longer low-priority, says {who}."
+            else f"Low priority removed by {who}."
         )
         _write(current, who, "low_priority", message, low_priority=is_low)
 
 
 @transaction.atomic
 def remove(node: Node, who: User, *, force: bool = False) -> None:
-    """Take it off the lists for good: revoked, its history kept, its name free to join anew.
+    """Removes the node from all lists and revokes it; its history stays and its name may join again.
 
-    Raises NodeBusy while something is held there, unless by `force`: that ends as lost, and what it held is
-    free at once, because whoever removes the machine vouches that it is gone. One that a provider made is
-    released by it."""
+    Raises NodeBusy while runs hold resources there, unless with `force`: then these runs end as lost and
+    their resources are free at once, because the operator confirms that the machine is gone. A machine that a
+    provider created is released by the provider."""
     current = _locked(node)
-    held = list(
+    labels = list(
         Lease.objects.filter(node=current, released_at=None).order_by("pk").values_list("label", flat=True)
     )
-    if held and not force:
+    if labels and not force:
         raise NodeBusy(
-            f"{current.name} is held by {counted(len(held), 'run')}; drain it and wait, or remove it by "
-            "force: what runs there "
-            "then ends as lost."
+            f"{current.name} is held by {counted(len(labels), 'run')}; drain it and wait, or remove it by "
+            "force: its runs then end as lost."
         )
     machine = (
         ProvidedMachine.objects.select_related("cluster")
@@ -91,17 +90,17 @@ def remove(node: Node, who: User, *, force: bool = False) -> None:
     )
     if machine is not None:
         machines.release(machine, f"{who} removed its node", timezone.now(), who.get_username())
-    also = f", with {counted(len(held), 'run')} on it" if held else ""
-    retire(current, f"Removed by {who}{also}.", who)
+    suffix = f", with {counted(len(labels), 'run')} on it" if labels else ""
+    retire(current, f"Removed by {who}{suffix}.", who)
 
 
 def retire(node: Node, message: str, by: User | str = "hub") -> None:
-    """Off the lists, with its GPUs, and not listened to any more. Inside a transaction."""
+    """Removes the node and its GPUs from all lists and revokes it. Call inside a transaction."""
     if node.removed_at is not None:
         return
     if node.revoked_at is None:
         revoke(node, by if isinstance(by, User) else f"the {by}")
-    # Whatever reports under this name later is heard as somebody new.
+    # A machine that joins under this name later counts as a new agent.
     Node.objects.filter(pk=node.pk).update(removed_at=timezone.now(), agent_id="")
     Gpu.objects.filter(node=node).update(present=False)
     journal.add(node, "removed", message)
@@ -110,12 +109,12 @@ def retire(node: Node, message: str, by: User | str = "hub") -> None:
 
 
 def _locked(node: Node) -> Node:
-    """As it is now. Placing locks the cluster too, so nothing is placed there meanwhile. Raises NodeBusy for
-    a removed one."""
+    """Returns the current row, with the cluster's row locked: placement takes the same lock, so no run is
+    placed meanwhile. Raises NodeBusy for a removed node."""
     Cluster.objects.select_for_update().get(pk=node.cluster_id)
     current = Node.objects.select_related("cluster").get(pk=node.pk)
     if current.removed_at is not None:
-        raise NodeBusy(f"{current.name} is removed; to use the machine again, let it join anew.")
+        raise NodeBusy(f"{current.name} is removed; to use the machine, let it join again.")
     return current
 
 

@@ -1,5 +1,5 @@
-"""Calls to providers beside the worker's threads: so many at once, and a provider that hangs keeps no launch
-waiting."""
+"""Runs calls to providers in threads of their own, up to PROVIDER_CALLS at once, so that a provider that
+hangs does not block the worker."""
 
 from __future__ import annotations
 
@@ -16,21 +16,20 @@ _running: set[str] = set()
 
 
 def start(name: str, work: Callable[[], None]) -> bool:
-    """Have `work` done in a thread of its own; False where one of that `name`, or as many as may be, run
-    already."""
+    """Runs `work` in a new thread. Returns False if that `name` or the maximum number runs already."""
     with _lock:
         if name in _running or len(_running) >= settings.PROVIDER_CALLS:
             return False
         _running.add(name)
-    threading.Thread(target=_do, args=(name, work), name=f"provider-{name}", daemon=True).start()
+    threading.Thread(target=_run, args=(name, work), name=f"provider-{name}", daemon=True).start()
     return True
 
 
-def _do(name: str, work: Callable[[], None]) -> None:
+def _run(name: str, work: Callable[[], None]) -> None:
     try:
         work()
     except Exception:
-        log.exception("The call for machine %s could not be carried through; it is made again", name)
+        log.exception("The provider call for machine %s failed; it will be repeated", name)
     finally:
         connections.close_all()
         with _lock:

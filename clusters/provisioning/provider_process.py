@@ -1,5 +1,5 @@
-"""One question to a provider's program: JSON to its standard input, JSON from its standard output, within
-bounds."""
+"""Calls a provider's program: JSON on its standard input, JSON from its standard output, with limits on time
+and size."""
 
 from __future__ import annotations
 
@@ -33,17 +33,19 @@ PASSED_VARIABLES = (
 )
 MAX_ANSWER_BYTES = 64 * 2**10
 MAX_STDERR_BYTES = 1 * 2**20
-"""Of standard error; only its end is quoted."""
-QUOTED = 500
-LOOK_EVERY_S = 0.1
+"""Limit of standard error, of which only the end is quoted."""
+MAX_QUOTED = 500
+POLL_INTERVAL_S = 0.1
 
 
 def call(
-    program: Path, question: Mapping[str, Any], *, seconds: float, secrets: Collection[str] = ()
+    program: Path, request: Mapping[str, Any], *, seconds: float, secrets: Collection[str] = ()
 ) -> dict[str, Any]:
-    """The program's answer. Raises ProviderError when it fails, hangs, or answers what is no JSON object;
-    `secrets` are never quoted. It may leave processes of its own behind only where it ends well."""
-    env = {name: os.environ[name] for name in (*PASSED_VARIABLES, *settings.PROVIDER_ENV) if name in os.environ}
+    """Returns the program's answer. Raises ProviderError if it fails, times out or does not answer a JSON
+    object; messages never contain `secrets`. Unless the program succeeds, its process group is killed."""
+    env = {
+        name: os.environ[name] for name in (*PASSED_VARIABLES, *settings.PROVIDER_ENV) if name in os.environ
+    }
     try:
         process = subprocess.Popen(
             [str(program)],
@@ -57,11 +59,11 @@ def call(
     except OSError as error:
         raise ProviderError(f"{program.name} could not be started: {error.strerror}.") from error
     with process:
-        answer, complaint = bytearray(), bytearray()
+        answer, errors = bytearray(), bytearray()
         try:
-            _converse(process, json.dumps(question).encode(), answer, complaint, time.monotonic() + seconds)
+            _exchange(process, json.dumps(request).encode(), answer, errors, time.monotonic() + seconds)
         except ProviderError as error:
-            raise ProviderError(f"{program.name} {error}{_quoted(complaint, secrets)}") from None
+            raise ProviderError(f"{program.name} {error}{_quoted(errors, secrets)}") from None
         finally:
             if process.returncode != 0:
                 _kill(process)
@@ -69,54 +71,54 @@ def call(
                 if pipe is not None:
                     pipe.close()
     if process.returncode:
-        how = (
+        outcome = (
             f"exited with code {process.returncode}"
             if process.returncode > 0
             else f"was ended by signal {-process.returncode}"
         )
-        raise ProviderError(f"{program.name} {how}{_quoted(complaint, secrets)}")
-    return _object(program, bytes(answer), secrets)
+        raise ProviderError(f"{program.name} {outcome}{_quoted(errors, secrets)}")
+    return _parse_answer(program, bytes(answer), secrets)
 
 
-def _converse(
+def _exchange(
     process: subprocess.Popen[bytes],
-    question: bytes,
+    request: bytes,
     answer: bytearray,
-    complaint: bytearray,
+    errors: bytearray,
     deadline: float,
 ) -> None:
-    """Until the program ends. Whoever it left behind may keep its pipes open, so their end is not waited
-    for."""
-    with selectors.DefaultSelector() as watched:
-        for pipe, kept, most in (
+    """Exchanges data until the program ends. Its child processes may keep the pipes open, so it does not wait
+    for the end of the pipes."""
+    with selectors.DefaultSelector() as selector:
+        for pipe, buffer, max_bytes in (
             (process.stdout, answer, MAX_ANSWER_BYTES),
-            (process.stderr, complaint, MAX_STDERR_BYTES),
+            (process.stderr, errors, MAX_STDERR_BYTES),
         ):
             assert pipe is not None  # noqa: S101
             os.set_blocking(pipe.fileno(), False)
-            watched.register(pipe, selectors.EVENT_READ, (kept, most))
-        # Shorter than what a pipe holds, so this waits for nobody.
+            selector.register(pipe, selectors.EVENT_READ, (buffer, max_bytes))
+        # The request fits into the buffer of a pipe, so this does not block.
         with contextlib.suppress(BrokenPipeError):
             assert process.stdin is not None  # noqa: S101
-            process.stdin.write(question)
+            process.stdin.write(request)
             process.stdin.close()
         while process.poll() is None:
             if time.monotonic() >= deadline:
                 raise ProviderError("did not answer in time and was ended")
-            _read(watched, LOOK_EVERY_S)
-        _read(watched, 0)
+            _read(selector, POLL_INTERVAL_S)
+        _read(selector, 0)
 
 
-def _read(watched: selectors.BaseSelector, seconds: float) -> None:
-    for key, _ in watched.select(seconds):
-        kept, most = key.data
+def _read(selector: selectors.BaseSelector, seconds: float) -> None:
+    for key, _ in selector.select(seconds):
+        buffer, max_bytes = key.data
         pipe: IO[bytes] = key.fileobj  # type: ignore[assignment]
         while chunk := pipe.read(2**16):
-            kept += chunk
-            if len(kept) > most:
-                raise ProviderError(f"wrote more than {most} bytes and was ended")
+            buffer += chunk
+            if len(buffer) > max_bytes:
+                raise ProviderError(f"wrote more than {max_bytes} bytes and was ended")
         if chunk == b"":
-            watched.unregister(pipe)
+            selector.unregister(pipe)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
@@ -125,13 +127,14 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _quoted(complaint: bytearray, secrets: Collection[str]) -> str:
-    words = " ".join(bytes(complaint[-4 * QUOTED :]).decode(errors="replace").split())
-    # Sentences reach terminals and logs too, where an escape sequence would be obeyed.
+def _quoted(errors: bytearray, secrets: Collection[str]) -> str:
+    words = " ".join(bytes(errors[-4 * MAX_QUOTED :]).decode(errors="replace").split())
+    # The text reaches terminals and logs, where escape sequences would take effect.
     text = _masked(
-        "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in words), secrets
+        "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in words),
+        secrets,
     )
-    return f": {text[-QUOTED:]}" if text else "."
+    return f": {text[-MAX_QUOTED:]}" if text else "."
 
 
 def _masked(text: str, secrets: Collection[str]) -> str:
@@ -140,12 +143,12 @@ def _masked(text: str, secrets: Collection[str]) -> str:
     return text
 
 
-def _object(program: Path, answer: bytes, secrets: Collection[str]) -> dict[str, Any]:
+def _parse_answer(program: Path, answer: bytes, secrets: Collection[str]) -> dict[str, Any]:
     try:
-        found = json.loads(answer)
+        parsed = json.loads(answer)
     except (ValueError, RecursionError):
-        said = _masked(repr(answer[:60].decode(errors="replace")), secrets)
-        raise ProviderError(f"{program.name} answered {said}, which is no JSON.") from None
-    if not isinstance(found, dict):
+        quoted = _masked(repr(answer[:60].decode(errors="replace")), secrets)
+        raise ProviderError(f"{program.name} answered {quoted}, which is not JSON.") from None
+    if not isinstance(parsed, dict):
         raise ProviderError(f"{program.name} must answer a JSON object.")
-    return found
+    return parsed

@@ -1,5 +1,4 @@
-"""The two questions to a provider, each between two short writes: never is a transaction open while it is
-asked."""
+"""The two requests to a provider, each between two short writes: no transaction is open during the call."""
 
 from __future__ import annotations
 
@@ -17,26 +16,26 @@ from clusters.provisioning import cluster_journal, machines, provider_process, p
 from clusters.provisioning.providers import ProviderError
 from clusters.provisioning.states import MachineState
 
-CONTRACT = 1
-LONGEST_ID = 200
+CONTRACT_VERSION = 1
+MAX_ID_LENGTH = 200
 GRACE_S = 10.0
-"""What a call takes beyond its own limit before it counts as cut off."""
+"""Time beyond its own limit after which a call counts as interrupted."""
 
 
 def provision(pk: int) -> None:
-    """Have a wanted machine made. The answer of a call that was given up is not heard."""
-    machine = _begin(pk, MachineState.WANTED, MachineState.PROVISIONING)
+    """Requests the creation of a machine. The answer of a call that counts as interrupted is ignored."""
+    machine = _claim(pk, MachineState.WANTED, MachineState.PROVISIONING)
     if machine is None:
         return
     invitation, token = invite(machine.cluster.name, machine.name, None, actor="hub")
     ProvidedMachine.objects.filter(pk=machine.pk).update(token=invitation)
     try:
         answer = _call(
-            machine, "provision", {**_offer(machine, token)}, secrets=(token, token.partition(".")[0])
+            machine, "provision", {**_machine_spec(machine, token)}, secrets=(token, token.partition(".")[0])
         )
-        name = _id(answer)
+        name = _provider_id(answer)
     except ProviderError as error:
-        _failed(machine, str(error), timezone.now())
+        _record_failed_provision(machine, str(error), timezone.now())
         return
     machines.advance(
         machine, MachineState.JOINING, timezone.now(), provider_id=name, error="", try_again_at=None
@@ -44,22 +43,22 @@ def provision(pk: int) -> None:
 
 
 def release(pk: int) -> None:
-    """Have a machine released, until the provider says that it is."""
-    machine = _begin(pk, MachineState.RELEASING, MachineState.RELEASING)
+    """Requests the release of a machine; repeated until the provider confirms it."""
+    machine = _claim(pk, MachineState.RELEASING, MachineState.RELEASING)
     if machine is None:
         return
     try:
         _call(machine, "release", {"id": machine.provider_id}, secrets=())
     except ProviderError as error:
-        _not_released(machine, str(error), timezone.now())
+        _record_failed_release(machine, str(error), timezone.now())
         return
     machines.advance(
         machine, MachineState.RELEASING, timezone.now(), calling_until=None, released_at=timezone.now()
     )
 
 
-def _begin(pk: int, state: MachineState, to: MachineState) -> ProvidedMachine | None:
-    """Only one caller gets it, and only until its time is over."""
+def _claim(pk: int, state: MachineState, to: MachineState) -> ProvidedMachine | None:
+    """Claims the machine for a call, or returns None. Only one caller holds the claim, for a limited time."""
     now = timezone.now()
     machine = ProvidedMachine.objects.select_related("cluster").filter(pk=pk, state=state).first()
     if (
@@ -73,16 +72,16 @@ def _begin(pk: int, state: MachineState, to: MachineState) -> ProvidedMachine | 
 
 
 def _call(
-    machine: ProvidedMachine, verb: str, question: dict[str, Any], secrets: tuple[str, ...]
+    machine: ProvidedMachine, verb: str, request: dict[str, Any], secrets: tuple[str, ...]
 ) -> dict[str, Any]:
     provider = providers.find(machine.cluster.provider)
-    told = {"contract": CONTRACT, "cluster": machine.cluster.name, "name": machine.name, **question}
+    message = {"contract": CONTRACT_VERSION, "cluster": machine.cluster.name, "name": machine.name, **request}
     return provider_process.call(
-        provider.program(verb), told, seconds=settings.PROVIDER_TIMEOUT, secrets=secrets
+        provider.program(verb), message, seconds=settings.PROVIDER_TIMEOUT, secrets=secrets
     )
 
 
-def _offer(machine: ProvidedMachine, token: str) -> dict[str, Any]:
+def _machine_spec(machine: ProvidedMachine, token: str) -> dict[str, Any]:
     cluster = machine.cluster
     return {
         "hub_url": settings.API_URL,
@@ -96,41 +95,44 @@ def _offer(machine: ProvidedMachine, token: str) -> dict[str, Any]:
     }
 
 
-def _id(answer: dict[str, Any]) -> str:
+def _provider_id(answer: dict[str, Any]) -> str:
     name = answer.get("id")
-    if not isinstance(name, str) or not 0 < len(name) <= LONGEST_ID or not name.isprintable():
+    if not isinstance(name, str) or not 0 < len(name) <= MAX_ID_LENGTH or not name.isprintable():
         raise ProviderError(
-            f'provision must answer {{"id": "…"}} with 1 to {LONGEST_ID} printable characters.'
+            f'provision must answer {{"id": "…"}} with 1 to {MAX_ID_LENGTH} printable characters.'
         )
     return name
 
 
 @transaction.atomic
-def _failed(machine: ProvidedMachine, error: str, now: datetime) -> None:
-    """Try again by the same name; in the end give up, and have whatever it may have made released."""
-    tries, most = machine.tries + 1, settings.PROVIDER_TRIES
-    if tries < most:
-        later = now + timedelta(seconds=machines.retry_delay_s(tries))
-        moved = machines.advance(
-            machine, MachineState.WANTED, now, error=error, tries=tries, try_again_at=later
+def _record_failed_provision(machine: ProvidedMachine, error: str, now: datetime) -> None:
+    """Schedules another try with the same name; after the last one the machine is released, because the
+    provider may have created it."""
+    tries, max_tries = machine.tries + 1, settings.PROVIDER_TRIES
+    if tries < max_tries:
+        next_try = now + timedelta(seconds=machines.retry_delay_s(tries))
+        has_advanced = machines.advance(
+            machine, MachineState.WANTED, now, error=error, tries=tries, try_again_at=next_try
         )
     else:
-        moved = machines.advance(
-            machine, MachineState.RELEASING, now, error=error, tries=0, failures=most, try_again_at=None
+        has_advanced = machines.advance(
+            machine, MachineState.RELEASING, now, error=error, tries=0, failures=max_tries, try_again_at=None
         )
-    if moved:
-        cluster_journal.add(
-            machine.cluster, "trouble", f"{machine.name} could not be made (try {tries} of {most}): {error}"
+    if has_advanced:
+        cluster_journal.record_event(
+            machine.cluster,
+            "trouble",
+            f"{machine.name} could not be created (try {tries} of {max_tries}): {error}",
         )
 
 
 @transaction.atomic
-def _not_released(machine: ProvidedMachine, error: str, now: datetime) -> None:
-    """It is asked again without end: what is not released goes on costing."""
+def _record_failed_release(machine: ProvidedMachine, error: str, now: datetime) -> None:
+    """Schedules another try, without a limit: a machine that is not released keeps costing money."""
     tries = machine.tries + 1
-    later = now + timedelta(seconds=machines.retry_delay_s(tries))
-    fields = {"calling_until": None, "tries": tries, "try_again_at": later, "error": error}
+    next_try = now + timedelta(seconds=machines.retry_delay_s(tries))
+    fields = {"calling_until": None, "tries": tries, "try_again_at": next_try, "error": error}
     if machines.advance(machine, MachineState.RELEASING, now, **fields):
-        cluster_journal.add(
+        cluster_journal.record_event(
             machine.cluster, "trouble", f"{machine.name} could not be released (try {tries}): {error}"
         )

@@ -1,5 +1,4 @@
-"""The providers that an operator has set up: folders of NODE_PROVIDERS with the executables `provision` and
-`release`."""
+"""The configured providers: folders in NODE_PROVIDERS with the programs `provision` and `release`."""
 
 from __future__ import annotations
 
@@ -13,11 +12,11 @@ from django.conf import settings
 from trainhub_launch.errors import LaunchError
 
 VERBS = ("provision", "release")
-OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 class ProviderError(LaunchError):
-    """A provider that cannot be used, or that did not do what it was asked; the message says what and why."""
+    """A provider cannot be used or failed; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class Provider:
 
 
 def names() -> list[str]:
-    """Of all folders that stand there, usable or not: a form that offers one says what is wrong with it."""
+    """Returns the names of all provider folders, usable or not; forms report what is wrong with a folder."""
     root = _root()
     if root is None or not root.is_dir():
         return []
@@ -38,18 +37,18 @@ def names() -> list[str]:
 
 
 def find(name: str) -> Provider:
-    """The provider, checked: whoever could change its programs could run anything as the hub's account.
-    Raises ProviderError."""
+    """Returns the checked provider. Only the hub's account and root may be able to change its programs,
+    because these run as the hub's account. Raises ProviderError."""
     root = _root()
     if root is None:
-        raise ProviderError("There are no node providers here: NODE_PROVIDERS names no folder.")
+        raise ProviderError("No node providers are configured: set NODE_PROVIDERS to their folder.")
     if name not in names():
-        known = ", ".join(names()) or "none"
-        raise ProviderError(f"There is no provider {name!r} in {root}; there are: {known}.")
+        existing = ", ".join(names()) or "none"
+        raise ProviderError(f"There is no provider {name!r} in {root}; there are: {existing}.")
     for parent in root.parents:
-        _check(parent, is_shared=True)
+        _check_owner(parent, is_shared=True)
     for path in (root, root / name):
-        _check(path)
+        _check_owner(path)
     for verb in VERBS:
         _check_program(root / name / verb)
     return Provider(name, root / name)
@@ -62,24 +61,20 @@ def _root() -> Path | None:
 def _check_program(path: Path) -> None:
     if not path.exists():
         raise ProviderError(f"The provider lacks its program {path}.")
-    _check(path)
+    _check_owner(path)
     if not path.is_file() or not os.access(path, os.X_OK):
         raise ProviderError(f"{path} must be an executable file.")
 
 
-def _check(path: Path, *, is_shared: bool = False) -> None:
-    """`is_shared`: a folder such as /tmp, where everybody may write and nobody may replace what is another's,
-    will do."""
-    found = path.lstat()
-    if stat.S_ISLNK(found.st_mode):
-        raise ProviderError(
-            f"{path} is a link; a provider's folder and programs must stand there themselves."
-        )
-    if found.st_uid not in (0, os.geteuid()):
-        raise ProviderError(
-            f"{path} belongs to another account than the hub's; nobody else may be able to change a provider."
-        )
-    if found.st_mode & OTHERS_MAY_WRITE and not (is_shared and found.st_mode & stat.S_ISVTX):
+def _check_owner(path: Path, *, is_shared: bool = False) -> None:
+    """`is_shared`: allows a folder with the sticky bit such as /tmp, where accounts cannot replace the files
+    of others."""
+    info = path.lstat()
+    if stat.S_ISLNK(info.st_mode):
+        raise ProviderError(f"{path} is a link; a provider's folder and programs must not be links.")
+    if info.st_uid not in (0, os.geteuid()):
+        raise ProviderError(f"{path} belongs to another account; make the hub's account or root its owner.")
+    if info.st_mode & WRITABLE_BY_OTHERS and not (is_shared and info.st_mode & stat.S_ISVTX):
         raise ProviderError(
             f"{path} can be changed by other accounts; take that away with: chmod go-w {path}"
         )

@@ -1,5 +1,4 @@
-"""What becomes of the machines that providers make: each is looked at every few seconds, and taken one step
-further."""
+"""Reconciles the machines of providers: every few seconds each machine is checked and moved one step on."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ _S = MachineState
 
 @dataclass(frozen=True)
 class ReconcileContext:
-    """`start` has a provider asked, outside of this thread."""
+    """What one pass shares: the time, the listening window, and how provider calls are started."""
 
     now: datetime
     span: ListeningWindow
@@ -36,111 +35,114 @@ class ReconcileContext:
 
 
 def reconcile(now: datetime | None = None, start: Start = provider_pool.start) -> None:
-    """Look at every machine that is not over."""
-    look: ReconcileContext | None = None
+    """Checks every machine that is not finished."""
+    context: ReconcileContext | None = None
     for machine in (
         ProvidedMachine.objects.exclude(state__in=FINISHED).select_related("cluster", "node").order_by("pk")
     ):
-        # Most hubs have none, and then ask nothing more.
-        look = look or _look(now or timezone.now(), start)
+        # Created lazily: most hubs have no such machines and need no further query.
+        context = context or _context(now or timezone.now(), start)
         try:
-            STEPS[MachineState(machine.state)](machine, look)
+            STEPS[MachineState(machine.state)](machine, context)
         except DatabaseError:
             raise
         except Exception:
-            log.exception("Machine %s could not be looked after; the others go on", machine.name)
+            log.exception("Machine %s could not be reconciled; the others are", machine.name)
 
 
-def _look(now: datetime, start: Start) -> ReconcileContext:
+def _context(now: datetime, start: Start) -> ReconcileContext:
     return ReconcileContext(now, listening_window(now), start)
 
 
-def _wanted(machine: ProvidedMachine, look: ReconcileContext) -> None:
-    if machine.try_again_at is None or machine.try_again_at <= look.now:
-        look.start(machine.name, partial(provider_requests.provision, machine.pk))
+def _reconcile_wanted(machine: ProvidedMachine, context: ReconcileContext) -> None:
+    if machine.try_again_at is None or machine.try_again_at <= context.now:
+        context.start(machine.name, partial(provider_requests.provision, machine.pk))
 
 
-def _provisioning(machine: ProvidedMachine, look: ReconcileContext) -> None:
-    """Whoever asked must have been cut off: nobody knows what the provider has done. It is asked again, by
-    the same name."""
-    if machine.calling_until is None or machine.calling_until <= look.now:
+def _reconcile_provisioning(machine: ProvidedMachine, context: ReconcileContext) -> None:
+    """Repeats an interrupted call with the same name, because its outcome is unknown."""
+    if machine.calling_until is None or machine.calling_until <= context.now:
         machines.advance(
-            machine, _S.WANTED, look.now, try_again_at=None, error="The call to its provider was cut off."
+            machine,
+            _S.WANTED,
+            context.now,
+            try_again_at=None,
+            error="The call to its provider was interrupted.",
         )
 
 
-def _joining(machine: ProvidedMachine, look: ReconcileContext) -> None:
-    now, node = look.now, _node_of(machine)
-    if node is not None and status(node, now, look.span) is NodeStatus.READY:
-        wrong = _too_small(machine.cluster, node)
-        if wrong:
-            # A driver may need a while after the boot until it shows its GPUs.
+def _reconcile_joining(machine: ProvidedMachine, context: ReconcileContext) -> None:
+    now, node = context.now, _node_of(machine)
+    if node is not None and status(node, now, context.span) is NodeStatus.READY:
+        shortage = _too_small(machine.cluster, node)
+        if shortage:
+            # The driver may need some time after the boot until it reports the GPUs.
             if (now - node.created_at).total_seconds() >= settings.NODE_LOST_AFTER:
-                _in_vain(machine, now, wrong, node=node)
+                _give_up_machine(machine, now, shortage, node=node)
             return
         with transaction.atomic():
             if machines.advance(machine, _S.UP, now, node=node, error="", tries=0, failures=0):
-                _end_tokens(machine, now)
+                _expire_tokens(machine, now)
                 seconds = round((now - machine.asked_at).total_seconds())
-                cluster_journal.add(
-                    machine.cluster, "grown", f"{machine.name} is there, {seconds} s after it was asked for."
+                cluster_journal.record_event(
+                    machine.cluster, "grown", f"{machine.name} is ready, {seconds} s after it was requested."
                 )
     elif (now - machine.changed_at).total_seconds() >= settings.PROVIDER_JOIN_TIMEOUT:
-        said = (
-            f"The provider said that {machine.name} is made, and no node joined within "
+        reason = (
+            f"The provider reported {machine.name} as created, but no node joined within "
             f"{settings.PROVIDER_JOIN_TIMEOUT:.0f} s"
         )
-        _in_vain(machine, now, said)
+        _give_up_machine(machine, now, reason)
 
 
-def _up(machine: ProvidedMachine, look: ReconcileContext) -> None:
+def _reconcile_up(machine: ProvidedMachine, context: ReconcileContext) -> None:
     if machine.node is None:
-        why = "its node is not known any more"
+        reason = "its node no longer exists"
     else:
-        stands = status(machine.node, look.now, look.span)
-        if stands not in (NodeStatus.LOST, NodeStatus.REVOKED):
+        node_status = status(machine.node, context.now, context.span)
+        if node_status not in (NodeStatus.LOST, NodeStatus.REVOKED):
             return
-        why = (
+        reason = (
             "its node was revoked"
-            if stands is NodeStatus.REVOKED
-            else "its node has not been heard from for too long"
+            if node_status is NodeStatus.REVOKED
+            else "its node has not reported for too long"
         )
     with transaction.atomic():
         Cluster.objects.select_for_update().get(pk=machine.cluster_id)
-        machines.release(machine, why, look.now)
+        machines.release(machine, reason, context.now)
 
 
-def _releasing(machine: ProvidedMachine, look: ReconcileContext) -> None:
-    now = look.now
+def _reconcile_releasing(machine: ProvidedMachine, context: ReconcileContext) -> None:
+    now = context.now
     if machine.calling_until is not None and machine.calling_until > now:
         return
     if machine.released_at is None:
         if machine.try_again_at is None or machine.try_again_at <= now:
-            look.start(machine.name, partial(provider_requests.release, machine.pk))
+            context.start(machine.name, partial(provider_requests.release, machine.pk))
         return
     node = _node_of(machine)
     if node is None or node.revoked_at is not None:
-        _over(machine, now, node)
+        _finish(machine, now, node)
         return
     # A report may still have been on its way.
     patience = timedelta(seconds=settings.NODE_UNREACHABLE_AFTER)
     if node.last_report_at is not None and node.last_report_at > machine.released_at + patience / 2:
-        _still_there(machine, now, node)
+        _release_again(machine, now, node)
     elif now >= machine.released_at + patience:
-        _over(machine, now, node)
+        _finish(machine, now, node)
 
 
 STEPS: Mapping[MachineState, Callable[[ProvidedMachine, ReconcileContext], None]] = {
-    _S.WANTED: _wanted,
-    _S.PROVISIONING: _provisioning,
-    _S.JOINING: _joining,
-    _S.UP: _up,
-    _S.RELEASING: _releasing,
+    _S.WANTED: _reconcile_wanted,
+    _S.PROVISIONING: _reconcile_provisioning,
+    _S.JOINING: _reconcile_joining,
+    _S.UP: _reconcile_up,
+    _S.RELEASING: _reconcile_releasing,
 }
 
 
 def _node_of(machine: ProvidedMachine) -> Node | None:
-    """The node that came of it: the join token is good for this name alone."""
+    """Returns the node of the machine, found by name: its join token is valid for this name only."""
     if machine.node is not None:
         return machine.node
     return Node.objects.select_related("cluster").filter(name=machine.name).first()
@@ -154,53 +156,61 @@ def _too_small(cluster: Cluster, node: Node) -> str:
             f"{cluster.node_gpus}"
         )
     if node.slots < cluster.node_slots:
-        has = counted(node.slots, "process slot")
-        return f"{node.name} came with {has}, and nodes of this cluster are to have {cluster.node_slots}"
+        slots_text = counted(node.slots, "process slot")
+        return (
+            f"{node.name} came with {slots_text}, and nodes of this cluster are to have {cluster.node_slots}"
+        )
     return ""
 
 
 @transaction.atomic
-def _in_vain(machine: ProvidedMachine, now: datetime, why: str, node: Node | None = None) -> None:
+def _give_up_machine(machine: ProvidedMachine, now: datetime, reason: str, node: Node | None = None) -> None:
     failures = machine.failures + 1
     fields = {} if node is None else {"node": node}
     if machines.advance(
-        machine, _S.RELEASING, now, error=f"{why}.", failures=failures, tries=0, try_again_at=None, **fields
+        machine,
+        _S.RELEASING,
+        now,
+        error=f"{reason}.",
+        failures=failures,
+        tries=0,
+        try_again_at=None,
+        **fields,
     ):
-        cluster_journal.add(machine.cluster, "trouble", f"{why}; it is released.")
-        _end_tokens(machine, now)
+        cluster_journal.record_event(machine.cluster, "trouble", f"{reason}; it is released.")
+        _expire_tokens(machine, now)
 
 
 @transaction.atomic
-def _still_there(machine: ProvidedMachine, now: datetime, node: Node) -> None:
-    """Nobody may go on paying for it, and no run may go there: it is asked for again, and its node not
-    listened to."""
-    said = f"The provider said that {machine.name} is released, but its node still reports"
-    if machines.advance(machine, _S.RELEASING, now, released_at=None, try_again_at=None, error=f"{said}."):
-        cluster_journal.add(
-            machine.cluster, "trouble", f"{said}; the node is revoked, and the provider asked again."
+def _release_again(machine: ProvidedMachine, now: datetime, node: Node) -> None:
+    """Requests the release again and revokes the node, because the machine still runs and costs money."""
+    reason = f"The provider reported {machine.name} as released, but its node still reports"
+    if machines.advance(machine, _S.RELEASING, now, released_at=None, try_again_at=None, error=f"{reason}."):
+        cluster_journal.record_event(
+            machine.cluster, "trouble", f"{reason}; the node is revoked, and the release is requested again."
         )
-        node_admin.retire(node, f"{said}.")
+        node_admin.retire(node, f"{reason}.")
 
 
 @transaction.atomic
-def _over(machine: ProvidedMachine, now: datetime, node: Node | None) -> None:
-    again = bool(machine.failures) and machine.failures < settings.PROVIDER_TRIES
-    to = _S.WANTED if again else _S.FAILED if machine.failures else _S.GONE
-    later = now + timedelta(seconds=machines.retry_delay_s(machine.failures)) if again else None
-    # A machine of this name may come again; the node of this one stays with it where it was in use.
-    fields = {"provider_id": "", "released_at": None, "node": None} if again else {"gone_at": now}
-    if not machines.advance(machine, to, now, tries=0, try_again_at=later, **fields):
+def _finish(machine: ProvidedMachine, now: datetime, node: Node | None) -> None:
+    is_retried = bool(machine.failures) and machine.failures < settings.PROVIDER_TRIES
+    to = _S.WANTED if is_retried else _S.FAILED if machine.failures else _S.GONE
+    next_try = now + timedelta(seconds=machines.retry_delay_s(machine.failures)) if is_retried else None
+    # For a retry the row is reset for a new machine of this name; otherwise it keeps its node as history.
+    fields = {"provider_id": "", "released_at": None, "node": None} if is_retried else {"gone_at": now}
+    if not machines.advance(machine, to, now, tries=0, try_again_at=next_try, **fields):
         return
-    _end_tokens(machine, now)
+    _expire_tokens(machine, now)
     if node is not None:
         node_admin.retire(node, f"{machine.name} was released by its provider.")
-    kind, said = (
+    kind, message = (
         ("trouble", f"{machine.name} was given up: {machine.error}") if to is _S.FAILED else ("shrunk", "")
     )
-    if not again:
-        cluster_journal.add(machine.cluster, kind, said or f"{machine.name} is gone.")
+    if not is_retried:
+        cluster_journal.record_event(machine.cluster, kind, message or f"{machine.name} is gone.")
 
 
-def _end_tokens(machine: ProvidedMachine, now: datetime) -> None:
-    """What was not used may not let in anybody later."""
+def _expire_tokens(machine: ProvidedMachine, now: datetime) -> None:
+    """Expires unused join tokens of the machine, so that nothing can join with them later."""
     JoinToken.objects.filter(name=machine.name, used_at=None, expires_at__gt=now).update(expires_at=now)

@@ -1,4 +1,4 @@
-"""The words of a provided machine's life, and the transitions that are allowed. Pure."""
+"""The states of a provided machine, and the allowed transitions."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from enum import StrEnum
 
 
 class MachineState(StrEnum):
-    """`provisioning` and `releasing`: the provider is being asked, or is to be asked again at
-    `try_again_at`."""
+    """In `provisioning` and `releasing` a call to the provider runs, or the next try is at `try_again_at`."""
 
     WANTED = "wanted"
     PROVISIONING = "provisioning"
@@ -28,7 +27,7 @@ TRANSITIONS: dict[MachineState, frozenset[MachineState]] = {
     _S.GONE: frozenset(),
     _S.FAILED: frozenset(),
 }
-"""From -> allowed to. Only one that was never asked of the provider goes without being released."""
+"""State -> allowed next states. A machine is gone without a release only if the provider was never called."""
 
 STARTING = frozenset({_S.WANTED, _S.PROVISIONING, _S.JOINING})
 LEAVING = frozenset({_S.RELEASING, _S.GONE, _S.FAILED})

@@ -1,4 +1,4 @@
-"""Pages and buttons by which operators make, change, drain and remove clusters and nodes."""
+"""Pages and actions for operators who create, change, drain and remove clusters and nodes."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ def add_cluster(request: WorkspaceRequest) -> HttpResponse:
     if form.is_valid():
         values = form.values
         try:
-            made = cluster_admin.create(values.pop("name"), values, request.user)
+            cluster = cluster_admin.create(values.pop("name"), values, request.user)
         except ClusterExists as error:
             form.add_error("name", str(error))
         except SpecError as error:
             form.add_error(error.field, error.message)
         else:
-            messages.success(request, f"Made the cluster {made.name}.")
-            return redirect("cluster-edit", made.name)
+            messages.success(request, f"The cluster {cluster.name} was created.")
+            return redirect("cluster-edit", cluster.name)
     return render(request, "clusters/add_cluster.html", {"form": form}, status=400 if form.is_bound else 200)
 
 
 @needs(Role.VIEWER)
 @requires_password
 def edit_cluster(request: WorkspaceRequest, name: str) -> HttpResponse:
-    """Its settings, what its provider makes for it, and its journal."""
+    """Shows and changes the settings of a cluster, with its machines and its journal."""
     must_operate(request.user)
     cluster = _cluster(name)
     form = ClusterForm(request.POST or None, cluster=cluster)
@@ -54,7 +54,7 @@ def edit_cluster(request: WorkspaceRequest, name: str) -> HttpResponse:
         except SpecError as error:
             form.add_error(error.field, error.message)
         else:
-            messages.success(request, f"Changed {cluster.name}." if changed else "Nothing was changed.")
+            messages.success(request, f"{cluster.name} was changed." if changed else "Nothing was changed.")
             return redirect("cluster-edit", cluster.name)
     return render(
         request,
@@ -66,13 +66,13 @@ def edit_cluster(request: WorkspaceRequest, name: str) -> HttpResponse:
 
 @needs(Role.VIEWER)
 def cluster_life(request: WorkspaceRequest, name: str) -> HttpResponse:
-    """What refreshes by itself: the machines of its provider, and its journal."""
-    seen = (
+    """Renders the part that refreshes itself: the machines of the provider, and the journal."""
+    visible = (
         Cluster.objects.filter(deleted_at=None)
         if request.user.is_operator
         else clusters_of(request.principal.workspace)
     )
-    return render(request, "clusters/_cluster_life.html", {"cluster": get_object_or_404(seen, name=name)})
+    return render(request, "clusters/_cluster_life.html", {"cluster": get_object_or_404(visible, name=name)})
 
 
 @needs(Role.VIEWER)
@@ -82,13 +82,13 @@ def cluster_do(request: WorkspaceRequest, name: str, verb: str) -> HttpResponse:
     cluster = _cluster(name)
     if verb in ASKS_FOR_PASSWORD and (page := ask_for_password(request)) is not None:
         return page
-    act, said = CLUSTER_VERBS[verb]
+    act, message = CLUSTER_VERBS[verb]
     try:
         act(cluster, request.user)
     except ClusterInUse as refusal:
         messages.error(request, str(refusal))
         return redirect("cluster-edit", name)
-    messages.success(request, said.format(name))
+    messages.success(request, message.format(name))
     return redirect("clusters") if verb == "delete" else redirect("cluster-edit", name)
 
 
@@ -99,13 +99,13 @@ def node_do(request: WorkspaceRequest, name: str, verb: str) -> HttpResponse:
     node = get_object_or_404(Node.objects.select_related("cluster"), name=name)
     if verb in ASKS_FOR_PASSWORD and (page := ask_for_password(request)) is not None:
         return page
-    act, said = NODE_VERBS[verb]
+    act, message = NODE_VERBS[verb]
     try:
         act(node, request.user)
     except NodeBusy as refusal:
         messages.error(request, str(refusal))
         return redirect("node", name)
-    messages.success(request, said.format(name))
+    messages.success(request, message.format(name))
     return redirect("clusters") if verb in ("remove", "remove-by-force") else redirect("node", name)
 
 
@@ -120,16 +120,16 @@ CLUSTER_VERBS: dict[str, tuple[Callable[[Cluster, User], None], str]] = {
     "delete": (cluster_admin.delete, "{} is deleted."),
 }
 NODE_VERBS: dict[str, tuple[Callable[[Node, User], None], str]] = {
-    "drain": (node_admin.drain, "{} is drained: it takes no new runs, and those that run there go on."),
+    "drain": (node_admin.drain, "{} is drained: it takes no new runs, and its runs continue."),
     "resume": (node_admin.resume, "{} takes runs again."),
     "monitor-only": (
         lambda node, who: node_admin.set_monitor_only(node, True, who),
-        "{} is only watched from now on.",
+        "{} is monitored only from now on.",
     ),
     "open": (lambda node, who: node_admin.set_monitor_only(node, False, who), "{} is open to runs."),
     "low-priority": (
         lambda node, who: node_admin.set_low_priority(node, True, who),
-        "{} is low-priority: it may vanish.",
+        "{} is low-priority: it may disappear.",
     ),
     "lasting": (
         lambda node, who: node_admin.set_low_priority(node, False, who),
@@ -138,6 +138,6 @@ NODE_VERBS: dict[str, tuple[Callable[[Node, User], None], str]] = {
     "remove": (node_admin.remove, "{} is removed. The history of its runs stays."),
     "remove-by-force": (
         lambda node, who: node_admin.remove(node, who, force=True),
-        "{} is removed; what ran there ends as lost.",
+        "{} is removed; its runs end as lost.",
     ),
 }

@@ -1,1 +1,1 @@
-"""Numbers over time: how they come in, are packed, folded by age, and read."""
+"""Telemetry: metric values over time are received, packed, folded into longer steps by age, and read."""

@@ -1,5 +1,4 @@
-"""The curves of an attempt, kept for as long as its run is: what its nodes and all their GPUs measured
-meanwhile."""
+"""The curves of an attempt: the values of its nodes and all their GPUs, stored as long as the run exists."""
 
 from __future__ import annotations
 
@@ -13,18 +12,18 @@ from clusters.models import KeptSeries, Node
 from clusters.telemetry import series
 from clusters.telemetry.bins import Bins, Grid, grid
 from clusters.telemetry.chunks import Chunk, chunk_bytes, empty_chunk, read_chunk
-from clusters.telemetry.series import MetricCurve, Curves, NodeSeries
+from clusters.telemetry.series import Curves, MetricCurve, NodeSeries
 from clusters.telemetry.slice_codec import PackingError
 from trainhub_launch.metrics import GPU_KEYS, HOST_KEYS
 from trainhub_launch.telemetry import HOST
 
 log = logging.getLogger(__name__)
-MOST_POINTS = 1500
+MAX_POINTS = 1500
 
 
 @dataclass(frozen=True)
 class StoredCurves:
-    """What was kept of one node, by subject; all of an attempt's on the same grid."""
+    """The stored curves of one node by subject. All subjects of an attempt are on the same grid."""
 
     step_s: int
     subjects: Mapping[str, Chunk]
@@ -33,21 +32,21 @@ class StoredCurves:
 def store(
     holder: str, attempt: int, node: Node, *, start: float, end: float, now: float | None = None
 ) -> None:
-    """Keep what is known of the node over the span. Kept again, it replaces what was kept."""
-    found = series.read(
+    """Stores the curves of the node over the span, replacing those stored before."""
+    series_read = series.read(
         node,
         None,
         gpu_metrics=tuple(GPU_KEYS),
         host_metrics=tuple(HOST_KEYS),
         start=start,
         end=end,
-        points=MOST_POINTS,
+        points=MAX_POINTS,
         now=now,
     )
-    # The host's row is there even where nothing is known: it says that the attempt was looked at.
+    # The host's row is stored even without values: it marks the attempt as processed.
     rows = [
-        _row(found.grid, HOST, found.host),
-        *(_row(found.grid, uuid, curves) for uuid, curves in found.gpus.items()),
+        _row(series_read.grid, HOST, series_read.host),
+        *(_row(series_read.grid, uuid, curves) for uuid, curves in series_read.gpus.items()),
     ]
     for row in rows:
         row.holder, row.attempt, row.node_name = holder, attempt, node.name
@@ -60,25 +59,25 @@ def store(
 
 
 def load(holder: str, attempt: int) -> dict[str, StoredCurves]:
-    """Node's name -> what was kept; nodes of which nothing was (yet) are absent."""
-    found: dict[str, StoredCurves] = {}
+    """Returns the stored curves by node name; nodes without stored curves are absent."""
+    curves: dict[str, StoredCurves] = {}
     for row in KeptSeries.objects.filter(holder=holder, attempt=attempt).order_by("node_name", "subject"):
         try:
             chunk = read_chunk(bytes(row.data), row.start)
         except PackingError as error:
-            log.error("A curve of run %s, kept of %r, is not shown: %s", holder, row.subject, error)
+            log.error("The stored curves of run %s for %r cannot be read: %s", holder, row.subject, error)
             continue
         subjects = (
-            {**found[row.node_name].subjects, row.subject: chunk}
-            if row.node_name in found
+            {**curves[row.node_name].subjects, row.subject: chunk}
+            if row.node_name in curves
             else {row.subject: chunk}
         )
-        found[row.node_name] = StoredCurves(row.step_s, subjects)
-    return found
+        curves[row.node_name] = StoredCurves(row.step_s, subjects)
+    return curves
 
 
 def read(
-    held: StoredCurves,
+    stored: StoredCurves,
     gpus: Collection[str] | None,
     *,
     gpu_metrics: Sequence[str],
@@ -87,30 +86,30 @@ def read(
     end: float,
     points: int,
 ) -> NodeSeries:
-    """As `series.read`, from what was kept."""
-    on = grid(start, end, points, held.step_s)
+    """Returns the same as `series.read`, from stored curves."""
+    points_grid = grid(start, end, points, stored.step_s)
     curves = {
-        subject: _curves(chunk, on, host_metrics if subject == HOST else gpu_metrics)
-        for subject, chunk in held.subjects.items()
+        subject: _curves(chunk, points_grid, host_metrics if subject == HOST else gpu_metrics)
+        for subject, chunk in stored.subjects.items()
         if subject == HOST or gpus is None or subject in gpus
     }
-    return NodeSeries(on, curves.pop(HOST, {}), curves)
+    return NodeSeries(points_grid, curves.pop(HOST, {}), curves)
 
 
 def delete(holder: str) -> None:
-    """The run is deleted."""
+    """Deletes the curves of a deleted run."""
     KeptSeries.objects.filter(holder=holder).delete()
 
 
-def _row(on: Grid, subject: str, curves: Curves) -> KeptSeries:
-    chunk = empty_chunk(on.start, on.step_s, on.points, tuple(curves))
+def _row(row_grid: Grid, subject: str, curves: Curves) -> KeptSeries:
+    chunk = empty_chunk(row_grid.start, row_grid.step_s, row_grid.points, tuple(curves))
     for row, curve in enumerate(curves.values()):
         chunk.mean[row], chunk.max[row], chunk.count[row] = curve.mean, curve.max, ~np.isnan(curve.mean)
-    return KeptSeries(subject=subject, step_s=on.step_s, start=on.start, data=chunk_bytes(chunk))
+    return KeptSeries(subject=subject, step_s=row_grid.step_s, start=row_grid.start, data=chunk_bytes(chunk))
 
 
-def _curves(chunk: Chunk, on: Grid, metrics: Sequence[str]) -> dict[str, MetricCurve]:
-    bins = Bins(on, len(chunk.metrics))
+def _curves(chunk: Chunk, curve_grid: Grid, metrics: Sequence[str]) -> dict[str, MetricCurve]:
+    bins = Bins(curve_grid, len(chunk.metrics))
     bins.add(chunk, range(len(chunk.metrics)))
     mean = bins.mean
     rows = [(chunk.metrics.index(name), name) for name in metrics if name in chunk.metrics]

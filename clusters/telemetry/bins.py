@@ -1,5 +1,4 @@
-"""Points of any step merged into the points that a reader asked for: the mean of means by weight, the maximum
-of maxima."""
+"""Merges points of any step into the points of a grid: weighted means of means, and maxima of maxima."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from clusters.telemetry.slice_codec import Numbers
 
 @dataclass(frozen=True)
 class Grid:
-    """`points` moments, `step_s` apart, from `start` on; both are multiples of the step."""
+    """`points` moments that are `step_s` apart. `start` (Unix seconds) is a multiple of `step_s`."""
 
     start: int
     step_s: int
@@ -31,7 +30,8 @@ class Grid:
 
 
 def grid(start: float, end: float, points: int, unit_s: int) -> Grid:
-    """The finest one of at most `points` points over the span, whose step is a multiple of `unit_s`."""
+    """Returns the finest grid over the span with at most `points` points and a step that is a multiple of
+    `unit_s`."""
     step_s = max(1, -(-(end - start) // (points * unit_s))) * unit_s
     while True:
         step_s = int(step_s)
@@ -44,7 +44,7 @@ def grid(start: float, end: float, points: int, unit_s: int) -> Grid:
 
 @dataclass
 class Bins:
-    """Rows of numbers that gather on a grid."""
+    """Sums, weights and maxima of `rows` metrics on a grid, as matrices [row][point]."""
 
     grid: Grid
     rows: int
@@ -64,18 +64,22 @@ class Bins:
         last = min(chunk.points, -(-(grid.end - chunk.start) // chunk.step_s))
         if first >= last or not rows:
             return
-        places = (chunk.start + np.arange(first, last) * chunk.step_s - grid.start) // grid.step_s
-        edges = np.flatnonzero(np.diff(places, prepend=-1))
-        here = places[edges]
+        bin_of_point = (chunk.start + np.arange(first, last) * chunk.step_s - grid.start) // grid.step_s
+        edges = np.flatnonzero(np.diff(bin_of_point, prepend=-1))
+        touched_bins = bin_of_point[edges]
         mean, count = chunk.mean[:, first:last], chunk.count[:, first:last].astype(np.float64)
         total = np.add.reduceat(np.where(count > 0, mean, 0) * count, edges, axis=1)
-        spot = np.ix_(np.asarray(rows), here)
-        self.total[spot] += total
-        self.weight[spot] += np.add.reduceat(count, edges, axis=1)
-        self.peak[spot] = np.fmax(self.peak[spot], np.fmax.reduceat(chunk.max[:, first:last], edges, axis=1))
+        target = np.ix_(np.asarray(rows), touched_bins)
+        self.total[target] += total
+        self.weight[target] += np.add.reduceat(count, edges, axis=1)
+        self.peak[target] = np.fmax(
+            self.peak[target], np.fmax.reduceat(chunk.max[:, first:last], edges, axis=1)
+        )
 
     @property
     def mean(self) -> Numbers:
-        """NaN where nothing is known."""
-        known = self.weight > 0
-        return np.where(known, self.total / np.where(known, self.weight, 1), np.nan).astype(np.float32)
+        """Returns the weighted means, NaN for points without values."""
+        has_value = self.weight > 0
+        return np.where(has_value, self.total / np.where(has_value, self.weight, 1), np.nan).astype(
+            np.float32
+        )

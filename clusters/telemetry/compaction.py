@@ -1,9 +1,8 @@
-"""Slices become chunks, and chunks of long steps follow those of short ones (docs/adr/0007).
+"""Folds slices into chunks, and updates chunks of longer steps from those of the shortest (docs/adr/0007).
 
-A node is folded in one transaction: its slices go as their numbers come into chunks, so a crash loses and
-doubles nothing. Merging the same bucket twice changes nothing, and a late one finds its place in a chunk that
-is there already. Points of the longer steps are worked out anew from the shortest, over whole windows, and
-replace what stood there."""
+A batch of a node's slices is folded in one transaction, which also deletes them, so a crash neither loses nor
+duplicates values. Merging a bucket twice changes nothing, and a late bucket is merged into the existing
+chunk. Points of longer steps are computed again from the shortest step over whole windows."""
 
 from __future__ import annotations
 
@@ -26,51 +25,51 @@ from workspaces.set_aside import CORRUPT, set_aside, usable
 
 log = logging.getLogger(__name__)
 FOLD_AFTER_S = 1200
-"""A chunk is written anew at every fold: seldom enough to write little, often enough that readers find few
-slices."""
+"""Age of the oldest slice at which a node is folded. Each fold rewrites the chunk: a longer time writes less,
+a shorter one leaves fewer slices to readers."""
 SPREAD_S = 300
-"""Nodes that began at the same moment are not folded at the same moment."""
-NEWEST_S = 120
-"""Slices younger than this stay: `latest` reads them."""
-MOST_SLICES = 720
-WORKED_S = 20.0
-"""A tick that has worked for so long leaves the rest to the next one."""
-LONGEST_S = max(POINTS)
+"""Spreads the folds of nodes that started at the same moment over this time."""
+MIN_AGE_S = 120
+"""Younger slices are not folded, because `latest` reads them."""
+MAX_SLICES = 720
+TICK_BUDGET_S = 20.0
+"""A tick that has run for longer leaves the remaining nodes to the next one."""
+LONGEST_STEP_S = max(POINTS)
 
 _Key = tuple[str, int, int]
-_folding = threading.Lock()
+_tick_lock = threading.Lock()
 
 
 def tick(now: float) -> int:
-    """Fold the nodes whose turn has come, those that wait longest first; how many were folded."""
-    if not _folding.acquire(blocking=False):
+    """Folds the nodes that are due, the longest waiting first. Returns how many were folded."""
+    if not _tick_lock.acquire(blocking=False):
         return 0
     try:
-        return _fold_due(now, time.monotonic() + WORKED_S)
+        return _fold_due(now, time.monotonic() + TICK_BUDGET_S)
     finally:
-        _folding.release()
+        _tick_lock.release()
 
 
 def fold(node_id: int, now: float) -> int:
-    """Fold what the node has told up to NEWEST_S ago; how many slices."""
+    """Folds the slices of the node that are older than MIN_AGE_S. Returns the number of slices."""
     # Older buckets than are kept would find the chunks gone that the longer steps are worked out from.
-    since, until, folded = int(now) - retention_s()[BUCKET_S], int(now) - NEWEST_S, 0
+    since, until, folded = int(now) - retention_s()[BUCKET_S], int(now) - MIN_AGE_S, 0
     while batch := _fold_batch(node_id, since, until):
         folded += batch
-        if batch < MOST_SLICES:
+        if batch < MAX_SLICES:
             break
     return folded
 
 
 def _fold_due(now: float, until: float) -> int:
-    oldest = TelemetrySlice.objects.filter(
+    old_slices = TelemetrySlice.objects.filter(
         usable(SLICE_VERSION), start__lt=int(now) - FOLD_AFTER_S
     ).order_by()
-    waiting = (
-        oldest.values("node").annotate(first=Min("start")).order_by("first").values_list("node", "first")
+    due = (
+        old_slices.values("node").annotate(first=Min("start")).order_by("first").values_list("node", "first")
     )
     folded = 0
-    for node_id, first in waiting:
+    for node_id, first in due:
         if time.monotonic() > until:
             break
         if first >= now - FOLD_AFTER_S - node_id * 37 % SPREAD_S:
@@ -80,20 +79,20 @@ def _fold_due(now: float, until: float) -> int:
         except DatabaseError:
             raise
         except Exception:
-            log.exception("What node %s measured could not be folded; the others go on", node_id)
+            log.exception("The telemetry of node %s could not be folded; other nodes are folded", node_id)
     return folded
 
 
 def _fold_batch(node_id: int, since: int, until: int) -> int:
     with transaction.atomic():
-        # Whoever else folds this node waits here, and then finds these slices gone.
-        ripe = TelemetrySlice.objects.select_for_update().filter(
+        # The row locks serialise two folds of one node: the second finds these slices deleted.
+        foldable = TelemetrySlice.objects.select_for_update().filter(
             usable(SLICE_VERSION),
             Q(start__gte=since) | Q(set_aside__isnull=False),
             node_id=node_id,
             start__lt=until,
         )
-        slices = list(ripe.order_by("start").values_list("pk", "start", "data")[:MOST_SLICES])
+        slices = list(foldable.order_by("start").values_list("pk", "start", "data")[:MAX_SLICES])
         if not slices:
             return 0
         unreadable: dict[int, int] = {}
@@ -113,117 +112,125 @@ def _fold_batch(node_id: int, since: int, until: int) -> int:
     return len(slices)
 
 
-def _merged(node_id: int, news: Mapping[str, Chunk]) -> tuple[dict[_Key, Chunk], dict[_Key, int]]:
-    """All chunks that the news change, of every step; and those that only a newer hub can change, with their
-    versions."""
-    touched = {
-        (subject, BUCKET_S, start) for subject, chunk in news.items() for start in _spans(chunk, BUCKET_S)
+def _merged(node_id: int, incoming: Mapping[str, Chunk]) -> tuple[dict[_Key, Chunk], dict[_Key, int]]:
+    """Returns all chunks of every step that the incoming values change, and the keys and versions of chunks
+    that only a newer hub can change."""
+    changed_keys = {
+        (subject, BUCKET_S, start) for subject, chunk in incoming.items() for start in _spans(chunk, BUCKET_S)
     }
-    longer = {
+    longer_keys = {
         (subject, step, start)
-        for subject, chunk in news.items()
+        for subject, chunk in incoming.items()
         for step in POINTS
         if step != BUCKET_S
         for start in _spans(chunk, step)
     }
-    held, blocked = _held(node_id, touched | longer)
+    stored, blocked = _stored_chunks(node_id, changed_keys | longer_keys)
     changed: dict[_Key, Chunk] = {}
-    for key in sorted(touched):
+    for key in sorted(changed_keys):
         if key in blocked:
             continue  # the longer steps are worked out from this chunk
         subject, _, start = key
-        old = held.get(key) or empty_chunk(start, BUCKET_S, POINTS[BUCKET_S], ())
-        changed[key] = fine = _with_news(old, news[subject])
+        old = stored.get(key) or empty_chunk(start, BUCKET_S, POINTS[BUCKET_S], ())
+        changed[key] = shortest = _with_new_points(old, incoming[subject])
         for step in POINTS:
             if step != BUCKET_S:
-                place = (subject, step, start // span_s(step) * span_s(step))
-                if place in blocked:
+                longer_key = (subject, step, start // span_s(step) * span_s(step))
+                if longer_key in blocked:
                     continue
-                before = changed.get(place) or held.get(place) or empty_chunk(place[2], step, POINTS[step], ())
-                changed[place] = _refolded(before, fine, news[subject])
+                previous = (
+                    changed.get(longer_key)
+                    or stored.get(longer_key)
+                    or empty_chunk(longer_key[2], step, POINTS[step], ())
+                )
+                changed[longer_key] = _refolded(previous, shortest, incoming[subject])
     return changed, blocked
 
 
 def _spans(chunk: Chunk, step_s: int) -> Iterable[int]:
-    """The starts of the stored chunks of that step in which the chunk knows something."""
+    """Returns the starts of the stored chunks of that step for which the chunk has values."""
     span = span_s(step_s)
     moments = chunk.start + np.flatnonzero(chunk.count.any(axis=0)) * chunk.step_s
     return [int(start) for start in np.unique(moments // span * span)]
 
 
-def _held(node_id: int, keys: Iterable[_Key]) -> tuple[dict[_Key, Chunk], dict[_Key, int]]:
+def _stored_chunks(node_id: int, keys: Iterable[_Key]) -> tuple[dict[_Key, Chunk], dict[_Key, int]]:
     """The stored chunks of these keys, and the versions of those in a newer hub's format.
 
     A chunk of our own format that cannot be read is neither: it is logged and replaced. To keep it would keep
     all new numbers of its span, up to two days, from being shown."""
-    wanted = set(keys)
-    subjects, steps, starts = ({key[place] for key in wanted} for place in range(3))
+    wanted_keys = set(keys)
+    subjects, steps, starts = ({key[place] for key in wanted_keys} for place in range(3))
     rows = TelemetryChunk.objects.select_for_update().filter(
         node_id=node_id, subject__in=subjects, step_s__in=steps, start__in=starts
     )
-    held: dict[_Key, Chunk] = {}
+    chunks: dict[_Key, Chunk] = {}
     newer: dict[_Key, int] = {}
     for subject, step_s, start, data in rows.order_by("pk").values_list("subject", "step_s", "start", "data"):
-        if (subject, step_s, start) in wanted:
+        if (subject, step_s, start) in wanted_keys:
             try:
-                held[subject, step_s, start] = read_chunk(bytes(data), start)
+                chunks[subject, step_s, start] = read_chunk(bytes(data), start)
             except PackingError as error:
                 if error.version != CORRUPT:
                     newer[subject, step_s, start] = error.version
                     continue
                 log.error(
-                    "What was stored of %r from %s on, in steps of %s s, is lost: %s",
+                    "The chunk of %r from %s on with a step of %s s cannot be read and is replaced: %s",
                     subject,
                     start,
                     step_s,
                     error,
                 )
-    return held, newer
+    return chunks, newer
 
 
-def _with_news(old: Chunk, news: Chunk) -> Chunk:
-    """The old chunk with what the news know of its span; the longer rows of metrics where there are new
-    ones."""
-    metrics = tuple(dict.fromkeys((*old.metrics, *news.metrics)))
+def _with_new_points(old: Chunk, incoming: Chunk) -> Chunk:
+    """Returns the old chunk with the incoming values of its span, and with rows for their new metrics."""
+    metrics = tuple(dict.fromkeys((*old.metrics, *incoming.metrics)))
     out = empty_chunk(old.start, old.step_s, old.points, metrics)
     rows = len(old.metrics)
     out.mean[:rows], out.max[:rows], out.count[:rows] = old.mean, old.max, old.count
-    first, last = max(old.start, news.start), min(old.end, news.end)
-    here = slice((first - old.start) // old.step_s, (last - old.start) // old.step_s)
-    there = slice((first - news.start) // old.step_s, (last - news.start) // old.step_s)
-    for row, name in enumerate(news.metrics):
-        known = news.count[row, there] > 0
-        place = metrics.index(name)
-        out.mean[place, here][known] = news.mean[row, there][known]
-        out.max[place, here][known] = news.max[row, there][known]
-        out.count[place, here][known] = 1
+    first, last = max(old.start, incoming.start), min(old.end, incoming.end)
+    target_points = slice((first - old.start) // old.step_s, (last - old.start) // old.step_s)
+    source_points = slice((first - incoming.start) // old.step_s, (last - incoming.start) // old.step_s)
+    for row, name in enumerate(incoming.metrics):
+        has_value = incoming.count[row, source_points] > 0
+        target_row = metrics.index(name)
+        out.mean[target_row, target_points][has_value] = incoming.mean[row, source_points][has_value]
+        out.max[target_row, target_points][has_value] = incoming.max[row, source_points][has_value]
+        out.count[target_row, target_points][has_value] = 1
     return out
 
 
-def _refolded(before: Chunk, fine: Chunk, news: Chunk) -> Chunk:
-    """The chunk of a longer step with the windows that the news touch worked out anew from `fine`, which
-    holds them whole."""
-    step = before.step_s
-    first = max(fine.start, news.start) // step * step
-    last = -(-min(fine.end, news.end) // step) * step
-    metrics = tuple(dict.fromkeys((*before.metrics, *fine.metrics)))
-    out = empty_chunk(before.start, step, before.points, metrics)
-    rows = len(before.metrics)
-    out.mean[:rows], out.max[:rows], out.count[:rows] = before.mean, before.max, before.count
-    here = slice((first - before.start) // step, (last - before.start) // step)
-    there = slice((first - fine.start) // BUCKET_S, (last - fine.start) // BUCKET_S)
-    shape = (len(fine.metrics), (last - first) // step, step // BUCKET_S)
-    mean, most, known = (matrix[:, there].reshape(shape) for matrix in (fine.mean, fine.max, fine.count > 0))
-    count = known.sum(axis=2, dtype=np.uint16)
-    total = np.where(known, mean, 0).sum(axis=2, dtype=np.float64)
-    places = [metrics.index(name) for name in fine.metrics]
+def _refolded(previous: Chunk, shortest: Chunk, incoming: Chunk) -> Chunk:
+    """Returns the chunk of a longer step, with the windows that the incoming values touch computed again from
+    `shortest`, which covers these windows entirely."""
+    step = previous.step_s
+    first = max(shortest.start, incoming.start) // step * step
+    last = -(-min(shortest.end, incoming.end) // step) * step
+    metrics = tuple(dict.fromkeys((*previous.metrics, *shortest.metrics)))
+    out = empty_chunk(previous.start, step, previous.points, metrics)
+    rows = len(previous.metrics)
+    out.mean[:rows], out.max[:rows], out.count[:rows] = previous.mean, previous.max, previous.count
+    target_points = slice((first - previous.start) // step, (last - previous.start) // step)
+    source_points = slice((first - shortest.start) // BUCKET_S, (last - shortest.start) // BUCKET_S)
+    shape = (len(shortest.metrics), (last - first) // step, step // BUCKET_S)
+    mean, maxima, has_value = (
+        matrix[:, source_points].reshape(shape)
+        for matrix in (shortest.mean, shortest.max, shortest.count > 0)
+    )
+    count = has_value.sum(axis=2, dtype=np.uint16)
+    total = np.where(has_value, mean, 0).sum(axis=2, dtype=np.float64)
+    target_rows = [metrics.index(name) for name in shortest.metrics]
     # Where the shortest step has expired, `fine` holds less of a window than was known when it was worked out
     # before.
-    better = count >= out.count[places, here]
+    better = count >= out.count[target_rows, target_points]
     new_mean = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-    out.mean[places, here] = np.where(better, new_mean, out.mean[places, here])
-    out.max[places, here] = np.where(better, np.fmax.reduce(most, axis=2), out.max[places, here])
-    out.count[places, here] = np.where(better, count, out.count[places, here])
+    out.mean[target_rows, target_points] = np.where(better, new_mean, out.mean[target_rows, target_points])
+    out.max[target_rows, target_points] = np.where(
+        better, np.fmax.reduce(maxima, axis=2), out.max[target_rows, target_points]
+    )
+    out.count[target_rows, target_points] = np.where(better, count, out.count[target_rows, target_points])
     return out
 
 

@@ -1,4 +1,4 @@
-"""One metric of every GPU of many nodes, as a heat map shows it."""
+"""Reads one metric of every GPU of many nodes for a heat map."""
 
 from __future__ import annotations
 
@@ -13,7 +13,16 @@ from django.db.models.functions import Substr
 
 from clusters.models import Node, TelemetryChunk, TelemetrySlice
 from clusters.telemetry.bins import Bins, Grid, grid
-from clusters.telemetry.chunks import POINTS, Chunk, empty_chunk, fill, likely_bytes_needed, bytes_needed, open_chunk, span_s
+from clusters.telemetry.chunks import (
+    POINTS,
+    Chunk,
+    bytes_needed,
+    empty_chunk,
+    fill,
+    likely_bytes_needed,
+    open_chunk,
+    span_s,
+)
 from clusters.telemetry.series import step_for
 from clusters.telemetry.slice_codec import SLICE_VERSION, Numbers, PackingError
 from clusters.telemetry.transpose import gather
@@ -22,20 +31,20 @@ from workspaces.set_aside import usable
 
 log = logging.getLogger(__name__)
 MAX_POINTS = 500
-"""Of each of thousands of GPUs."""
-MOST_SLICES = 20_000
-"""Of a large fleet one bucket of several stands for what is not folded yet: a thousand nodes have 150,000 of
-them."""
-APART_S = (10, 20, 30, 60, 120, 300, 600)
+"""Per GPU; there may be thousands of GPUs."""
+MAX_SLICES = 20_000
+"""Above this number only a sample of the slices is read: a thousand nodes have 150,000 that are not folded
+yet."""
+SAMPLING_STEPS_S = (10, 20, 30, 60, 120, 300, 600)
 
 Key = tuple[int, str]
-_Begun = tuple[int, str, int, bytes]
+_ChunkHead = tuple[int, str, int, bytes]
 
 
 @dataclass(frozen=True)
 class Heat:
-    """(node id, GPU's UUID) -> the metric's means on the grid; NaN = not known. A GPU of which nothing is
-    known is absent."""
+    """`rows`: (node id, GPU UUID) -> means of the metric on the grid, NaN = unknown. GPUs without values are
+    absent."""
 
     grid: Grid
     rows: Mapping[Key, Numbers]
@@ -48,73 +57,76 @@ def heat(
     slices = TelemetrySlice.objects.filter(
         usable(SLICE_VERSION), node__in=ids, start__gte=start - BUCKET_S, start__lt=end
     )
-    apart_s = _apart(slices.count())
+    sampling_s = _sampling_step_s(slices.count())
     step = step_for(start, end, points, time.time() if now is None else now)
-    # Points that lie closer than the buckets that are read would show gaps where there are none.
-    on = grid(start, end, points, max(step, apart_s))
-    fresh = {
+    # Points closer together than the sampled buckets would show gaps that do not exist.
+    heat_grid = grid(start, end, points, max(step, sampling_s))
+    recent = {
         (node, subject): chunk
-        for node, told in _by_node(slices, apart_s).items()
-        for subject, chunk in gather(told, (metric,), ()).items()
+        for node, slices_of_node in _by_node(slices, sampling_s).items()
+        for subject, chunk in gather(slices_of_node, (metric,), ()).items()
     }
     rows = TelemetryChunk.objects.filter(
-        node__in=ids, step_s=step, start__gt=on.start - span_s(step), start__lt=on.end
+        node__in=ids, step_s=step, start__gt=heat_grid.start - span_s(step), start__lt=heat_grid.end
     )
     rows = rows.exclude(subject=HOST)
-    keys = dict.fromkeys((*fresh, *rows.order_by().values_list("node", "subject").distinct()))
-    place = {key: row for row, key in enumerate(keys)}
-    bins = Bins(on, len(place))
-    for key, chunk in fresh.items():
-        bins.add(chunk, (place[key],))
-    for began, chunks in groupby(_chunks(rows.order_by("start"), metric), lambda chunk: chunk[2]):
-        bins.add(_side_by_side(began, step, place, metric, chunks), range(len(place)))
+    keys = dict.fromkeys((*recent, *rows.order_by().values_list("node", "subject").distinct()))
+    row_of_key = {key: row for row, key in enumerate(keys)}
+    bins = Bins(heat_grid, len(row_of_key))
+    for key, chunk in recent.items():
+        bins.add(chunk, (row_of_key[key],))
+    for start_of_chunks, chunks in groupby(_chunks(rows.order_by("start"), metric), lambda chunk: chunk[2]):
+        bins.add(_merged_rows(start_of_chunks, step, row_of_key, metric, chunks), range(len(row_of_key)))
     mean = bins.mean
-    return Heat(on, {key: mean[row] for key, row in place.items() if bins.weight[row].any()})
+    return Heat(heat_grid, {key: mean[row] for key, row in row_of_key.items() if bins.weight[row].any()})
 
 
-def _side_by_side(
-    began: int, step: int, place: Mapping[Key, int], metric: str, chunks: Iterable[_Begun]
+def _merged_rows(
+    start_of_chunks: int, step: int, row_of_key: Mapping[Key, int], metric: str, chunks: Iterable[_ChunkHead]
 ) -> Chunk:
-    """The metric of all subjects over the span of one chunk: a row each, as if subjects were metrics."""
-    whole = empty_chunk(began, step, POINTS[step], [subject for _, subject in place])
+    """Returns one chunk with a row for each subject instead of each metric, over the span of the chunks."""
+    whole = empty_chunk(start_of_chunks, step, POINTS[step], [subject for _, subject in row_of_key])
     for node, subject, start, data in chunks:
-        row = place.get((node, subject))
+        row = row_of_key.get((node, subject))
         try:
             if row is not None:
                 fill(whole, row, open_chunk(data, start), metric)
         except PackingError as error:
-            log.error("What was stored of %r from %s on is not shown: %s", subject, start, error)
+            log.error("The chunk of %r from %s on cannot be read: %s", subject, start, error)
     return whole
 
 
-def _apart(count: int) -> int:
-    """Seconds between the buckets that are read, so that they are few enough; each step of chunks is a
-    multiple of it, or it of the step."""
-    return next((apart_s for apart_s in APART_S if count * BUCKET_S <= MOST_SLICES * apart_s), APART_S[-1])
+def _sampling_step_s(count: int) -> int:
+    """Returns the seconds between sampled buckets that keep their number below MAX_SLICES. Each chunk step is
+    a multiple or a divisor of it."""
+    return next(
+        (apart_s for apart_s in SAMPLING_STEPS_S if count * BUCKET_S <= MAX_SLICES * apart_s),
+        SAMPLING_STEPS_S[-1],
+    )
 
 
-def _by_node(rows: QuerySet[TelemetrySlice], apart_s: int) -> dict[int, list[tuple[int, bytes]]]:
-    if apart_s > BUCKET_S:
-        rows = rows.annotate(past=F("start") % apart_s).filter(past=0)
-    found: dict[int, list[tuple[int, bytes]]] = {}
+def _by_node(rows: QuerySet[TelemetrySlice], sampling_s: int) -> dict[int, list[tuple[int, bytes]]]:
+    if sampling_s > BUCKET_S:
+        rows = rows.annotate(past=F("start") % sampling_s).filter(past=0)
+    by_node: dict[int, list[tuple[int, bytes]]] = {}
     for node, start, data in rows.order_by("start").values_list("node", "start", "data"):
-        found.setdefault(node, []).append((start, bytes(data)))
-    return found
+        by_node.setdefault(node, []).append((start, bytes(data)))
+    return by_node
 
 
-def _chunks(rows: QuerySet[TelemetryChunk], metric: str) -> Iterable[_Begun]:
-    """(node, subject, start, as much of the data as holds the metric)."""
-    begun = rows.annotate(head=Substr("data", 1, likely_bytes_needed(metric), output_field=BinaryField()))
-    short: list[int] = []
-    for pk, node, subject, start, head in begun.values_list(
+def _chunks(rows: QuerySet[TelemetryChunk], metric: str) -> Iterable[_ChunkHead]:
+    """Yields (node id, subject, start, the prefix of the data that holds the metric)."""
+    heads = rows.annotate(head=Substr("data", 1, likely_bytes_needed(metric), output_field=BinaryField()))
+    incomplete: list[int] = []
+    for pk, node, subject, start, head in heads.values_list(
         "pk", "node", "subject", "start", "head"
     ).iterator(2000):
         data = bytes(head)
         if len(data) < likely_bytes_needed(metric) or bytes_needed(data, metric) <= len(data):
             yield node, subject, start, data
         else:
-            short.append(pk)
-    for first in range(0, len(short), 500):
-        whole = TelemetryChunk.objects.filter(pk__in=short[first : first + 500])
-        for node, subject, start, all_of_it in whole.values_list("node", "subject", "start", "data"):
-            yield node, subject, start, bytes(all_of_it)
+            incomplete.append(pk)
+    for first in range(0, len(incomplete), 500):
+        whole = TelemetryChunk.objects.filter(pk__in=incomplete[first : first + 500])
+        for node, subject, start, data in whole.values_list("node", "subject", "start", "data"):
+            yield node, subject, start, bytes(data)

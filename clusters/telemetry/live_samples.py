@@ -1,4 +1,4 @@
-"""Samples on their way to whoever looks: as JSON, once for all sockets."""
+"""Publishes samples to the sockets that watch a node: encoded as JSON once for all of them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from trainhub_launch.telemetry import Block
 from workspaces import process_caches
 
 GRACE_S = 5.0
-"""A page that is loaded anew leaves and comes back."""
-MOST_STEPS = 120
-"""Shown of one block; a node tells at most the last minute."""
+"""A node counts as watched for this time after its last socket closed: a reloaded page reconnects."""
+MAX_STEPS = 120
+"""Steps of one block that are published."""
 DIGITS = 2
 
 _lock = threading.Lock()
@@ -28,7 +28,7 @@ _watched_at: dict[int, float] = {}
 
 
 def wants_samples(node_id: int) -> bool:
-    """Whether the node is to tell every second."""
+    """Returns whether the node should report samples every second."""
     is_watched_now = is_watched(telemetry_topic(node_id))
     with _lock:
         now = time.monotonic()
@@ -42,7 +42,7 @@ def wants_samples(node_id: int) -> bool:
 
 
 def publish_samples(node: Node, blocks: Iterable[Block]) -> None:
-    """To the sockets of this process, which the node was told of."""
+    """Sends the samples to the sockets of this process that watch the node."""
     topic = telemetry_topic(node.pk)
     if is_watched(topic):
         for text in messages(node, blocks):
@@ -50,27 +50,27 @@ def publish_samples(node: Node, blocks: Iterable[Block]) -> None:
 
 
 def messages(node: Node, blocks: Iterable[Block]) -> Iterator[str]:
-    """`live.messages.TelemetrySampled`, one for each span of time, by the hub's clock; where GPUs differ in
-    their metrics (MIG devices), one for each kind of them."""
-    open_: dict[tuple[int, int, int], dict[str, Any]] = {}
+    """Yields `live.messages.TelemetrySampled` messages by the hub's clock: one per time span, or several
+    where GPUs differ in their metrics, as MIG devices do."""
+    open_messages: dict[tuple[int, int, int], dict[str, Any]] = {}
     for block in blocks:
-        first = max(0, block.steps - MOST_STEPS)
+        first = max(0, block.steps - MAX_STEPS)
         span = (block.start, block.steps, block.step_s)
-        said = open_.get(span)
+        message = open_messages.get(span)
         part = "host" if block.is_host else "gpus"
-        if said is None or part in said:
-            if said is not None:
-                yield _text(said)
+        if message is None or part in message:
+            if message is not None:
+                yield _text(message)
             start = round(block.start + first * block.step_s + node.clock_offset_s)
-            said = open_[span] = {
+            message = open_messages[span] = {
                 "type": "telemetry.sampled",
                 "node": node.name,
                 "start": start,
                 "step_s": block.step_s,
             }
-        said[part] = _numbers(block, first)
-    for said in open_.values():
-        yield _text(said)
+        message[part] = _numbers(block, first)
+    for message in open_messages.values():
+        yield _text(message)
 
 
 @process_caches.register
@@ -80,7 +80,7 @@ def clear_cache() -> None:
 
 
 def _numbers(block: Block, first: int) -> dict[str, Any]:
-    # float32 all the way: orjson writes its shortest form, and null for NaN.
+    # The values stay float32: orjson writes their shortest form, and null for NaN.
     numbers = np.round(
         np.frombuffer(block.values, "<f4").reshape(-1, len(block.subjects), len(block.metrics))[first:],
         DIGITS,
@@ -90,5 +90,5 @@ def _numbers(block: Block, first: int) -> dict[str, Any]:
     return {"subjects": block.subjects, "metrics": block.metrics, "values": numbers}
 
 
-def _text(said: dict[str, Any]) -> str:
-    return orjson.dumps(said, option=orjson.OPT_SERIALIZE_NUMPY).decode()
+def _text(message: dict[str, Any]) -> str:
+    return orjson.dumps(message, option=orjson.OPT_SERIALIZE_NUMPY).decode()

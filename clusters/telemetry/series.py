@@ -1,8 +1,8 @@
-"""Reading numbers over time: the curves of a node, of a GPU wherever it was, and one metric of a fleet.
+"""Reads curves: those of a node, and those of a GPU on all nodes where it was.
 
-The step is the longest stored one that still gives the points that are asked for, or the shortest that is
-kept for so long. What is not folded yet is read from slices, first: what moves meanwhile is then seen twice,
-which no mean minds, and never not at all."""
+The step is the longest stored one that gives the requested number of points, or the shortest one whose
+retention covers the span. Slices that are not folded yet are read before chunks: values that are folded in
+between are then read twice, which does not change a mean, and are never missed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAX_POINTS = 2000
 
 @dataclass(frozen=True)
 class MetricCurve:
-    """A metric on a grid; NaN = not known."""
+    """A metric on a grid; NaN = unknown."""
 
     mean: Numbers
     max: Numbers
@@ -40,7 +40,7 @@ Curves = Mapping[str, MetricCurve]
 
 @dataclass(frozen=True)
 class NodeSeries:
-    """`gpus`: UUID -> metric -> curve. A metric of which nothing is known in the span is absent."""
+    """`gpus`: UUID -> metric -> curve. Metrics without values in the span are absent."""
 
     grid: Grid
     host: Curves
@@ -58,18 +58,18 @@ def read(
     points: int,
     now: float | None = None,
 ) -> NodeSeries:
-    """What a node measured, of these GPUs or (None) of all that it had in the span."""
-    on, step = _grid_and_step(start, end, points, now)
+    """Returns the curves of a node and of these GPUs, or with None of all GPUs that it had in the span."""
+    series_grid, step = _grid_and_step(start, end, points, now)
     subjects = None if gpus is None else [*gpus, HOST]
-    found = _Reading(on, gpu_metrics, host_metrics)
-    found.take_slices([node.pk], subjects)
+    builder = _SeriesBuilder(series_grid, gpu_metrics, host_metrics)
+    builder.take_slices([node.pk], subjects)
     chunks = TelemetryChunk.objects.filter(node=node)
-    found.take_chunks(
+    builder.take_chunks(
         chunks,
         step,
         list(chunks.values_list("subject", flat=True).distinct()) if subjects is None else subjects,
     )
-    return found.series()
+    return builder.series()
 
 
 def read_gpu(
@@ -82,34 +82,34 @@ def read_gpu(
     points: int,
     now: float | None = None,
 ) -> NodeSeries:
-    """A GPU's curves, on whichever of these nodes it was: a device keeps its history where it is moved to."""
-    on, step = _grid_and_step(start, end, points, now)
-    found = _Reading(on, gpu_metrics, ())
+    """Returns the curves of a GPU on all of these nodes: a device keeps its history when it is moved."""
+    series_grid, step = _grid_and_step(start, end, points, now)
+    builder = _SeriesBuilder(series_grid, gpu_metrics, ())
     chunks = TelemetryChunk.objects.filter(subject=gpu.uuid, node__in=nodes.values("pk"))
-    former = chunks.filter(step_s=max(POINTS), start__gt=on.start - span_s(max(POINTS))).values_list(
+    former = chunks.filter(step_s=max(POINTS), start__gt=series_grid.start - span_s(max(POINTS))).values_list(
         "node", flat=True
     )
-    found.take_slices({gpu.node_id, *former}, [gpu.uuid])
-    found.take_chunks(chunks, step, [gpu.uuid])
-    return found.series()
+    builder.take_slices({gpu.node_id, *former}, [gpu.uuid])
+    builder.take_chunks(chunks, step, [gpu.uuid])
+    return builder.series()
 
 
 def step_for(start: float, end: float, points: int, now: float) -> int:
-    """Which stored step to read: the longest that gives so many points, of those that reach back so far."""
-    kept = retention_s()
-    reaching = [step for step in sorted(POINTS) if start >= now - kept[step]] or [max(POINTS)]
-    fitting = [step for step in reaching if step * points <= end - start]
-    return max(fitting, default=reaching[0])
+    """Returns the stored step to read: the longest one that gives `points` points and covers the span."""
+    retention = retention_s()
+    far_enough = [step for step in sorted(POINTS) if start >= now - retention[step]] or [max(POINTS)]
+    fine_enough = [step for step in far_enough if step * points <= end - start]
+    return max(fine_enough, default=far_enough[0])
 
 
 def _grid_and_step(start: float, end: float, points: int, now: float | None) -> tuple[Grid, int]:
-    """Where the points of an answer lie, and the stored step that they are merged from."""
+    """Returns the grid of the answer, and the stored step that its points are merged from."""
     step = step_for(start, end, points, time.time() if now is None else now)
     return grid(start, end, points, step), step
 
 
-class _Reading:
-    """Curves that come together from rows of several kinds."""
+class _SeriesBuilder:
+    """Builds curves from slices and chunks."""
 
     def __init__(self, on: Grid, gpu_metrics: Sequence[str], host_metrics: Sequence[str]) -> None:
         self._on = on
@@ -132,16 +132,21 @@ class _Reading:
                     self._bins_of(subject).add(chunk, self._rows(subject, chunk.metrics))
 
     def take_chunks(self, chunks: QuerySet[TelemetryChunk], step: int, subjects: Sequence[str]) -> None:
-        # With all subjects named, both databases go by the index of nodes and subjects; else SQLite goes
-        # through all nodes.
-        wanted = [subject for subject in subjects if self._metrics[subject == HOST]]
+        # With all subjects named both databases use the index of nodes and subjects; otherwise SQLite scans
+        # all nodes.
+        requested = [subject for subject in subjects if self._metrics[subject == HOST]]
         rows = chunks.filter(
-            subject__in=wanted, step_s=step, start__gt=self._on.start - span_s(step), start__lt=self._on.end
+            subject__in=requested,
+            step_s=step,
+            start__gt=self._on.start - span_s(step),
+            start__lt=self._on.end,
         )
-        told = rows.order_by("subject", "start").values_list("subject", "start", "data")
-        for subject, found in groupby(told, lambda row: row[0]):
+        ordered = rows.order_by("subject", "start").values_list("subject", "start", "data")
+        for subject, subject_rows in groupby(ordered, lambda row: row[0]):
             whole = _end_to_end(
-                [(start, bytes(data)) for _, start, data in found], step, self._metrics[subject == HOST]
+                [(start, bytes(data)) for _, start, data in subject_rows],
+                step,
+                self._metrics[subject == HOST],
             )
             self._bins_of(subject).add(whole, range(len(whole.metrics)))
 
@@ -150,10 +155,10 @@ class _Reading:
         return NodeSeries(self._on, curves.pop(HOST, {}), curves)
 
     def _bins_of(self, subject: str) -> Bins:
-        found = self._bins.get(subject)
-        if found is None:
-            found = self._bins[subject] = Bins(self._on, len(self._metrics[subject == HOST]))
-        return found
+        bins = self._bins.get(subject)
+        if bins is None:
+            bins = self._bins[subject] = Bins(self._on, len(self._metrics[subject == HOST]))
+        return bins
 
     def _rows(self, subject: str, metrics: Sequence[str]) -> list[int]:
         order = self._metrics[subject == HOST]
@@ -167,7 +172,7 @@ class _Reading:
 
 
 def _end_to_end(chunks: Sequence[tuple[int, bytes]], step: int, metrics: Sequence[str]) -> Chunk:
-    """Stored chunks of one subject, in their order, as a long one."""
+    """Returns the stored chunks of one subject, in order of their start, as one long chunk."""
     first, last = chunks[0][0], chunks[-1][0] + span_s(step)
     whole = empty_chunk(first, step, (last - first) // step, metrics)
     for start, data in chunks:
@@ -176,5 +181,5 @@ def _end_to_end(chunks: Sequence[tuple[int, bytes]], step: int, metrics: Sequenc
             for row, metric in enumerate(metrics):
                 fill(whole, row, packed, metric)
         except PackingError as error:
-            log.error("What was stored from %s on in steps of %s s is not shown: %s", start, step, error)
+            log.error("The chunk from %s on with a step of %s s cannot be read: %s", start, step, error)
     return whole

@@ -1,8 +1,7 @@
-"""Slices on their way to the database: written for all nodes together, once a second
-(`workspaces.background_loop`).
+"""Writes slices to the database, for all nodes together once a second (`workspaces.background_loop`).
 
-Nothing is acknowledged before it is stored; while the database is away slices wait here up to a bound, and
-beyond it on the nodes, which keep the last hour."""
+Slices are acknowledged only when they are stored. While the database is unavailable they wait here up to
+MAX_WAITING_BYTES; beyond that they stay on the nodes, which keep the last hour."""
 
 from __future__ import annotations
 
@@ -17,22 +16,22 @@ from clusters.models import Node, TelemetrySlice
 from workspaces import background_loop, process_caches
 
 log = logging.getLogger(__name__)
-MOST_WAITING_BYTES = 64 * 2**20
-REMEMBERED = 400
-"""Buckets of a node that are known to be stored: a little more than the hour that it keeps."""
+MAX_WAITING_BYTES = 64 * 2**20
+MAX_REMEMBERED = 400
+"""Stored buckets that are remembered per node: slightly more than the hour that the node keeps."""
 BATCH = 500
-Key = tuple[int, int]
-"""Node and start of the bucket."""
+SliceKey = tuple[int, int]
+"""Node id and start of the bucket."""
 
 _lock = threading.Lock()
-_waiting: dict[Key, bytes] = {}
+_waiting: dict[SliceKey, bytes] = {}
 _waiting_bytes = 0
 _stored: defaultdict[int, dict[int, None]] = defaultdict(dict)
 _is_full = False
 
 
 def stored_starts(node_id: int) -> Collection[int]:
-    """Starts of the node's buckets that are known to be stored."""
+    """Returns the starts of the node's buckets that this process has stored."""
     return _stored[node_id].keys() if node_id in _stored else ()
 
 
@@ -41,7 +40,8 @@ def is_waiting(node_id: int, start: int) -> bool:
 
 
 def put(node_id: int, slices: Mapping[int, bytes]) -> Collection[int]:
-    """Have them stored; the starts of those that are now: all of them where no rounds are going."""
+    """Queues slices for the next write and returns no starts. Without a background loop it writes them at
+    once and returns the starts of all."""
     global _waiting_bytes, _is_full  # noqa: PLW0603 - guarded by the lock
     if not background_loop.is_running():
         _write({(node_id, start): data for start, data in slices.items()})
@@ -50,11 +50,11 @@ def put(node_id: int, slices: Mapping[int, bytes]) -> Collection[int]:
         for start, data in slices.items():
             if (node_id, start) in _waiting:
                 continue
-            if _waiting_bytes + len(data) > MOST_WAITING_BYTES:
+            if _waiting_bytes + len(data) > MAX_WAITING_BYTES:
                 if not _is_full:
                     log.error(
-                        "Numbers wait for the database, and no more are taken until it stores those; nodes "
-                        "keep an hour."
+                        "Too much telemetry waits for the database; no more is accepted until it is stored. "
+                        "Nodes keep the last hour."
                     )
                 _is_full = True
                 break
@@ -64,21 +64,21 @@ def put(node_id: int, slices: Mapping[int, bytes]) -> Collection[int]:
 
 
 def write() -> None:
-    """A round: store all that waits."""
+    """Stores all queued slices; the background loop calls this once a second."""
     global _waiting_bytes, _is_full  # noqa: PLW0603 - guarded by the lock
     with _lock:
-        taken = dict(_waiting)
-    if not taken:
+        batch = dict(_waiting)
+    if not batch:
         return
-    _write(taken)
+    _write(batch)
     with _lock:
-        for key, data in taken.items():
+        for key, data in batch.items():
             if _waiting.pop(key, None) is not None:
                 _waiting_bytes -= len(data)
-            known = _stored[key[0]]
-            known[key[1]] = None
-            if len(known) > REMEMBERED:
-                del known[next(iter(known))]
+            remembered = _stored[key[0]]
+            remembered[key[1]] = None
+            if len(remembered) > MAX_REMEMBERED:
+                del remembered[next(iter(remembered))]
         _is_full = False
 
 
@@ -91,15 +91,15 @@ def clear_cache() -> None:
         _waiting_bytes, _is_full = 0, False
 
 
-def _write(slices: Mapping[Key, bytes]) -> None:
+def _write(slices: Mapping[SliceKey, bytes]) -> None:
     try:
         _insert(slices)
     except IntegrityError:
-        # A node that was removed meanwhile must not keep back what the others told.
-        there = set(Node.objects.filter(pk__in={node for node, _ in slices}).values_list("pk", flat=True))
-        _insert({key: data for key, data in slices.items() if key[0] in there})
+        # A node that was deleted in the meantime must not block the slices of the others.
+        existing = set(Node.objects.filter(pk__in={node for node, _ in slices}).values_list("pk", flat=True))
+        _insert({key: data for key, data in slices.items() if key[0] in existing})
 
 
-def _insert(slices: Mapping[Key, bytes]) -> None:
+def _insert(slices: Mapping[SliceKey, bytes]) -> None:
     rows = [TelemetrySlice(node_id=node, start=start, data=data) for (node, start), data in slices.items()]
     TelemetrySlice.objects.bulk_create(rows, batch_size=BATCH, ignore_conflicts=True)

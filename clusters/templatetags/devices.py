@@ -35,7 +35,7 @@ def told(cell: GpuCell) -> str:
 
 
 def _standing(cell: GpuCell) -> list[str]:
-    holder = [cell.held.label] if cell.held else []
+    holder = [cell.lease.label] if cell.lease else []
     return {
         GpuStanding.FREE: ["free"],
         GpuStanding.BUSY: holder,

@@ -10,9 +10,9 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
 from clusters.api.telemetry import devices_of
-from clusters.api.telemetry_answers import Told, csv_response, file_name, json_response, node_json
-from clusters.api.telemetry_query import METRICS, SPAN, Asked, asked_of, flag
-from clusters.api.telemetry_schema import MOMENT, NODE, TEXT, WHOLE, answers, list_of, object_of
+from clusters.api.telemetry_answers import SeriesAnswer, csv_response, file_name, json_response, node_json
+from clusters.api.telemetry_query import METRICS, SPAN, TelemetryQuery, read_query, read_flag
+from clusters.api.telemetry_schema import MOMENT, NODE, TEXT, WHOLE, response_schemas, list_of, object_of
 from clusters.visibility import visible_nodes
 from jobs import run_curves
 from jobs.api.base import JobsView
@@ -38,7 +38,7 @@ RUN_SERIES = object_of(
 class RunSeries(JobsView):
     @extend_schema(
         parameters=[ATTEMPT, ALL_GPUS, *SPAN, *METRICS],
-        responses=answers(RUN_SERIES),
+        responses=response_schemas(RUN_SERIES),
         operation_id="runs_series_retrieve",
     )
     def get(self, request: Request, run: str) -> HttpResponse:
@@ -52,7 +52,7 @@ class RunSeries(JobsView):
             if attempt
             else (found.created_at.timestamp(), now.timestamp() + BUCKET_S)
         )
-        asked = asked_of(
+        asked = read_query(
             request.query_params,
             now.timestamp(),
             takes=("metrics", "host", "attempt", "all_gpus"),
@@ -77,8 +77,8 @@ class RunSeries(JobsView):
             }
         )
 
-    def _told(self, request: Request, attempt: Attempt, members: list[Member], asked: Asked) -> list[Told]:
-        wants_all = flag("all_gpus", request.query_params.get("all_gpus", ""))
+    def _told(self, request: Request, attempt: Attempt, members: list[Member], asked: TelemetryQuery) -> list[SeriesAnswer]:
+        wants_all = read_flag("all_gpus", request.query_params.get("all_gpus", ""))
         visible = (
             set(visible_nodes(self.principal(request).workspace).values_list("pk", flat=True))
             if wants_all
@@ -96,7 +96,7 @@ class RunSeries(JobsView):
             gpus = None if is_all else own.get(node.pk, [])
             found = reader.of(node, gpus, wanted)
             told.append(
-                Told(node.name, found, devices_of(node, found.gpus if gpus is None else gpus, present=False))
+                SeriesAnswer(node.name, found, devices_of(node, found.gpus if gpus is None else gpus, present=False))
             )
         return told
 

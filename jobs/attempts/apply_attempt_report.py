@@ -31,27 +31,27 @@ from trainhub_launch.report import PHASES, READY, AttemptFact
 def apply(node: Node, part_id: int, fact: AttemptFact, now: datetime) -> bool:
     """Take the fact; False when something it names (an uploaded output) is not here yet, so it must come
     again."""
-    fact = attempt_report_json.tidied(fact, node.clock_offset_s)
+    fact = attempt_report_json.normalize(fact, node.clock_offset_s)
     with transaction.atomic():
         run = Run.objects.select_for_update().get(pk=fact.run)
         part = AttemptNode.objects.select_related("attempt", "node").get(pk=part_id)
         if part.phase and PHASES.index(fact.phase) < PHASES.index(part.phase):
             return True
-        entered = part.phase != fact.phase
+        is_new_phase = part.phase != fact.phase
         _store(part, fact)
-        _note_members(run, part, fact)
+        _update_members(run, part, fact)
         attempt_warnings.add(part.attempt, fact.warnings, actor=f"node {node.name}")
-        whole = output_recorder.record(run, part, fact)
+        has_all_outputs = output_recorder.record(run, part, fact)
         if (
             fact.phase == "done"
             and part.attempt.ended_at is not None
             and leases.release(run.pk, fact.attempt, node)
         ):
             launch_soon()
-        mpi_daemons.note_calls(run, part, fact)
-        if fact.phase != READY or not readiness.look(run, part, news=entered):
-            run_transitions.move(run, part.attempt, node, now)
-    return whole
+        mpi_daemons.store_calls(run, part, fact)
+        if fact.phase != READY or not readiness.start_if_ready(run, part, is_first=is_new_phase):
+            run_transitions.apply_reports(run, part.attempt, node, now)
+    return has_all_outputs
 
 
 def _store(part: AttemptNode, fact: AttemptFact) -> None:
@@ -60,14 +60,14 @@ def _store(part: AttemptNode, fact: AttemptFact) -> None:
         return
     part.fact, part.phase = stored, fact.phase
     if fact.phase == READY:
-        part.ports = final_plan.usable(fact.ports)
+        part.ports = final_plan.usable_ports(fact.ports)
     AttemptNode.objects.filter(pk=part.pk).update(fact=stored, phase=part.phase, ports=part.ports)
 
 
-def _note_members(run: Run, part: AttemptNode, fact: AttemptFact) -> None:
-    told = {member.rank: member for member in fact.members}
-    for row in Member.objects.filter(attempt=part.attempt, node_id=part.node_id, rank__in=told):
-        member = told[row.rank]
+def _update_members(run: Run, part: AttemptNode, fact: AttemptFact) -> None:
+    fact_by_rank = {member.rank: member for member in fact.members}
+    for row in Member.objects.filter(attempt=part.attempt, node_id=part.node_id, rank__in=fact_by_rank):
+        member = fact_by_rank[row.rank]
         state = outcomes.member_state(member)
         if row.state in MEMBER_FINAL and state not in MEMBER_FINAL:
             continue

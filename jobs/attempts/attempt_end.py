@@ -13,15 +13,15 @@ from jobs import causes, lifecycle
 from jobs.models import Run, RunEvent
 from jobs.states import Reason, RunState
 
-FOR_GOOD = frozenset(
+FINAL_REASONS = frozenset(
     {Reason.CANCELED, Reason.COMPLETED, Reason.DOES_NOT_FIT, Reason.MISMATCH, Reason.TIMED_OUT}
 )
 """Reasons that another attempt cannot change."""
-MOST_PREEMPTIONS = 10
+MAX_PREEMPTIONS = 10
 """How often a run begins anew without using up a retry because low-priority nodes vanish."""
 
 
-def end(
+def end_attempt(
     run_id: str,
     attempt: int,
     reason: Reason,
@@ -42,25 +42,25 @@ def end(
             reason, facts = Reason.CANCELED, run.facts
         if reason.final_state is RunState.FAILED:
             causes.store_soon(run_id, attempt)
-        free = RunEvent.objects.filter(run=run, reason=Reason.PREEMPTED, to_state=RunState.QUEUED).count()
-        if reason is Reason.PREEMPTED and free < MOST_PREEMPTIONS:
+        preemptions = RunEvent.objects.filter(run=run, reason=Reason.PREEMPTED, to_state=RunState.QUEUED).count()
+        if reason is Reason.PREEMPTED and preemptions < MAX_PREEMPTIONS:
             message = (
                 f"Attempt {attempt} ended: {reason.sentence(**facts)} Queued again; this takes no retry."
             )
-            return _again(run, reason, facts, message, actor=actor, at=at)
-        left = int(run.spec["limits"]["retries"]) - max(0, attempt - 1 - free)
-        if reason in FOR_GOOD or left <= 0:
+            return _queue_again(run, reason, facts, message, actor=actor, at=at)
+        retries_left = int(run.spec["limits"]["retries"]) - max(0, attempt - 1 - preemptions)
+        if reason in FINAL_REASONS or retries_left <= 0:
             return lifecycle.advance(
                 run_id, reason.final_state, reason, facts=facts, actor=actor, attempt=attempt, at=at
             )
-        again = "no further" if left == 1 else f"{left - 1} more"
+        more = "no further" if retries_left == 1 else f"{retries_left - 1} more"
         message = (
-            f"Attempt {attempt} failed: {reason.sentence(**facts)} Trying again, with {again} after that."
+            f"Attempt {attempt} failed: {reason.sentence(**facts)} Trying again, with {more} after that."
         )
-        return _again(run, reason, facts, message, actor=actor, at=at)
+        return _queue_again(run, reason, facts, message, actor=actor, at=at)
 
 
-def _again(
+def _queue_again(
     run: Run, reason: Reason, facts: Mapping[str, Any], message: str, *, actor: str, at: datetime | None
 ) -> bool:
     return lifecycle.advance(

@@ -13,28 +13,28 @@ from jobs.redaction import mask
 from jobs.tokens import token_of
 from trainhub_launch.report import AttemptFact, DaemonCall, MemberFact
 
-LATEST = 4e9
+MAX_UNIX_S = 4e9
 """Unix seconds (the year 2096) beyond which a number is no time of any clock."""
 
 
-def tidied(fact: AttemptFact, offset_s: float) -> AttemptFact:
+def normalize(fact: AttemptFact, offset_s: float) -> AttemptFact:
     """By the hub's clock, which is `offset_s` ahead of the node's; without the attempt's token, should a tool
     have printed it into an error."""
-    hidden = (token_of(fact.run, fact.attempt),)
-    times = {phase: _shifted(at, offset_s) for phase, at in fact.phase_at.items()}
+    secrets = (token_of(fact.run, fact.attempt),)
+    times = {phase: _to_hub_clock(at, offset_s) for phase, at in fact.phase_at.items()}
     return dataclasses.replace(
         fact,
         phase_at={phase: at for phase, at in times.items() if at is not None},
         members=tuple(
             dataclasses.replace(
                 member,
-                started_at=_shifted(member.started_at, offset_s),
-                ended_at=_shifted(member.ended_at, offset_s),
+                started_at=_to_hub_clock(member.started_at, offset_s),
+                ended_at=_to_hub_clock(member.ended_at, offset_s),
             )
             for member in fact.members
         ),
-        error=_text(fact.error, hidden)[:4000],
-        warnings=tuple(_text(item, hidden)[:1000] for item in fact.warnings),
+        error=_cleaned_text(fact.error, secrets)[:4000],
+        warnings=tuple(_cleaned_text(item, secrets)[:1000] for item in fact.warnings),
     )
 
 
@@ -59,19 +59,19 @@ def from_json(stored: Mapping[str, Any]) -> AttemptFact:
     )
 
 
-def part_of(part: AttemptNode, decides: Mapping[int, bool]) -> outcomes.Part:
+def load_part(part: AttemptNode, decides: Mapping[int, bool]) -> outcomes.NodePart:
     """A stored part as `outcomes` reads it."""
     fact = from_json(part.fact) if part.fact else None
-    return outcomes.Part(node=part.node.name, node_rank=part.node_rank, fact=fact, decides=decides)
+    return outcomes.NodePart(node=part.node.name, node_rank=part.node_rank, fact=fact, decides=decides)
 
 
-def _text(said: str, hidden: tuple[str, ...]) -> str:
+def _cleaned_text(text: str, secrets: tuple[str, ...]) -> str:
     """What a program printed may hold anything."""
-    return mask(said, hidden).replace("\0", "\ufffd")
+    return mask(text, secrets).replace("\0", "\ufffd")
 
 
-def _shifted(seconds: float | None, offset_s: float) -> float | None:
+def _to_hub_clock(seconds: float | None, offset_s: float) -> float | None:
     """None for what no clock shows."""
-    if seconds is None or not 0 <= seconds + offset_s < LATEST:
+    if seconds is None or not 0 <= seconds + offset_s < MAX_UNIX_S:
         return None
     return seconds + offset_s

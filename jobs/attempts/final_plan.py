@@ -14,34 +14,34 @@ from trainhub_launch.spec import RunSpec
 MAX_PORTS = 64
 
 
-def placement_of(attempt: Attempt) -> Placement:
+def load_placement(attempt: Attempt) -> Placement:
     return Placement(tuple(PlacedNode(**{**item, "gpus": tuple(item["gpus"])}) for item in attempt.placement))
 
 
-def provisional(run: Run, attempt: Attempt) -> LaunchPlan:
+def provisional_plan(run: Run, attempt: Attempt) -> LaunchPlan:
     """What a node of several makes ready for, before anybody's ports are known."""
-    return plan(RunSpec.from_json(run.spec), placement_of(attempt))
+    return plan(RunSpec.from_json(run.spec), load_placement(attempt))
 
 
-def finalize(run: Run, attempt: Attempt, ports: Mapping[str, Sequence[int]]) -> LaunchPlan:
+def finalize_plan(run: Run, attempt: Attempt, ports: Mapping[str, Sequence[int]]) -> LaunchPlan:
     """Make and store the plan that will run. Raises SpecError where it cannot be laid out after all."""
-    final = plan(RunSpec.from_json(run.spec), placement_of(attempt), ports)
+    final = plan(RunSpec.from_json(run.spec), load_placement(attempt), ports)
     attempt.plan = final.to_json()
     Attempt.objects.filter(pk=attempt.pk).update(plan=attempt.plan)
-    _note_members(attempt, final)
+    _update_members(attempt, final)
     return final
 
 
-def usable(ports: Sequence[int]) -> list[int]:
+def usable_ports(ports: Sequence[int]) -> list[int]:
     return [port for port in ports if 1024 <= port <= 65535][:MAX_PORTS]
 
 
-def _note_members(attempt: Attempt, final: LaunchPlan) -> None:
+def _update_members(attempt: Attempt, final: LaunchPlan) -> None:
     """The members are those of the provisional plan; only what a port could have moved is written again."""
-    planned = {process.rank: process for process in final.processes}
+    process_by_rank = {process.rank: process for process in final.processes}
     for member in Member.objects.filter(attempt=attempt):
-        process = planned[member.rank]
-        told = (process.log_name, list(process.gpus), process.decides)
-        if (member.log_name, member.gpus, member.decides) != told:
-            member.log_name, member.gpus, member.decides = told
+        process = process_by_rank[member.rank]
+        fields = (process.log_name, list(process.gpus), process.decides)
+        if (member.log_name, member.gpus, member.decides) != fields:
+            member.log_name, member.gpus, member.decides = fields
             member.save(update_fields=["log_name", "gpus", "decides"])

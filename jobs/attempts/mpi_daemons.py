@@ -17,12 +17,12 @@ from trainhub_launch.report import READY, AttemptFact, DaemonCall
 
 log = logging.getLogger(__name__)
 PROGRAMS = frozenset({"orted", "prted"})
-MOST_WORDS = 256
-MOST_CHARACTERS = 64 * 1024
+MAX_ARGUMENTS = 256
+MAX_CHARACTERS = 64 * 1024
 LAUNCHING = (READY, "running")
 
 
-def note_calls(run: Run, part: AttemptNode, fact: AttemptFact) -> None:
+def store_calls(run: Run, part: AttemptNode, fact: AttemptFact) -> None:
     """Store each first call of the head for the node that it names, and wake that node. Anything else changes
     nothing."""
     if not fact.daemons or not _may_call(run, part):
@@ -31,32 +31,32 @@ def note_calls(run: Run, part: AttemptNode, fact: AttemptFact) -> None:
         AttemptNode.objects.filter(attempt=part.attempt).select_related("node").order_by("node_rank")
     )
     for call in fact.daemons[: len(parts)]:
-        wanted = _named(part, parts, call)
-        if wanted is None:
+        target = _target_part(part, parts, call)
+        if target is None:
             log.warning("Run %s: a call for an MPI daemon on %r is not heeded", run.pk, call.host[:100])
-        elif not wanted.daemon and wanted.phase == READY:
-            wanted.daemon = list(call.argv)
-            AttemptNode.objects.filter(pk=wanted.pk).update(daemon=wanted.daemon)
-            wake_soon(wanted.node, run.pk, part.attempt.number)
+        elif not target.daemon and target.phase == READY:
+            target.daemon = list(call.argv)
+            AttemptNode.objects.filter(pk=target.pk).update(daemon=target.daemon)
+            wake_soon(target.node, run.pk, part.attempt.number)
 
 
 def _may_call(run: Run, part: AttemptNode) -> bool:
     attempt = part.attempt
-    over = attempt.ended_at is not None or attempt.failing or attempt.served or run.attempt != attempt.number
-    starting = run.state in (RunState.PREPARING, RunState.RUNNING) and part.phase in LAUNCHING
-    return part.node_rank == 0 and not over and starting and (attempt.plan or {}).get("framework") == "mpi"
+    is_over = attempt.ended_at is not None or attempt.failing or attempt.served or run.attempt != attempt.number
+    is_starting = run.state in (RunState.PREPARING, RunState.RUNNING) and part.phase in LAUNCHING
+    return part.node_rank == 0 and not is_over and is_starting and (attempt.plan or {}).get("framework") == "mpi"
 
 
-def _named(head: AttemptNode, parts: Sequence[AttemptNode], call: DaemonCall) -> AttemptNode | None:
+def _target_part(head: AttemptNode, parts: Sequence[AttemptNode], call: DaemonCall) -> AttemptNode | None:
     """The part of the node that the call is for; None where it names no other node of the placement, or no
     daemon."""
     placed = head.attempt.placement
-    plausible = (
-        0 < len(call.argv) <= MOST_WORDS
-        and sum(map(len, call.argv)) <= MOST_CHARACTERS
+    is_plausible = (
+        0 < len(call.argv) <= MAX_ARGUMENTS
+        and sum(map(len, call.argv)) <= MAX_CHARACTERS
         and not any("\0" in word for word in call.argv)
         and PurePosixPath(call.argv[0]).name in PROGRAMS
     )
-    if not plausible or call.host == placed[0]["address"]:
+    if not is_plausible or call.host == placed[0]["address"]:
         return None
     return next((part for part in parts[1:] if placed[part.node_rank]["address"] == call.host), None)

@@ -21,7 +21,7 @@ _ERRORS = {
 
 
 @dataclass(frozen=True)
-class Part:
+class NodePart:
     """One node's part: the last fact it told (None: it has told none), and whether each of its ranks
     decides."""
 
@@ -36,7 +36,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RunVerdict:
     """`state` the run should have reached by now; with a reason, the attempt is decided.
 
     `failing`: the attempt cannot succeed any more, though some node is not done; the others are to stop.
@@ -72,7 +72,7 @@ class Failure:
     at: float | None
 
 
-def derive(parts: Sequence[Part], *, canceled_by: str | None = None, timeout_s: int | None = None) -> Verdict:
+def derive(parts: Sequence[NodePart], *, canceled_by: str | None = None, timeout_s: int | None = None) -> RunVerdict:
     """The run's state from its parts; `canceled_by` is set once somebody has asked for the end.
 
     1. A cancel that was asked for wins over whatever its stop signals made of the ranks.
@@ -85,25 +85,25 @@ def derive(parts: Sequence[Part], *, canceled_by: str | None = None, timeout_s: 
     6. Outputs that could not be saved.
     7. Success: every deciding rank succeeded; parameter servers and their like, ended by us, count as
        success."""
-    reason, facts = _decided(parts, canceled_by, timeout_s)
+    reason, facts = _final_reason(parts, canceled_by, timeout_s)
     if all(part.phase == "done" for part in parts):
-        return Verdict(reason.final_state, reason, facts)
+        return RunVerdict(reason.final_state, reason, facts)
     if _have_succeeded(parts):
-        return Verdict(_state(parts), served=True)
+        return RunVerdict(_state(parts), served=True)
     failing = reason is not Reason.COMPLETED and canceled_by is None
-    return Verdict(_state(parts), failing=failing and _is_over(parts))
+    return RunVerdict(_state(parts), failing=failing and _is_over(parts))
 
 
-def first_failure(parts: Sequence[Part], timeout_s: int | None) -> Failure | None:
+def first_failure(parts: Sequence[NodePart], timeout_s: int | None) -> Failure | None:
     """What has failed first so far; None where nothing has. See rules 2 to 4 of `derive`."""
-    told = sorted((part for part in parts if part.fact), key=lambda part: part.node_rank)
-    for part in told:
+    with_report = sorted((part for part in parts if part.fact), key=lambda part: part.node_rank)
+    for part in with_report:
         if part.fact and part.fact.stopping == "timeout":
             return Failure(Reason.TIMED_OUT, {"seconds": timeout_s}, None)
-    for part in told:
+    for part in with_report:
         if part.fact and part.fact.error and part.fact.error_kind != "upload":
             return Failure(*_error(part.node, part.fact), max(part.fact.phase_at.values(), default=None))
-    failed = [] if _have_succeeded(parts) else _failed(told)
+    failed = [] if _have_succeeded(parts) else _failed_members(with_report)
     if not failed:
         return None
     part, member = failed[0]
@@ -131,7 +131,7 @@ def member_state(fact: MemberFact) -> MemberState:
     return MemberState.STOPPED if fact.ended_by_us else MemberState.FAILED
 
 
-def _state(parts: Sequence[Part]) -> RunState:
+def _state(parts: Sequence[NodePart]) -> RunState:
     """Where a run is that goes on: Running as soon as one node runs, Finalizing once all have ended."""
     order = [_PHASES.index(part.phase) for part in parts]
     if min(order) >= _PHASES.index("uploading"):
@@ -139,12 +139,12 @@ def _state(parts: Sequence[Part]) -> RunState:
     return RunState.RUNNING if max(order) >= _PHASES.index("running") else RunState.PREPARING
 
 
-def _is_over(parts: Sequence[Part]) -> bool:
+def _is_over(parts: Sequence[NodePart]) -> bool:
     """A failure is only read out of what has been told: a part that has not ended has not failed."""
     for part in parts:
-        if part.fact and (part.fact.error or _failed([part])):
+        if part.fact and (part.fact.error or _failed_members([part])):
             return True
-        ended = _ended(part)
+        ended = _member_states(part)
         if part.phase == "done" and any(
             decides and ended.get(rank) is not _SUCCEEDED for rank, decides in part.decides.items()
         ):
@@ -152,10 +152,10 @@ def _is_over(parts: Sequence[Part]) -> bool:
     return False
 
 
-def _have_succeeded(parts: Sequence[Part]) -> bool:
+def _have_succeeded(parts: Sequence[NodePart]) -> bool:
     """Whether every rank that decides has, and there are others."""
     deciding = [
-        _ended(part).get(rank) is _SUCCEEDED
+        _member_states(part).get(rank) is _SUCCEEDED
         for part in parts
         for rank, decides in part.decides.items()
         if decides
@@ -163,39 +163,39 @@ def _have_succeeded(parts: Sequence[Part]) -> bool:
     return all(deciding) and 0 < len(deciding) < sum(len(part.decides) for part in parts)
 
 
-def _ended(part: Part) -> dict[int, MemberState]:
+def _member_states(part: NodePart) -> dict[int, MemberState]:
     return {member.rank: member_state(member) for member in part.fact.members} if part.fact else {}
 
 
-def _decided(
-    parts: Sequence[Part], canceled_by: str | None, timeout_s: int | None
+def _final_reason(
+    parts: Sequence[NodePart], canceled_by: str | None, timeout_s: int | None
 ) -> tuple[Reason, dict[str, Any]]:
     if canceled_by is not None:
         return Reason.CANCELED, {"who": canceled_by}
     failure = first_failure(parts, timeout_s)
     if failure:
         return failure.reason, failure.facts
-    told = sorted((part for part in parts if part.fact), key=lambda part: part.node_rank)
-    return _undecided(told) or _saved(told)
+    with_report = sorted((part for part in parts if part.fact), key=lambda part: part.node_rank)
+    return _missing_end(with_report) or _upload_result(with_report)
 
 
-def _failed(parts: Sequence[Part]) -> list[tuple[Part, MemberFact]]:
+def _failed_members(parts: Sequence[NodePart]) -> list[tuple[NodePart, MemberFact]]:
     """The ranks that failed by themselves, the first to end first; rank order where the clock does not
     tell."""
-    found = [
+    members = [
         (part, member)
         for part in parts
         if part.fact
         for member in part.fact.members
         if member_state(member) is MemberState.FAILED
     ]
-    return sorted(found, key=lambda item: (item[1].ended_at or float("inf"), item[1].rank))
+    return sorted(members, key=lambda item: (item[1].ended_at or float("inf"), item[1].rank))
 
 
-def _undecided(parts: Sequence[Part]) -> tuple[Reason, dict[str, Any]] | None:
+def _missing_end(parts: Sequence[NodePart]) -> tuple[Reason, dict[str, Any]] | None:
     stopping = {part.fact.stopping: part for part in parts if part.fact}
     for part in parts:
-        ended = _ended(part)
+        ended = _member_states(part)
         for rank, decides in sorted(part.decides.items()):
             if not decides or ended.get(rank) is _SUCCEEDED:
                 continue
@@ -210,7 +210,7 @@ def _undecided(parts: Sequence[Part]) -> tuple[Reason, dict[str, Any]] | None:
     return None
 
 
-def _saved(parts: Sequence[Part]) -> tuple[Reason, dict[str, Any]]:
+def _upload_result(parts: Sequence[NodePart]) -> tuple[Reason, dict[str, Any]]:
     for part in parts:
         if part.fact and part.fact.error:
             return _error(part.node, part.fact)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from clusters.leases import Key
+from clusters.leases import AttemptKey
 from jobs.models import Attempt
 
 
-def unproven() -> frozenset[Key]:
+def quarantined_leases() -> frozenset[AttemptKey]:
     """As the leases name them."""
-    found = Attempt.objects.filter(ended_at__isnull=False, parts__settled_at=None, parts__isnull=False)
-    return frozenset(found.values_list("run_id", "number"))
+    attempts = Attempt.objects.filter(ended_at__isnull=False, parts__settled_at=None, parts__isnull=False)
+    return frozenset(attempts.values_list("run_id", "number"))

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from clusters.models import Node
 from jobs import lifecycle
 from jobs.attempts import attempt_report_json, outcomes
-from jobs.attempts.attempt_end import end
+from jobs.attempts.attempt_end import end_attempt
 from jobs.models import Attempt, AttemptNode, Member, Run
 from jobs.states import Reason, RunState
 from jobs.task_messages import wake_soon
@@ -17,12 +17,12 @@ from jobs.task_messages import wake_soon
 _STATE_OF_PHASE = {"running": RunState.RUNNING, "uploading": RunState.FINALIZING}
 
 
-def move(run: Run, attempt: Attempt, node: Node, now: datetime) -> None:
+def apply_reports(run: Run, attempt: Attempt, node: Node, now: datetime) -> None:
     """Walk the run to where its parts say it is, each step at the time that the nodes tell."""
     if attempt.ended_at is not None or run.attempt != attempt.number:
         return
     rows = list(AttemptNode.objects.filter(attempt=attempt).select_related("node").order_by("node_rank"))
-    parts = parts_of(attempt, rows)
+    parts = load_parts(attempt, rows)
     canceled_by, timeout_s = _canceled_by(run), run.spec["limits"]["timeout_s"]
     verdict = outcomes.derive(parts, canceled_by=canceled_by, timeout_s=timeout_s)
     if verdict.failing and not attempt.failing:
@@ -43,20 +43,20 @@ def move(run: Run, attempt: Attempt, node: Node, now: datetime) -> None:
             since = at
     if verdict.reason:
         at = _clamped(max(_times(parts, "done"), default=now.timestamp()), since, now)
-        end(run.pk, attempt.number, verdict.reason, verdict.facts, actor=actor, at=at)
+        end_attempt(run.pk, attempt.number, verdict.reason, verdict.facts, actor=actor, at=at)
 
 
-def parts_of(attempt: Attempt, rows: Sequence[AttemptNode]) -> list[outcomes.Part]:
+def load_parts(attempt: Attempt, rows: Sequence[AttemptNode]) -> list[outcomes.NodePart]:
     """The stored parts, as `outcomes` reads them."""
     decides: dict[int, dict[int, bool]] = {}
     for node_id, rank, decisive in Member.objects.filter(attempt=attempt).values_list(
         "node_id", "rank", "decides"
     ):
         decides.setdefault(node_id, {})[rank] = decisive
-    return [attempt_report_json.part_of(row, decides.get(row.node_id, {})) for row in rows]
+    return [attempt_report_json.load_part(row, decides.get(row.node_id, {})) for row in rows]
 
 
-def _reached(parts: Sequence[outcomes.Part], phase: str, verdict: outcomes.Verdict) -> bool:
+def _reached(parts: Sequence[outcomes.NodePart], phase: str, verdict: outcomes.RunVerdict) -> bool:
     if verdict.reason is Reason.COMPLETED:
         return True
     if phase == "uploading" and verdict.state is RunState.FINALIZING:
@@ -64,18 +64,18 @@ def _reached(parts: Sequence[outcomes.Part], phase: str, verdict: outcomes.Verdi
     return bool(_times(parts, phase)) and (phase == "running" or bool(verdict.reason))
 
 
-def _times(parts: Sequence[outcomes.Part], phase: str) -> list[float]:
+def _times(parts: Sequence[outcomes.NodePart], phase: str) -> list[float]:
     return [part.fact.phase_at[phase] for part in parts if part.fact and phase in part.fact.phase_at]
 
 
-def _end_others(run: Run, attempt: Attempt, rows: Sequence[AttemptNode], told_by: Node, why: str) -> None:
+def _end_others(run: Run, attempt: Attempt, rows: Sequence[AttemptNode], reporter: Node, flag: str) -> None:
     """One rank has decided for the whole gang (`why`: field of Attempt). The other nodes are woken, and learn
     what to do from the answer to the report that they then send; the one that has told it, from this
     answer."""
-    setattr(attempt, why, True)
-    attempt.save(update_fields=[why])
+    setattr(attempt, flag, True)
+    attempt.save(update_fields=[flag])
     for row in rows:
-        if row.node_id != told_by.pk and row.claimed_at is not None and row.phase != "done":
+        if row.node_id != reporter.pk and row.claimed_at is not None and row.phase != "done":
             wake_soon(row.node, run.pk, attempt.number)
 
 

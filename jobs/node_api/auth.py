@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.requests import Request
 
-from clusters.enrolment.node_tokens import node_of_token
+from clusters.enrolment.node_tokens import node_for_token
 from clusters.models import Node
 from jobs.node_api.node_session import NodeSession, sessions
 from workspaces.access import Principal
@@ -38,7 +38,7 @@ async def require_node_or_person(request: Request) -> Node | Principal:
     if principal is not None:
         return principal
     token = bearer(request.scope)
-    node = await in_thread(node_of_token, token) if token else None
+    node = await in_thread(node_for_token, token) if token else None
     if node is None:
         raise unauthorized("Sign in, or give a token.")
     return node

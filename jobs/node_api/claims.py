@@ -17,7 +17,7 @@ from clusters.models import Node
 from clusters.node_reports.inventory import interpreters_of
 from jobs import environments, lifecycle
 from jobs.attempts import final_plan
-from jobs.attempts.attempt_end import end
+from jobs.attempts.attempt_end import end_attempt
 from jobs.models import Attempt, AttemptNode, Run, Snapshot
 from jobs.states import Reason, RunState
 from jobs.tokens import token_of
@@ -51,12 +51,12 @@ def claim(  # noqa: PLR0917 - the claim as it comes over the wire
         raise Refused("nonce must be 32 hexadecimal digits")
     try:
         with transaction.atomic():
-            part = _take(node, run_id, attempt, nonce, final_plan.usable([int(port) for port in ports]))
+            part = _take(node, run_id, attempt, nonce, final_plan.usable_ports([int(port) for port in ports]))
             return _order(part, hub_url or settings.API_URL)
     except SpecError as error:
         # What was right when it was submitted no longer is: an interpreter that the node does not have any
         # more.
-        end(run_id, attempt, Reason.LAUNCH_FAILED, {"node": node.name, "detail": error.message})
+        end_attempt(run_id, attempt, Reason.LAUNCH_FAILED, {"node": node.name, "detail": error.message})
         raise Refused(error.message) from error
 
 
@@ -90,7 +90,7 @@ def _take(node: Node, run_id: str, number: int, nonce: str, ports: list[int]) ->
 def _claim_first(run: Run, part: AttemptNode, nonce: str, ports: list[int]) -> None:
     if len(part.attempt.placement) == 1:
         part.ports = ports
-        final_plan.finalize(run, part.attempt, {part.node.name: ports})
+        final_plan.finalize_plan(run, part.attempt, {part.node.name: ports})
     part.nonce, part.claimed_at = nonce, timezone.now()
     part.save(update_fields=["nonce", "claimed_at", "ports"])
     lifecycle.advance(run.pk, RunState.PREPARING, actor=f"node {part.node.name}", attempt=part.attempt.number)
@@ -99,7 +99,7 @@ def _claim_first(run: Run, part: AttemptNode, nonce: str, ports: list[int]) -> N
 def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
     run, attempt = part.attempt.run, part.attempt
     spec = RunSpec.from_json(run.spec)
-    planned = LaunchPlan.from_json(attempt.plan) if attempt.plan else final_plan.provisional(run, attempt)
+    planned = LaunchPlan.from_json(attempt.plan) if attempt.plan else final_plan.provisional_plan(run, attempt)
     snapshot = Snapshot.objects.get(workspace_id=run.workspace_id, sha256=run.spec["source"]["id"])
     token = token_of(run.pk, attempt.number)
     return NodeOrder(

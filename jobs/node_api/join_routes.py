@@ -78,7 +78,7 @@ def _enrol(asked: dict[str, Any], address: str) -> dict[str, str]:
         )
     except join.TokenUnknown as error:
         raise FieldProblem(410, "Gone", error.field, error.message) from error
-    except join.TokenSpent as error:
+    except join.TokenNotUsable as error:
         raise FieldProblem(410, "Gone", error.field, error.message) from error
     except join.NameTaken as error:
         raise FieldProblem(409, "Conflict", error.field, error.message) from error

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from clusters import brokers, wakeups
-from clusters.brokers.errors import BrokerAway
+from clusters.brokers.errors import BrokerUnavailable
 from clusters.node_reports import hub_uptime
 from jobs.node_api import claims, fast_ack, report_decoder, reports
 from jobs.node_api.auth import require_node, require_session
@@ -46,8 +46,8 @@ async def config(request: Request) -> Response:
     node = await require_node(request)
     capabilities = request.headers.get(CAPABILITIES, "").split()
     try:
-        line = await in_thread(brokers.line_of, node, request.url.hostname or "", capabilities)
-    except BrokerAway as error:
+        line = await in_thread(brokers.login_for_node, node, request.url.hostname or "", capabilities)
+    except BrokerUnavailable as error:
         raise Problem(503, "Not yet", f"The broker does not answer: {error}", Retry_After="2") from error
     return JSONResponse(
         {

@@ -11,7 +11,7 @@ import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from clusters.enrolment.node_tokens import node_of_token
+from clusters.enrolment.node_tokens import node_for_token
 from clusters.models import Node
 from clusters.node_reports import heartbeat_writer
 from clusters.node_reports.node_clock import NodeClock
@@ -112,7 +112,7 @@ class NodeSessions:
 
     def look_up(self, token: str) -> NodeSession | None:
         """Returns the session of the node that holds this token, from the database; None if no node does."""
-        node = node_of_token(token)
+        node = node_for_token(token)
         if node is None:
             with self._lock:
                 session = self._by_token.get(digest(token))

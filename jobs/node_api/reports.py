@@ -19,7 +19,7 @@ from clusters.models import Node
 from clusters.node_reports import heartbeat
 from jobs import causes, lifecycle
 from jobs.attempts import apply_attempt_report
-from jobs.attempts.attempt_end import end
+from jobs.attempts.attempt_end import end_attempt
 from jobs.logs import log_store, log_timestamps
 from jobs.models import AttemptNode
 from jobs.node_api.node_assignments import Assignment, Key
@@ -228,7 +228,7 @@ def _end_orphan(session: NodeSession, assignment: Assignment, now: datetime) -> 
     _close(session, assignment, now)
     if not assignment.over:
         name = session.node.name
-        end(assignment.run, assignment.attempt, Reason.ORPHANED, {"node": name}, actor=f"node {name}")
+        end_attempt(assignment.run, assignment.attempt, Reason.ORPHANED, {"node": name}, actor=f"node {name}")
 
 
 def _was_settled(node: Node, key: Key) -> bool:

@@ -20,7 +20,7 @@ from clusters.node_reports.hub_uptime import ListeningWindow, listening_window
 from clusters.states import NodeStatus
 from jobs import lifecycle
 from jobs.attempts import outcomes, run_transitions
-from jobs.attempts.attempt_end import end
+from jobs.attempts.attempt_end import end_attempt
 from jobs.logs import log_store
 from jobs.models import AttemptNode, Member, Run, RunEvent
 from jobs.states import MemberState, Reason, RunState
@@ -109,7 +109,7 @@ def _lose(
 ) -> None:
     reason, facts = _why(run, part, rows, status, silent_s)
     with transaction.atomic():
-        if not end(run.pk, run.attempt, reason, facts):
+        if not end_attempt(run.pk, run.attempt, reason, facts):
             return
         if status is NodeStatus.LOST and reason not in (Reason.NODE_LOST, Reason.PREEMPTED):
             message = Reason.NODE_LOST.sentence(node=part.node.name, seconds=round(silent_s))
@@ -125,7 +125,7 @@ def _why(
     """A rank that failed while the node could still be heard has ended the run; one that failed later did so
     because its peers were gone."""
     first = outcomes.first_failure(
-        run_transitions.parts_of(part.attempt, rows), run.spec["limits"]["timeout_s"]
+        run_transitions.load_parts(part.attempt, rows), run.spec["limits"]["timeout_s"]
     )
     heard_at = part.node.last_report_at
     if first is not None and (

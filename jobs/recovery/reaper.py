@@ -15,7 +15,7 @@ from clusters.node_reports.hub_uptime import ListeningWindow, listening_window
 from clusters.states import NodeStatus
 from jobs import lifecycle
 from jobs.attempts import readiness
-from jobs.attempts.attempt_end import end
+from jobs.attempts.attempt_end import end_attempt
 from jobs.logs import log_store
 from jobs.models import AttemptNode, Draft, Run
 from jobs.recovery import node_loss
@@ -66,7 +66,7 @@ def _never_started(run: Run, parts: list[AttemptNode], now: datetime) -> None:
     missing = [part for part in parts if part.claimed_at is None]
     if missing and waited >= settings.NEVER_STARTED_AFTER:
         facts = {"node": missing[0].node.name, "seconds": round(settings.NEVER_STARTED_AFTER)}
-        end(run.pk, run.attempt, Reason.NEVER_STARTED, facts)
+        end_attempt(run.pk, run.attempt, Reason.NEVER_STARTED, facts)
 
 
 def _never_ready(run: Run, parts: list[AttemptNode], now: datetime) -> None:
@@ -75,9 +75,9 @@ def _never_ready(run: Run, parts: list[AttemptNode], now: datetime) -> None:
     for part in parts:
         late = part.claimed_at is not None and now - part.claimed_at >= patience
         if late and part.phase in readiness.BEFORE_READY:
-            detail = f"is still {readiness.doing(part)}"
+            detail = f"is still {readiness.activity(part)}"
             facts = {"node": part.node.name, "seconds": round(settings.NEVER_READY_AFTER), "detail": detail}
-            end(run.pk, run.attempt, Reason.NEVER_READY, facts)
+            end_attempt(run.pk, run.attempt, Reason.NEVER_READY, facts)
             return
     all_ready_at = max((part.fact.get("phase_at", {}).get(READY, 0.0) for part in parts), default=0.0)
     idle = [part for part in parts if part.phase == READY]
@@ -87,7 +87,7 @@ def _never_ready(run: Run, parts: list[AttemptNode], now: datetime) -> None:
         and now.timestamp() - all_ready_at >= settings.NEVER_STARTED_AFTER
     ):
         facts = {"node": idle[0].node.name, "seconds": round(settings.NEVER_STARTED_AFTER)}
-        end(run.pk, run.attempt, Reason.NEVER_STARTED, facts)
+        end_attempt(run.pk, run.attempt, Reason.NEVER_STARTED, facts)
 
 
 def _overdue_cancel(run: Run, parts: list[AttemptNode], now: datetime, span: ListeningWindow) -> None:

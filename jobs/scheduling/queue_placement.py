@@ -13,7 +13,7 @@ from django.utils import timezone
 from clusters import leases
 from clusters.models import Cluster, Node
 from jobs import lifecycle
-from jobs.attempts.quarantine import unproven
+from jobs.attempts.quarantine import quarantined_leases
 from jobs.models import Attempt, AttemptNode, Member, Run
 from jobs.scheduling import scaling_messages
 from jobs.states import Reason, RunState
@@ -162,7 +162,7 @@ class Queue:
 
     def _nodes(self, run: Run) -> tuple[FreeNode, ...]:
         if run.workspace_id not in self._seen_by:
-            self._seen_by[run.workspace_id] = leases.offers(self._cluster, run.workspace, unproven())
+            self._seen_by[run.workspace_id] = leases.offers(self._cluster, run.workspace, quarantined_leases())
         return self._seen_by[run.workspace_id]
 
 

@@ -11,8 +11,8 @@ from clusters.gpus.gpu_models import gpu_names
 from clusters.models import Cluster
 from clusters.visibility import clusters_of
 from jobs import environments
-from jobs.attempts.attempt_end import MOST_PREEMPTIONS
-from jobs.attempts.quarantine import unproven
+from jobs.attempts.attempt_end import MAX_PREEMPTIONS
+from jobs.attempts.quarantine import quarantined_leases
 from jobs.models import Snapshot
 from jobs.scheduling.interpreters import interpreters
 from jobs.sources import examples
@@ -45,7 +45,7 @@ class Preview:
 def preview(spec: RunSpec, principal: Principal) -> Preview:
     """Never raises for what a person wrote: every objection is a finding."""
     cluster = clusters_of(principal.workspace).filter(name=spec.resources.cluster).first()
-    nodes = leases.nodes_of(cluster, principal.workspace, unproven()) if cluster else ()
+    nodes = leases.nodes_of(cluster, principal.workspace, quarantined_leases()) if cluster else ()
     placement = provisional(demand(spec), nodes) if nodes else _imagined(spec)
     paths, found = _source(spec, principal)
     found += _cluster(spec, cluster, principal)
@@ -120,7 +120,7 @@ def _cluster(spec: RunSpec, cluster: Cluster | None, principal: Principal) -> It
             "hint",
             "resources.cluster",
             f"{whose} are low-priority and may vanish at any time; the run then begins anew, up to "
-            f"{MOST_PREEMPTIONS} times without using up a retry: write checkpoints to outputs/ and go on "
+            f"{MAX_PREEMPTIONS} times without using up a retry: write checkpoints to outputs/ and go on "
             "from the last one",
         )
 

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from django import template
 
-from clusters.overview import LeaseLine
-from jobs.attempts.quarantine import unproven
+from clusters.overview import LeaseSummary
+from jobs.attempts.quarantine import quarantined_leases
 
 register = template.Library()
 
 
 @register.filter
-def quarantined(leases: Sequence[LeaseLine]) -> list[LeaseLine]:
+def quarantined(leases: Sequence[LeaseSummary]) -> list[LeaseSummary]:
     """Those of attempts that have ended, while the node has not proved that nothing of them runs any more."""
-    ended = unproven() if leases else frozenset()
+    ended = quarantined_leases() if leases else frozenset()
     return [lease for lease in leases if lease.key in ended]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from clusters.models import Node
-from clusters.overview import GpuCell, LeaseLine, NodeCard, node_cards
+from clusters.overview import GpuCell, LeaseSummary, NodeCard, node_cards
 from clusters.states import GpuStanding
 from clusters.templatetags.devices import heat, told
 from clusters.visibility import visible_nodes
@@ -60,7 +60,7 @@ def _machine(card: NodeCard, numbers: dict[str, int]) -> Machine:
 
 
 def _gpu(cell: GpuCell, numbers: dict[str, int]) -> Cell:
-    held = cell.held
+    held = cell.lease
     return Cell(
         told(cell),
         str(cell.standing),
@@ -71,7 +71,7 @@ def _gpu(cell: GpuCell, numbers: dict[str, int]) -> Cell:
 
 
 def _slots(card: NodeCard, numbers: dict[str, int]) -> tuple[Cell, ...]:
-    holding: list[LeaseLine] = [line for line in card.leases for _ in range(line.slots)]
+    holding: list[LeaseSummary] = [line for line in card.leases for _ in range(line.slots)]
     return tuple(
         Cell(
             f"Slot {place}: {held.label}",

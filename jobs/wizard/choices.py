@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from clusters.gpus.gpu_models import Stock, stock
+from clusters.gpus.gpu_models import ModelCount, stock
 from clusters.leases import nodes_of
 from clusters.models import Cluster, Node
 from clusters.visibility import clusters_of
@@ -29,7 +29,7 @@ class ClusterChoice:
 
     name: str
     nodes: tuple[FreeNode, ...]
-    stock: tuple[Stock, ...] = ()
+    stock: tuple[ModelCount, ...] = ()
 
     @property
     def ready(self) -> tuple[FreeNode, ...]:

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.core.management import call_command
 
 from clusters.enrolment.join import join
-from clusters.enrolment.node_tokens import enrol, node_of_token
+from clusters.enrolment.node_tokens import enrol, node_for_token
 from clusters.models import Node
 from jobs.logs.log_follower import Follower
 from jobs.models import Run
@@ -186,7 +186,7 @@ class TestNodeToken:
         assert f"trainhub-node join {settings.API_URL} --token {token}" in rest[-1]
         joined = join(token, "", "box.lan")
         assert (joined.node.name, joined.node.cluster.name) == ("beta", "gpus")
-        assert node_of_token(joined.token) == joined.node
+        assert node_for_token(joined.token) == joined.node
 
     def test_lists_nodes_with_their_state(self) -> None:
         enrol("gpus", "beta")
@@ -197,7 +197,7 @@ class TestNodeToken:
     def test_revokes_a_node_and_says_who_is_not_there(self) -> None:
         _, token = enrol("gpus", "beta")
         call_command("node", "revoke", "beta", stdout=io.StringIO())
-        assert node_of_token(token) is None
+        assert node_for_token(token) is None
         heard = io.StringIO()
         with pytest.raises(SystemExit):
             call_command("node", "revoke", "gamma", stderr=heard)

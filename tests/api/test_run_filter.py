@@ -10,7 +10,7 @@ from jobs.models import RunTag
 from jobs.states import RunState
 from tests.api.asking import post, refused
 from tests.people import api_client, make_contributor, make_person, make_viewer, make_workspace, token_of
-from tests.tracking.search.builders import known_run
+from tests.tracking.search.builders import run_with_data
 from tracking.models import Star
 from workspaces import process_caches
 from workspaces.states import Role
@@ -37,15 +37,15 @@ def names(client: Client, **asked: Any) -> list[str]:
 class TestFilter:
     def test_finds_and_orders_by_what_runs_have_logged(self, client: Client) -> None:
         for name, acc in (("a", 0.1), ("b", 0.9), ("c", 0.5)):
-            known_run(name, metrics={"acc": acc}, params={"opt": "adam" if name != "c" else "sgd"})
+            run_with_data(name, metrics={"acc": acc}, params={"opt": "adam" if name != "c" else "sgd"})
         assert names(client, filter="metrics.acc > 0.2") == ["c", "b"]
         assert names(client, filter="metrics.acc > 0.2", order="number") == ["b", "c"]
         assert names(client, filter="params.opt = 'adam'", order="metrics.acc DESC") == ["b", "a"]
-        known_run("quick", metrics={"acc": 0.3}, state=RunState.FAILED)
+        run_with_data("quick", metrics={"acc": 0.3}, state=RunState.FAILED)
         assert names(client, order="metrics.acc", state="Failed", search="qui") == ["quick"]
 
     def test_gives_the_values_that_are_asked_for(self, client: Client) -> None:
-        known_run("a", metrics={"acc": 0.5, "worst": float("inf")}, params={"opt": "adam"})
+        run_with_data("a", metrics={"acc": 0.5, "worst": float("inf")}, params={"opt": "adam"})
         (run,) = listed(client, column=["metrics.acc", "max(metrics.worst)", "params.opt", "tags.none"])[
             "results"
         ]
@@ -58,7 +58,7 @@ class TestFilter:
 
     def test_goes_through_all_pages_in_either_kind_of_order(self, client: Client) -> None:
         for number in range(7):
-            known_run(f"r{number}", metrics={"acc": number})
+            run_with_data(f"r{number}", metrics={"acc": number})
         for order in ("metrics.acc DESC", "-number"):
             found, address = [], f"/api/v1/runs/?{urlencode({'order': order, 'page_size': 3})}"
             while address:
@@ -75,20 +75,20 @@ class TestFilter:
         refused(client.get("/api/v1/runs/?fliter=starred"), 400, "fliter", "not a known parameter")
 
     def test_another_workspaces_runs_are_not_there(self, client: Client) -> None:
-        known_run("secret", workspace=make_workspace("other"), metrics={"acc": 1})
+        run_with_data("secret", workspace=make_workspace("other"), metrics={"acc": 1})
         assert names(client, filter="metrics.acc = 1", order="metrics.acc") == []
 
 
 class TestKeys:
     def test_are_those_of_the_workspace(self, client: Client) -> None:
-        known_run("a", metrics={"acc": 1}, params={"opt": "adam"}, tags={"team": "x"})
-        known_run("b", workspace=make_workspace("other"), metrics={"secret": 1})
+        run_with_data("a", metrics={"acc": 1}, params={"opt": "adam"}, tags={"team": "x"})
+        run_with_data("b", workspace=make_workspace("other"), metrics={"secret": 1})
         told = client.get("/api/v1/runs/columns/").json()
         assert (told["metrics"], told["params"], told["tags"]) == (["acc"], ["opt"], ["team"])
         assert {"name": "pinned", "type": "flag", "operators": ["=", "!="]} in told["attributes"]
 
     def test_completion_is_the_pages(self, client: Client) -> None:
-        known_run("a", params={"opt": "adam"})
+        run_with_data("a", params={"opt": "adam"})
         told = client.get("/api/v1/runs/completion/?filter=params.opt+%3D+").json()
         assert told == {"begin": 13, "offers": [{"text": "'adam'", "kind": "value"}]}
         refused(client.get("/api/v1/runs/completion/?at=x"), 400, "at", "position")
@@ -96,7 +96,7 @@ class TestKeys:
 
 class TestMarks:
     def test_star_and_pin_come_and_go(self, client: Client) -> None:
-        run = known_run("a")
+        run = run_with_data("a")
         for word in ("star", "pin"):
             assert client.put(f"/api/v1/runs/{run.number}/{word}/").status_code == 204
         assert names(client, filter="starred AND pinned") == ["a"]
@@ -105,13 +105,13 @@ class TestMarks:
         assert names(client, filter="starred OR pinned") == []
 
     def test_viewers_star_but_do_not_pin(self) -> None:
-        run, viewer = known_run("a"), api_client(make_viewer())
+        run, viewer = run_with_data("a"), api_client(make_viewer())
         assert viewer.put(f"/api/v1/runs/{run.number}/star/").status_code == 204
         assert viewer.put(f"/api/v1/runs/{run.number}/pin/").status_code == 403
         assert Star.objects.count() == 1
 
     def test_tags_are_set_and_taken(self, client: Client) -> None:
-        run = known_run("a")
+        run = run_with_data("a")
         address = f"/api/v1/runs/{run.number}/tags/a/b c/"
         assert client.put(address, {"value": " x "}, content_type="application/json").status_code == 204
         assert RunTag.objects.get().value == " x "
@@ -125,8 +125,8 @@ class TestMarks:
 class TestBulk:
     def test_tells_what_was_done_and_what_was_refused(self, client: Client) -> None:
         ended, active = (
-            known_run("a", state=RunState.COMPLETED),
-            known_run("b", kind="job", state=RunState.RUNNING),
+            run_with_data("a", state=RunState.COMPLETED),
+            run_with_data("b", kind="job", state=RunState.RUNNING),
         )
         told = post(
             client, "/api/v1/runs/bulk/", {"verb": "delete", "runs": [ended.number, active.number]}
@@ -136,7 +136,7 @@ class TestBulk:
         assert told["refused"] == [{"run": active.number, "why": why}]
 
     def test_needs_the_role_and_the_workspace(self, client: Client) -> None:
-        run = known_run("a", state=RunState.COMPLETED)
+        run = run_with_data("a", state=RunState.COMPLETED)
         body = {"verb": "delete", "runs": [run.number]}
         assert post(api_client(make_viewer()), "/api/v1/runs/bulk/", body).status_code == 403
         olga = make_person("olga", Role.OWNER, make_workspace("other"))

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from clusters import wakeups
-from clusters.brokers import line_of
+from clusters.brokers import login_for_node
 from clusters.models import Node
 from tests.hub import PROJECT, eventually
 
@@ -62,7 +62,7 @@ def listening(nodes: Sequence[Node], folder: Path) -> Iterator[list[Ear]]:
 
 @contextmanager
 def _listener(node: Node, file: Path) -> Iterator[Ear]:
-    line = line_of(node, "127.0.0.1")
+    line = login_for_node(node, "127.0.0.1")
     assert line.url, "the node has no way to the broker"
     told = {"broker_url": line.url, "queue": wakeups.queue_of(node), "broker_ca": line.ca}
     with file.open("w") as out:

@@ -14,7 +14,7 @@ from pytest_django import Settings
 from redis.exceptions import NoPermissionError
 
 from clusters import brokers
-from clusters.brokers.errors import BrokerAway
+from clusters.brokers.errors import BrokerUnavailable
 from clusters.enrolment.node_tokens import enrol, revoke
 from clusters.models import Node
 from clusters.wakeups import wake
@@ -42,7 +42,7 @@ def node(name: str) -> Node:
 
 def user(made: Node) -> redis.Redis:
     """The server as the node itself sees it."""
-    parts = urlsplit(brokers.line_of(made, "localhost").url)
+    parts = urlsplit(brokers.login_for_node(made, "localhost").url)
     assert (parts.scheme, parts.username) == ("redis+socket", f"node.{made.name}")
     return redis.Redis(unix_socket_path=parts.path, username=parts.username, password=parts.password)
 
@@ -104,7 +104,7 @@ class TestRights:
         alpha = node("alpha")
         with user(alpha) as own:
             before = own.execute_command("PING")
-            assert brokers.line_of(alpha, "localhost") == brokers.line_of(alpha, "localhost")
+            assert brokers.login_for_node(alpha, "localhost") == brokers.login_for_node(alpha, "localhost")
             assert own.execute_command("PING") == before
 
 
@@ -129,7 +129,7 @@ class TestEnd:
     def test_a_node_revoked_a_moment_ago_is_not_let_in_again(self) -> None:
         alpha = node("alpha")
         revoke(Node.objects.get(pk=alpha.pk))
-        assert brokers.line_of(alpha, "localhost") == brokers.Line()
+        assert brokers.login_for_node(alpha, "localhost") == brokers.BrokerLogin()
 
 
 class TestMend:
@@ -139,14 +139,14 @@ class TestMend:
             own.ping()
             with redis.Redis.from_url(valkey) as server:
                 server.execute_command("ACL DELUSER", "node.alpha")
-            brokers.mend()
+            brokers.repair_users()
             assert own.ping()
 
     def test_a_revocation_that_the_broker_missed_is_made_good(self, valkey: str) -> None:
         alpha = node("alpha")
         user(alpha).close()
         Node.objects.update(revoked_at=alpha.created_at)
-        brokers.mend()
+        brokers.repair_users()
         with redis.Redis.from_url(valkey) as server:
             assert b"node.alpha" not in server.execute_command("ACL USERS")
 
@@ -156,12 +156,12 @@ class TestAddress:
         self, settings: Settings
     ) -> None:
         settings.NODE_BROKER_URL = "redis://0.0.0.0:8001/0"
-        assert "@10.0.0.1:8001/0" in brokers.line_of(node("alpha"), "10.0.0.1").url
-        assert "@[fd00::2]:8001/0" in brokers.line_of(node("alpha"), "fd00::2").url
+        assert "@10.0.0.1:8001/0" in brokers.login_for_node(node("alpha"), "10.0.0.1").url
+        assert "@[fd00::2]:8001/0" in brokers.login_for_node(node("alpha"), "fd00::2").url
 
     def test_or_the_one_that_was_set(self, settings: Settings) -> None:
         settings.NODE_BROKER_URL = "rediss://broker.example.org:6380"
-        line = brokers.line_of(node("alpha"), "10.0.0.1")
+        line = brokers.login_for_node(node("alpha"), "10.0.0.1")
         assert line.url.startswith("rediss://node.alpha:")
         assert line.url.partition("@")[2].startswith("broker.example.org:6380")
 
@@ -171,14 +171,14 @@ class TestAddress:
         settings.OWN_NODE_TOKEN_FILE = tmp_path / "node-token"
         settings.OWN_NODE_TOKEN_FILE.write_text(token)
         assert digest(token) == alpha.token_digest
-        assert brokers.line_of(alpha, "127.0.0.1").url.startswith("redis+socket://node.alpha:")
+        assert brokers.login_for_node(alpha, "127.0.0.1").url.startswith("redis+socket://node.alpha:")
 
     def test_a_broker_on_this_machine_alone_is_no_use_to_others(
         self, caplog: pytest.LogCaptureFixture
     ) -> None:
         alpha = node("alpha")
         with caplog.at_level(logging.WARNING):
-            assert [brokers.line_of(alpha, "10.0.0.1") for _ in range(2)] == [brokers.Line()] * 2
+            assert [brokers.login_for_node(alpha, "10.0.0.1") for _ in range(2)] == [brokers.BrokerLogin()] * 2
         assert caplog.text.count("Set OPEN=1") == 1
 
     def test_a_node_of_an_older_version_is_told_of_none_and_the_log_says_what_to_do(
@@ -186,7 +186,7 @@ class TestAddress:
     ) -> None:
         alpha = node("alpha")
         with caplog.at_level(logging.WARNING):
-            assert [brokers.line_of(alpha, "localhost", ()) for _ in range(2)] == [brokers.Line()] * 2
+            assert [brokers.login_for_node(alpha, "localhost", ()) for _ in range(2)] == [brokers.BrokerLogin()] * 2
         assert caplog.text.count("Install the hub's package on it again") == 1
 
     def test_the_authority_of_the_hubs_own_broker_is_told_beside_it(
@@ -195,14 +195,14 @@ class TestAddress:
         settings.BROKER_CA = tmp_path / "ca.pem"
         settings.BROKER_CA.write_text("the authority")
         settings.NODE_BROKER_URL = "rediss://0.0.0.0:8001/0"
-        assert brokers.line_of(node("alpha"), "10.0.0.1").ca == "the authority"
+        assert brokers.login_for_node(node("alpha"), "10.0.0.1").ca == "the authority"
 
     def test_one_that_is_not_encrypted_is_warned_of(
         self, settings: Settings, caplog: pytest.LogCaptureFixture
     ) -> None:
         settings.NODE_BROKER_URL = "redis://broker.example.org:6380"
         with caplog.at_level(logging.WARNING):
-            brokers.line_of(node("alpha"), "10.0.0.1")
+            brokers.login_for_node(node("alpha"), "10.0.0.1")
         assert "name it as rediss:// in NODE_BROKER_URL" in caplog.text
         assert "node.alpha" not in caplog.text
 
@@ -217,14 +217,14 @@ class TestForeignBroker:
         settings.BROKER_URL = settings.BROKER_URL.replace("://:of-tests-only@", "://hub-of-another:secret@")
         alpha = node("alpha")
         with caplog.at_level(logging.WARNING):
-            assert [brokers.line_of(alpha, "localhost") for _ in range(2)] == [brokers.Line()] * 2
+            assert [brokers.login_for_node(alpha, "localhost") for _ in range(2)] == [brokers.BrokerLogin()] * 2
         assert caplog.text.count("+acl") == 1
         assert "secret" not in caplog.text
 
     def test_one_that_is_away_is_told_apart(self, settings: Settings) -> None:
         settings.BROKER_URL = "redis+socket://:x@/nowhere/valkey.sock"
-        with pytest.raises(BrokerAway):
-            brokers.line_of(node("alpha"), "localhost")
+        with pytest.raises(BrokerUnavailable):
+            brokers.login_for_node(node("alpha"), "localhost")
 
     def test_revoking_does_not_need_it(self, settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
         alpha = node("alpha")

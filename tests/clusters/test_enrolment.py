@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from clusters.enrolment.node_tokens import EnrolmentError, enrol, node_of_token, revoke
+from clusters.enrolment.node_tokens import EnrolmentError, enrol, node_for_token, revoke
 from clusters.leases import acquire, release
 from clusters.models import Node
 from tests.clusters.builders import cluster, ready_node, slots_wanted, workspace
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db
 class TestEnrol:
     def test_the_token_names_its_node(self) -> None:
         node, token = enrol("local", "alpha")
-        assert node_of_token(token) == node
+        assert node_for_token(token) == node
         assert node.cluster.name == "local"
 
     def test_the_token_is_not_stored(self) -> None:
@@ -24,14 +24,14 @@ class TestEnrol:
         first, old = enrol("local", "alpha")
         second, new = enrol("local", "alpha")
         assert first == second
-        assert node_of_token(old) is None
-        assert node_of_token(new) == first
+        assert node_for_token(old) is None
+        assert node_for_token(new) == first
 
     def test_two_nodes_have_two_tokens(self) -> None:
         _, one = enrol("local", "alpha")
         beta, two = enrol("local", "beta")
         assert one != two
-        assert node_of_token(two) == beta
+        assert node_for_token(two) == beta
 
     @pytest.mark.parametrize("name", ["", "-x", "a b", "a/b", "ü", "x" * 51, "a\n"])
     def test_a_name_that_cannot_be_part_of_an_address_is_refused(self, name: str) -> None:
@@ -57,16 +57,16 @@ class TestRevoke:
     def test_a_revoked_token_names_nobody(self) -> None:
         node, token = enrol("local", "alpha")
         revoke(node)
-        assert node_of_token(token) is None
+        assert node_for_token(token) is None
 
     def test_enrolling_anew_brings_the_node_back_with_a_new_token(self) -> None:
         node, old = enrol("local", "alpha")
         revoke(node)
         _, new = enrol("local", "alpha")
-        assert node_of_token(old) is None
-        assert node_of_token(new) == node
+        assert node_for_token(old) is None
+        assert node_for_token(new) == node
 
     @pytest.mark.parametrize("text", ["", "thn_nonsense", "x" * 10_000])
     def test_nonsense_names_nobody(self, text: str) -> None:
         enrol("local", "alpha")
-        assert node_of_token(text) is None
+        assert node_for_token(text) is None

@@ -11,8 +11,8 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from clusters.enrolment.join import LIVES, NameTaken, TokenSpent, TokenUnknown, invite, join
-from clusters.enrolment.node_tokens import EnrolmentError, enrol, node_of_token, revoke
+from clusters.enrolment.join import LIVES, NameTaken, TokenNotUsable, TokenUnknown, invite, join
+from clusters.enrolment.node_tokens import EnrolmentError, enrol, node_for_token, revoke
 from clusters.models import Cluster, Hearing, JoinToken, Node, NodeEvent
 from tests.clusters.builders import ready_node
 from tests.people import make_owner
@@ -83,7 +83,7 @@ class TestInvite:
 class TestJoin:
     def test_gives_the_machine_a_token_of_its_own(self) -> None:
         joined = join(token_for("alpha"), "", "box.lan", address="10.0.0.7")
-        assert node_of_token(joined.token) == joined.node
+        assert node_for_token(joined.token) == joined.node
         assert (joined.node.name, joined.node.cluster.name) == ("alpha", "gang")
 
     @pytest.mark.parametrize(
@@ -118,14 +118,14 @@ class TestSpent:
     def test_a_token_works_once_and_says_who_used_it(self) -> None:
         text = token_for()
         join(text, "alpha", "box")
-        with pytest.raises(TokenSpent, match="used already by alpha"):
+        with pytest.raises(TokenNotUsable, match="used already by alpha"):
             join(text, "beta", "box")
         assert not Node.objects.filter(name="beta").exists()
 
     def test_an_expired_token_opens_nothing(self) -> None:
         text = token_for("alpha")
         JoinToken.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
-        with pytest.raises(TokenSpent, match="expired after 24 hours"):
+        with pytest.raises(TokenNotUsable, match="expired after 24 hours"):
             join(text, "", "box")
 
     def test_it_lives_for_a_day(self) -> None:
@@ -171,7 +171,7 @@ class TestTakenName:
         before, old = enrol("gang", "alpha")
         revoke(before)
         joined = join(token_for("alpha"), "", "box")
-        assert (joined.node, node_of_token(old), node_of_token(joined.token)) == (before, None, before)
+        assert (joined.node, node_for_token(old), node_for_token(joined.token)) == (before, None, before)
 
     def test_one_that_never_reported_gives_way_if_asked(self) -> None:
         enrol("gang", "alpha")

@@ -7,7 +7,7 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from clusters.enrolment.node_tokens import enrol, revoke
-from clusters.journal import note, recent_events
+from clusters.journal import record_event, recent_events
 from clusters.models import Hearing, Node
 from clusters.node_reports import heartbeat, silence
 from clusters.node_reports.hub_uptime import listening_window
@@ -56,7 +56,7 @@ def latest(node: Node) -> str:
 
 class TestTold:
     def test_the_first_report_is_told(self) -> None:
-        assert latest(joined()) == "Heard from for the first time: box.lan at 10.0.0.7."
+        assert latest(joined()) == "Reported for the first time: box.lan at 10.0.0.7."
 
     def test_a_report_like_the_last_tells_nothing(self) -> None:
         node = joined()
@@ -85,7 +85,7 @@ class TestTold:
     def test_another_name_of_the_machine(self) -> None:
         node = joined()
         report(node, 2, hostname="new.lan")
-        assert latest(node) == "The machine calls itself new.lan; before it was box.lan."
+        assert latest(node) == "The host name is now new.lan; it was box.lan."
 
     def test_a_clock_that_is_off_and_that_is_set_right(self) -> None:
         node = joined()
@@ -118,7 +118,7 @@ class TestDriver:
         for seconds, driver in ((2, "550.54"), (4, "550.54"), (6, "560.10")):
             report(node, seconds, driver=driver)
         assert kinds(node) == ["heard", "driver"]
-        assert latest(node) == "Its NVIDIA driver is 560.10 now; before it was 550.54."
+        assert latest(node) == "The NVIDIA driver is now 560.10; it was 550.54."
 
     def test_gpus_that_cannot_be_read_and_that_can_be_again(self) -> None:
         node = joined()
@@ -134,7 +134,7 @@ class TestNote:
     def test_the_same_again_within_minutes_is_told_once(self) -> None:
         node = joined()
         for seconds in (0, 60, 599, 700):
-            note(node, "agent", "Its agent was restarted.", after(seconds))
+            record_event(node, "agent", "Its agent was restarted.", after(seconds))
         assert kinds(node) == ["heard", "agent", "agent"]
 
     def test_two_agents_under_one_name_do_not_fill_the_journal(self) -> None:
@@ -146,7 +146,7 @@ class TestNote:
     def test_only_the_latest_are_shown(self) -> None:
         node = joined()
         for number in range(30):
-            note(node, "agent", f"{number}", NOW)
+            record_event(node, "agent", f"{number}", NOW)
         assert [event.message for event in recent_events(node, 2)] == ["29", "28"]
 
 
@@ -156,7 +156,7 @@ class TestSilence:
         for seconds in (5, 11, 13, 59, 61, 63, 1000):
             silence.record_silent_nodes(after(seconds), listening_window(after(seconds)))
         assert kinds(node) == ["heard", "silent", "lost"]
-        assert latest(node) == "Not heard from for 61 s; its runs end, or are tried again elsewhere."
+        assert latest(node) == "No report for 61 s; its runs end or are retried on other nodes."
 
     def test_is_told_again_after_a_return(self) -> None:
         node = joined()

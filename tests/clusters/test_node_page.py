@@ -113,4 +113,4 @@ class TestNotices:
 
     def test_what_happened_is_listed_with_its_time(self) -> None:
         ready_node("alpha")
-        assert "Heard from for the first time: box.lan at 10.0.0.7." in self.page()
+        assert "Reported for the first time: box.lan at 10.0.0.7." in self.page()

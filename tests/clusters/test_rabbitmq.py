@@ -50,7 +50,7 @@ def node(name: str) -> Node:
 
 
 def line(made: Node) -> Any:
-    url = brokers.line_of(made, "localhost").url
+    url = brokers.login_for_node(made, "localhost").url
     assert f"//node.{made.name}:" in url
     return connection(url)
 
@@ -122,14 +122,14 @@ class TestEnd:
         alpha = node("alpha")
         line(alpha).release()
         Node.objects.update(revoked_at=alpha.created_at)
-        brokers.mend()
+        brokers.repair_users()
         assert "alpha" not in _known()
 
     def test_a_node_that_the_broker_forgot_is_let_in_again(self) -> None:
         alpha = node("alpha")
         with line(alpha) as own:
-            brokers.withdraw("alpha")
-            brokers.mend()
+            brokers.remove_user("alpha")
+            brokers.repair_users()
             with connection(own.as_uri(include_password=True)) as again:
                 again.connect()
 
@@ -138,14 +138,14 @@ class TestEnd:
 def test_without_the_management_plugin_nobody_gets_the_hubs_own(caplog: pytest.LogCaptureFixture) -> None:
     alpha = node("alpha")
     with caplog.at_level(logging.WARNING):
-        assert [brokers.line_of(alpha, "localhost") for _ in range(2)] == [brokers.Line()] * 2
+        assert [brokers.login_for_node(alpha, "localhost") for _ in range(2)] == [brokers.BrokerLogin()] * 2
     assert caplog.text.count("RABBITMQ_API_URL") == 1
 
 
 def _known() -> set[str]:
     broker = brokers._broker()
     assert broker is not None
-    return broker.known()
+    return broker.user_names()
 
 
 def _is_closed(own: Any) -> bool:

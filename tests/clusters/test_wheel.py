@@ -14,7 +14,7 @@ def test_the_package_for_nodes_is_built_before_anybody_asks_for_it(
     settings: Settings, tmp_path: Path
 ) -> None:
     settings.NODE_WHEELS = tmp_path / "wheels"
-    with node_wheel.building_soon(after_seconds=0):
+    with node_wheel.build_after_start(after_seconds=0):
         built = eventually(
             lambda: next((tmp_path / "wheels").rglob("*.whl"), None), 110, "the package is built"
         )
@@ -23,6 +23,6 @@ def test_the_package_for_nodes_is_built_before_anybody_asks_for_it(
 
 def test_a_server_that_stops_at_once_builds_nothing(settings: Settings, tmp_path: Path) -> None:
     settings.NODE_WHEELS = tmp_path / "wheels"
-    with node_wheel.building_soon():
+    with node_wheel.build_after_start():
         pass
     assert not (tmp_path / "wheels").exists()

@@ -20,9 +20,9 @@ import mlflow
 from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
 client = MlflowClient()
-told = {}
+results = {}
 
-def refused(call, *args, **named):
+def error_of(call, *args, **named):
     "What the server refuses: its code and its sentence."
     try:
         call(*args, **named)
@@ -32,7 +32,7 @@ def refused(call, *args, **named):
 """
 ENDING = """
 print()
-print(json.dumps(told))
+print(json.dumps(results))
 """
 SECONDS = 240
 
@@ -40,14 +40,14 @@ SECONDS = 240
 def run_client(
     python: str, hub: Hub, script: str, folder: Path, *, token: str | None = None, **variables: str
 ) -> dict[str, Any]:
-    """`script` fills `told`, which is returned. It finds `mlflow`, `client` and `refused`."""
-    kept = {
+    """`script` fills `results`, which is returned. It finds `mlflow`, `client` and `refused`."""
+    inherited = {
         name: value
         for name, value in os.environ.items()
         if not OURS.match(name) and not name.startswith("MLFLOW_")
     }
     env = {
-        **kept,
+        **inherited,
         "MLFLOW_TRACKING_URI": hub.url,
         "MLFLOW_TRACKING_TOKEN": hub.owner_token() if token is None else token,
         "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -58,8 +58,8 @@ def run_client(
     }
     file = folder / "client.py"
     file.write_text(PREAMBLE + textwrap.dedent(script) + ENDING)
-    done = subprocess.run(
+    process = subprocess.run(
         [python, str(file)], cwd=folder, env=env, capture_output=True, text=True, timeout=SECONDS, check=False
     )
-    assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-6000:]}"
-    return dict(json.loads(done.stdout.strip().splitlines()[-1]))
+    assert process.returncode == 0, f"{process.stdout[-2000:]}\n{process.stderr[-6000:]}"
+    return dict(json.loads(process.stdout.strip().splitlines()[-1]))

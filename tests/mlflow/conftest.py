@@ -9,25 +9,25 @@ import pytest
 
 from tests.hub import PROJECT, Hub
 from tests.mlflow.clients import run_client
-from tests.mlflow.raw import Caller, contributor_token, opened
+from tests.mlflow.raw import MlflowCaller, contributor_token, open_client
 from tracking.mlflow import run_cache
 from workspaces import process_caches
 
-Client = Callable[..., dict[str, Any]]
+ClientRunner = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture(scope="session")
 def mlflow_python() -> str:
     """The interpreter of the cached environment with the MLflow client; built on first use."""
-    given = os.environ.get("TRAINHUB_TEST_MLFLOW_PYTHON")
-    if given:
-        return given
-    done = subprocess.run([PROJECT / ".ci" / "mlflow-env"], stdout=subprocess.PIPE, text=True, check=True)
-    return done.stdout.strip().splitlines()[-1]
+    configured = os.environ.get("TRAINHUB_TEST_MLFLOW_PYTHON")
+    if configured:
+        return configured
+    process = subprocess.run([PROJECT / ".ci" / "mlflow-env"], stdout=subprocess.PIPE, text=True, check=True)
+    return process.stdout.strip().splitlines()[-1]
 
 
 @pytest.fixture(scope="module")
-def client(mlflow_python: str, hub: Hub, tmp_path_factory: pytest.TempPathFactory) -> Client:
+def client(mlflow_python: str, hub: Hub, tmp_path_factory: pytest.TempPathFactory) -> ClientRunner:
     """Runs a script with the MLflow client against `hub`; what it told. Importing it costs seconds: one
     script a module."""
 
@@ -38,10 +38,10 @@ def client(mlflow_python: str, hub: Hub, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.fixture
-async def me(transactional_db: None, valkey: str) -> AsyncIterator[Caller]:
+async def me(transactional_db: None, valkey: str) -> AsyncIterator[MlflowCaller]:
     """A contributor."""
     process_caches.clear_all()
     run_cache.forget()
     process_caches.clear_all()
-    async with opened() as client:
-        yield Caller(client, await contributor_token())
+    async with open_client() as client:
+        yield MlflowCaller(client, await contributor_token())

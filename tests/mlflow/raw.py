@@ -21,52 +21,54 @@ ROOT = "/api/2.0/mlflow"
 
 
 @dataclass(frozen=True)
-class Refusal:
+class MlflowErrorResponse:
     status: int
     code: str
     message: str
 
 
 @dataclass
-class Caller:
-    """Somebody with a token. `told`: the answer's JSON; `refused`: the error."""
+class MlflowCaller:
+    """A client with a token. `call` returns the response's JSON, `expect_error` the error."""
 
     client: httpx.AsyncClient
     token: str
     headers: dict[str, str] = field(default_factory=dict)
 
-    async def ask(
-        self, path: str, asked: Mapping[str, Any] | None = None, method: str = ""
+    async def send(
+        self, path: str, args: Mapping[str, Any] | None = None, method: str = ""
     ) -> httpx.Response:
         method = method or ("GET" if path.rpartition("/")[2].startswith("get") else "POST")
         bearer = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         url = path if path.startswith("/") else f"{ROOT}/{path}"
         if method == "GET":
-            return await self.client.get(url, params=asked, headers=bearer)
-        return await self.client.request(method, url, json=asked or {}, headers=bearer)
+            return await self.client.get(url, params=args, headers=bearer)
+        return await self.client.request(method, url, json=args or {}, headers=bearer)
 
-    async def told(
-        self, path: str, asked: Mapping[str, Any] | None = None, method: str = ""
+    async def call(
+        self, path: str, args: Mapping[str, Any] | None = None, method: str = ""
     ) -> dict[str, Any]:
-        answer = await self.ask(path, asked, method)
-        assert answer.status_code == 200, answer.text
-        return dict(answer.json())
+        response = await self.send(path, args, method)
+        assert response.status_code == 200, response.text
+        return dict(response.json())
 
-    async def refused(self, path: str, asked: Mapping[str, Any] | None = None, method: str = "") -> Refusal:
-        return refusal(await self.ask(path, asked, method))
+    async def expect_error(
+        self, path: str, args: Mapping[str, Any] | None = None, method: str = ""
+    ) -> MlflowErrorResponse:
+        return error_response(await self.send(path, args, method))
 
     async def run(self, experiment: str = "0", **more: Any) -> str:
-        made = await self.told("runs/create", {"experiment_id": experiment, **more})
-        return str(made["run"]["info"]["run_id"])
+        run = await self.call("runs/create", {"experiment_id": experiment, **more})
+        return str(run["run"]["info"]["run_id"])
 
 
-def refusal(answer: httpx.Response) -> Refusal:
-    assert answer.status_code >= 400, answer.text
-    body = answer.json()
-    return Refusal(answer.status_code, body["error_code"], body["message"])
+def error_response(response: httpx.Response) -> MlflowErrorResponse:
+    assert response.status_code >= 400, response.text
+    body = response.json()
+    return MlflowErrorResponse(response.status_code, body["error_code"], body["message"])
 
 
-def opened() -> httpx.AsyncClient:
+def open_client() -> httpx.AsyncClient:
     return httpx.AsyncClient(
         transport=httpx.ASGITransport(Starlette(routes=[*hot, *routes])), base_url="http://hub:8000"
     )
@@ -83,7 +85,7 @@ def viewer_token() -> str:
 
 
 @sync_to_async
-def token_elsewhere() -> str:
+def other_workspace_token() -> str:
     """Of a contributor of another workspace."""
     other = make_workspace("other")
     return token_of(make_person("otto", Role.CONTRIBUTOR, other), other)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.mlflow.conftest import Client
+from tests.mlflow.conftest import ClientRunner
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +29,7 @@ folder = pathlib.Path(tempfile.mkdtemp())
 
 mlflow.set_experiment("files")
 with mlflow.start_run() as run:
-    told["uri"] = mlflow.get_artifact_uri("x") == f"mlflow-artifacts:/{run.info.experiment_id}/{run.info.run_id}/artifacts/x"
+    results["uri"] = mlflow.get_artifact_uri("x") == f"mlflow-artifacts:/{run.info.experiment_id}/{run.info.run_id}/artifacts/x"
     mlflow.log_artifact(str(folder / "top.txt"))
     mlflow.log_artifact(str(folder / "top.txt"), "copies/of it")
     mlflow.log_artifacts(str(folder), "all")
@@ -47,30 +47,30 @@ with mlflow.start_run() as run:
         figure, axis = plt.subplots()
         axis.plot([1, 2])
         mlflow.log_figure(figure, "figure.png")
-        told["figure"] = read("figure.png")[:4] == b"\\x89PNG"
+        results["figure"] = read("figure.png")[:4] == b"\\x89PNG"
     except ImportError:
-        told["figure"] = True
+        results["figure"] = True
     mlflow.log_text("first", "again.txt")
     mlflow.log_text("second", "again.txt")
 
-told["root"] = [item for item in listed() if item[0] not in ("figure.png",)]
-told["folder"], told["below"] = listed("all/deep"), listed("all/deep/er")
-told["file"], told["nothing"] = listed("config.json"), listed("no")
-told["bytes"] = read("all/deep/one.bin") == bytes(range(256))
-told["name"] = read("all/deep/er/größe 1%.txt").decode()
-told["again"] = read("again.txt").decode()
-told["text"] = mlflow.artifacts.load_text(f"runs:/{run.info.run_id}/text/a.txt")
-told["dict"] = mlflow.artifacts.load_dict(f"runs:/{run.info.run_id}/config.json")
-told["image"] = list(mlflow.artifacts.load_image(f"runs:/{run.info.run_id}/image.png").size)
-told["table"] = mlflow.load_table("table.json", run_ids=[run.info.run_id])[["q", "score"]].values.tolist()
+results["root"] = [item for item in listed() if item[0] not in ("figure.png",)]
+results["folder"], results["below"] = listed("all/deep"), listed("all/deep/er")
+results["file"], results["nothing"] = listed("config.json"), listed("no")
+results["bytes"] = read("all/deep/one.bin") == bytes(range(256))
+results["name"] = read("all/deep/er/größe 1%.txt").decode()
+results["again"] = read("again.txt").decode()
+results["text"] = mlflow.artifacts.load_text(f"runs:/{run.info.run_id}/text/a.txt")
+results["dict"] = mlflow.artifacts.load_dict(f"runs:/{run.info.run_id}/config.json")
+results["image"] = list(mlflow.artifacts.load_image(f"runs:/{run.info.run_id}/image.png").size)
+results["table"] = mlflow.load_table("table.json", run_ids=[run.info.run_id])[["q", "score"]].values.tolist()
 whole = pathlib.Path(client.download_artifacts(run.info.run_id, "", tempfile.mkdtemp()))
-told["whole"] = sorted(str(path.relative_to(whole)) for path in whole.rglob("*.txt"))
-told["steps"] = len(listed("images"))
+results["whole"] = sorted(str(path.relative_to(whole)) for path in whole.rglob("*.txt"))
+results["steps"] = len(listed("images"))
 
 from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 repository = get_artifact_repository(run.info.artifact_uri)
 repository.delete_artifacts("all/deep")
-told["deleted"] = listed("all")
+results["deleted"] = listed("all")
 
 def failed(call, *args, **named):
     try:
@@ -79,69 +79,69 @@ def failed(call, *args, **named):
         return str(error)[:400]
     return ""
 
-told["missing"] = failed(client.download_artifacts, run.info.run_id, "no/such")
-told["above"] = failed(client.log_text, run.info.run_id, "x", "../up.txt")
-told["over a folder"] = failed(client.log_text, run.info.run_id, "x", "text")
+results["missing"] = failed(client.download_artifacts, run.info.run_id, "no/such")
+results["above"] = failed(client.log_text, run.info.run_id, "x", "../up.txt")
+results["over a folder"] = failed(client.log_text, run.info.run_id, "x", "text")
 big = folder / "big.bin"
 big.write_bytes(numpy.random.default_rng(1).bytes(11_000_000))
 os.environ["MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD"] = "true"
 os.environ["MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE"] = "1000000"
 os.environ["MLFLOW_MULTIPART_UPLOAD_CHUNK_SIZE"] = "3000000"
 client.log_artifact(run.info.run_id, str(big), "parts")
-told["parts"] = listed("parts")
-told["same"] = hashlib.sha256(read("parts/big.bin")).hexdigest() == hashlib.sha256(big.read_bytes()).hexdigest()
+results["parts"] = listed("parts")
+results["same"] = hashlib.sha256(read("parts/big.bin")).hexdigest() == hashlib.sha256(big.read_bytes()).hexdigest()
 os.environ["MLFLOW_ENABLE_PROXY_MULTIPART_DOWNLOAD"] = "true"
-told["forced"] = len(read("parts/big.bin"))
+results["forced"] = len(read("parts/big.bin"))
 del os.environ["MLFLOW_ENABLE_PROXY_MULTIPART_DOWNLOAD"], os.environ["MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD"]
 model = client.create_logged_model(run.info.experiment_id, name="net", source_run_id=run.info.run_id)
 client.log_model_artifacts(model.model_id, str(folder / "deep" if (folder / "deep").exists() else folder))
-told["model"] = sorted(item.path for item in client.list_logged_model_artifacts(model.model_id))
-told["apart"] = "model" in [item[0] for item in listed()]
+results["model"] = sorted(item.path for item in client.list_logged_model_artifacts(model.model_id))
+results["apart"] = "model" in [item[0] for item in listed()]
 """
 
 
 @pytest.fixture(scope="module")
-def told(client: Client) -> dict[str, Any]:
+def results(client: ClientRunner) -> dict[str, Any]:
     return client(SCRIPT)
 
 
 class TestLogging:
-    def test_puts_each_kind_of_file_where_it_was_said(self, told: dict[str, Any]) -> None:
-        root = {path: (is_dir, size) for path, is_dir, size in told["root"]}
-        assert told["uri"]
-        assert told["figure"]
+    def test_puts_each_kind_of_file_where_it_was_said(self, results: dict[str, Any]) -> None:
+        root = {path: (is_dir, size) for path, is_dir, size in results["root"]}
+        assert results["uri"]
+        assert results["figure"]
         files = {"again.txt", "config.json", "config.yaml", "image.png", "table.json", "top.txt"}
         assert set(root) == {*files, "all", "copies", "images", "text"}
         assert root["all"] == (True, None)
         assert root["top.txt"] == (False, 3)
 
-    def test_gives_back_what_was_logged(self, told: dict[str, Any]) -> None:
-        assert told["bytes"]
-        assert (told["name"], told["text"], told["dict"], told["image"]) == (
+    def test_gives_back_what_was_logged(self, results: dict[str, Any]) -> None:
+        assert results["bytes"]
+        assert (results["name"], results["text"], results["dict"], results["image"]) == (
             "grün",
             "hello",
             {"lr": 0.1},
             [8, 8],
         )
-        assert told["again"] == "second"
+        assert results["again"] == "second"
 
-    def test_adds_to_a_table(self, told: dict[str, Any]) -> None:
-        assert told["table"] == [["a", 1], ["b", 2]]
+    def test_adds_to_a_table(self, results: dict[str, Any]) -> None:
+        assert results["table"] == [["a", 1], ["b", 2]]
 
-    def test_of_images_by_step_keeps_them(self, told: dict[str, Any]) -> None:
-        assert told["steps"] == 2
+    def test_of_images_by_step_keeps_them(self, results: dict[str, Any]) -> None:
+        assert results["steps"] == 2
 
 
 class TestReading:
-    def test_lists_one_folder(self, told: dict[str, Any]) -> None:
-        assert told["folder"] == [["all/deep/er", True, None], ["all/deep/one.bin", False, 256]]
-        assert told["below"] == [["all/deep/er/größe 1%.txt", False, 5]]
+    def test_lists_one_folder(self, results: dict[str, Any]) -> None:
+        assert results["folder"] == [["all/deep/er", True, None], ["all/deep/one.bin", False, 256]]
+        assert results["below"] == [["all/deep/er/größe 1%.txt", False, 5]]
 
-    def test_of_a_file_or_of_nothing_lists_nothing(self, told: dict[str, Any]) -> None:
-        assert (told["file"], told["nothing"]) == ([], [])
+    def test_of_a_file_or_of_nothing_lists_nothing(self, results: dict[str, Any]) -> None:
+        assert (results["file"], results["nothing"]) == ([], [])
 
-    def test_downloads_a_whole_run(self, told: dict[str, Any]) -> None:
-        assert told["whole"] == [
+    def test_downloads_a_whole_run(self, results: dict[str, Any]) -> None:
+        assert results["whole"] == [
             "again.txt",
             "all/deep/er/größe 1%.txt",
             "all/top.txt",
@@ -150,31 +150,31 @@ class TestReading:
             "top.txt",
         ]
 
-    def test_of_what_is_not_there_says_so(self, told: dict[str, Any]) -> None:
-        assert "Failed to download artifacts from path 'such'" in told["missing"]
+    def test_of_what_is_not_there_says_so(self, results: dict[str, Any]) -> None:
+        assert "Failed to download artifacts from path 'such'" in results["missing"]
 
 
 class TestChanging:
-    def test_deletes_a_folder_with_all_that_is_in_it(self, told: dict[str, Any]) -> None:
-        assert told["deleted"] == [["all/top.txt", False, 3]]
+    def test_deletes_a_folder_with_all_that_is_in_it(self, results: dict[str, Any]) -> None:
+        assert results["deleted"] == [["all/top.txt", False, 3]]
 
-    def test_refuses_to_leave_the_run_or_to_put_a_file_over_a_folder(self, told: dict[str, Any]) -> None:
-        assert told["above"]
-        assert "is a folder" in told["over a folder"] or "400" in told["over a folder"]
+    def test_refuses_to_leave_the_run_or_to_put_a_file_over_a_folder(self, results: dict[str, Any]) -> None:
+        assert results["above"]
+        assert "is a folder" in results["over a folder"] or "400" in results["over a folder"]
 
 
 class TestParts:
-    def test_sent_side_by_side_become_the_file(self, told: dict[str, Any]) -> None:
-        assert told["parts"] == [["parts/big.bin", False, 11_000_000]]
-        assert told["same"]
+    def test_sent_side_by_side_become_the_file(self, results: dict[str, Any]) -> None:
+        assert results["parts"] == [["parts/big.bin", False, 11_000_000]]
+        assert results["same"]
 
     def test_a_client_that_insists_on_fetching_parts_gets_the_file_all_the_same(
-        self, told: dict[str, Any]
+        self, results: dict[str, Any]
     ) -> None:
-        assert told["forced"] == 11_000_000
+        assert results["forced"] == 11_000_000
 
 
 class TestModels:
-    def test_have_files_of_their_own(self, told: dict[str, Any]) -> None:
-        assert told["model"] == ["er", "one.bin"]
-        assert not told["apart"]
+    def test_have_files_of_their_own(self, results: dict[str, Any]) -> None:
+        assert results["model"] == ["er", "one.bin"]
+        assert not results["apart"]

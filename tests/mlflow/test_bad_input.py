@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.mlflow.raw import ROOT, Caller, refusal
+from tests.mlflow.raw import ROOT, MlflowCaller, error_response
 from tracking.mlflow import run_tags
 
 INVALID = "INVALID_PARAMETER_VALUE"
@@ -43,17 +43,17 @@ class TestAMetric:
         ],
     )
     async def test_that_is_none_is_refused_by_its_field(
-        self, me: Caller, wrong: dict[str, Any], words: str
+        self, me: MlflowCaller, wrong: dict[str, Any], words: str
     ) -> None:
         run = await me.run()
-        for path, asked in (
+        for path, args in (
             ("runs/log-metric", {"run_id": run, **metric(**wrong)}),
             ("runs/log-batch", {"run_id": run, "metrics": [metric(), metric(**wrong)]}),
         ):
-            found = await me.refused(path, asked)
-            assert (found.status, found.code) == (400, INVALID)
-            assert words in found.message
-        assert "metrics" not in (await me.told("runs/get", {"run_id": run}))["run"]["data"]
+            result = await me.expect_error(path, args)
+            assert (result.status, result.code) == (400, INVALID)
+            assert words in result.message
+        assert "metrics" not in (await me.call("runs/get", {"run_id": run}))["run"]["data"]
 
     @pytest.mark.parametrize(
         ("sent", "kept"),
@@ -70,12 +70,14 @@ class TestAMetric:
             ({"key": "größe"}, 0.5),
         ],
     )
-    async def test_may_be_spelled_in_several_ways(self, me: Caller, sent: dict[str, Any], kept: Any) -> None:
+    async def test_may_be_spelled_in_several_ways(
+        self, me: MlflowCaller, sent: dict[str, Any], kept: Any
+    ) -> None:
         run = await me.run()
-        await me.told("runs/log-metric", {"run_id": run, **metric(**sent)})
-        (told,) = (await me.told("runs/get", {"run_id": run}))["run"]["data"]["metrics"]
-        assert told["value"] == kept
-        assert told["key"] == sent.get("key", "loss")
+        await me.call("runs/log-metric", {"run_id": run, **metric(**sent)})
+        (stored,) = (await me.call("runs/get", {"run_id": run}))["run"]["data"]["metrics"]
+        assert stored["value"] == kept
+        assert stored["key"] == sent.get("key", "loss")
 
 
 class TestABody:
@@ -91,30 +93,36 @@ class TestABody:
             (b'{"run_id": ["a"]}', "run_id"),
         ],
     )
-    async def test_that_cannot_be_read_is_refused(self, me: Caller, content: bytes, words: str) -> None:
+    async def test_that_cannot_be_read_is_refused(self, me: MlflowCaller, content: bytes, words: str) -> None:
         headers = {"Authorization": f"Bearer {me.token}"}
         for path in ("log-metric", "log-batch", "set-tag", "update"):
-            found = refusal(await me.client.post(f"{ROOT}/runs/{path}", content=content, headers=headers))
-            assert (found.status, found.code) == (400, INVALID)
-            assert words in found.message
+            result = error_response(
+                await me.client.post(f"{ROOT}/runs/{path}", content=content, headers=headers)
+            )
+            assert (result.status, result.code) == (400, INVALID)
+            assert words in result.message
 
-    async def test_of_ten_megabytes_is_refused(self, me: Caller) -> None:
+    async def test_of_ten_megabytes_is_refused(self, me: MlflowCaller) -> None:
         run = await me.run()
-        found = await me.refused("runs/set-tag", {"run_id": run, "key": "big", "value": "x" * 10_000_000})
-        assert (found.status, found.code) == (413, INVALID)
+        result = await me.expect_error(
+            "runs/set-tag", {"run_id": run, "key": "big", "value": "x" * 10_000_000}
+        )
+        assert (result.status, result.code) == (413, INVALID)
 
     @pytest.mark.parametrize("path", ["runs/log-parameter", "runs/set-tag"])
-    async def test_with_the_character_nul_is_refused(self, me: Caller, path: str) -> None:
-        found = await me.refused(path, {"run_id": await me.run(), "key": "k", "value": "a\x00b"})
-        assert (found.code, "NUL" in found.message) == (INVALID, True)
+    async def test_with_the_character_nul_is_refused(self, me: MlflowCaller, path: str) -> None:
+        result = await me.expect_error(path, {"run_id": await me.run(), "key": "k", "value": "a\x00b"})
+        assert (result.code, "NUL" in result.message) == (INVALID, True)
 
     @pytest.mark.parametrize(
         "wrong", [{"metrics": "all"}, {"metrics": [1]}, {"params": {"a": 1}}, {"tags": [[]]}]
     )
-    async def test_with_something_else_than_lists_is_refused(self, me: Caller, wrong: dict[str, Any]) -> None:
+    async def test_with_something_else_than_lists_is_refused(
+        self, me: MlflowCaller, wrong: dict[str, Any]
+    ) -> None:
         value = next(iter(wrong.values()))
-        found = await me.refused("runs/log-batch", {"run_id": await me.run(), **wrong})
-        assert (found.code, next(iter(wrong)) in found.message) == (INVALID, True), value
+        result = await me.expect_error("runs/log-batch", {"run_id": await me.run(), **wrong})
+        assert (result.code, next(iter(wrong)) in result.message) == (INVALID, True), value
 
 
 class TestOtherQuestions:
@@ -144,75 +152,81 @@ class TestOtherQuestions:
         ],
     )
     async def test_are_refused_where_they_make_no_sense(
-        self, me: Caller, path: str, asked: dict[str, Any]
+        self, me: MlflowCaller, path: str, args: dict[str, Any]
     ) -> None:
-        found = await me.refused(path, asked)
-        assert (found.status, found.code) == (400, INVALID)
+        result = await me.expect_error(path, args)
+        assert (result.status, result.code) == (400, INVALID)
 
-    async def test_a_run_is_no_part_of_what_is_part_of_it(self, me: Caller) -> None:
+    async def test_a_run_is_no_part_of_what_is_part_of_it(self, me: MlflowCaller) -> None:
         outer = await me.run()
         inner = await me.run(tags=[{"key": "mlflow.parentRunId", "value": outer}])
-        found = await me.refused(
+        result = await me.expect_error(
             "runs/set-tag", {"run_id": outer, "key": "mlflow.parentRunId", "value": inner}
         )
-        assert (found.code, "part of run" in found.message) == (INVALID, True)
+        assert (result.code, "part of run" in result.message) == (INVALID, True)
 
     async def test_a_ring_is_found_however_many_runs_it_has(
-        self, me: Caller, monkeypatch: pytest.MonkeyPatch
+        self, me: MlflowCaller, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(run_tags, "DEEPEST", 3)
         first = last = await me.run()
         for _ in range(4):
             last = await me.run(tags=[{"key": "mlflow.parentRunId", "value": last}])
-        found = await me.refused(
+        result = await me.expect_error(
             "runs/set-tag", {"run_id": first, "key": "mlflow.parentRunId", "value": last}
         )
-        assert (found.code, "3 runs deep" in found.message) == (INVALID, True)
+        assert (result.code, "3 runs deep" in result.message) == (INVALID, True)
 
 
 class TestAModelOfOldClients:
     @pytest.mark.parametrize("nonsense", ["not JSON", "null", "5", '{"a": 1}', "[" * 8000])
-    async def test_is_kept_whatever_somebody_has_set_its_tag_to(self, me: Caller, nonsense: str) -> None:
+    async def test_is_kept_whatever_somebody_has_set_its_tag_to(
+        self, me: MlflowCaller, nonsense: str
+    ) -> None:
         run = await me.run()
-        told = {"artifact_path": "net", "flavors": {}, "utc_time_created": "2026-01-01", "run_id": run}
-        await me.told("runs/set-tag", {"run_id": run, "key": "mlflow.log-model.history", "value": nonsense})
-        await me.told("runs/log-model", {"run_id": run, "model_json": json.dumps(told)})
-        found = (await me.told("runs/get", {"run_id": run}))["run"]["data"]["tags"]
-        assert [json.loads(tag["value"]) for tag in found if tag["key"] == "mlflow.log-model.history"] == [
-            [told]
+        results = {"artifact_path": "net", "flavors": {}, "utc_time_created": "2026-01-01", "run_id": run}
+        await me.call("runs/set-tag", {"run_id": run, "key": "mlflow.log-model.history", "value": nonsense})
+        await me.call("runs/log-model", {"run_id": run, "model_json": json.dumps(results)})
+        result = (await me.call("runs/get", {"run_id": run}))["run"]["data"]["tags"]
+        assert [json.loads(tag["value"]) for tag in result if tag["key"] == "mlflow.log-model.history"] == [
+            [results]
         ]
 
-    async def test_of_a_million_brackets_is_refused(self, me: Caller) -> None:
-        found = await me.refused("runs/log-model", {"run_id": await me.run(), "model_json": "[" * 1_000_000})
-        assert (found.status, found.code) == (400, "INVALID_PARAMETER_VALUE")
+    async def test_of_a_million_brackets_is_refused(self, me: MlflowCaller) -> None:
+        result = await me.expect_error(
+            "runs/log-model", {"run_id": await me.run(), "model_json": "[" * 1_000_000}
+        )
+        assert (result.status, result.code) == (400, "INVALID_PARAMETER_VALUE")
 
 
 class TestLimits:
-    async def test_a_run_has_so_many_metrics_and_no_more(self, me: Caller, settings: Any) -> None:
+    async def test_a_run_has_so_many_metrics_and_no_more(self, me: MlflowCaller, settings: Any) -> None:
         settings.METRIC_KEYS_PER_RUN = 5
         run = await me.run()
-        await me.told(
+        await me.call(
             "runs/log-batch", {"run_id": run, "metrics": [metric(key=f"m{number}") for number in range(5)]}
         )
-        found = await me.refused("runs/log-metric", {"run_id": run, **metric(key="one more")})
-        assert (found.status, found.code) == (400, INVALID)
-        assert "different metrics" in found.message
-        await me.told("runs/log-metric", {"run_id": run, **metric(key="m1")})
+        result = await me.expect_error("runs/log-metric", {"run_id": run, **metric(key="one more")})
+        assert (result.status, result.code) == (400, INVALID)
+        assert "different metrics" in result.message
+        await me.call("runs/log-metric", {"run_id": run, **metric(key="m1")})
 
     async def test_a_run_has_so_many_params_and_no_more(
-        self, me: Caller, monkeypatch: pytest.MonkeyPatch
+        self, me: MlflowCaller, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("tracking.params.MOST_OF_A_RUN", 3)
         run = await me.run()
         for number in range(3):
-            await me.told("runs/log-parameter", {"run_id": run, "key": f"p{number}", "value": "1"})
-        found = await me.refused("runs/log-parameter", {"run_id": run, "key": "one more", "value": "1"})
-        assert (found.code, "log a file instead" in found.message) == (INVALID, True)
+            await me.call("runs/log-parameter", {"run_id": run, "key": f"p{number}", "value": "1"})
+        result = await me.expect_error("runs/log-parameter", {"run_id": run, "key": "one more", "value": "1"})
+        assert (result.code, "log a file instead" in result.message) == (INVALID, True)
 
     async def test_a_run_has_so_many_tags_and_no_more(
-        self, me: Caller, monkeypatch: pytest.MonkeyPatch
+        self, me: MlflowCaller, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("jobs.tags.MOST_OF_A_RUN", 1)
         run = await me.run(tags=[{"key": "a", "value": "1"}])
-        await me.told("runs/set-tag", {"run_id": run, "key": "a", "value": "2"})
-        assert (await me.refused("runs/set-tag", {"run_id": run, "key": "b", "value": "1"})).code == INVALID
+        await me.call("runs/set-tag", {"run_id": run, "key": "a", "value": "2"})
+        assert (
+            await me.expect_error("runs/set-tag", {"run_id": run, "key": "b", "value": "1"})
+        ).code == INVALID

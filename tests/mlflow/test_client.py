@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.mlflow.conftest import Client
+from tests.mlflow.conftest import ClientRunner
 
 pytestmark = pytest.mark.slow
 
@@ -16,41 +16,41 @@ from mlflow.entities import LoggedModelInput, LoggedModelOutput, LoggedModelPara
 
 one = client.create_experiment("one", tags={"team": "vision"})
 two = client.create_experiment("two")
-told["twice"] = refused(client.create_experiment, "one")
-told["nameless"] = refused(client.create_experiment, " ")
-told["elsewhere"] = refused(client.create_experiment, "three", artifact_location="s3://bucket")
+results["twice"] = error_of(client.create_experiment, "one")
+results["nameless"] = error_of(client.create_experiment, " ")
+results["elsewhere"] = error_of(client.create_experiment, "three", artifact_location="s3://bucket")
 client.set_experiment_tag(two, "team", "speech")
 client.set_experiment_tag(two, "gone", "1")
 client.delete_experiment_tag(two, "gone")
-told["no tag"] = refused(client.delete_experiment_tag, two, "gone")
+results["no tag"] = error_of(client.delete_experiment_tag, two, "gone")
 client.rename_experiment(two, "second")
 names = lambda found: [row.name for row in found]
-told["named"] = names(client.search_experiments(filter_string="name = 'one'"))
-told["like"] = names(client.search_experiments(filter_string="name LIKE 'sec%'"))
-told["ilike"] = names(client.search_experiments(filter_string="name ILIKE 'SEC%' and tags.team = 'speech'"))
-told["tagged"] = names(client.search_experiments(filter_string="tags.team != 'x'", order_by=["name ASC"]))
-told["by name"] = names(client.search_experiments(filter_string="tags.team IS NOT NULL", order_by=["name DESC"]))
+results["named"] = names(client.search_experiments(filter_string="name = 'one'"))
+results["like"] = names(client.search_experiments(filter_string="name LIKE 'sec%'"))
+results["ilike"] = names(client.search_experiments(filter_string="name ILIKE 'SEC%' and tags.team = 'speech'"))
+results["tagged"] = names(client.search_experiments(filter_string="tags.team != 'x'", order_by=["name ASC"]))
+results["by name"] = names(client.search_experiments(filter_string="tags.team IS NOT NULL", order_by=["name DESC"]))
 page = client.search_experiments(max_results=1, order_by=["experiment_id ASC"], filter_string="tags.team IS NOT NULL")
 rest = client.search_experiments(max_results=1, order_by=["experiment_id ASC"], filter_string="tags.team IS NOT NULL",
     page_token=page.token)
-told["pages"] = [names(page), names(rest), rest.token]
-told["bad filter"] = refused(client.search_experiments, filter_string="name ~ 'x'")
-told["bad order"] = refused(client.search_experiments, order_by=["colour"])
+results["pages"] = [names(page), names(rest), rest.token]
+results["bad filter"] = error_of(client.search_experiments, filter_string="name ~ 'x'")
+results["bad order"] = error_of(client.search_experiments, order_by=["colour"])
 client.delete_experiment(two)
-told["deleted"] = [names(client.search_experiments(view_type=ViewType.DELETED_ONLY)), client.get_experiment(two).lifecycle_stage]
-told["into deleted"] = refused(client.create_run, two)
+results["deleted"] = [names(client.search_experiments(view_type=ViewType.DELETED_ONLY)), client.get_experiment(two).lifecycle_stage]
+results["into deleted"] = error_of(client.create_run, two)
 client.restore_experiment(two)
-told["restored"] = client.get_experiment(two).lifecycle_stage
-told["unknown"] = refused(client.get_experiment, "987654321")
-told["no number"] = refused(client.get_experiment, "a-b")
+results["restored"] = client.get_experiment(two).lifecycle_stage
+results["unknown"] = error_of(client.get_experiment, "987654321")
+results["no number"] = error_of(client.get_experiment, "a-b")
 
 run = client.create_run(one, start_time=1_600_000_000_000, tags={"mlflow.runName": "old", "x": "1"}).info
-told["run"] = [run.run_name, run.status, run.start_time, run.end_time, run.experiment_id == one]
+results["run"] = [run.run_name, run.status, run.start_time, run.end_time, run.experiment_id == one]
 now = 1_600_000_000_000
 client.log_batch(run.run_id,
     metrics=[Metric("loss", 1 / (step + 1), now + step, step) for step in range(900)],
     params=[Param(f"p{number}", str(number)) for number in range(50)], tags=[RunTag(f"t{number}", "v") for number in range(50)])
-told["history"] = [len(client.get_metric_history(run.run_id, "loss")), client.get_run(run.run_id).data.metrics["loss"] * 900]
+results["history"] = [len(client.get_metric_history(run.run_id, "loss")), client.get_run(run.run_id).data.metrics["loss"] * 900]
 pages, token = [], None
 while True:
     found = client._tracking_client.store.get_metric_history(run.run_id, "loss", max_results=400, page_token=token)
@@ -58,36 +58,36 @@ while True:
     token = found.token
     if not token:
         break
-told["history pages"] = pages
-told["no metric"] = client.get_metric_history(run.run_id, "nothing")
+results["history pages"] = pages
+results["no metric"] = client.get_metric_history(run.run_id, "nothing")
 store = client._tracking_client.store
 many = lambda count: [Metric(f"m{number}", 1.0, now, 0) for number in range(count)]
-told["1001 metrics"] = refused(store.log_batch, run.run_id, many(1001), [], [])
-told["101 params"] = refused(store.log_batch, run.run_id, [], [Param(f"q{number}", "1") for number in range(101)], [])
-told["101 tags"] = refused(store.log_batch, run.run_id, [], [], [RunTag(f"q{number}", "1") for number in range(101)])
-told["1000 and 1"] = refused(store.log_batch, run.run_id, many(1000), [Param("q", "1")], [])
-told["same param twice"] = refused(store.log_batch, run.run_id, [], [Param("q", "1"), Param("q", "1")], [])
-told["half"] = refused(store.log_batch, run.run_id, many(3), [Param("fresh", "1"), Param("p1", "other")], [RunTag("half", "1")])
+results["1001 metrics"] = error_of(store.log_batch, run.run_id, many(1001), [], [])
+results["101 params"] = error_of(store.log_batch, run.run_id, [], [Param(f"q{number}", "1") for number in range(101)], [])
+results["101 tags"] = error_of(store.log_batch, run.run_id, [], [], [RunTag(f"q{number}", "1") for number in range(101)])
+results["1000 and 1"] = error_of(store.log_batch, run.run_id, many(1000), [Param("q", "1")], [])
+results["same param twice"] = error_of(store.log_batch, run.run_id, [], [Param("q", "1"), Param("q", "1")], [])
+results["half"] = error_of(store.log_batch, run.run_id, many(3), [Param("fresh", "1"), Param("p1", "other")], [RunTag("half", "1")])
 left = client.get_run(run.run_id).data
-told["nothing of it"] = ["fresh" in left.params, "half" in left.tags, "m0" in left.metrics]
-told["bad key"] = refused(store.log_metric, run.run_id, Metric("a$b", 1.0, now, 0))
-told["path key"] = refused(store.log_param, run.run_id, Param("../up", "1"))
+results["nothing of it"] = ["fresh" in left.params, "half" in left.tags, "m0" in left.metrics]
+results["bad key"] = error_of(store.log_metric, run.run_id, Metric("a$b", 1.0, now, 0))
+results["path key"] = error_of(store.log_param, run.run_id, Param("../up", "1"))
 client.log_param(run.run_id, "long", "x" * 7000)
 client.set_tag(run.run_id, "long", "x" * 9000)
 cut = client.get_run(run.run_id).data
-told["cut"] = [len(cut.params["long"]), len(cut.tags["long"])]
-told["unknown run"] = refused(client.log_metric, "f" * 32, "loss", 1.0)
-told["no such tag"] = refused(client.delete_tag, run.run_id, "nothing")
+results["cut"] = [len(cut.params["long"]), len(cut.tags["long"])]
+results["unknown run"] = error_of(client.log_metric, "f" * 32, "loss", 1.0)
+results["no such tag"] = error_of(client.delete_tag, run.run_id, "nothing")
 client.update_run(run.run_id, status="SCHEDULED", name="newer")
-told["renamed"] = [client.get_run(run.run_id).info.run_name, client.get_run(run.run_id).data.tags["mlflow.runName"]]
+results["renamed"] = [client.get_run(run.run_id).info.run_name, client.get_run(run.run_id).data.tags["mlflow.runName"]]
 client.set_terminated(run.run_id, "FAILED", end_time=now + 5000)
 ended = client.get_run(run.run_id).info
-told["ended"] = [ended.status, ended.end_time]
+results["ended"] = [ended.status, ended.end_time]
 client.delete_run(run.run_id)
-told["gone"] = [len(client.search_runs([one])), len(client.search_runs([one], run_view_type=ViewType.DELETED_ONLY)),
+results["gone"] = [len(client.search_runs([one])), len(client.search_runs([one], run_view_type=ViewType.DELETED_ONLY)),
     len(client.search_runs([one], run_view_type=ViewType.ALL))]
 client.restore_run(run.run_id)
-told["back"] = client.get_run(run.run_id).info.lifecycle_stage
+results["back"] = client.get_run(run.run_id).info.lifecycle_stage
 
 for number in range(7):
     made = client.create_run(one, run_name=f"r{number}").info.run_id
@@ -95,12 +95,12 @@ for number in range(7):
     client.log_param(made, "seed", number)
     client.set_tag(made, "group", "even" if number % 2 == 0 else "odd")
 search = lambda text="", **more: [row.info.run_name for row in client.search_runs([one], text, **more)]
-told["by metric"] = search("metrics.acc >= 0.4", order_by=["metrics.acc DESC"])
-told["by param"] = search("params.seed IN ('1', '3')", order_by=["params.seed ASC"])
-told["by tag"] = search("tags.group = 'odd' and attributes.run_name LIKE 'r%'", order_by=["attributes.run_name ASC"])
-told["by status"] = len(search("attributes.status = 'RUNNING'"))
-told["or"] = search("metrics.acc = 0.1 OR metrics.acc = 0.2", order_by=["metrics.acc ASC"])
-told["bad search"] = refused(client.search_runs, [one], "metrics.acc >> 1")
+results["by metric"] = search("metrics.acc >= 0.4", order_by=["metrics.acc DESC"])
+results["by param"] = search("params.seed IN ('1', '3')", order_by=["params.seed ASC"])
+results["by tag"] = search("tags.group = 'odd' and attributes.run_name LIKE 'r%'", order_by=["attributes.run_name ASC"])
+results["by status"] = len(search("attributes.status = 'RUNNING'"))
+results["or"] = search("metrics.acc = 0.1 OR metrics.acc = 0.2", order_by=["metrics.acc ASC"])
+results["bad search"] = error_of(client.search_runs, [one], "metrics.acc >> 1")
 found, token = [], None
 while True:
     rows = client.search_runs([one], "tags.group LIKE '%'", max_results=3, page_token=token, order_by=["params.seed ASC"])
@@ -108,13 +108,13 @@ while True:
     token = rows.token
     if not token:
         break
-told["search pages"] = found
-told["bad token"] = refused(client.search_runs, [one], page_token="nonsense")
+results["search pages"] = found
+results["bad token"] = error_of(client.search_runs, [one], page_token="nonsense")
 
 model = client.create_logged_model(one, name="net", source_run_id=made, tags={"a": "1"}, params={"lr": "0.1"}, model_type="agent")
-told["model"] = [model.name, str(model.status), model.source_run_id == made, model.tags, model.params, model.model_type,
+results["model"] = [model.name, str(model.status), model.source_run_id == made, model.tags, model.params, model.model_type,
     model.artifact_location == f"mlflow-artifacts:/{one}/models/{model.model_id}/artifacts"]
-told["model name"] = refused(client.create_logged_model, one, name="a/b")
+results["model name"] = error_of(client.create_logged_model, one, name="a/b")
 store.log_logged_model_params(model.model_id, [LoggedModelParameter(f"p{number}", "1") for number in range(150)])
 client.set_logged_model_tags(model.model_id, {"b": "2"})
 client.delete_logged_model_tag(model.model_id, "a")
@@ -122,158 +122,158 @@ client.log_metric(made, "score", 0.75, model_id=model.model_id, dataset_name="d"
 client.log_batch(made, metrics=[Metric("score2", 0.5, now, 1, model_id=model.model_id)])
 client.finalize_logged_model(model.model_id, LoggedModelStatus.READY)
 again = client.get_logged_model(model.model_id)
-told["model now"] = [str(again.status), again.tags, len(again.params),
+results["model now"] = [str(again.status), again.tags, len(again.params),
     [[metric.key, metric.value, metric.dataset_name] for metric in again.metrics]]
 other = client.create_logged_model(one, name="other")
 find = lambda text=None, **more: [row.name for row in client.search_logged_models([one], text, **more)]
-told["models"] = find()
-told["models named"] = find("name = 'net'")
-told["models by metric"] = find("metrics.score > 0.5 AND params.lr = '0.1'")
-told["models by tag"] = find("tags.b LIKE '2%'")
-told["models ordered"] = find(order_by=[{"field_name": "metrics.score", "ascending": False}])
-told["models on data"] = find(datasets=[{"dataset_name": "d"}])
+results["models"] = find()
+results["models named"] = find("name = 'net'")
+results["models by metric"] = find("metrics.score > 0.5 AND params.lr = '0.1'")
+results["models by tag"] = find("tags.b LIKE '2%'")
+results["models ordered"] = find(order_by=[{"field_name": "metrics.score", "ascending": False}])
+results["models on data"] = find(datasets=[{"dataset_name": "d"}])
 first = client.search_logged_models([one], max_results=1)
-told["model pages"] = [len(first), len(client.search_logged_models([one], max_results=1, page_token=first.token))]
+results["model pages"] = [len(first), len(client.search_logged_models([one], max_results=1, page_token=first.token))]
 client.log_outputs(made, [LoggedModelOutput(model.model_id, 3)])
 client.log_inputs(made, models=[LoggedModelInput(other.model_id)])
 whole = client.get_run(made)
-told["outputs"] = [[row.model_id == model.model_id, row.step] for row in whole.outputs.model_outputs]
-told["model inputs"] = [row.model_id == other.model_id for row in whole.inputs.model_inputs]
+results["outputs"] = [[row.model_id == model.model_id, row.step] for row in whole.outputs.model_outputs]
+results["model inputs"] = [row.model_id == other.model_id for row in whole.inputs.model_inputs]
 client.delete_logged_model(other.model_id)
-told["no model"] = refused(client.get_logged_model, other.model_id)
-told["traces"] = refused(client.search_traces, locations=[one])
-told["dataset"] = refused(client.create_dataset, "evaluation")
+results["no model"] = error_of(client.get_logged_model, other.model_id)
+results["traces"] = error_of(client.search_traces, locations=[one])
+results["dataset"] = error_of(client.create_dataset, "evaluation")
 """
 
 
 @pytest.fixture(scope="module")
-def told(client: Client) -> dict[str, Any]:
+def results(client: ClientRunner) -> dict[str, Any]:
     return client(SCRIPT)
 
 
 class TestExperiments:
-    def test_have_names_of_their_own(self, told: dict[str, Any]) -> None:
-        code, message = told["twice"]
+    def test_have_names_of_their_own(self, results: dict[str, Any]) -> None:
+        code, message = results["twice"]
         assert (code, "Experiment(name=one) already exists" in message) == ("RESOURCE_ALREADY_EXISTS", True)
-        assert told["nameless"][0] == told["elsewhere"][0] == "INVALID_PARAMETER_VALUE"
+        assert results["nameless"][0] == results["elsewhere"][0] == "INVALID_PARAMETER_VALUE"
 
-    def test_are_found_by_name_and_tags(self, told: dict[str, Any]) -> None:
-        assert (told["named"], told["like"], told["ilike"]) == (["one"], ["second"], ["second"])
-        assert told["tagged"] == ["one", "second"]
-        assert told["by name"] == ["second", "one"]
+    def test_are_found_by_name_and_tags(self, results: dict[str, Any]) -> None:
+        assert (results["named"], results["like"], results["ilike"]) == (["one"], ["second"], ["second"])
+        assert results["tagged"] == ["one", "second"]
+        assert results["by name"] == ["second", "one"]
 
-    def test_come_page_by_page(self, told: dict[str, Any]) -> None:
-        assert told["pages"] == [["one"], ["second"], None]
+    def test_come_page_by_page(self, results: dict[str, Any]) -> None:
+        assert results["pages"] == [["one"], ["second"], None]
 
-    def test_a_bad_filter_points_at_the_character(self, told: dict[str, Any]) -> None:
-        code, message = told["bad filter"]
+    def test_a_bad_filter_points_at_the_character(self, results: dict[str, Any]) -> None:
+        code, message = results["bad filter"]
         assert code == "INVALID_PARAMETER_VALUE"
         assert "at character 6" in message
-        assert told["bad order"][0] == "INVALID_PARAMETER_VALUE"
+        assert results["bad order"][0] == "INVALID_PARAMETER_VALUE"
 
-    def test_are_deleted_and_restored(self, told: dict[str, Any]) -> None:
-        assert told["deleted"] == [["second"], "deleted"]
-        assert "must be in the 'active' state" in told["into deleted"][1]
-        assert told["restored"] == "active"
+    def test_are_deleted_and_restored(self, results: dict[str, Any]) -> None:
+        assert results["deleted"] == [["second"], "deleted"]
+        assert "must be in the 'active' state" in results["into deleted"][1]
+        assert results["restored"] == "active"
 
-    def test_that_are_not_there_do_not_exist(self, told: dict[str, Any]) -> None:
-        assert told["unknown"][0] == told["no tag"][0] == "RESOURCE_DOES_NOT_EXIST"
-        assert told["no number"][0] == "INVALID_PARAMETER_VALUE"
+    def test_that_are_not_there_do_not_exist(self, results: dict[str, Any]) -> None:
+        assert results["unknown"][0] == results["no tag"][0] == "RESOURCE_DOES_NOT_EXIST"
+        assert results["no number"][0] == "INVALID_PARAMETER_VALUE"
 
 
 class TestRuns:
-    def test_begin_when_their_client_says(self, told: dict[str, Any]) -> None:
-        assert told["run"] == ["old", "RUNNING", 1_600_000_000_000, None, True]
+    def test_begin_when_their_client_says(self, results: dict[str, Any]) -> None:
+        assert results["run"] == ["old", "RUNNING", 1_600_000_000_000, None, True]
 
-    def test_are_renamed_and_ended(self, told: dict[str, Any]) -> None:
-        assert told["renamed"] == ["newer", "newer"]
-        assert told["ended"] == ["FAILED", 1_600_000_005_000]
+    def test_are_renamed_and_ended(self, results: dict[str, Any]) -> None:
+        assert results["renamed"] == ["newer", "newer"]
+        assert results["ended"] == ["FAILED", 1_600_000_005_000]
 
-    def test_are_deleted_and_restored(self, told: dict[str, Any]) -> None:
-        assert (told["gone"], told["back"]) == ([0, 1, 1], "active")
+    def test_are_deleted_and_restored(self, results: dict[str, Any]) -> None:
+        assert (results["gone"], results["back"]) == ([0, 1, 1], "active")
 
-    def test_tell_their_metrics_page_by_page(self, told: dict[str, Any]) -> None:
-        assert told["history"] == [900, 1.0]
-        assert (told["history pages"], told["no metric"]) == ([400, 400, 100], [])
+    def test_tell_their_metrics_page_by_page(self, results: dict[str, Any]) -> None:
+        assert results["history"] == [900, 1.0]
+        assert (results["history pages"], results["no metric"]) == ([400, 400, 100], [])
 
     @pytest.mark.parametrize(
         "what", ["1001 metrics", "101 params", "101 tags", "1000 and 1", "same param twice"]
     )
-    def test_take_no_more_at_once_than_mlflow_does(self, told: dict[str, Any], what: str) -> None:
-        assert told[what][0] == "INVALID_PARAMETER_VALUE"
+    def test_take_no_more_at_once_than_mlflow_does(self, results: dict[str, Any], what: str) -> None:
+        assert results[what][0] == "INVALID_PARAMETER_VALUE"
 
-    def test_take_a_batch_whole_or_not_at_all(self, told: dict[str, Any]) -> None:
-        assert told["half"][0] == "INVALID_PARAMETER_VALUE"
-        assert told["nothing of it"] == [False, False, False]
+    def test_take_a_batch_whole_or_not_at_all(self, results: dict[str, Any]) -> None:
+        assert results["half"][0] == "INVALID_PARAMETER_VALUE"
+        assert results["nothing of it"] == [False, False, False]
 
     @pytest.mark.parametrize(
         ("what", "words"),
         [("bad key", "Names may only contain"), ("path key", "This name would resolve to")],
     )
-    def test_refuse_keys_that_are_none(self, told: dict[str, Any], what: str, words: str) -> None:
-        code, message = told[what]
+    def test_refuse_keys_that_are_none(self, results: dict[str, Any], what: str, words: str) -> None:
+        code, message = results[what]
         assert code == "INVALID_PARAMETER_VALUE"
         assert words in message
 
-    def test_cut_values_off_as_mlflow_does(self, told: dict[str, Any]) -> None:
-        assert told["cut"] == [6000, 8000]
+    def test_cut_values_off_as_mlflow_does(self, results: dict[str, Any]) -> None:
+        assert results["cut"] == [6000, 8000]
 
-    def test_that_are_not_there_take_nothing(self, told: dict[str, Any]) -> None:
-        assert told["unknown run"] == [
+    def test_that_are_not_there_take_nothing(self, results: dict[str, Any]) -> None:
+        assert results["unknown run"] == [
             "RESOURCE_DOES_NOT_EXIST",
             f"RESOURCE_DOES_NOT_EXIST: Run with id={'f' * 32} not found",
         ]
-        assert told["no such tag"][0] == "RESOURCE_DOES_NOT_EXIST"
+        assert results["no such tag"][0] == "RESOURCE_DOES_NOT_EXIST"
 
 
 class TestSearch:
-    def test_compares_metrics_params_tags_and_attributes(self, told: dict[str, Any]) -> None:
-        assert told["by metric"] == ["r6", "r5", "r4"]
-        assert told["by param"] == ["r1", "r3"]
-        assert told["by tag"] == ["r1", "r3", "r5"]
-        assert told["by status"] == 7
-        assert told["or"] == ["r1", "r2"]
+    def test_compares_metrics_params_tags_and_attributes(self, results: dict[str, Any]) -> None:
+        assert results["by metric"] == ["r6", "r5", "r4"]
+        assert results["by param"] == ["r1", "r3"]
+        assert results["by tag"] == ["r1", "r3", "r5"]
+        assert results["by status"] == 7
+        assert results["or"] == ["r1", "r2"]
 
-    def test_comes_page_by_page(self, told: dict[str, Any]) -> None:
-        assert told["search pages"] == [["0", "1", "2"], ["3", "4", "5"], ["6"]]
+    def test_comes_page_by_page(self, results: dict[str, Any]) -> None:
+        assert results["search pages"] == [["0", "1", "2"], ["3", "4", "5"], ["6"]]
 
-    def test_refuses_what_it_cannot_read(self, told: dict[str, Any]) -> None:
-        assert told["bad search"][0] == told["bad token"][0] == "INVALID_PARAMETER_VALUE"
-        assert "at character" in told["bad search"][1]
+    def test_refuses_what_it_cannot_read(self, results: dict[str, Any]) -> None:
+        assert results["bad search"][0] == results["bad token"][0] == "INVALID_PARAMETER_VALUE"
+        assert "at character" in results["bad search"][1]
 
 
 class TestLoggedModels:
-    def test_are_made_pending(self, told: dict[str, Any]) -> None:
-        assert told["model"] == ["net", "PENDING", True, {"a": "1"}, {"lr": "0.1"}, "agent", True]
-        assert told["model name"][0] == "INVALID_PARAMETER_VALUE"
+    def test_are_made_pending(self, results: dict[str, Any]) -> None:
+        assert results["model"] == ["net", "PENDING", True, {"a": "1"}, {"lr": "0.1"}, "agent", True]
+        assert results["model name"][0] == "INVALID_PARAMETER_VALUE"
 
-    def test_gain_tags_params_metrics_and_a_status(self, told: dict[str, Any]) -> None:
-        status, tags, params, metrics = told["model now"]
+    def test_gain_tags_params_metrics_and_a_status(self, results: dict[str, Any]) -> None:
+        status, tags, params, metrics = results["model now"]
         assert (status, tags, params) == ("READY", {"b": "2"}, 151)
         assert metrics == [["score", 0.75, "d"], ["score2", 0.5, None]]
 
-    def test_are_found(self, told: dict[str, Any]) -> None:
-        assert told["models"] == ["other", "net"]
+    def test_are_found(self, results: dict[str, Any]) -> None:
+        assert results["models"] == ["other", "net"]
         assert (
-            told["models named"]
-            == told["models by metric"]
-            == told["models by tag"]
-            == told["models on data"]
+            results["models named"]
+            == results["models by metric"]
+            == results["models by tag"]
+            == results["models on data"]
             == ["net"]
         )
-        assert told["models ordered"] == ["net", "other"]
-        assert told["model pages"] == [1, 1]
+        assert results["models ordered"] == ["net", "other"]
+        assert results["model pages"] == [1, 1]
 
-    def test_are_read_and_made_by_runs(self, told: dict[str, Any]) -> None:
-        assert (told["outputs"], told["model inputs"]) == ([[True, 3]], [True])
+    def test_are_read_and_made_by_runs(self, results: dict[str, Any]) -> None:
+        assert (results["outputs"], results["model inputs"]) == ([[True, 3]], [True])
 
-    def test_that_are_deleted_are_not_found(self, told: dict[str, Any]) -> None:
-        assert told["no model"][0] == "RESOURCE_DOES_NOT_EXIST"
+    def test_that_are_deleted_are_not_found(self, results: dict[str, Any]) -> None:
+        assert results["no model"][0] == "RESOURCE_DOES_NOT_EXIST"
 
 
 class TestOutOfScope:
     @pytest.mark.parametrize(("what", "word"), [("traces", "traces"), ("dataset", "evaluation data sets")])
-    def test_is_said_clearly(self, told: dict[str, Any], what: str, word: str) -> None:
-        code, message = told[what]
+    def test_is_said_clearly(self, results: dict[str, Any], what: str, word: str) -> None:
+        code, message = results[what]
         assert code == "ENDPOINT_NOT_FOUND"
         assert f"does not offer {word}" in message

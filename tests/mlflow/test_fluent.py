@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.hub import Hub
-from tests.mlflow.conftest import Client
+from tests.mlflow.conftest import ClientRunner
 
 pytestmark = pytest.mark.slow
 
@@ -26,68 +26,68 @@ with mlflow.start_run(run_name="first", tags={"seed": "1"}, description="a note"
     mlflow.delete_tag("b")
     with mlflow.start_run(run_name="inner", nested=True) as inner:
         mlflow.log_metric("loss", 1.0)
-    told["again"] = refused(mlflow.log_param, "lr", 0.2)
-    told["several"] = refused(mlflow.log_params, {"lr": 7, "depth": 8})
+    results["again"] = error_of(mlflow.log_param, "lr", 0.2)
+    results["several"] = error_of(mlflow.log_params, {"lr": 7, "depth": 8})
     mlflow.log_param("lr", 0.1)
 found = mlflow.get_run(run.info.run_id)
-told["info"] = {name: getattr(found.info, name) for name in
+results["info"] = {name: getattr(found.info, name) for name in
     ("run_id", "run_name", "status", "experiment_id", "artifact_uri", "lifecycle_stage", "user_id")}
-told["took"] = found.info.end_time - found.info.start_time
-told["params"], told["tags"] = found.data.params, found.data.tags
-told["metrics"] = {key: str(value) for key, value in found.data.metrics.items()}
-told["history"] = [[metric.value, metric.step] for metric in client.get_metric_history(run.info.run_id, "loss")]
-told["inner"] = mlflow.get_run(inner.info.run_id).data.tags
-told["inner_id"] = inner.info.run_id
-told["experiment"] = dict(mlflow.get_experiment_by_name("fluent"))
+results["took"] = found.info.end_time - found.info.start_time
+results["params"], results["tags"] = found.data.params, found.data.tags
+results["metrics"] = {key: str(value) for key, value in found.data.metrics.items()}
+results["history"] = [[metric.value, metric.step] for metric in client.get_metric_history(run.info.run_id, "loss")]
+results["inner"] = mlflow.get_run(inner.info.run_id).data.tags
+results["inner_id"] = inner.info.run_id
+results["experiment"] = dict(mlflow.get_experiment_by_name("fluent"))
 
 with mlflow.start_run(run_id=run.info.run_id):
-    told["resumed"] = mlflow.get_run(run.info.run_id).info.status
+    results["resumed"] = mlflow.get_run(run.info.run_id).info.status
     mlflow.log_metric("loss", 0.125, step=2)
 try:
     with mlflow.start_run(run_name="broken") as broken:
         raise ValueError("on purpose")
 except ValueError:
-    told["broken"] = mlflow.get_run(broken.info.run_id).info.status
+    results["broken"] = mlflow.get_run(broken.info.run_id).info.status
 killed = mlflow.start_run(run_name="killed")
 mlflow.end_run("KILLED")
-told["killed"] = mlflow.get_run(killed.info.run_id).info.status
+results["killed"] = mlflow.get_run(killed.info.run_id).info.status
 
 with mlflow.start_run(run_name="async") as later:
     for step in range(200):
         mlflow.log_metric("loss", step / 10, step=step, synchronous=False)
     mlflow.log_params({"one": 1}, synchronous=False)
     mlflow.flush_async_logging()
-told["async"] = [metric.step for metric in client.get_metric_history(later.info.run_id, "loss")]
+results["async"] = [metric.step for metric in client.get_metric_history(later.info.run_id, "loss")]
 
 import pandas
 with mlflow.start_run() as reading:
     data = mlflow.data.from_pandas(pandas.DataFrame({"x": [1, 2]}), source="https://example.org/x.csv", name="x")
     mlflow.log_input(data, context="training", tags={"split": "a"})
 read = mlflow.get_run(reading.info.run_id)
-told["inputs"] = [[item.dataset.name, item.dataset.source_type, {tag.key: tag.value for tag in item.tags}]
+results["inputs"] = [[item.dataset.name, item.dataset.source_type, {tag.key: tag.value for tag in item.tags}]
     for item in read.inputs.dataset_inputs]
-told["named"] = read.info.run_name
+results["named"] = read.info.run_name
 
 frame = mlflow.search_runs(experiment_names=["fluent"], filter_string="metrics.loss < 0.5 and params.lr = '0.1'")
-told["frame"] = frame[["run_id", "metrics.loss", "params.lr", "tags.a"]].values.tolist()
-told["children"] = [row.info.run_id for row in
+results["frame"] = frame[["run_id", "metrics.loss", "params.lr", "tags.a"]].values.tolist()
+results["children"] = [row.info.run_id for row in
     mlflow.search_runs(filter_string=f"tags.mlflow.parentRunId = '{run.info.run_id}'", output_format="list")]
-told["default"] = mlflow.get_experiment("0").name
-told["last"] = mlflow.last_active_run().info.run_id == reading.info.run_id
+results["default"] = mlflow.get_experiment("0").name
+results["last"] = mlflow.last_active_run().info.run_id == reading.info.run_id
 mlflow.delete_run(broken.info.run_id)
-told["deleted"] = mlflow.get_run(broken.info.run_id).info.lifecycle_stage
-told["late"] = refused(client.log_metric, broken.info.run_id, "loss", 1.0)
+results["deleted"] = mlflow.get_run(broken.info.run_id).info.lifecycle_stage
+results["late"] = error_of(client.log_metric, broken.info.run_id, "loss", 1.0)
 """
 
 
 @pytest.fixture(scope="module")
-def told(client: Client) -> dict[str, Any]:
+def results(client: ClientRunner) -> dict[str, Any]:
     return client(SCRIPT)
 
 
 class TestARunFromALaptop:
-    def test_is_named_and_ended_by_its_client(self, told: dict[str, Any]) -> None:
-        info = told["info"]
+    def test_is_named_and_ended_by_its_client(self, results: dict[str, Any]) -> None:
+        info = results["info"]
         assert (info["run_name"], info["status"], info["lifecycle_stage"], info["user_id"]) == (
             "renamed",
             "FINISHED",
@@ -95,93 +95,99 @@ class TestARunFromALaptop:
             "admin",
         )
         assert info["artifact_uri"] == f"mlflow-artifacts:/{info['experiment_id']}/{info['run_id']}/artifacts"
-        assert told["took"] >= 0
+        assert results["took"] >= 0
 
-    def test_keeps_its_params(self, told: dict[str, Any]) -> None:
-        assert told["params"] == {"lr": "0.1", "depth": "3", "act": "relu"}
+    def test_keeps_its_params(self, results: dict[str, Any]) -> None:
+        assert results["params"] == {"lr": "0.1", "depth": "3", "act": "relu"}
 
-    def test_keeps_its_tags(self, told: dict[str, Any]) -> None:
-        tags = told["tags"]
+    def test_keeps_its_tags(self, results: dict[str, Any]) -> None:
+        tags = results["tags"]
         assert (tags["seed"], tags["a"], tags["mlflow.runName"]) == ("1", "1", "renamed")
         assert "b" not in tags
         assert tags["mlflow.note.content"] == "a note"
 
-    def test_tells_the_last_of_each_metric_also_what_is_no_number(self, told: dict[str, Any]) -> None:
-        assert told["metrics"] == {"loss": "0.25", "acc": "0.9", "nan": "nan", "inf": "inf", "less": "-inf"}
+    def test_tells_the_last_of_each_metric_also_what_is_no_number(self, results: dict[str, Any]) -> None:
+        assert results["metrics"] == {
+            "loss": "0.25",
+            "acc": "0.9",
+            "nan": "nan",
+            "inf": "inf",
+            "less": "-inf",
+        }
 
-    def test_tells_the_points_of_a_metric(self, told: dict[str, Any]) -> None:
-        assert told["history"] == [[0.5, 0], [0.25, 1]]
+    def test_tells_the_points_of_a_metric(self, results: dict[str, Any]) -> None:
+        assert results["history"] == [[0.5, 0], [0.25, 1]]
 
-    def test_a_param_never_changes(self, told: dict[str, Any]) -> None:
-        code, message = told["again"]
+    def test_a_param_never_changes(self, results: dict[str, Any]) -> None:
+        code, message = results["again"]
         assert code == "INVALID_PARAMETER_VALUE"
         assert "Param with key='lr' was already logged with value='0.1'" in message
-        code, message = told["several"]
+        code, message = results["several"]
         assert code == "INVALID_PARAMETER_VALUE"
         assert "'old_value': '0.1', 'new_value': '7'" in message
 
-    def test_can_be_taken_up_again(self, told: dict[str, Any]) -> None:
-        assert told["resumed"] == "RUNNING"
+    def test_can_be_taken_up_again(self, results: dict[str, Any]) -> None:
+        assert results["resumed"] == "RUNNING"
 
-    def test_tells_how_it_ended(self, told: dict[str, Any]) -> None:
-        assert (told["broken"], told["killed"]) == ("FAILED", "KILLED")
+    def test_tells_how_it_ended(self, results: dict[str, Any]) -> None:
+        assert (results["broken"], results["killed"]) == ("FAILED", "KILLED")
 
-    def test_is_given_a_name(self, told: dict[str, Any]) -> None:
-        assert len(told["named"].split("-")) == 3
+    def test_is_given_a_name(self, results: dict[str, Any]) -> None:
+        assert len(results["named"].split("-")) == 3
 
-    def test_nests(self, told: dict[str, Any]) -> None:
-        assert told["inner"]["mlflow.parentRunId"] == told["info"]["run_id"]
-        assert told["children"] == [told["inner_id"]]
+    def test_nests(self, results: dict[str, Any]) -> None:
+        assert results["inner"]["mlflow.parentRunId"] == results["info"]["run_id"]
+        assert results["children"] == [results["inner_id"]]
 
-    def test_tells_what_it_read(self, told: dict[str, Any]) -> None:
-        assert told["inputs"] == [["x", "http", {"split": "a", "mlflow.data.context": "training"}]]
+    def test_tells_what_it_read(self, results: dict[str, Any]) -> None:
+        assert results["inputs"] == [["x", "http", {"split": "a", "mlflow.data.context": "training"}]]
 
-    def test_is_found_by_a_filter(self, told: dict[str, Any]) -> None:
-        assert told["frame"] == [[told["info"]["run_id"], 0.125, "0.1", "1"]]
+    def test_is_found_by_a_filter(self, results: dict[str, Any]) -> None:
+        assert results["frame"] == [[results["info"]["run_id"], 0.125, "0.1", "1"]]
 
-    def test_takes_nothing_once_it_is_deleted(self, told: dict[str, Any]) -> None:
-        assert told["deleted"] == "deleted"
-        code, message = told["late"]
+    def test_takes_nothing_once_it_is_deleted(self, results: dict[str, Any]) -> None:
+        assert results["deleted"] == "deleted"
+        code, message = results["late"]
         assert code == "INVALID_PARAMETER_VALUE"
         assert "must be in the 'active' state" in message
 
 
 class TestLoggingInTheBackground:
-    def test_loses_nothing(self, told: dict[str, Any]) -> None:
-        assert told["async"] == list(range(200))
+    def test_loses_nothing(self, results: dict[str, Any]) -> None:
+        assert results["async"] == list(range(200))
 
 
 class TestExperiments:
-    def test_are_made_once_and_tagged(self, told: dict[str, Any]) -> None:
-        assert told["experiment"]["name"] == "fluent"
-        assert told["experiment"]["tags"] == {"team": "vision"}
+    def test_are_made_once_and_tagged(self, results: dict[str, Any]) -> None:
+        assert results["experiment"]["name"] == "fluent"
+        assert results["experiment"]["tags"] == {"team": "vision"}
         assert (
-            told["experiment"]["artifact_location"]
-            == f"mlflow-artifacts:/{told['experiment']['experiment_id']}"
+            results["experiment"]["artifact_location"]
+            == f"mlflow-artifacts:/{results['experiment']['experiment_id']}"
         )
 
-    def test_0_is_the_default_one(self, told: dict[str, Any]) -> None:
-        assert told["default"] == "default"
+    def test_0_is_the_default_one(self, results: dict[str, Any]) -> None:
+        assert results["default"] == "default"
 
 
 class TestTheHub:
-    def test_lists_the_run_as_one_from_elsewhere(self, told: dict[str, Any], hub: Hub) -> None:
+    def test_lists_the_run_as_one_from_elsewhere(self, results: dict[str, Any], hub: Hub) -> None:
         with hub.client() as api:
-            run = api.get(f"/api/v1/runs/{told['info']['run_id']}/").raise_for_status().json()
+            run = api.get(f"/api/v1/runs/{results['info']['run_id']}/").raise_for_status().json()
         assert (run["kind"], run["state"]) == ("external", "Completed")
         assert (run["display_name"], run["experiment"]) == ("renamed", "fluent")
         assert run["tags"]["seed"] == "1"
         assert (run["cluster"], run["spec"], run["attempts"]) == ("", {}, [])
 
-    def test_keeps_a_journal_of_what_its_client_said(self, told: dict[str, Any], hub: Hub) -> None:
+    def test_keeps_a_journal_of_what_its_client_said(self, results: dict[str, Any], hub: Hub) -> None:
         with hub.client() as api:
-            events = api.get(f"/api/v1/runs/{told['info']['run_id']}/events/").json()
+            events = api.get(f"/api/v1/runs/{results['info']['run_id']}/events/").json()
         states = [event["to_state"] for event in events if event["to_state"]]
         assert states == ["Running", "Completed", "Running", "Completed"]
 
-    def test_neither_cancels_nor_clones_it(self, told: dict[str, Any], hub: Hub) -> None:
+    def test_neither_cancels_nor_clones_it(self, results: dict[str, Any], hub: Hub) -> None:
         with hub.client() as api:
             for verb in ("cancel", "clone"):
-                answer = api.post(f"/api/v1/runs/{told['info']['run_id']}/{verb}/")
+                answer = api.post(f"/api/v1/runs/{results['info']['run_id']}/{verb}/")
                 assert answer.status_code == 409
                 assert "logged from elsewhere" in answer.json()["detail"]

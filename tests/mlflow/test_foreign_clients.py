@@ -17,8 +17,8 @@ from jobs.models import Experiment, Run
 from registry.mlflow.routes import routes as registry_routes
 from registry.models import ModelVersion
 from tests.hub import PROJECT
-from tests.mlflow.conftest import Client
-from tests.mlflow.raw import Caller, contributor_token
+from tests.mlflow.conftest import ClientRunner
+from tests.mlflow.raw import MlflowCaller, contributor_token
 from tracking.artifacts.routes import routes as artifact_routes
 from tracking.mlflow import run_tags
 from tracking.mlflow.about import OUT_OF_SCOPE
@@ -36,21 +36,21 @@ print(json.dumps(sorted({(path, method) for path, _, methods in get_endpoints() 
 
 
 class TestAParentThatIsNotHere:
-    async def test_is_kept_as_text(self, me: Caller) -> None:
+    async def test_is_kept_as_text(self, me: MlflowCaller) -> None:
         run = await me.run(tags=[{"key": PARENT, "value": "f" * 32}])
         other = await me.run()
-        await me.told("runs/set-tag", {"run_id": other, "key": PARENT, "value": "not even an id"})
+        await me.call("runs/set-tag", {"run_id": other, "key": PARENT, "value": "not even an id"})
         for key, value in ((run, "f" * 32), (other, "not even an id")):
-            told = await me.told("runs/get", {"run_id": key})
-            assert {"key": PARENT, "value": value} in told["run"]["data"]["tags"]
+            results = await me.call("runs/get", {"run_id": key})
+            assert {"key": PARENT, "value": value} in results["run"]["data"]["tags"]
             assert await sync_to_async(lambda key=key: Run.objects.get(pk=key).parent_id)() is None
 
-    async def test_becomes_one_when_it_appears(self, me: Caller) -> None:
+    async def test_becomes_one_when_it_appears(self, me: MlflowCaller) -> None:
         child = await me.run(tags=[{"key": PARENT, "value": "f" * 32}])
-        made = await me.told(
+        created = await me.call(
             "logged-models", {"experiment_id": "0", "name": "net", "source_run_id": "f" * 32}
         )
-        assert made["model"]["info"]["source_run_id"] == "f" * 32
+        assert created["model"]["info"]["source_run_id"] == "f" * 32
 
         def appear() -> tuple[str | None, str | None]:
             like = Run.objects.get(pk=child)
@@ -66,111 +66,117 @@ class TestAParentThatIsNotHere:
 
         assert await sync_to_async(appear)() == ("f" * 32, "f" * 32)
 
-    async def test_is_replaced_by_one_that_is_here(self, me: Caller) -> None:
+    async def test_is_replaced_by_one_that_is_here(self, me: MlflowCaller) -> None:
         """As an importer does, which sets the tag once it has copied the parent."""
         child, parent = await me.run(tags=[{"key": PARENT, "value": "f" * 32}]), await me.run()
-        await me.told("runs/set-tag", {"run_id": child, "key": PARENT, "value": parent})
+        await me.call("runs/set-tag", {"run_id": child, "key": PARENT, "value": parent})
         assert await sync_to_async(lambda: Run.objects.get(pk=child).parent_id)() == parent
 
 
 class TestLongNames:
-    async def test_of_500_characters_are_kept(self, me: Caller) -> None:
-        made = await me.told("experiments/create", {"name": "e" * 500})
-        run = await me.run(made["experiment_id"], run_name="r" * 500)
-        assert (await me.told("experiments/get", made))["experiment"]["name"] == "e" * 500
-        assert (await me.told("runs/get", {"run_id": run}))["run"]["info"]["run_name"] == "r" * 500
+    async def test_of_500_characters_are_kept(self, me: MlflowCaller) -> None:
+        created = await me.call("experiments/create", {"name": "e" * 500})
+        run = await me.run(created["experiment_id"], run_name="r" * 500)
+        assert (await me.call("experiments/get", created))["experiment"]["name"] == "e" * 500
+        assert (await me.call("runs/get", {"run_id": run}))["run"]["info"]["run_name"] == "r" * 500
 
-    async def test_beyond_that_are_cut_off_and_kept_whole_in_a_tag(self, me: Caller) -> None:
-        first = await me.told("experiments/create", {"name": "e" * 501})
-        second = await me.told("experiments/create", {"name": "e" * 502})
+    async def test_beyond_that_are_cut_off_and_kept_whole_in_a_tag(self, me: MlflowCaller) -> None:
+        first = await me.call("experiments/create", {"name": "e" * 501})
+        second = await me.call("experiments/create", {"name": "e" * 502})
         assert first != second
-        assert (await me.refused("experiments/create", {"name": "e" * 501})).code == "RESOURCE_ALREADY_EXISTS"
-        found = (await me.told("experiments/get-by-name", {"experiment_name": "e" * 501}))["experiment"]
-        assert (found["experiment_id"], len(found["name"])) == (first["experiment_id"], 500)
-        assert found["tags"] == [{"key": "trainhub.full_name", "value": "e" * 501}]
-        run = (await me.told("runs/get", {"run_id": await me.run(run_name="r" * 900)}))["run"]
+        assert (
+            await me.expect_error("experiments/create", {"name": "e" * 501})
+        ).code == "RESOURCE_ALREADY_EXISTS"
+        result = (await me.call("experiments/get-by-name", {"experiment_name": "e" * 501}))["experiment"]
+        assert (result["experiment_id"], len(result["name"])) == (first["experiment_id"], 500)
+        assert result["tags"] == [{"key": "trainhub.full_name", "value": "e" * 501}]
+        run = (await me.call("runs/get", {"run_id": await me.run(run_name="r" * 900)}))["run"]
         assert len(run["info"]["run_name"]) == 500
         assert {"key": "trainhub.full_name", "value": "r" * 900} in run["data"]["tags"]
 
-    async def test_of_metrics_params_and_tags_do_not_end_a_training(self, me: Caller) -> None:
+    async def test_of_metrics_params_and_tags_do_not_end_a_training(self, me: MlflowCaller) -> None:
         run, long = await me.run(), "k" * 251
         batch = {
             "metrics": [{"key": long, "value": 1.0, "timestamp": NOW, "step": 0}],
             "params": [{"key": long, "value": "p"}],
             "tags": [{"key": long, "value": "t"}],
         }
-        await me.told("runs/log-batch", {"run_id": run, **batch})
-        await me.told(
+        await me.call("runs/log-batch", {"run_id": run, **batch})
+        await me.call(
             "runs/log-metric", {"run_id": run, "key": long, "value": 2.0, "timestamp": NOW, "step": 1}
         )
-        data = (await me.told("runs/get", {"run_id": run}))["run"]["data"]
+        data = (await me.call("runs/get", {"run_id": run}))["run"]["data"]
         short = data["params"][0]["key"]
         assert re.fullmatch(r"k{237}_[0-9a-f]{12}", short)
         assert [item["key"] for item in data["metrics"]] == [short]
         tags = {item["key"]: item["value"] for item in data["tags"]}
         assert (tags[short], tags[f"trainhub.full_key.{short[-12:]}"]) == ("t", long)
-        told = await me.told("metrics/get-history", {"run_id": run, "metric_key": long})
-        assert [item["value"] for item in told["metrics"]] == [1.0, 2.0]
+        results = await me.call("metrics/get-history", {"run_id": run, "metric_key": long})
+        assert [item["value"] for item in results["metrics"]] == [1.0, 2.0]
 
 
 class TestTheLatestPoint:
     @pytest.mark.parametrize("at_once", [True, False])
-    async def test_is_the_greatest_of_equal_step_and_time(self, me: Caller, at_once: bool) -> None:
+    async def test_is_the_greatest_of_equal_step_and_time(self, me: MlflowCaller, at_once: bool) -> None:
         run = await me.run()
         points = [{"key": "loss", "value": value, "timestamp": NOW, "step": 3} for value in (1.0, 5.0, 2.0)]
         points += [{"key": "loss", "value": 9.0, "timestamp": NOW - 1, "step": 3}]
         points += [{"key": "loss", "value": 9.0, "timestamp": NOW + 9, "step": 2}]
         for some in [points] if at_once else [[point] for point in points]:
-            await me.told(
+            await me.call(
                 "runs/log-batch", {"run_id": run, "metrics": some, "tags": [{"key": "a", "value": "1"}]}
             )
-        told = (await me.told("runs/get", {"run_id": run}))["run"]["data"]["metrics"]
-        assert told == [{"key": "loss", "value": 5.0, "timestamp": NOW, "step": 3}]
+        results = (await me.call("runs/get", {"run_id": run}))["run"]["data"]["metrics"]
+        assert results == [{"key": "loss", "value": 5.0, "timestamp": NOW, "step": 3}]
 
 
 class TestTheDefaultExperiment:
-    async def test_is_there_from_the_start_as_0_and_reading_makes_no_row(self, me: Caller) -> None:
-        by_id = await me.told("experiments/get", {"experiment_id": "0"})
-        by_name = await me.told("experiments/get-by-name", {"experiment_name": "Default"})
-        listed = await me.told("experiments/search", {})
+    async def test_is_there_from_the_start_as_0_and_reading_makes_no_row(self, me: MlflowCaller) -> None:
+        by_id = await me.call("experiments/get", {"experiment_id": "0"})
+        by_name = await me.call("experiments/get-by-name", {"experiment_name": "Default"})
+        listed = await me.call("experiments/search", {})
         assert by_id["experiment"] == by_name["experiment"] == listed["experiments"][0]
         assert (by_id["experiment"]["experiment_id"], by_id["experiment"]["name"]) == ("0", "default")
-        assert await me.told("runs/search", {"experiment_ids": ["0"]}) == {}
+        assert await me.call("runs/search", {"experiment_ids": ["0"]}) == {}
         assert await sync_to_async(Experiment.objects.count)() == 0
 
-    async def test_keeps_its_id_once_it_has_runs(self, me: Caller) -> None:
+    async def test_keeps_its_id_once_it_has_runs(self, me: MlflowCaller) -> None:
         run = await me.run("0")
-        info = (await me.told("runs/get", {"run_id": run}))["run"]["info"]
-        found = (await me.told("runs/search", {"experiment_ids": ["0"]}))["runs"]
-        listed = (await me.told("experiments/search", {}))["experiments"]
-        assert info["experiment_id"] == found[0]["info"]["experiment_id"] == listed[0]["experiment_id"] == "0"
+        info = (await me.call("runs/get", {"run_id": run}))["run"]["info"]
+        result = (await me.call("runs/search", {"experiment_ids": ["0"]}))["runs"]
+        listed = (await me.call("experiments/search", {}))["experiments"]
+        assert (
+            info["experiment_id"] == result[0]["info"]["experiment_id"] == listed[0]["experiment_id"] == "0"
+        )
         assert len(listed) == 1
-        model = (await me.told("logged-models", {"experiment_id": "0", "name": "net"}))["model"]["info"]
+        model = (await me.call("logged-models", {"experiment_id": "0", "name": "net"}))["model"]["info"]
         assert model["experiment_id"] == "0"
 
-    async def test_cannot_be_made_again(self, me: Caller) -> None:
-        assert (await me.refused("experiments/create", {"name": "Default"})).code == "RESOURCE_ALREADY_EXISTS"
+    async def test_cannot_be_made_again(self, me: MlflowCaller) -> None:
+        assert (
+            await me.expect_error("experiments/create", {"name": "Default"})
+        ).code == "RESOURCE_ALREADY_EXISTS"
 
 
-async def test_a_version_of_a_pending_logged_model_gets_its_files_later(me: Caller) -> None:
+async def test_a_version_of_a_pending_logged_model_gets_its_files_later(me: MlflowCaller) -> None:
     """The client registers first and sends the files afterwards."""
     whole = [*hot, *registry_routes, *artifact_routes, *routes]
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(Starlette(routes=whole)), base_url="http://hub:8000"
     ) as client:
-        me = Caller(client, me.token)
-        model = (await me.told("logged-models", {"experiment_id": "0", "name": "net"}))["model"]["info"]
-        await me.told("registered-models/create", {"name": "iris"})
-        asked = {"name": "iris", "source": f"models:/{model['model_id']}", "model_id": model["model_id"]}
-        made = (await me.told("model-versions/create", asked))["model_version"]
-        assert (made["version"], made["status"]) == ("1", "READY")
+        me = MlflowCaller(client, me.token)
+        model = (await me.call("logged-models", {"experiment_id": "0", "name": "net"}))["model"]["info"]
+        await me.call("registered-models/create", {"name": "iris"})
+        args = {"name": "iris", "source": f"models:/{model['model_id']}", "model_id": model["model_id"]}
+        created = (await me.call("model-versions/create", args))["model_version"]
+        assert (created["version"], created["status"]) == ("1", "READY")
         bearer = {"Authorization": f"Bearer {me.token}"}
         address = "/api/2.0/mlflow-artifacts/artifacts"
         inside = model["artifact_uri"].removeprefix("mlflow-artifacts:/")
         assert (
             await client.put(f"{address}/{inside}/a.txt", content=b"weights", headers=bearer)
         ).status_code == 200
-        await me.told(f"logged-models/{model['model_id']}", {"status": "LOGGED_MODEL_READY"}, "PATCH")
+        await me.call(f"logged-models/{model['model_id']}", {"status": "LOGGED_MODEL_READY"}, "PATCH")
         got = await client.get(f"{address}/models/iris/1/a.txt", headers=bearer)
         assert (got.status_code, got.content) == (200, b"weights")
     version = await sync_to_async(ModelVersion.objects.get)()
@@ -188,7 +194,7 @@ def endpoints(mlflow_python: str) -> list[tuple[str, str]]:
 
 
 async def test_every_call_of_mlflows_server_is_offered_or_refused_by_name(
-    me: Caller, endpoints: list[tuple[str, str]]
+    me: MlflowCaller, endpoints: list[tuple[str, str]]
 ) -> None:
     """The same below /api and /ajax-api. What is not offered says so as MLflow's error, and stands in
     docs/mlflow.md."""
@@ -222,21 +228,21 @@ async def test_every_call_of_mlflows_server_is_offered_or_refused_by_name(
 SCRIPT = """
 with mlflow.start_run(run_name="r" * 600, tags={"mlflow.parentRunId": "f" * 32}) as run:
     mlflow.log_metric("m", 1.0)
-told["name"] = len(client.get_run(run.info.run_id).info.run_name)
-told["experiment"] = run.info.experiment_id
-told["long"] = len(mlflow.set_experiment("e" * 600).name)
-told["again"] = mlflow.set_experiment("e" * 600).experiment_id == mlflow.set_experiment("e" * 600).experiment_id
+results["name"] = len(client.get_run(run.info.run_id).info.run_name)
+results["experiment"] = run.info.experiment_id
+results["long"] = len(mlflow.set_experiment("e" * 600).name)
+results["again"] = mlflow.set_experiment("e" * 600).experiment_id == mlflow.set_experiment("e" * 600).experiment_id
 with mlflow.start_run() as run:
     mlflow.log_params({"k" * 300: 1})
     mlflow.log_metric("k" * 300, 2.0)
-told["metrics"] = list(client.get_run(run.info.run_id).data.metrics.values())
-told["default"] = client.get_experiment("0").experiment_id
+results["metrics"] = list(client.get_run(run.info.run_id).data.metrics.values())
+results["default"] = client.get_experiment("0").experiment_id
 """
 
 
-def test_the_unmodified_client_trains_with_long_names_and_unknown_parents(client: Client) -> None:
-    found = client(SCRIPT)
-    assert found == {
+def test_the_unmodified_client_trains_with_long_names_and_unknown_parents(client: ClientRunner) -> None:
+    result = client(SCRIPT)
+    assert result == {
         "name": 500,
         "experiment": "0",
         "long": 500,

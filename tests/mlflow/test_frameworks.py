@@ -59,8 +59,8 @@ class Watched:
 
     @property
     def data(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.get("runs/get", run_id=self.id)["run"]["data"]
-        return found
+        result: dict[str, Any] = self.get("runs/get", run_id=self.id)["run"]["data"]
+        return result
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -71,8 +71,8 @@ class Watched:
         return {item["key"]: item["value"] for item in self.data.get("params", ())}
 
     def steps(self, key: str) -> list[int]:
-        told = self.get("metrics/get-history", run_id=self.id, metric_key=key)
-        return [point["step"] for point in told.get("metrics", ())]
+        results = self.get("metrics/get-history", run_id=self.id, metric_key=key)
+        return [point["step"] for point in results.get("metrics", ())]
 
     @property
     def children(self) -> list[dict[str, Any]]:
@@ -89,46 +89,46 @@ def watched(hub: Hub, python: str, spec: dict[str, Any], key: str) -> Watched:
     run = runs.submit(
         spec | {"command": [python, *arguments], "environment": {"name": "system", "version": ""}}
     )
-    found = Watched(runs, run, [])
+    result = Watched(runs, run, [])
 
     def is_over() -> bool:
         state = runs.detail(run)["state"]
         if state not in FINAL:
-            found.grew.append(len(found.steps(key)))
+            result.grew.append(len(result.steps(key)))
         return state in FINAL
 
     eventually(is_over, TRAINING_S, f"run {run} is over")
     facts = runs.detail(run)
     logs = {name: runs.log(run, name)[-2000:] for name in runs.logs(run) if name.startswith("70_")}
     assert facts["state"] == "Completed", (facts["sentence"], logs)
-    return found
+    return result
 
 
 def example(hub: Hub, python: str, name: str, key: str, *arguments: str) -> Watched:
     return watched(hub, python, example_spec(name) | {"arguments": list(arguments)}, key)
 
 
-def moved(found: Watched, key: str) -> bool:
+def moved(result: Watched, key: str) -> bool:
     """Whether the curve was seen with some of its points while the run went on."""
-    return any(0 < count < len(found.steps(key)) for count in found.grew)
+    return any(0 < count < len(result.steps(key)) for count in result.grew)
 
 
 class TestLightning:
     def test_logs_to_the_run_itself(self, hub: Hub, frameworks_python: str) -> None:
         size = ("--devices", "2", "--num_nodes", "1")
-        found = example(hub, frameworks_python, "lightning-digits", "loss", "--max_epochs", "4", *size)
+        result = example(hub, frameworks_python, "lightning-digits", "loss", "--max_epochs", "4", *size)
 
-        assert moved(found, "loss"), found.grew
-        assert len(found.steps("loss")) == len(found.steps("accuracy")) == 4
-        assert found.params == {"learning_rate": "0.001"}
-        assert found.children == []
+        assert moved(result, "loss"), result.grew
+        assert len(result.steps("loss")) == len(result.steps("accuracy")) == 4
+        assert result.params == {"learning_rate": "0.001"}
+        assert result.children == []
 
 
 class TestTransformers:
     def test_logs_to_the_run_and_later_beside_it_as_a_part_of_it(
         self, hub: Hub, frameworks_python: str
     ) -> None:
-        found = example(
+        result = example(
             hub,
             frameworks_python,
             "transformers-tiny",
@@ -141,66 +141,66 @@ class TestTransformers:
             "$LOCAL_RANK",
         )
 
-        assert moved(found, "loss"), found.grew
-        assert len(found.steps("loss")) == 6
-        assert found.params["learning_rate"] == "0.001"
+        assert moved(result, "loss"), result.grew
+        assert len(result.steps("loss")) == 6
+        assert result.params["learning_rate"] == "0.001"
         # Its client opens a second run for the evaluation after the training, and nobody told it of the first
         # one.
-        (child,) = found.children
+        (child,) = result.children
         assert (child["kind"], child["state"]) == ("external", "Completed")
 
 
 class TestKeras:
     def test_logs_by_itself_and_to_tensorboard(self, hub: Hub, frameworks_python: str) -> None:
-        found = example(hub, frameworks_python, "tf-keras-fit", "train/epoch_loss", "--epochs", "8")
+        result = example(hub, frameworks_python, "tf-keras-fit", "train/epoch_loss", "--epochs", "8")
 
-        assert len(found.steps("loss")) == 8
-        assert moved(found, "train/epoch_loss"), found.grew
+        assert len(result.steps("loss")) == 8
+        assert moved(result, "train/epoch_loss"), result.grew
         # The files are among the run's artifacts too, where autologging has put copies; each is read once.
-        eventually(lambda: len(found.steps("validation/epoch_loss")) == 8, 20, "the last numbers are read")
-        assert found.metrics["train/epoch_loss"] == pytest.approx(found.metrics["loss"], rel=1e-4)
-        assert found.params["epochs"] == "8"
-        assert found.children == []
+        eventually(lambda: len(result.steps("validation/epoch_loss")) == 8, 20, "the last numbers are read")
+        assert result.metrics["train/epoch_loss"] == pytest.approx(result.metrics["loss"], rel=1e-4)
+        assert result.params["epochs"] == "8"
+        assert result.children == []
 
 
 class TestTensorFlow:
     def test_a_loop_of_its_own_logs_what_it_likes(self, hub: Hub, frameworks_python: str) -> None:
-        found = example(hub, frameworks_python, "tf-multiworker", "loss", "--epochs", "8")
+        result = example(hub, frameworks_python, "tf-multiworker", "loss", "--epochs", "8")
 
-        assert moved(found, "loss"), found.grew
-        assert found.steps("accuracy") == list(range(1, 9))
+        assert moved(result, "loss"), result.grew
+        assert result.steps("accuracy") == list(range(1, 9))
 
 
 @pytest.fixture(scope="module")
-def found(hub: Hub, frameworks_python: str) -> Watched:
+def result(hub: Hub, frameworks_python: str) -> Watched:
     source = {"type": "snapshot", "id": Runs(hub).snapshot(train_py=TORCH)}
     spec = {"source": source, "script": "train.py", "experiment": "plain torch", "distribution": TWO}
     return watched(hub, frameworks_python, spec, "loss")
 
 
 class TestTorch:
-    def test_logs_by_mlflow_alone(self, found: Watched) -> None:
-        assert found.steps("mlflow loss") == list(range(1, 41))
-        assert found.params | {"width": ""} == {"layers": "1", "lr": "0.1", "width": ""}
+    def test_logs_by_mlflow_alone(self, result: Watched) -> None:
+        assert result.steps("mlflow loss") == list(range(1, 41))
+        assert result.params | {"width": ""} == {"layers": "1", "lr": "0.1", "width": ""}
 
-    def test_logs_to_tensorboard_below_outputs_live(self, found: Watched) -> None:
-        assert moved(found, "loss"), found.grew
-        eventually(lambda: len(found.steps("loss")) == 40, 20, "the last numbers are read")
+    def test_logs_to_tensorboard_below_outputs_live(self, result: Watched) -> None:
+        assert moved(result, "loss"), result.grew
+        eventually(lambda: len(result.steps("loss")) == 40, 20, "the last numbers are read")
 
-    def test_two_ranks_in_one_folder_have_a_curve_each(self, found: Watched) -> None:
-        eventually(lambda: len(found.steps("rank_1/loss")) == 40, 20, "the last numbers are read")
-        assert found.metrics["rank_1/loss"] == pytest.approx(found.metrics["loss"] + 1)
+    def test_two_ranks_in_one_folder_have_a_curve_each(self, result: Watched) -> None:
+        eventually(lambda: len(result.steps("rank_1/loss")) == 40, 20, "the last numbers are read")
+        assert result.metrics["rank_1/loss"] == pytest.approx(result.metrics["loss"] + 1)
 
-    def test_hyperparameters_of_tensorboard_are_params(self, found: Watched) -> None:
-        eventually(lambda: "width" in found.params, 20, "the last file is read")
-        assert found.params["width"] == "8"
+    def test_hyperparameters_of_tensorboard_are_params(self, result: Watched) -> None:
+        eventually(lambda: "width" in result.params, 20, "the last file is read")
+        assert result.params["width"] == "8"
 
-    def test_a_model_that_is_logged_without_a_run_belongs_to_the_job(self, found: Watched) -> None:
-        experiment = found.get("runs/get", run_id=found.id)["run"]["info"]["experiment_id"]
-        (model_id,) = [line.split()[1] for line in found.log().splitlines() if line.startswith("logged ")]
-        model = found.get(f"logged-models/{model_id}")["model"]["info"]
+    def test_a_model_that_is_logged_without_a_run_belongs_to_the_job(self, result: Watched) -> None:
+        experiment = result.get("runs/get", run_id=result.id)["run"]["info"]["experiment_id"]
+        (model_id,) = [line.split()[1] for line in result.log().splitlines() if line.startswith("logged ")]
+        model = result.get(f"logged-models/{model_id}")["model"]["info"]
         assert (model["source_run_id"], model["experiment_id"], model["status"]) == (
-            found.id,
+            result.id,
             experiment,
             "LOGGED_MODEL_READY",
         )

@@ -53,17 +53,17 @@ def joined(hub: Hub, name: str) -> str:
 def broker_of(hub: Hub, token: str) -> redis.Redis:
     """As the node of `token` is told to reach it."""
     with hub.client(token) as machine:
-        told = machine.get("/api/v1/node/config/", headers=READS_ONLY).raise_for_status().json()
-    parts = urlsplit(told["broker_url"])
+        config = machine.get("/api/v1/node/config/", headers=READS_ONLY).raise_for_status().json()
+    parts = urlsplit(config["broker_url"])
     assert (parts.scheme, parts.hostname) == ("rediss", "127.0.0.1")
-    assert told["broker_ca"] == (hub.data_dir / "tls" / "ca.pem").read_text()
+    assert config["broker_ca"] == (hub.data_dir / "tls" / "ca.pem").read_text()
     return redis.Redis(
         host=str(parts.hostname),
         port=parts.port or 0,
         username=parts.username,
         password=parts.password,
         ssl=True,
-        ssl_ca_data=told["broker_ca"],
+        ssl_ca_data=config["broker_ca"],
     )
 
 
@@ -106,9 +106,9 @@ import json, os, ssl, urllib.request
 import mlflow
 
 mlflow.log_metric("by mlflow", 0.25, step=1)
-told = {"run_id": os.environ["TRAINHUB_RUN_ID"], "key": "by hand", "value": 0.5, "step": 1, "timestamp": 1}
+point = {"run_id": os.environ["TRAINHUB_RUN_ID"], "key": "by hand", "value": 0.5, "step": 1, "timestamp": 1}
 request = urllib.request.Request(
-    os.environ["TRAINHUB_URL"] + "/api/2.0/mlflow/runs/log-metric", json.dumps(told).encode(),
+    os.environ["TRAINHUB_URL"] + "/api/2.0/mlflow/runs/log-metric", json.dumps(point).encode(),
     {"Authorization": "Bearer " + os.environ["TRAINHUB_TOKEN"], "Content-Type": "application/json"},
 )
 trusted = ssl.create_default_context(cafile=os.environ["TRAINHUB_CA_FILE"])
@@ -174,8 +174,8 @@ class TestNode:
 
     def test_of_an_older_version_keeps_its_work_and_is_told_of_no_broker(self, open_hub: Hub) -> None:
         with open_hub.client(joined(open_hub, "older")) as machine:
-            told = machine.get("/api/v1/node/config/").raise_for_status().json()
-        assert (told["broker_url"], told["transport_options"]) == ("", {})
+            config = machine.get("/api/v1/node/config/").raise_for_status().json()
+        assert (config["broker_url"], results["transport_options"]) == ("", {})
         eventually(lambda: "Node older runs an older version of the agent" in open_hub.log("web"), 10)
 
 

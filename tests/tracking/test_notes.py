@@ -103,7 +103,7 @@ class TestPage:
             f"/runs/{run.number}/notes/save/", {"note": "mine", "seen": seen}, follow=True
         ).content.decode()
         assert note_of(run) == "theirs"
-        assert "Somebody has changed the note" in page
+        assert "The note was changed since you opened it" in page
         assert "mine</textarea>" in page
 
     def test_a_note_that_is_too_long_is_refused_and_kept_for_shortening(self) -> None:

@@ -1,4 +1,4 @@
-"""Several runs in one answer."""
+"""API for the curves of several runs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from jobs.api.base import JobsView
 from jobs.models import Run
 from tracking.api.curves import LINE, NUMBERS, RUN_METRICS, check_count
 from tracking.curves.curve_list import list_curves
-from tracking.curves.curve_query import SERIES, parse_query, check_parameters
+from tracking.curves.curve_query import SERIES, check_parameters, parse_query
 from tracking.curves.lines import curve_lines
 from tracking.curves.run_selection import MAX_RUNS, load_named_runs, missing_names, parse_run_names
-from tracking.curves.spread import spread_bands, group_runs_by
+from tracking.curves.spread import group_runs_by, spread_bands
 
 RUNS = OpenApiParameter(
     "runs", str, required=True, description=f"Numbers or ids, comma-separated; at most {MAX_RUNS}."
@@ -34,7 +34,7 @@ BAND = object_of(
 
 class _CompareView(JobsView):
     def load_named_runs(self, request: Request) -> list[Run]:
-        """In the order in which they were named; 404 where one of them is not of this workspace."""
+        """Returns the runs in the requested order. Raises Http404 if one is not in the workspace."""
         names = parse_run_names(request.query_params.get("runs", ""))
         runs = load_named_runs(self.principal(request).workspace, names)
         if missing_names(names, runs):
@@ -71,8 +71,8 @@ class CompareSeries(_CompareView):
         },
     )
     def get(self, request: Request) -> HttpResponse:
-        """Curves of several runs, each from its own beginning on a relative axis; with `group` their means
-        and spreads."""
+        """Curves of several runs, each from its own start on a relative axis; with `group`, means and
+        spreads."""
         query = request._request.GET
         curve_query = parse_query(query, extra=("runs", "group"))
         runs = self.named_runs(request)
@@ -82,4 +82,6 @@ class CompareSeries(_CompareView):
             return json_response(
                 {"axis": curve_query.axis, "group": by, "bands": [band.to_json() for band in runs]}
             )
-        return json_response({"axis": curve_query.axis, "lines": [line.to_json() for line in curve_lines(runs, curve_query)]})
+        return json_response(
+            {"axis": curve_query.axis, "lines": [line.to_json() for line in curve_lines(runs, curve_query)]}
+        )

@@ -1,4 +1,4 @@
-"""What a run has logged: its metrics, and their curves as they are drawn."""
+"""API for the metrics of a run and their curves."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
 from clusters.api.telemetry_answers import json_response
-from clusters.api.telemetry_query import flag
+from clusters.api.telemetry_query import read_flag
 from clusters.api.telemetry_schema import TEXT, WHOLE, list_of, object_of
 from jobs.api.base import JobsView
 from tracking.curves.curve_list import children_of, list_curves
-from tracking.curves.curve_query import SERIES, parse_query, check_parameters
+from tracking.curves.curve_query import SERIES, check_parameters, parse_query
 from tracking.curves.lines import MAX_LINES, curve_lines
 from trainhub_launch.errors import SpecError
 
@@ -48,7 +48,7 @@ LINE = object_of(
 )
 LINES = object_of(axis=TEXT, lines=list_of(LINE))
 CHILDREN = OpenApiParameter(
-    "children", int, enum=[0, 1], description="1: also of the runs that its processes logged besides."
+    "children", int, enum=[0, 1], description="1: include the child runs that its processes logged."
 )
 
 
@@ -63,11 +63,11 @@ class RunMetrics(JobsView):
         operation_id="runs_metrics_list",
     )
     def get(self, request: Request, run: str) -> HttpResponse:
-        """The run's metrics by their keys: last, least and greatest value, and how many."""
+        """The run's metrics by key: last, min and max value, and the number of points."""
         query = request._request.GET
         check_parameters(query, {"children"})
         found = self.run(request, run)
-        children = children_of(found) if flag("children", query.get("children", "")) else []
+        children = children_of(found) if read_flag("children", query.get("children", "")) else []
         own, *others = list_curves([found, *children])
         return json_response({**own, "children": others})
 
@@ -79,18 +79,18 @@ class RunMetricSeries(JobsView):
         operation_id="runs_metrics_series",
     )
     def get(self, request: Request, run: str) -> HttpResponse:
-        """Curves, as many points as it takes to draw them: first, least, greatest and last of each pixel.
+        """Curves, downsampled for drawing: first, min, max and last point of each pixel.
 
-        What is no number is told by `marks`, [x, "NaN"]. All points: GET /api/v1/runs/{run}/metrics.csv.
+        NaN and infinities are in `marks`, such as [x, "NaN"]. All points: GET /api/v1/runs/{run}/metrics.csv.
         """
         query = request._request.GET
         curve_query = parse_query(query, extra=("children",))
         found = self.run(request, run)
-        children = children_of(found) if flag("children", query.get("children", "")) else []
+        children = children_of(found) if read_flag("children", query.get("children", "")) else []
         drawn = curve_lines([found, *children], curve_query, origin=found)
         return json_response({"axis": curve_query.axis, "lines": [line.to_json() for line in drawn]})
 
 
 def check_count(runs: int, keys: int) -> None:
     if runs * keys > MAX_LINES:
-        raise SpecError("keys", f"times the runs are more than {MAX_LINES} curves; ask for fewer at once")
+        raise SpecError("keys", f"times the runs are more than {MAX_LINES} curves; request fewer at once")

@@ -1,4 +1,4 @@
-"""What a run table is made with: keys, completion, stars, pins, tags, and one act on many runs."""
+"""API for the run table: keys, completion, stars, pins, tags and bulk actions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from workspaces.states import Role
 
 class AttributeSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
-    type = serializers.CharField(help_text="text, word (few are possible), number, time or flag.")
+    type = serializers.CharField(help_text="text, word (one of a few), number, time or flag.")
     operators = serializers.ListField(child=serializers.CharField())
 
 
@@ -40,9 +40,7 @@ class OfferSerializer(serializers.Serializer[Any]):
 
 
 class CompletionSerializer(serializers.Serializer[Any]):
-    begin = serializers.IntegerField(
-        help_text="An offer takes the place of what stands from here to the cursor."
-    )
+    begin = serializers.IntegerField(help_text="An offer replaces the text from here to the cursor.")
     offers = OfferSerializer(many=True)
 
 
@@ -56,7 +54,7 @@ class BulkSerializer(serializers.Serializer[Any]):
         child=serializers.IntegerField(min_value=1), max_length=bulk.MAX_RUNS, help_text="Their numbers."
     )
     key = serializers.CharField(
-        required=False, default="", allow_blank=True, help_text="Of the tag, for `tag` and `untag`."
+        required=False, default="", allow_blank=True, help_text="The tag's key, for `tag` and `untag`."
     )
     value = serializers.CharField(required=False, default="", allow_blank=True)
 
@@ -74,7 +72,7 @@ class ReportSerializer(serializers.Serializer[Any]):
 class RunKeys(JobsView):
     @extend_schema(responses=KeysSerializer)
     def get(self, request: Request) -> Response:
-        """What runs of the workspace can be filtered and ordered by."""
+        """Keys that the workspace's runs can be filtered and ordered by."""
         keys = key_catalog.workspace_keys(self.principal(request).workspace)
         attributes = [
             {"name": name, "type": type_.value, "operators": OPERATORS[type_]}
@@ -91,12 +89,12 @@ class FilterCompletion(JobsView):
         parameters=[
             OpenApiParameter("filter", str, description="The text so far."),
             OpenApiParameter(
-                "at", int, description="The cursor, in characters; the end where it is not given."
+                "at", int, description="The cursor's position in characters; the end by default."
             ),
         ],
     )
     def get(self, request: Request) -> Response:
-        """What may come next in a filter."""
+        """Completions at the cursor of a filter."""
         text, at = request.query_params.get("filter", ""), request.query_params.get("at", "")
         if at and not (at.isascii() and at.isdecimal() and len(at) < 10):
             raise SpecError("at", "must be a position in the filter")
@@ -111,13 +109,13 @@ class RunStar(JobsView):
 
     @extend_schema(request=None, responses={204: None})
     def put(self, request: Request, run: str) -> Response:
-        """Your own star, to find the run again by `starred`."""
+        """Star the run for yourself; the filter `starred` finds it."""
         stars_and_pins.star(self.run(request, run), self.principal(request).user)
         return Response(status=204)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, run: str) -> Response:
-        """Take it away."""
+        """Remove your star."""
         stars_and_pins.unstar(self.run(request, run), self.principal(request).user)
         return Response(status=204)
 
@@ -125,13 +123,13 @@ class RunStar(JobsView):
 class RunPin(JobsView):
     @extend_schema(request=None, responses={204: None})
     def put(self, request: Request, run: str) -> Response:
-        """Have every comparison of the workspace show this run."""
+        """Pin the run, so that every comparison in the workspace shows it."""
         stars_and_pins.pin(self.run(request, run), self.principal(request).user)
         return Response(status=204)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, run: str) -> Response:
-        """No longer."""
+        """Unpin the run."""
         stars_and_pins.unpin(self.run(request, run), self.principal(request).user)
         return Response(status=204)
 
@@ -139,7 +137,7 @@ class RunPin(JobsView):
 class RunTag(JobsView):
     @extend_schema(request=TagSerializer, responses={204: None})
     def put(self, request: Request, run: str, key: str) -> Response:
-        """Set a tag; the value it had is replaced."""
+        """Set a tag, replacing its value."""
         serializer = TagSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         result = self.run(request, run)
@@ -152,7 +150,7 @@ class RunTag(JobsView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, run: str, key: str) -> Response:
-        """Take a tag away."""
+        """Delete a tag."""
         if not tags.drop(self.run(request, run), [key]):
             raise Http404
         return Response(status=204)
@@ -163,7 +161,7 @@ class RunBulk(JobsView):
 
     @extend_schema(request=BulkSerializer, responses=ReportSerializer)
     def post(self, request: Request) -> Response:
-        """The same to many runs. What is refused is told run by run; the others are done."""
+        """Apply an action to many runs. The response lists the runs for which it failed, with reasons."""
         serializer = BulkSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         data = serializer.validated_data

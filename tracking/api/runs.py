@@ -1,4 +1,4 @@
-"""Runs by a filter and in an order of the same grammar as the run table's and MLflow's."""
+"""API that lists runs with a filter and an order, in the grammar of the run table and MLflow."""
 
 from __future__ import annotations
 
@@ -52,17 +52,18 @@ class FoundRunPageSerializer(serializers.Serializer[Any]):
 
 
 _FILTER = OpenApiParameter(
-    "filter", str, description="As as `metrics.val_loss < 0.1 AND params.opt = 'adam'`: docs/history.md."
+    "filter", str, description="Such as `metrics.val_loss < 0.1 AND params.opt = 'adam'`: docs/history.md."
 )
 _ORDER = OpenApiParameter(
     "order",
     str,
     description=(
-        f"One of {', '.join(ORDERS)}, `-` in front: descending; or a filter's key, as `metrics.acc DESC`."
+        f"One of {', '.join(ORDERS)}, descending with a leading `-`; "
+        "or a key of the filter grammar, such as `metrics.acc DESC`."
     ),
 )
 _COLUMN = OpenApiParameter(
-    "column", str, many=True, description="Keys of metrics, params and tags that `values` shall hold."
+    "column", str, many=True, description="Keys of metrics, params and tags that `values` contains."
 )
 
 
@@ -73,7 +74,7 @@ class RunList(run_list.RunList):
         parameters=[*(item for item in PARAMETERS if item.name != "order"), _FILTER, _ORDER, _COLUMN],
     )
     def get(self, request: Request) -> Response:
-        """The workspace's runs, newest first. A filter finds also those that are part of another run."""
+        """The workspace's runs, newest first. A filter also finds child runs."""
         try:
             return self._list_runs(request)
         except FilterError as error:
@@ -91,8 +92,11 @@ class RunList(run_list.RunList):
             return pages.get_paginated_response(_runs_json(page or [], columns))
         return self._list_ordered(request, query, order, columns)
 
-    def _list_ordered(self, request: Request, query: RunQuery, order: str, columns: dict[str, Key]) -> Response:
-        """By what runs have logged there is no value to go on from: pages are counted."""
+    def _list_ordered(
+        self, request: Request, query: RunQuery, order: str, columns: dict[str, Key]
+    ) -> Response:
+        """Returns a page in an order by logged data; the cursor is an offset, because such orders have no
+        unique key."""
         others = selected(self.runs(request), request, also=EXTRA_PARAMETERS, flat=True)
         where = (
             Q(pk__in=others.order_by().values("pk"))
@@ -116,7 +120,7 @@ class RunList(run_list.RunList):
 
 
 def filter_problem(error: FilterError) -> ApiProblem:
-    """Names the character, and shows it below the text."""
+    """Returns the error with the filter's text and a caret below the wrong character."""
     field = "order" if error.field == "order_by" else error.field
     return ApiProblem(400, f"{field}: {error}", [(field, error.sentence)])
 
@@ -134,7 +138,8 @@ def _columns(request: Request) -> dict[str, Key]:
     for text, key in runs.items():
         if key.kind not in (Kind.METRIC, Kind.PARAM, Kind.TAG):
             raise SpecError(
-                "column", f"{text!r} is in the answer already, or no column; name metrics, params or tags"
+                "column",
+                f"{text!r} is in every response already, or is not a column; name metrics, params or tags",
             )
     return runs
 
@@ -146,9 +151,9 @@ def _cursor_offset(request: Request) -> int:
     try:
         skip = int(base64.urlsafe_b64decode(cursor).decode().removeprefix("skip="))
     except (ValueError, binascii.Error) as error:
-        raise SpecError("cursor", "is not one of this list; begin again without it") from error
+        raise SpecError("cursor", "is not a cursor of this list; start again without it") from error
     if not 0 <= skip <= MAX_SKIP:
-        raise SpecError("cursor", "leads too far; narrow the list by a filter")
+        raise SpecError("cursor", "is too far; narrow the list with a filter")
     return skip
 
 
@@ -158,7 +163,7 @@ def _page(request: Request, skip: int) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no infinities; they are written as words."""
+    """Returns the value; infinities, which JSON cannot represent, become words."""
     if isinstance(value, float) and value in (float("inf"), float("-inf")):
         return "Infinity" if value > 0 else "-Infinity"
     return value

@@ -23,7 +23,7 @@ from workspaces.stored_files.blobs import DISK_FULL, BlobWriter
 PIECE_BYTES = 4 * 1024 * 1024
 EXHAUSTED = "RESOURCE_EXHAUSTED"
 Write = Callable[[bytes], None]
-Result = TypeVar("T")
+Result = TypeVar("Result")
 
 
 class StoredBlob(NamedTuple):
@@ -92,7 +92,10 @@ def too_large_error(max_bytes: int) -> MlflowError:
 
 
 def disk_full_error() -> MlflowError:
-    sentence = "The hub's disk is full; nothing of this file was stored. The operator must free space below DATA_DIR."
+    sentence = (
+        "The hub's disk is full; nothing of this file was stored. The operator must free space below "
+        "DATA_DIR."
+    )
     return MlflowError(EXHAUSTED, sentence, status=507)
 
 

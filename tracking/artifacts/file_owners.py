@@ -46,12 +46,12 @@ class RunFiles:
     @property
     def rows(self) -> FileRows:
         """One row for each path."""
-        return cast("Rows", outputs.of_attempt(self.run, self.attempt))
+        return cast("FileRows", outputs.of_attempt(self.run, self.attempt))
 
     @property
     def all_rows(self) -> FileRows:
         """Also rows that a later attempt has replaced."""
-        return cast("Rows", Artifact.objects.filter(run=self.run))
+        return cast("FileRows", Artifact.objects.filter(run=self.run))
 
     def lock(self) -> None:
         """Locks the run's row, so that a file and a folder of the same name cannot be created at the same
@@ -85,7 +85,7 @@ class ModelFiles:
 
     @property
     def rows(self) -> FileRows:
-        return cast("Rows", LoggedModelFile.objects.filter(model=self.model))
+        return cast("FileRows", LoggedModelFile.objects.filter(model=self.model))
 
     @property
     def all_rows(self) -> FileRows:

@@ -29,7 +29,8 @@ from workspaces.stored_files.zip_stream import Entry
 
 MAX_SELECTED = 5000
 FIGURE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Figure</title>
-<style>html, body, #figure {{ margin: 0; height: 100%; overflow: hidden; background: #fff }}</style></head><body>
+<style>html, body, #figure {{ margin: 0; height: 100%; overflow: hidden; background: #fff }}</style></head>
+<body>
 <div id="figure"></div><script type="application/json" id="told">{figure}</script>
 {scripts}</body></html>"""
 FIGURE_SCRIPTS = ("vendor/plotly-strict-4.1.1.min.js", "js/artifacts/figure.js")

@@ -1,4 +1,4 @@
-"""Runs side by side. The address carries all that is shown: a link shows a colleague the same."""
+"""The page that compares runs. The URL contains its whole state, so a link shows others the same page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ from jobs.models import Run
 from tracking.comparison import relations, tables
 from tracking.comparison.differences.pages import KINDS
 from tracking.comparison.figures import STATISTICS, metric_figures
-from tracking.comparison.selected_runs import RunSelection, ComparedRun, select_runs, compared_runs, parse_names
+from tracking.comparison.selected_runs import (
+    ComparedRun,
+    RunSelection,
+    compared_runs,
+    parse_names,
+    select_runs,
+)
 from tracking.curves.curve_list import list_curves
 from tracking.curves.run_selection import MAX_RUNS, load_named_runs
 from tracking.curves.spread import Groups, group_runs_by
@@ -27,8 +33,8 @@ MAX_CANDIDATES = 12
 
 @dataclass(frozen=True)
 class PageSection:
-    """`is_usual`: open unless closed. `kind` of a difference, which is fetched when somebody opens it; else
-    empty."""
+    """A section of the page. `is_usual`: open by default. `kind`: the kind of difference that the browser
+    loads when the section is opened; else empty."""
 
     name: str
     word: str
@@ -80,7 +86,7 @@ def page(request: WorkspaceRequest) -> HttpResponse:
 
 @needs(Role.VIEWER)
 def candidates(request: WorkspaceRequest) -> HttpResponse:
-    """Runs that can be added: by name, number or experiment; without a text the pinned and the newest
+    """Renders runs that can be added, by name, number or experiment; without a text the pinned and newest
     ones."""
     workspace = request.principal.workspace
     try:
@@ -91,7 +97,9 @@ def candidates(request: WorkspaceRequest) -> HttpResponse:
     selected = [run.pk for run in load_named_runs(workspace, current)]
     matches = Run.objects.of(workspace).listed().exclude(pk__in=selected).matching(text=text)
     order = ("-created_at",) if text else ("-pinned", "-created_at")
-    runs = list(matches.select_related("experiment").defer("preview", "spec").order_by(*order)[:MAX_CANDIDATES])
+    runs = list(
+        matches.select_related("experiment").defer("preview", "spec").order_by(*order)[:MAX_CANDIDATES]
+    )
     return render(
         request,
         "tracking/_compare_candidates.html",
@@ -151,8 +159,8 @@ def _differences(opened: str | None) -> list[PageSection]:
 
 
 def _removal_params(item: ComparedRun, compared: Sequence[ComparedRun]) -> Mapping[str, str]:
-    """What the address says once this run has been taken out: a reference is put away, a chosen run no longer
-    named."""
+    """Returns the query parameters that remove this run: `without` for a reference, `runs` for a selected
+    run."""
     if item.is_reference:
         return {"without": str(item.run.number)}
     return {

@@ -1,4 +1,4 @@
-"""The metrics of runs side by side, and which run did best."""
+"""Metrics of several runs for comparison, with the best value marked."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HIGHER = re.compile(
 
 @dataclass(frozen=True)
 class Figure:
-    """One statistic of one run. `mark`: best, or (where nobody can say which is better) lowest or highest;
+    """One statistic of one run. `mark` is best, or lowest and highest if the better direction is unknown;
     else empty."""
 
     value: float | None
@@ -34,7 +34,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class FigureRow:
-    """`last`, `min`, `max`: a figure for each run."""
+    """One metric: `last`, `min` and `max` contain a figure for each run."""
 
     key: str
     last: tuple[Figure, ...]
@@ -54,7 +54,7 @@ def metric_figures(runs: Sequence[Run]) -> tuple[FigureRow, ...]:
 
 
 def direction(key: str) -> str:
-    """`lower` or `higher` is better, as far as a metric's name tells; else empty."""
+    """Returns `lower` or `higher`, whichever is better according to the metric's name; else ""."""
     name = key.rsplit("/", 1)[-1]
     if key.startswith("system/"):
         return ""
@@ -75,7 +75,7 @@ def _row(key: str, metrics: Sequence[Metric | None]) -> FigureRow:
 
 
 def _mark_best(values: Sequence[float | None], better: str) -> tuple[Figure, ...]:
-    """Nothing is best among values that are alike."""
+    """Marks the best value; none if all values are equal."""
     finite = [value for value in values if value is not None and math.isfinite(value)]
     if len(finite) < 2 or min(finite) == max(finite):
         return tuple(Figure(value) for value in values)

@@ -1,4 +1,4 @@
-"""Params and metrics as the axes of a plot: what static/js/compare/relations.js draws."""
+"""Params and metrics as axes, for the plots in static/js/compare/relations.js."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ MAX_AXES = 300
 DEFAULT_PARAM_COUNT, USUAL_METRICS = 6, 2
 
 
-def plot_data(runs: Sequence[ComparedRun], params: ComparisonTable, figures: Sequence[FigureRow]) -> dict[str, Any]:
-    """{runs: [{number, name}], axes: [{id, label, kind, values}], usual: [ids]}; a value is a number, a text
-    or null."""
+def plot_data(
+    runs: Sequence[ComparedRun], params: ComparisonTable, figures: Sequence[FigureRow]
+) -> dict[str, Any]:
+    """Returns {runs: [{id, number, name}], axes: [{id, label, kind, values}], usual: [ids]}; a value is a
+    number, a text or null."""
     axes = [
         *(
             _param_axis(row.name, [cell.text for cell in row.cells])
@@ -38,7 +40,7 @@ def plot_data(runs: Sequence[ComparedRun], params: ComparisonTable, figures: Seq
 
 
 def group_options(runs: Sequence[Run], params: ComparisonTable, chosen: str) -> list[dict[str, Any]]:
-    """By which params means may be drawn: by those that some of the runs share."""
+    """Returns the params that the runs can be grouped by: those with a value that several runs share."""
     options = [
         {"name": f"params.{row.name}", "word": row.name, "is_chosen": chosen == f"params.{row.name}"}
         for row in params.rows
@@ -83,8 +85,7 @@ def _metric_axis(row: FigureRow) -> dict[str, Any]:
 
 
 def _metric_rank(name: str) -> tuple[int, str]:
-    """What is measured on data that was held back says more than the rest; what the machine measures,
-    least."""
+    """Sorts metrics of validation data first and system metrics last."""
     key = name.removeprefix("metrics.")
     prefixes = ("eval", "val", "test", "valid", "validation")
     return (0 if key.startswith(prefixes) else 2 if key.startswith("system/") else 1, key)

@@ -1,4 +1,4 @@
-"""Which runs a comparison shows, and the colour that each has all over the page."""
+"""The runs of a comparison, and their colours on the page."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ DASHES = ("solid", "dash", "dot")
 
 @dataclass(frozen=True)
 class ComparedRun:
-    """`place` decides colour and dash, as static/js/charts/palette.js does. `is_reference`: pinned, not
-    chosen."""
+    """A run of the comparison. `place` determines colour and dash, as in static/js/charts/palette.js.
+    `is_reference`: shown because it is pinned, not because it was selected."""
 
     run: Run
     place: int
@@ -38,8 +38,8 @@ class ComparedRun:
 
 @dataclass(frozen=True)
 class RunSelection:
-    """`runs`: the chosen ones, then references. `offered`: pinned runs that are not among them. `notes`: what
-    was left out."""
+    """`runs` are the selected ones and then the references; `offered` are pinned runs that are not shown;
+    `notes` say what was left out."""
 
     runs: tuple[Run, ...]
     references: frozenset[str]
@@ -48,29 +48,30 @@ class RunSelection:
 
 
 def select_runs(workspace: Workspace, names: Sequence[str], removed: Iterable[str]) -> RunSelection:
-    """`wanted`, `without`: numbers or ids as an address has them; `without` are references that somebody has
-    put away."""
+    """Returns the runs with these numbers or ids, and the pinned runs except those in `without`."""
     notes = []
     if len(names) > MAX_RUNS:
         notes.append(
-            f"{len(names)} runs are named, and at most {MAX_RUNS} can be compared: these are the first. "
+            f"{len(names)} runs are selected, but at most {MAX_RUNS} can be compared: these are the first. "
             "Take some out of the address to see others."
         )
     selected = load_named_runs(workspace, names[:MAX_RUNS])
     unknown = missing_names(names[:MAX_RUNS], selected)
     if unknown:
         are = "Run {} is" if len(unknown) == 1 else "Runs {} are"
-        notes.append(f"{are.format(', '.join(unknown))} not here: deleted, or of another workspace.")
+        notes.append(f"{are.format(', '.join(unknown))} not available: deleted, or in another workspace.")
     removed_names = set(removed)
     pinned = [run for run in _pinned(workspace) if run not in selected]
     available = [run for run in pinned if str(run.number) not in removed_names] if selected else []
     references = available[: MAX_RUNS - len(selected)]
     offered = tuple(run for run in pinned if run not in references)
-    return RunSelection((*selected, *references), frozenset(run.pk for run in references), offered, tuple(notes))
+    return RunSelection(
+        (*selected, *references), frozenset(run.pk for run in references), offered, tuple(notes)
+    )
 
 
 def compared_runs(choice: RunSelection, groups: Mapping[str, Sequence[Run]] | None) -> list[ComparedRun]:
-    """Each run its own colour; where means of groups are drawn, that of its group."""
+    """Returns the runs with their colours: one for each run, or for each group if groups are drawn."""
     places = {run.pk: place for place, run in enumerate(choice.runs)}
     if groups is not None:
         places = {run.pk: place for place, runs in enumerate(groups.values()) for run in runs}
@@ -78,13 +79,14 @@ def compared_runs(choice: RunSelection, groups: Mapping[str, Sequence[Run]] | No
 
 
 def parse_names(text: str) -> list[str]:
-    """The names in an address, whatever else stands there. Raises SpecError where one can be no run's."""
+    """Returns the comma-separated run names. Raises SpecError for one that is neither a number nor an id."""
     names = list(dict.fromkeys(part for part in text.replace(" ", "").split(",") if part))
     invalid = [name for name in names if not (name.isascii() and name.isalnum())]
     if invalid:
         raise SpecError(
             "runs",
-            f"has {invalid[0][:40]!r}, which is neither a run's number nor its id; take it out of the address",
+            f"has {invalid[0][:40]!r}, which is neither a run's number nor its id; "
+            "take it out of the address",
         )
     return names
 

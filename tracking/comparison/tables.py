@@ -1,4 +1,4 @@
-"""What runs were configured with, and what is known about them, side by side."""
+"""Tables that compare params, tags and attributes of runs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from tracking.models import Param
 MAX_ROWS = 1000
 MAX_CELL_LENGTH = 200
 HIDDEN_TAGS = ("mlflow.note.content", "mlflow.log-model.history")
-"""Long texts and JSON that pages of their own show."""
+"""Tags with long texts or JSON, which other pages show."""
 
 
 @dataclass(frozen=True)
 class ComparisonCell:
-    """`text` None: the run has no such thing. `differs` from the first run's."""
+    """`text` is the shortened value, None if the run has none; `whole` is the full one. `differs`: not equal
+    to the first run's."""
 
     text: str | None
     whole: str
@@ -41,7 +42,7 @@ class ComparisonRow:
 
 @dataclass(frozen=True)
 class ComparisonTable:
-    """`left_out`: rows that are alike, of which there are too many to show."""
+    """`left_out` is the number of omitted rows, which have equal values."""
 
     rows: tuple[ComparisonRow, ...]
     left_out: int = 0
@@ -62,7 +63,9 @@ def tags_table(runs: Sequence[Run]) -> ComparisonTable:
 
 
 def attributes_table(runs: Sequence[Run]) -> ComparisonTable:
-    by_name = {name: {run.pk: text for run in runs if (text := read(run))} for name, read in ATTRIBUTES.items()}
+    by_name = {
+        name: {run.pk: text for run in runs if (text := read(run))} for name, read in ATTRIBUTES.items()
+    }
     return ComparisonTable(tuple(_row(name, runs, values) for name, values in by_name.items() if values))
 
 

@@ -1,4 +1,4 @@
-"""Which curves there are: the metrics of runs, with what is asked of them most."""
+"""Lists the metrics of runs with their last, min and max values."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tracking.curves.lines import metric_json
 from tracking.metrics import curve_reader
 
 MAX_CHILDREN = 19
-"""Shown as lines beside the run's own: more than twenty lines nobody can tell apart."""
+"""Children whose curves are drawn with the run's own; more than twenty lines cannot be distinguished."""
 
 
 def children_of(run: Run) -> list[Run]:
-    """Runs that its processes logged besides, those first that came first."""
+    """Returns the first child runs that the run's processes logged."""
     children = Run.objects.filter(parent=run, deleted_at=None, workspace=run.workspace_id).defer(
         "preview", "spec"
     )
@@ -23,7 +23,7 @@ def children_of(run: Run) -> list[Run]:
 
 
 def list_curves(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Each run with its metrics by their keys."""
+    """Returns each run with its metrics, as JSON."""
     metrics = curve_reader.metrics_by_run([run.pk for run in runs])
     return [{**run_json(run), "metrics": [metric_json(metric) for metric in metrics[run.pk]]} for run in runs]
 

@@ -1,5 +1,5 @@
-"""What somebody asks of curves: which, along which axis, how fine. A refusal names the parameter and what it
-may be."""
+"""Query parameters for curves: metrics, axis, span, resolution and smoothing. Errors name the parameter and
+its valid values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from enum import StrEnum
 from django.http import QueryDict
 from drf_spectacular.utils import OpenApiParameter
 
-from clusters.api.telemetry_query import moment
+from clusters.api.telemetry_query import read_time
 from trainhub_launch.errors import SpecError
 
 MAX_KEYS = 200
@@ -20,7 +20,7 @@ MAX_SMOOTHING = 0.999
 
 
 class Axis(StrEnum):
-    """`STEP` as logged; `TIME` Unix seconds; `RELATIVE` seconds since the run began."""
+    """`STEP`: as logged; `TIME`: Unix seconds; `RELATIVE`: seconds since the start of the run."""
 
     STEP = "step"
     TIME = "time"
@@ -53,7 +53,7 @@ SERIES = [
 
 @dataclass(frozen=True)
 class CurveQuery:
-    """`start`, `end`: on the axis; None: open."""
+    """A validated query. `start` and `end` are values on the axis; None means open."""
 
     keys: tuple[str, ...]
     axis: Axis
@@ -64,7 +64,8 @@ class CurveQuery:
 
 
 def parse_query(query: QueryDict, *, extra: Collection[str] = ()) -> CurveQuery:
-    """`takes`: parameters of this address besides those of SERIES. Raises SpecError."""
+    """Parses the query parameters. `extra` are names that are allowed besides those of SERIES. Raises
+    SpecError."""
     check_parameters(query, {*(parameter.name for parameter in SERIES), *extra})
     axis = query.get("axis", "") or Axis.STEP
     if axis not in set(Axis):
@@ -85,7 +86,7 @@ def parse_query(query: QueryDict, *, extra: Collection[str] = ()) -> CurveQuery:
 def check_parameters(query: QueryDict, allowed: Collection[str]) -> None:
     for name in query:
         if name not in allowed:
-            raise SpecError(name, f"is not a known parameter; known here: {', '.join(sorted(allowed))}")
+            raise SpecError(name, f"is not a known parameter; known parameters: {', '.join(sorted(allowed))}")
 
 
 def parse_keys(query: QueryDict, *, is_required: bool = True) -> tuple[str, ...]:
@@ -105,14 +106,15 @@ def _axis_position(name: str, text: str, axis: Axis) -> float | None:
     if not text:
         return None
     if axis is Axis.TIME:
-        return moment(name, text, 0.0)
+        return read_time(name, text, 0.0)
     try:
         value = float(text)
     except ValueError:
         value = float("nan")
     if not abs(value) < 2.0**63:
         raise SpecError(
-            name, f"must be a number ({'a step' if axis is Axis.STEP else 'seconds since the run began'})"
+            name,
+            f"must be a number ({'a step' if axis is Axis.STEP else 'seconds since the start of the run'})",
         )
     return value
 

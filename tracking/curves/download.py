@@ -1,5 +1,4 @@
-"""Every point of a run's curves as CSV, streamed: a million of them pass through in pieces
-(docs/adr/0003)."""
+"""Streams all points of a run's curves as CSV, in pieces (docs/adr/0003)."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from starlette.routing import Route
 
 from clusters.api.telemetry_answers import file_name
 from jobs.models import Run
-from tracking.curves.curve_query import parse_keys, check_parameters
+from tracking.curves.curve_query import check_parameters, parse_keys
 from tracking.curves.run_selection import is_number
 from tracking.metrics import curve_reader
 from tracking.metrics.points import Points
@@ -34,13 +33,13 @@ HEAD = "metric,step,time,value\n"
 
 @problem_responses
 async def metrics(request: Request) -> Response:
-    """Every point of `keys` (all unless named): metric, step, time (Unix seconds), value; NaN and infinities
-    as words."""
+    """Sends all points of `keys` (default: all metrics) with the columns metric, step, time (Unix seconds)
+    and value; NaN and infinities are words."""
     principal = await require_person(request)
     query = QueryDict(request.url.query)
     try:
         check_parameters(query, {"keys", "key"})
-        keys = parse_keys(query, needed=False)
+        keys = parse_keys(query, is_required=False)
     except SpecError as error:
         raise FieldProblem(400, "Bad request", error.field, error.message) from error
     run, counts = await in_thread(_find_run, principal, request.path_params["run"], keys)
@@ -53,7 +52,7 @@ async def metrics(request: Request) -> Response:
 
 
 def _find_run(principal: Principal, name: str, keys: tuple[str, ...]) -> tuple[Run, list[tuple[str, int]]]:
-    """And the curves that are wanted, with how many points each has."""
+    """Returns the run, and its selected curves with their number of points."""
     key = {"number": int(name)} if is_number(name) else {"pk": name}
     run = Run.objects.of(principal.workspace).filter(**key).first()
     if run is None:
@@ -72,7 +71,7 @@ async def _pieces(run_id: str, counts: list[tuple[str, int]]) -> AsyncIterator[b
 
 
 def _key_batches(counts: list[tuple[str, int]]) -> Iterator[list[str]]:
-    """Curves that are read at once: many small ones, or one large one."""
+    """Yields batches of curves to read together: many small ones or one large one."""
     keys: list[str] = []
     points = 0
     for key, count in counts:
@@ -86,7 +85,7 @@ def _key_batches(counts: list[tuple[str, int]]) -> Iterator[list[str]]:
 
 
 def _rows(key: str, points: Points) -> bytes:
-    """`repr` of a float is the shortest text that reads back as the same number."""
+    """Returns CSV rows; `repr` of a float is the shortest text that parses to the same number."""
     words = np.where(np.isnan(points.value), "NaN", np.where(points.value > 0, "Infinity", "-Infinity"))
     finite = np.isfinite(points.value)
     values = [

@@ -1,4 +1,4 @@
-"""Curves as they are drawn: a line per run and metric, on the axis that is asked for."""
+"""Curves for charts: a line for each run and metric, on the requested axis."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Any
 import numpy as np
 
 from jobs.models import Run
-from tracking.curves.curve_query import CurveQuery, Axis
+from tracking.curves.curve_query import Axis, CurveQuery
 from tracking.curves.smoothing import moving_average
 from tracking.metrics import curve_reader
 from tracking.metrics.curve_reader import DrawnCurve
-from tracking.metrics.points import Points, FloatArray
+from tracking.metrics.points import FloatArray, Points
 from tracking.models import Metric
 
 MAX_LINES = 1000
-"""In one answer."""
+"""Limit of the lines in one response."""
 
 
 @dataclass(frozen=True)
 class CurveLine:
-    """`smooth` beside each of the curve's `y`, where it was asked for. `origin`: 0 of a relative axis, in
-    Unix milliseconds."""
+    """`smooth` has a value for each `y` of the curve if smoothing was requested. `origin` is the zero of a
+    relative axis in Unix milliseconds."""
 
     run: Run
     metric: Metric
@@ -34,7 +34,8 @@ class CurveLine:
     origin: int
 
     def to_json(self) -> dict[str, Any]:
-        """NaN and infinities are no JSON: marks say which, and where."""
+        """Returns the line as JSON; `marks` has the position of each NaN and infinity, which JSON cannot
+        represent."""
         odd = zip(self._shown(self.curve.odd_x).tolist(), self.curve.odd.tolist(), strict=True)
         marks = [[x, number_or_word(value)] for x, value in odd]
         record = {
@@ -54,8 +55,8 @@ class CurveLine:
 
 
 def curve_lines(runs: Sequence[Run], query: CurveQuery, *, origin: Run | None = None) -> list[CurveLine]:
-    """Of every run and metric there is, metric by metric. `origin`: whose beginning is 0 of a relative axis;
-    else its own."""
+    """Returns the lines, metric by metric. A relative axis starts with the run `origin`, or else with each
+    run itself."""
     rows = metrics_by_run_and_key(runs, query.keys)
     origins = {run.pk: start_ms(origin or run) if query.axis is Axis.RELATIVE else 0 for run in runs}
     return [
@@ -72,12 +73,12 @@ def metrics_by_run_and_key(runs: Iterable[Run], keys: Collection[str]) -> dict[t
 
 
 def start_ms(run: Run) -> int:
-    """Unix milliseconds at which the run's own clock begins."""
+    """Returns the start of the run in Unix milliseconds."""
     return int((run.started_at or run.created_at).timestamp() * 1000)
 
 
 def storage_span(query: CurveQuery, origin: int) -> tuple[float | None, float | None]:
-    """`from` and `to` as storage knows them: steps, or Unix milliseconds."""
+    """Returns the query's span in storage units: steps or Unix milliseconds."""
     if query.axis is Axis.STEP:
         return query.start, query.end
     start, end = (None if at is None else at * 1000 + origin for at in (query.start, query.end))
@@ -85,18 +86,18 @@ def storage_span(query: CurveQuery, origin: int) -> tuple[float | None, float | 
 
 
 def finite_points(points: Points, axis: Axis) -> tuple[FloatArray, FloatArray]:
-    """The finite values in the order of the axis, as (x, y); x as storage knows it."""
+    """Returns the finite values in the order of the axis, as (x, y); x is in storage units."""
     finite = np.isfinite(points.value)
-    finite_points = points if finite.all() else points[finite]
+    finite_part = points if finite.all() else points[finite]
     if axis is Axis.STEP:
-        # Already by time, so that equal steps stay in the order in which they came.
-        order = np.argsort(finite_points.step, kind="stable")
-        return finite_points.step[order].astype(np.float64), finite_points.value[order]
-    return finite_points.ms.astype(np.float64), finite_points.value
+        # Points are sorted by time already, so a stable sort keeps that order within a step.
+        order = np.argsort(finite_part.step, kind="stable")
+        return finite_part.step[order].astype(np.float64), finite_part.value[order]
+    return finite_part.ms.astype(np.float64), finite_part.value
 
 
 def metric_json(metric: Metric) -> dict[str, Any]:
-    """Of the whole curve. A NaN at its end is kept as null in the row, so that null there stands for it."""
+    """Returns the statistics of the whole curve. A row's null `last_value` means NaN."""
     last = math.nan if metric.last_value is None else metric.last_value
     return {
         "key": metric.key,
@@ -110,7 +111,7 @@ def metric_json(metric: Metric) -> dict[str, Any]:
 
 
 def number_or_word(value: float) -> float | str:
-    """The number, or the word for one that JSON has not."""
+    """Returns the number, or the word for one that JSON cannot represent."""
     if math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
@@ -129,8 +130,8 @@ def _line(run: Run, metric: Metric, query: CurveQuery, origin: int) -> CurveLine
 
 
 def _smooth(run: Run, metric: Metric, query: CurveQuery, curve: DrawnCurve) -> FloatArray:
-    """At the places that are drawn; from the curve's very beginning on, so that it does not depend on the
-    span."""
+    """Returns the moving average at the drawn points; it starts at the start of the curve, so that it does
+    not depend on the span."""
     x, y = finite_points(curve_reader.history(run.pk, metric.key), query.axis)
     if not len(x):
         return np.empty(0)

@@ -1,5 +1,4 @@
-"""The exponential moving average that people know from TensorBoard, of all points and not only of those that
-are drawn."""
+"""TensorBoard's exponential moving average, over all points and not only the drawn ones."""
 
 from __future__ import annotations
 
@@ -10,16 +9,16 @@ import numpy as np
 from tracking.metrics.points import FloatArray
 
 _MIN_FACTOR = 1e-100
-"""In a block no factor becomes smaller than this: what is divided by it stays a number."""
+"""Lower bound of the factors in a block, so that divisions by them stay finite."""
 _MIN_WEIGHT = 0.001
 
 
 def moving_average(values: FloatArray, weight: float) -> FloatArray:
-    """Of finite values in their order; `weight` 0 (nothing) to below 1. The first ones are not drawn towards
-    0 (debiased).
+    """Returns the debiased moving average of finite values; `weight` is from 0 (no smoothing) to below 1.
 
-    s[n] = (1-w) * sum of w^(n-k) * v[k], over 1 - w^(n+1): block by block as cumulative sums, because a loop
-    over a million points takes as long as the answer may."""
+    s[n] = (1-w) * sum of w^(n-k) * v[k], over 1 - w^(n+1): computed block by block with cumulative sums,
+    because a loop over a million points would be too slow.
+    """
     if weight <= _MIN_WEIGHT or len(values) < 2:
         return values
     length = max(1, min(len(values), int(math.log(_MIN_FACTOR) / math.log(weight))))

@@ -1,4 +1,4 @@
-"""Runs that were configured alike, as one line: their mean, and how far they lie apart."""
+"""Mean and spread of runs with the same configuration."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from jobs.models import Run, RunTag
-from tracking.curves.curve_query import CurveQuery, Axis
-from tracking.curves.lines import start_ms, metrics_by_run_and_key, finite_points, storage_span
+from tracking.curves.curve_query import Axis, CurveQuery
+from tracking.curves.lines import finite_points, metrics_by_run_and_key, start_ms, storage_span
 from tracking.metrics import curve_reader
 from tracking.metrics.points import FloatArray
 from tracking.models import Param
@@ -19,14 +19,14 @@ from trainhub_launch.errors import SpecError
 
 PARAMS, TAGS = "params.", "tags."
 NO_VALUE = ""
-"""The group of runs that have no such param."""
+"""Key of the group of runs without the param."""
 Groups = Mapping[str, Sequence[Run]]
 
 
 @dataclass(frozen=True)
 class SpreadBand:
-    """`low` and `high`: the mean less and plus the standard deviation over the runs that have a value
-    there."""
+    """`low` and `high` are the mean minus and plus the standard deviation over the runs with a value at that
+    x."""
 
     group: str
     runs: tuple[Run, ...]
@@ -49,7 +49,7 @@ class SpreadBand:
 
 
 def group_runs_by(runs: Sequence[Run], by: str) -> Groups:
-    """`by`: params.NAME or tags.NAME. Value -> runs, in the order of the runs. Raises SpecError."""
+    """Returns the runs by their value of `by`, which is params.NAME or tags.NAME. Raises SpecError."""
     table = PARAMS if by.startswith(PARAMS) else TAGS
     name = by.removeprefix(table)
     if not by.startswith(table) or not name:
@@ -64,7 +64,7 @@ def group_runs_by(runs: Sequence[Run], by: str) -> Groups:
 
 
 def spread_bands(groups: Groups, query: CurveQuery) -> list[SpreadBand]:
-    """A band per group and metric that any of its runs has, metric by metric."""
+    """Returns a band for each group and metric that one of its runs has, metric by metric."""
     rows = metrics_by_run_and_key([run for runs in groups.values() for run in runs], query.keys)
     result = []
     for key in query.keys:
@@ -86,14 +86,14 @@ def _band(group: str, runs: tuple[Run, ...], key: str, query: CurveQuery) -> Spr
     has_value = counts > 0
     grid, values, counts = grid[has_value], values[:, has_value], counts[has_value]
     mean = np.nansum(values, axis=0) / counts
-    # Of a sample: seeds are some of the many that could have been drawn. One run alone has no spread.
+    # The sample standard deviation, because the seeds are a sample. A single run has no spread.
     spread = np.sqrt(np.nansum((values - mean) ** 2, axis=0) / np.maximum(counts - 1, 1))
     shown = grid.astype(np.int64) if query.axis is Axis.STEP and (grid % 1 == 0).all() else grid
     return SpreadBand(group, runs, key, shown, mean, mean - spread, mean + spread)
 
 
 def _curve(run: Run, key: str, query: CurveQuery) -> tuple[FloatArray, FloatArray]:
-    """In the units of the axis, within the span."""
+    """Returns a run's curve within the span, in the units of the axis."""
     origin = start_ms(run) if query.axis is Axis.RELATIVE else 0
     x, y = finite_points(curve_reader.history(run.pk, key), query.axis)
     start, end = storage_span(query, origin)
@@ -104,7 +104,7 @@ def _curve(run: Run, key: str, query: CurveQuery) -> tuple[FloatArray, FloatArra
 
 
 def _grid(places: Sequence[FloatArray], pixels: int) -> tuple[FloatArray, float]:
-    """Every place where a run has a value, or where those are many, one for each pixel; and half of its
+    """Returns all x of the runs or, if there are more than pixels, the centres of pixels; and half a pixel's
     width."""
     result = np.unique(np.concatenate(places))
     if len(result) <= pixels:
@@ -114,8 +114,8 @@ def _grid(places: Sequence[FloatArray], pixels: int) -> tuple[FloatArray, float]
 
 
 def _resample(grid: FloatArray, half: float, x: FloatArray, y: FloatArray) -> FloatArray:
-    """The mean of what a run has around each place; between two of its values the line between them; beyond
-    its ends NaN."""
+    """Returns a run's mean value at each grid position, interpolated where it has none, and NaN beyond its
+    ends."""
     places = np.minimum(np.searchsorted(grid + half, x, "left"), len(grid) - 1)
     counts = np.bincount(places, minlength=len(grid))
     sums = np.bincount(places, weights=y, minlength=len(grid))

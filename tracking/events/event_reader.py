@@ -1,7 +1,8 @@
-"""Event files of runs, read into their metrics while they grow.
+"""Reads the TensorBoard event files of runs into their metrics while the files grow.
 
-How far a file has been read is changed in the transaction that stores what was read: after a crash nothing is
-missing or doubled, and of two workers one reads."""
+The read offset changes in the transaction that stores the data: after a crash nothing is missing or stored
+twice, and only one of two workers stores a piece.
+"""
 
 from __future__ import annotations
 
@@ -28,16 +29,16 @@ from workspaces.stored_files import blobs
 
 log = logging.getLogger(__name__)
 PIECE_BYTES = 2**20
-"""Some 20,000 numbers."""
+"""About 20,000 numbers."""
 MAX_PIECES_PER_TURN = 16
-"""Pieces of one file, before the next file has its turn."""
+"""Pieces that are read from one file before the next file has its turn."""
 OUTPUTS_PREFIX, LOGS_PREFIX = "outputs/", "logs/"
 
 
 def read_attempt(attempt: Attempt, *, is_over: bool) -> bool:
-    """Read on in every event file of the attempt; False where more is there already.
+    """Reads the new data of all event files of the attempt; returns False if there is more to read.
 
-    `is_over`: nothing will be added to what its nodes have told.
+    `is_over` says that its nodes will send no more data.
     """
     paths = _file_paths(attempt, is_over=is_over)
     if not paths:
@@ -45,23 +46,23 @@ def read_attempt(attempt: Attempt, *, is_over: bool) -> bool:
     rows = _event_files(attempt, paths)
     file_names = [writers.parse_name(row.name) for row in rows]
     unread = [
-        (row, name)
-        for row, name in zip(rows, file_names, strict=True)
+        (row, file_name)
+        for row, file_name in zip(rows, file_names, strict=True)
         if row.name in paths
         and not (row.is_whole or row.error)
         and (is_over or _size(paths[row.name]) > row.read_bytes)
     ]
     ranks = _ranks(attempt) if unread else {}
     at_end = [
-        _read_file(attempt, row, paths[row.name], writers.tag_prefix(name, file_names, ranks), is_over)
-        for row, name in unread
+        _read_file(attempt, row, paths[row.name], writers.tag_prefix(file_name, file_names, ranks), is_over)
+        for row, file_name in unread
     ]
     return all(at_end)
 
 
 def _file_paths(attempt: Attempt, *, is_over: bool) -> dict[str, Path]:
-    """Name -> where its bytes are. Files that were not sent while they grew are among the outputs in the
-    end."""
+    """Returns the path of each event file's bytes. Files that nodes did not stream are among the outputs at
+    the end."""
     streamed = log_store.event_files(attempt.run_id, attempt.number)
     paths = {name: log_store.path(attempt.run_id, attempt.number, name) for name in streamed}
     if is_over:
@@ -72,15 +73,15 @@ def _file_paths(attempt: Attempt, *, is_over: bool) -> dict[str, Path]:
             file = row.path.rpartition("/")[2]
             if MARK in file and file not in files:
                 files.add(file)
-                paths[row.path if row.path.startswith(LOGS_PREFIX) else OUTPUTS_PREFIX + row.path] = blobs.path(
-                    row.sha256
+                paths[row.path if row.path.startswith(LOGS_PREFIX) else OUTPUTS_PREFIX + row.path] = (
+                    blobs.path(row.sha256)
                 )
     return {name: path for name, path in paths.items() if not writers.parse_name(name).is_temporary}
 
 
 def _event_files(attempt: Attempt, names: Iterable[str]) -> list[EventFile]:
-    """One for each file there ever was, in the order in which they were first seen, of those seen together by
-    age."""
+    """Returns a row for every file of the attempt, in the order of discovery; files that are discovered
+    together are sorted by age."""
     of_attempt = EventFile.objects.filter(run_id=attempt.run_id, attempt=attempt.number).order_by("pk")
     existing = list(of_attempt)
     new = set(names) - {row.name for row in existing}
@@ -100,24 +101,25 @@ def _ranks(attempt: Attempt) -> Ranks:
 
 
 def _read_file(attempt: Attempt, row: EventFile, path: Path, prefix: str, is_over: bool) -> bool:
-    """One file, up to its end or for as long as its turn lasts; False where it is not at its end."""
+    """Reads one file to its end or until its turn is over; returns whether it is at its end."""
     for _ in range(MAX_PIECES_PER_TURN):
         piece = _piece(path, row.read_bytes)
         try:
             complete, length = records.complete_records(piece)
             if not complete:
-                # Longer than a piece are graphs and pictures, which hold no number.
+                # Records longer than a piece are graphs and images, which contain no scalars.
                 length = records.first_record_length(piece)
                 if length <= len(piece) or _size(path) < row.read_bytes + length:
                     _mark_end(row, is_over=is_over)
                     return True
             if not _store(attempt, row, summaries.parse_records(complete, prefix), length):
-                return False  # another worker is at it
+                return False  # another worker has read this piece
         except (DamagedEvents, DataError):
             _give_up(
                 attempt,
                 row,
-                f"{row.name} cannot be read from byte {row.read_bytes} on: it is damaged, or no event file.",
+                f"{row.name} cannot be read from byte {row.read_bytes} on: "
+                "it is damaged or not an event file.",
             )
             return True
         except SpecError as error:
@@ -127,7 +129,7 @@ def _read_file(attempt: Attempt, row: EventFile, path: Path, prefix: str, is_ove
 
 
 def _mark_end(row: EventFile, *, is_over: bool) -> None:
-    """What is left is a record that is being written, or that nobody will finish."""
+    """Marks the file as completely read if the attempt is over; an incomplete last record is ignored."""
     if is_over:
         EventFile.objects.filter(pk=row.pk).update(is_whole=True)
 
@@ -148,10 +150,10 @@ def _piece(path: Path, offset: int) -> bytes:
 
 
 def _store(attempt: Attempt, row: EventFile, data: EventData, length: int) -> bool:
-    """What a piece says and that it was read, together; False where somebody else has read it. Raises
-    SpecError."""
+    """Stores the data of a piece and the new offset in one transaction; returns False if another worker has
+    done it. Raises SpecError if a limit is exceeded."""
     if len(data.params) > params.MAX_PARAMS_PER_RUN:
-        # More than a query can name, and more than would be stored.
+        # More than a query can name and more than a run may have.
         raise SpecError(
             "params",
             f"a run may have {params.MAX_PARAMS_PER_RUN} params, and this file has more; log a file instead",
@@ -168,8 +170,10 @@ def _store(attempt: Attempt, row: EventFile, data: EventData, length: int) -> bo
 
 
 def _new_params(run: Run, values: dict[str, str]) -> dict[str, str]:
-    """A param has one value, and what was said first holds."""
-    existing = set(Param.objects.filter(run=run, key__in=values).values_list("key", flat=True)) if values else set()
+    """Returns the params that the run does not have yet: the first value of a param stays."""
+    existing = (
+        set(Param.objects.filter(run=run, key__in=values).values_list("key", flat=True)) if values else set()
+    )
     return {key: value for key, value in values.items() if key not in existing}
 
 

@@ -1,5 +1,5 @@
-"""Which attempts may have event files to be read: those that are not settled yet, and once more those that
-have just been."""
+"""Finds the attempts whose event files need reading: unsettled ones, and recently settled ones a last
+time."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from workspaces import process_caches
 
 log = logging.getLogger(__name__)
 LOOK_BACK = timedelta(days=3)
-"""How long ago an attempt may have been settled while no worker ran."""
+"""Attempts that were settled within this time are read after a worker starts."""
 OVERLAP = timedelta(minutes=1)
-"""A part is settled at a moment that is seen a little later."""
+"""A transaction may commit `settled_at` a little later than its value, so rounds overlap."""
 
 _busy = threading.Lock()
 _unfinished: set[int] = set()
@@ -27,7 +27,7 @@ _since: datetime | None = None
 
 
 def read_pending() -> None:
-    """One round; none while the last one still goes on."""
+    """Reads all pending attempts once; does nothing while another round is running."""
     if not _busy.acquire(blocking=False):
         return
     try:
@@ -54,9 +54,13 @@ def _read_round(now: datetime) -> None:
         set(parts.filter(attempt__run__deleted_at=None).values_list("attempt_id", flat=True)) - _done.keys()
     )
     unsettled = set(
-        AttemptNode.objects.filter(attempt_id__in=candidates, settled_at=None).values_list("attempt_id", flat=True)
+        AttemptNode.objects.filter(attempt_id__in=candidates, settled_at=None).values_list(
+            "attempt_id", flat=True
+        )
     )
-    for attempt in Attempt.objects.filter(pk__in=candidates).select_related("run").defer("plan", "run__preview"):
+    for attempt in (
+        Attempt.objects.filter(pk__in=candidates).select_related("run").defer("plan", "run__preview")
+    ):
         _read_attempt(attempt, is_over=attempt.pk not in unsettled, now=now)
     _since = now
     for expired in [key for key, at in _done.items() if at < since - OVERLAP]:
@@ -67,7 +71,7 @@ def _read_attempt(attempt: Attempt, *, is_over: bool, now: datetime) -> None:
     try:
         at_end = event_reader.read_attempt(attempt, is_over=is_over)
     except Exception:
-        # One run's trouble is not the others'; it is tried again with the next round.
+        # An error in one run must not stop the others; the next round retries it.
         log.exception("Event files of run %s", attempt.run_id)
         at_end = False
     if not at_end:

@@ -1,5 +1,7 @@
-"""The records of an event file, by TensorBoard's own reader: a piece of the file at a time, from one record's
-end on."""
+"""Splits pieces of event files into records with TensorBoard's own reader.
+
+Format of a record: uint64 length, uint32 masked CRC of the length, data, uint32 masked CRC of the data.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +12,15 @@ from tensorboard.backend.event_processing.event_file_loader import RawEventFileL
 from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 
 MAX_RECORD_BYTES = 2**31
-"""Protocol buffers are no longer."""
+"""The maximum size of a protocol buffer."""
 _HEAD = struct.Struct("<QI")
 _LENGTH = struct.Struct("<Q")
 _OVERHEAD_BYTES = 16
-"""A record's length and two checksums."""
+"""Bytes of a record besides its data: the length and two checksums."""
 
 
 class DamagedEvents(Exception):
-    """From byte `at` of the piece on it is no event file."""
+    """The piece is not valid from byte `at` on."""
 
     def __init__(self, at: int) -> None:
         super().__init__(f"damaged at {at}")
@@ -26,13 +28,12 @@ class DamagedEvents(Exception):
 
 
 def complete_records(piece: bytes) -> tuple[list[bytes], int]:
-    """The whole records at the beginning of `piece`, and how many bytes they are.
+    """Returns the complete records at the start of `piece` and their total length in bytes.
 
-    What follows waits for its rest. Raises Damaged where it will never be a record and there are no whole
-    ones before it."""
-    # The reader takes a file and reads it from its beginning; it does not tell a damaged record from one that
-    # is cut, and it makes room for as many bytes as a record says that it has. So it gets those records alone
-    # that are here in full.
+    Raises DamagedEvents if the piece starts with a damaged record.
+    """
+    # The reader takes a file name, cannot distinguish a damaged record from a truncated one, and allocates
+    # as many bytes as a record's length says. So it gets only the records that are complete.
     with tempfile.NamedTemporaryFile(prefix="trainhub-events-") as file:
         file.write(memoryview(piece)[: _complete_bytes(piece)])
         file.flush()
@@ -44,7 +45,7 @@ def complete_records(piece: bytes) -> tuple[list[bytes], int]:
 
 
 def _complete_bytes(piece: bytes) -> int:
-    """Where the last record ends that is in the piece in full, by the lengths that the records say."""
+    """Returns the end of the last complete record, according to the records' lengths."""
     at = 0
     while at + _HEAD.size <= len(piece):
         end = at + _LENGTH.unpack_from(piece, at)[0] + _OVERHEAD_BYTES
@@ -55,8 +56,8 @@ def _complete_bytes(piece: bytes) -> int:
 
 
 def first_record_length(piece: bytes) -> int:
-    """How many bytes its first record has, of which it may hold the beginning alone; 0 while that is not
-    known."""
+    """Returns the length of the first record, which may be incomplete; 0 if the length field is
+    incomplete."""
     return _LENGTH.unpack_from(piece)[0] + _OVERHEAD_BYTES if len(piece) >= _HEAD.size else 0
 
 

@@ -1,5 +1,4 @@
-"""What an event says: numbers, in the old and the new way to write them, and hyperparameters. Everything else
-is left out."""
+"""Extracts scalars, in TensorBoard's old and new formats, and hyperparameters from events."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from tracking.metrics.points import Point
 
 MAX_KEY_LENGTH = 250
 MAX_VALUE_LENGTH = 6000
-"""As MLflow's."""
+"""The same limits as MLflow's."""
 _MAX_EXACT_INT = 2**53
 
 
@@ -31,7 +30,8 @@ class EventData:
 
 
 def parse_records(records: Iterable[bytes], prefix: str) -> EventData:
-    """What these records say; `prefix` stands before every tag. Raises Damaged."""
+    """Returns the points and params of these records; `prefix` is added to every tag. Raises
+    DamagedEvents."""
     data = EventData()
     for record in records:
         try:
@@ -57,7 +57,7 @@ def _number(value: Any) -> float | None:
     kind = value.WhichOneof("value")
     if kind == "simple_value":
         return float(value.simple_value)
-    # A writer may name the plugin with the first number of a tag only.
+    # Writers may name the plugin only in the first value of a tag.
     if kind != "tensor" or value.metadata.plugin_data.plugin_name not in ("", scalars.PLUGIN_NAME):
         return None
     if any(dimension.size != 1 for dimension in value.tensor.tensor_shape.dim):
@@ -65,7 +65,7 @@ def _number(value: Any) -> float | None:
     try:
         return float(tensor_util.make_ndarray(value.tensor).item())
     except (TypeError, ValueError):
-        return None  # text, or no tensor at all
+        return None  # text or an invalid tensor
 
 
 def _params(content: bytes) -> dict[str, str]:
@@ -83,7 +83,7 @@ def _params(content: bytes) -> dict[str, str]:
 
 
 def _param_text(value: object) -> str:
-    """As a script would say it: numbers are all kept as floats there."""
+    """Returns the value as a script would log it; event files store all numbers as floats."""
     if isinstance(value, float) and value.is_integer() and abs(value) < _MAX_EXACT_INT:
         return str(int(value))
     return str(value).replace("\0", "")[:MAX_VALUE_LENGTH]

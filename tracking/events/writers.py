@@ -1,9 +1,10 @@
-"""Who wrote an event file, as its name tells, and which name its numbers get in the run.
+"""Parses the names of event files, and derives the prefix that their metrics get in the run.
 
-TensorBoard shows each folder as a run of its own; here all of them are one run, whose metrics are named alike
-every time the same script runs. So the folder of the first file of an attempt is where names begin, whatever
-it is called (`version_0`, a time of day). A file below it, or elsewhere, has its folder put before its tags.
-Folders named after a part of the data or after a process are put before them in any case."""
+TensorBoard shows each folder as a run of its own; here all of them are one run, whose metrics have the same
+names every time the same script runs. So the folder of an attempt's first file adds no prefix, whatever its
+name is (`version_0`, a time of day). For files in other folders the folder is the prefix of the tags. Folders
+named after a part of the data or after a process are always part of the prefix.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +21,17 @@ _PROCESS_FOLDER = re.compile(
     r"(?:local_)?(?:rank|worker|process|proc|replica|node|gpu)[-_]?(\d+)\Z", re.IGNORECASE
 )
 _TIME_FOLDER = re.compile(r"\d{9,}\.\d+\Z")
-"""What SummaryWriter.add_hparams calls its folder."""
+"""The name of the folder that SummaryWriter.add_hparams creates."""
 _TEMPORARY_FOLDER = re.compile(r"workertemp_\d+\Z")
-"""Where Keras lets those workers write whose files it deletes in the end."""
+"""Folders of Keras workers, which Keras deletes at the end."""
 
 Ranks = Mapping[tuple[int, int], int]
-"""(node rank, process number) -> rank, of the processes that TrainHub started."""
+"""Ranks of the processes that TrainHub started, by (node rank, pid)."""
 
 
 @dataclass(frozen=True)
 class EventFileName:
-    """One event file of an attempt. `name` is the log's; `pid` None where the file does not tell, as with old
+    """The parsed name of an event file; `pid` is None if the name does not contain it, as with old
     writers."""
 
     name: str
@@ -47,7 +48,7 @@ class EventFileName:
 
     @property
     def age(self) -> tuple[int, int, int, str]:
-        """In this order they were begun."""
+        """Sorts files by their time of creation."""
         return self.second, self.node_rank, self.number, self.name
 
     @property
@@ -56,7 +57,7 @@ class EventFileName:
 
 
 def parse_name(name: str) -> EventFileName:
-    """Of the log `logs/…`, `outputs/…` or, of another node than the head, `node_<k>/logs/…`."""
+    """Parses `logs/…`, `outputs/…` or, for nodes other than the head, `node_<k>/logs/…`."""
     node_match = _NODE.match(name)
     node_rank, path = (int(node_match[1]), node_match[2]) if node_match else (0, name)
     *folder, file = path.split("/")
@@ -70,9 +71,9 @@ def parse_name(name: str) -> EventFileName:
 
 
 def tag_prefix(file: EventFileName, files: Sequence[EventFileName], ranks: Ranks) -> str:
-    """What stands before the tags of `of`: "", or words that each end with a slash.
+    """Returns the prefix of the file's tags: "", or words that each end with a slash.
 
-    `known`: every file of the attempt, in the order in which they were first read.
+    `files` are all files of the attempt, in the order of discovery.
     """
     base = _base_folder(files[0].folder)
     shared = 0
@@ -83,18 +84,22 @@ def tag_prefix(file: EventFileName, files: Sequence[EventFileName], ranks: Ranks
 
 
 def _base_folder(folder: tuple[str, ...]) -> tuple[str, ...]:
-    while folder and any(pattern.match(folder[-1]) for pattern in (_DATA_FOLDER, _PROCESS_FOLDER, _TIME_FOLDER)):
+    while folder and any(
+        pattern.match(folder[-1]) for pattern in (_DATA_FOLDER, _PROCESS_FOLDER, _TIME_FOLDER)
+    ):
         folder = folder[:-1]
     return folder
 
 
 def _process_words(file: EventFileName, files: Sequence[EventFileName], ranks: Ranks) -> list[str]:
-    """Which of several processes, where the folder does not tell. Rank 0 needs no name."""
+    """Returns the words that identify the process, if the folder does not; rank 0 needs none."""
     rank = None if file.pid is None else ranks.get((file.node_rank, file.pid))
     if rank is not None:
         folder_ranks = {int(match[1]) for part in file.folder if (match := _PROCESS_FOLDER.match(part))}
         return [] if rank == 0 or rank in folder_ranks else [f"rank_{rank}"]
     words = [f"node_{file.node_rank}"] if file.node_rank else []
-    processes = [item.process for item in files if (item.node_rank, item.folder) == (file.node_rank, file.folder)]
+    processes = [
+        item.process for item in files if (item.node_rank, item.folder) == (file.node_rank, file.folder)
+    ]
     index = list(dict.fromkeys(processes)).index(file.process)
     return [*words, f"process_{index + 1}"] if index else words

@@ -1,5 +1,4 @@
-"""What is done to many runs at once: each by the verb that would do it alone, and a report of what was
-refused, and why."""
+"""Actions on many runs at once, with a report of the runs for which they failed, and why."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from workspaces.states import Role
 
 MAX_RUNS = 1000
 MAX_RUN_NUMBER = 2**31 - 1
-"""What the database can hold as a run's number."""
+"""The largest run number that the database can store."""
 MAX_LISTED_RUNS = 8
 MAX_SENTENCES = 10
 MAX_VALUE_LENGTH = 8000
@@ -28,8 +27,8 @@ MAX_VALUE_LENGTH = 8000
 
 @dataclass(frozen=True)
 class BulkAction:
-    """`done`: as in "3 runs are archived". `nothing`: why a run was left alone that the verb changes nothing
-    of."""
+    """`done` completes a sentence such as "3 runs are archived". `nothing` is the reason if an action changes
+    nothing."""
 
     act: Callable[[Run, User], bool]
     done: str
@@ -39,14 +38,14 @@ class BulkAction:
 
 @dataclass(frozen=True)
 class BulkReport:
-    """`done`: the numbers of the runs. `refused`: number -> why."""
+    """Result of an action: `done` are numbers of runs, `refused` maps numbers to reasons."""
 
     verb: str
     done: tuple[int, ...]
     refused: Mapping[int, str]
 
     def sentences(self) -> list[tuple[bool, str]]:
-        """Whether it went well, and a sentence."""
+        """Returns (is success, sentence) pairs."""
         success = [
             (
                 True,
@@ -59,30 +58,34 @@ class BulkReport:
         by_reason: dict[str, list[int]] = defaultdict(list)
         for number, reason in self.refused.items():
             by_reason[reason].append(number)
-        # A refusal of the run's own names it already.
+        # Reasons that start with "Run" name the run already.
         refusals = [
-            reason if reason.startswith("Run ") else f"{_runs(numbers)}: {reason}" for reason, numbers in by_reason.items()
+            reason if reason.startswith("Run ") else f"{_runs(numbers)}: {reason}"
+            for reason, numbers in by_reason.items()
         ]
         sentences = [(False, sentence) for sentence in refusals[:MAX_SENTENCES]]
         more = (
-            [(False, f"{len(refusals) - MAX_SENTENCES} more were refused.")] if len(refusals) > MAX_SENTENCES else []
+            [(False, f"{len(refusals) - MAX_SENTENCES} more failed.")]
+            if len(refusals) > MAX_SENTENCES
+            else []
         )
         return [*(success if self.done else ()), *sentences, *more]
 
 
 class NotAllowed(Exception):
-    """The person's role does not suffice; the message says which does."""
+    """The person's role is too low; the message says which role is needed."""
 
 
-def apply_to_runs(principal: Principal, verb: str, numbers: Sequence[int], *, key: str = "", value: str = "") -> BulkReport:
-    """To these runs of the workspace. Raises SpecError for what is wrong with the request itself,
-    NotAllowed."""
+def apply_to_runs(
+    principal: Principal, verb: str, numbers: Sequence[int], *, key: str = "", value: str = ""
+) -> BulkReport:
+    """Applies an action to runs of the workspace. Raises SpecError for an invalid request, and NotAllowed."""
     if verb not in ACTIONS:
         raise SpecError("verb", f"must be one of {', '.join(ACTIONS)}")
     if not principal.may(ACTIONS[verb].role):
         raise NotAllowed(lacking(principal, ACTIONS[verb].role))
     if not 0 < len(set(numbers)) <= MAX_RUNS:
-        raise SpecError("runs", f"name 1 to {MAX_RUNS} runs by their numbers")
+        raise SpecError("runs", f"name 1 to {MAX_RUNS} runs by number")
     valid = [number for number in numbers if number <= MAX_RUN_NUMBER]
     by_number = {
         run.number: run
@@ -116,9 +119,9 @@ def _change(verb: str, key: str, value: str) -> Callable[[Run, User], bool]:
 
 
 def _try_change(change: Callable[[Run, User], bool], run: Run | None, verb: str, user: User) -> str:
-    """Why not; empty where it is done."""
+    """Applies the change; returns the reason if it failed, else ""."""
     if run is None:
-        return "is not there, or not yours to see."
+        return "does not exist, or you may not see it."
     if run.deleted_at is not None and verb != "restore":
         return "is deleted; restore it first."
     try:
@@ -150,16 +153,20 @@ def _unchanged(_: Run, __: User) -> bool:
 
 ACTIONS: dict[str, BulkAction] = {
     "tag": BulkAction(_unchanged, "{are} tagged", ""),
-    "untag": BulkAction(_unchanged, "no longer bear the tag", "does not bear that tag."),
+    "untag": BulkAction(_unchanged, "no longer have the tag", "does not have that tag."),
     "archive": BulkAction(run_actions.archive, "{are} archived", "is archived already."),
     "unarchive": BulkAction(run_actions.unarchive, "{are} in the list again", "is in the list already."),
     "delete": BulkAction(
         run_actions.delete, "{are} deleted, and can be restored for some days", "is deleted already."
     ),
     "restore": BulkAction(run_actions.restore, "{are} restored", "is not deleted."),
-    "cancel": BulkAction(run_actions.cancel, "{are} asked to end", "is over or being canceled already."),
+    "cancel": BulkAction(
+        run_actions.cancel, "{are} being canceled", "has ended or is being canceled already."
+    ),
     "pin": BulkAction(stars_and_pins.pin, "{are} pinned", "is pinned already."),
     "unpin": BulkAction(stars_and_pins.unpin, "{are} no longer pinned", "is not pinned."),
     "star": BulkAction(stars_and_pins.star, "{are} starred", "has your star already.", Role.VIEWER),
-    "unstar": BulkAction(stars_and_pins.unstar, "{are} without your star", "has no star of yours.", Role.VIEWER),
+    "unstar": BulkAction(
+        stars_and_pins.unstar, "{are} without your star", "has no star of yours.", Role.VIEWER
+    ),
 }

@@ -1,4 +1,4 @@
-"""One click narrows the table by what a cell shows."""
+"""Links that filter the table by the value of a cell."""
 
 from __future__ import annotations
 
@@ -10,15 +10,23 @@ from tracking.search.tree import And, Or
 
 
 def filter_link_builder(table_query: TableQuery) -> Callable[[str], str]:
-    """For a filter the address of the table that is narrowed by it too. The text that somebody wrote stays as
-    it is."""
+    """Returns a function that returns the table's URL with one more condition; the text of the filter is
+    kept."""
     tree = parse(table_query.filter)
     conditions = {str(part) for part in (tree.parts if isinstance(tree, And) else (tree,))}
     prefix = (
-        f"({table_query.filter}) AND " if isinstance(tree, Or) else f"{table_query.filter} AND " if tree else ""
+        f"({table_query.filter}) AND "
+        if isinstance(tree, Or)
+        else f"{table_query.filter} AND "
+        if tree
+        else ""
     )
 
     def link_for(condition: str) -> str:
-        return table_query.address() if condition in conditions else table_query.address(filter=prefix + condition)
+        return (
+            table_query.address()
+            if condition in conditions
+            else table_query.address(filter=prefix + condition)
+        )
 
     return link_for

@@ -1,4 +1,4 @@
-"""What stands in a cell: text, what it is in full, and the filter that it meets."""
+"""Contents of table cells: text, full text, and a filter that matches the value."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tracking.search.vocabulary import Kind
 
 MAX_TEXT_LENGTH = 80
 SPEC_ATTRIBUTES = {"framework", "cluster", "environment"}
-"""Attributes that only the spec tells."""
+"""Attributes that are only in a run's spec."""
 
 
 @dataclass(frozen=True)
 class CellContent:
-    """`shape`: how a template draws it, where not as text (time, duration); `meets`: the filter that this
-    value meets."""
+    """`title` is the full text. `shape` is time or duration if the template does not render text.
+    `filter_text` is a filter that the value matches."""
 
     text: str = ""
     title: str = ""
@@ -33,7 +33,7 @@ class CellContent:
 
 @dataclass(frozen=True)
 class LoggedValues:
-    """Of the runs of a page, by (run, kind of key, name): what they have logged; and their GPU-hours."""
+    """Logged values of the runs on a page by (run id, key), and their GPU-hours by run id."""
 
     values: Mapping[tuple[str, Key], Any]
     gpu_hours: Mapping[str, float]
@@ -54,14 +54,20 @@ def cell_content(run: Run, key: Key, logged: LoggedValues) -> CellContent:
 def _metric(key: Key, value: float | None) -> CellContent:
     if value is None:
         return CellContent("NaN", "not a number", filter_text=_filter_text(key, "=", math.nan))
-    return CellContent(figure(value), repr(value), filter_text=_filter_text(key, "<=" if key.part == "min" else ">=", value))
+    return CellContent(
+        figure(value), repr(value), filter_text=_filter_text(key, "<=" if key.part == "min" else ">=", value)
+    )
 
 
 def _text(key: Key, text: str, title: str = "") -> CellContent:
     if not text:
-        return CellContent("", "", filter_text=_filter_text(key, "=", "")) if key.kind is not Kind.ATTRIBUTE else EMPTY
+        return (
+            CellContent("", "", filter_text=_filter_text(key, "=", ""))
+            if key.kind is not Kind.ATTRIBUTE
+            else EMPTY
+        )
     visible = text if len(text) <= MAX_TEXT_LENGTH else text[: MAX_TEXT_LENGTH - 1] + "…"
-    # Of a long value only the beginning is at hand.
+    # Only the start of a long value is loaded.
     filter_text = _filter_text(key, "=", text) if len(text) < 200 else ""
     return CellContent(visible, title or (text if visible != text else ""), filter_text=filter_text)
 
@@ -92,7 +98,9 @@ def _gpu_hours(run: Run, key: Key, logged: LoggedValues) -> CellContent:
     return (
         EMPTY
         if hours is None
-        else CellContent(f"{hours:.2f}" if hours < 100 else f"{hours:.0f}", filter_text=_filter_text(key, ">=", hours))
+        else CellContent(
+            f"{hours:.2f}" if hours < 100 else f"{hours:.0f}", filter_text=_filter_text(key, ">=", hours)
+        )
     )
 
 

@@ -1,5 +1,4 @@
-"""The columns of a run table: keys of the filter's grammar, each with what it is called and how it is
-ordered."""
+"""The columns of the run table: keys of the filter grammar, with labels and links to sort by them."""
 
 from __future__ import annotations
 
@@ -30,14 +29,14 @@ ATTRIBUTES: dict[str, str] = {
     "priority": "Priority",
     "run_id": "Id",
 }
-"""Those that can be shown, as they are called."""
+"""Labels of the attributes that can be columns."""
 DEFAULT_ATTRIBUTES = ("number", "experiment", "framework", "cluster", "duration", "submitted", "user_id")
 WIDE_ONLY = frozenset({"framework", "cluster", "user_id"})
-"""Left out of the usual columns where the window is not wide."""
+"""Default columns that only wide windows show."""
 NUMBERS = frozenset({"number", "duration", "gpu_hours", "attempt", "priority"})
 DEFAULT_METRIC_COUNT = 2
 UNINTERESTING_METRICS = ("epoch", "step", "global_step", "time", "lr", "learning_rate")
-"""What nearly every script logs, and nobody compares runs by."""
+"""Metrics that most scripts log but that are not useful for a comparison."""
 VALIDATION = ("val", "eval", "test", "dev")
 INTERESTING_WORDS = (
     "loss",
@@ -59,8 +58,7 @@ INTERESTING_WORDS = (
 
 @dataclass(frozen=True)
 class TableColumn:
-    """`text` is how addresses spell it. `is_main`: shown on a phone too; `is_seldom`: in wide windows
-    alone."""
+    """`text` is the key in URLs. `is_main`: also shown on phones; `is_seldom`: only in wide windows."""
 
     key: Key
     text: str
@@ -75,7 +73,7 @@ class TableColumn:
 
     @property
     def part(self) -> str:
-        """Beside the label: `min` or `max`."""
+        """`min` or `max`, shown next to the label."""
         return "" if self.key.part == "last" else self.key.part
 
     @property
@@ -90,7 +88,7 @@ class TableColumn:
 
 @dataclass(frozen=True)
 class ColumnHeader:
-    """`order` of the rows by this column: ascending, descending or none; `address` changes it."""
+    """`order` is ascending, descending or none; `address` is the link that changes it."""
 
     column: TableColumn
     order: str
@@ -98,12 +96,12 @@ class ColumnHeader:
 
 
 def selected_columns(table_query: TableQuery) -> list[TableColumn]:
-    """Those that the address names; raises FilterError."""
+    """Returns the columns in the URL. Raises FilterError."""
     return _build_columns([parse_key(text) for text in table_query.columns])
 
 
 def default_columns(runs: Sequence[str]) -> list[TableColumn]:
-    """For who has not chosen: what most of these runs log, and what one wants to know of every run."""
+    """Returns the default columns: important attributes, and the metrics that most of these runs log."""
     counts = Counter(Metric.objects.filter(run_id__in=runs).values_list("key", flat=True))
     ranked = sorted(counts, key=lambda key: (*_interest(key), -counts[key], key))
     metrics = [Key(Kind.METRIC, key) for key in ranked[:DEFAULT_METRIC_COUNT]]
@@ -112,7 +110,7 @@ def default_columns(runs: Sequence[str]) -> list[TableColumn]:
 
 
 def _interest(key: str) -> tuple[bool, bool, bool]:
-    """Sorts what runs are compared by in front."""
+    """Sort key that puts metrics for comparisons first."""
     low = key.lower()
     is_interesting = any(word in low for word in INTERESTING_WORDS)
     return (
@@ -134,7 +132,7 @@ def column_headers(table_query: TableQuery, columns: Iterable[TableColumn]) -> l
 
 
 def valid_groups(table_query: TableQuery) -> list[Key]:
-    """Raises FilterError."""
+    """Returns the keys that runs are grouped by. Raises FilterError for one that is not allowed."""
     keys = [parse_key(text) for text in table_query.groups]
     for key, text in zip(keys, table_query.groups, strict=True):
         if key.kind not in (Kind.PARAM, Kind.TAG) and key.name not in ("experiment", "state", "user_id"):
@@ -145,7 +143,8 @@ def valid_groups(table_query: TableQuery) -> list[Key]:
 
 
 def _sort_link(table_query: TableQuery, column: TableColumn, orders: dict[Key, str]) -> str:
-    """Where runs are compared by it the greatest is wanted first; then the other way, then as they came."""
+    """Returns the link of a header: it cycles through both directions, the largest first for numbers, and no
+    order."""
     directions = (
         [True, False] if column.is_number or column.key.name in ("submitted", "end_time") else [False, True]
     )
@@ -158,5 +157,6 @@ def _sort_link(table_query: TableQuery, column: TableColumn, orders: dict[Key, s
 def _build_columns(keys: Sequence[Key], seldom: frozenset[str] = frozenset()) -> list[TableColumn]:
     main = next((key for key in keys if key.kind is Kind.METRIC), keys[0] if keys else None)
     return [
-        TableColumn(key, str(key), key == main, key.kind is Kind.ATTRIBUTE and key.name in seldom) for key in keys
+        TableColumn(key, str(key), key == main, key.kind is Kind.ATTRIBUTE and key.name in seldom)
+        for key in keys
     ]

@@ -1,4 +1,4 @@
-"""What may come next in a filter: the grammar itself says what it expects there."""
+"""Completion of filters, based on what the parser expects at the cursor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workspaces.models import Workspace
 MAX_OFFERS = 40
 _WORD = re.compile(r"(?:[^\W\d]\w*\.)?(?:`[^`]*|[\w./:@+-]*)$")
 _QUOTES = re.compile(r"`(?:[^`]|``)*`|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|(['\"])")
-"""What is closed, or a quote that is not."""
+"""Matches quoted text; the group is a quote without its end."""
 _SIGN = re.compile(r"[<>!=]+$")
 TIMES = ("'1d ago'", "'7d ago'", "'30d ago'", "'today'", "'yesterday'")
 DURATIONS = ("10min", "1h", "1d")
@@ -22,7 +22,7 @@ DURATIONS = ("10min", "1h", "1d")
 
 @dataclass(frozen=True)
 class Offer:
-    """`text` is put in place of what stands between `begin` of the completion and the cursor."""
+    """`text` replaces everything from `begin` of the completion to the cursor."""
 
     text: str
     kind: str
@@ -35,7 +35,7 @@ class Completion:
 
 
 def complete(workspace: Workspace, text: str, cursor: int) -> Completion:
-    """What could stand at the cursor instead of the word that is being typed there."""
+    """Returns the offers for the word before the cursor."""
     before = text[:cursor]
     begin = _word_start(before)
     typed = before[begin:]
@@ -45,16 +45,17 @@ def complete(workspace: Workspace, text: str, cursor: int) -> Completion:
 
 
 def _word_start(before: str) -> int:
-    """Where the word begins that the cursor stands behind. A quote that is open belongs to it."""
-    for quote in _QUOTES.finditer(before):
-        if quote[1]:
-            return quote.start()
-    match = _SIGN.search(before) or _WORD.search(before)
-    return match.start() if match else len(before)
+    """Returns the start of the word before the cursor; an open quote belongs to it."""
+    for match in _QUOTES.finditer(before):
+        if match[1]:
+            return match.start()
+    word = _SIGN.search(before) or _WORD.search(before)
+    return word.start() if word else len(before)
 
 
 def _expected_part(before: str) -> tuple[str, Key | None]:
-    """What the grammar expects behind `before` (key, operator, value, joint), and of which key."""
+    """Returns what the grammar expects after `before` (key, operator, value, list, joint or ""), and for
+    which key."""
     try:
         tree = parse(before)
     except FilterError as error:
@@ -62,7 +63,7 @@ def _expected_part(before: str) -> tuple[str, Key | None]:
         return (error.expected if at_end else ""), error.key
     if tree is None:
         return "key", None
-    # `starred` alone is a filter; so is `params.lr = 1`, which only AND or OR goes on from.
+    # The text is a complete filter, so only AND or OR can follow.
     return "joint", None
 
 
@@ -94,10 +95,14 @@ def _keys(workspace: Workspace, typed: str) -> list[Offer]:
     ranked: list[tuple[bool, int, str, Offer]] = []
     for rank, kind in enumerate(kinds):
         names = (
-            ATTRIBUTES if kind is Kind.ATTRIBUTE else DATASET_KEYS if kind is Kind.DATASET else catalog.of(kind)
+            ATTRIBUTES
+            if kind is Kind.ATTRIBUTE
+            else DATASET_KEYS
+            if kind is Kind.DATASET
+            else catalog.of(kind)
         )
         for name in names:
-            # What begins so comes first.
+            # Names with this prefix come first.
             if search in name.lower() or (not dot and kind.value.startswith(search)):
                 ranked.append(
                     (not name.lower().startswith(search), rank, name, Offer(str(Key(kind, name)), kind.value))

@@ -1,5 +1,4 @@
-"""Runs grouped by what they were configured with: how many, and of each number mean and spread over them
-(seeds)."""
+"""Runs grouped by params, tags or attributes, with the mean and spread of their numbers (for seeds)."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ from tracking.search.vocabulary import Kind
 from workspaces.access import Principal
 
 MAX_RUNS = 5_000
-"""The newest of these are grouped: what a page can be made of in a second."""
+"""The newest runs that are grouped, limited so that a page takes about a second."""
 MAX_GROUPS = 200
 BATCH_SIZE = 2_000
 NUMERIC_ATTRIBUTES = ("duration", "gpu_hours")
@@ -33,8 +32,8 @@ DURATION = Key(Kind.ATTRIBUTE, "duration")
 
 @dataclass(frozen=True)
 class GroupMean:
-    """`text`: mean ± standard deviation. `of`: how many runs have the number, where that is not all of the
-    group."""
+    """`text` is mean ± standard deviation; `run_count` is the number of runs with a value, if that is not the
+    whole group."""
 
     column: TableColumn
     text: str = ""
@@ -44,8 +43,8 @@ class GroupMean:
 
 @dataclass(frozen=True)
 class RunGroup:
-    """`address`: the table of its runs alone. `values`: by what they are together; None: they have no such
-    key."""
+    """`values` are the common values of the keys, None for runs without the key; `address` is a table with
+    only these runs."""
 
     values: tuple[str | None, ...]
     count: int
@@ -56,7 +55,7 @@ class RunGroup:
 
 @dataclass(frozen=True)
 class GroupedRuns:
-    """`is_cut`: there are more runs than were looked at; `left_out`: more groups than are shown."""
+    """`is_cut`: there are more runs than MAX_RUNS; `left_out`: the number of groups that are not shown."""
 
     groups: list[RunGroup]
     runs: int
@@ -74,7 +73,11 @@ def group_runs(
     """Raises FilterError."""
     ids = find_run_ids(table_query.run_query(principal), (), limit=MAX_RUNS + 1)
     is_cut, ids = len(ids) > MAX_RUNS, ids[:MAX_RUNS]
-    numeric = [column for column in columns if column.key.kind is Kind.METRIC or column.key.name in NUMERIC_ATTRIBUTES]
+    numeric = [
+        column
+        for column in columns
+        if column.key.kind is Kind.METRIC or column.key.name in NUMERIC_ATTRIBUTES
+    ]
     order = parse_order(table_query.order[0]) if table_query.order else None
     needed = {column.key for column in numeric} | ({order.key} if order else set())
     table = _table(ids, [*keys, *needed])
@@ -175,7 +178,7 @@ def _condition(keys: Sequence[Key], values: Sequence[str | None]) -> str:
         if value is None:
             parts.append(f"{key} IS NULL")
         elif len(value) >= 200:
-            # Only its beginning is at hand.
+            # Only the start of a long value is loaded.
             escaped = value.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
             parts.append(f"{key} LIKE {quote(escaped + '%')}")
         else:

@@ -1,5 +1,5 @@
-"""Which keys and values there are in a workspace, for columns and completion; bounded, however many runs
-there are."""
+"""Keys and values that exist in a workspace, for columns and completion; the work is bounded for any number
+of runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from workspaces.models import User, Workspace
 
 MODELS: dict[Kind, type[Model]] = {Kind.METRIC: Metric, Kind.PARAM: Param, Kind.TAG: RunTag}
 MAX_EXPERIMENTS = 40
-"""The latest; of these every key, of the others those of their latest runs."""
+"""All keys of this many recent experiments are listed; of others only those of the latest runs."""
 LATEST_RUNS = 300
 MAX_KEYS = 500
 MAX_VALUES = 30
@@ -42,7 +42,7 @@ _cache: dict[int, tuple[float, WorkspaceKeys]] = {}
 
 
 def workspace_keys(workspace: Workspace) -> WorkspaceKeys:
-    """As they were a few seconds ago at most."""
+    """Returns the keys of the workspace; they are at most CACHE_S seconds old."""
     entry = _cache.get(workspace.pk)
     if entry is not None and time.monotonic() - entry[0] < CACHE_S:
         return entry[1]
@@ -62,11 +62,11 @@ def clear_cache() -> None:
 
 
 def matching_values(workspace: Workspace, key: Key, prefix: str) -> list[str]:
-    """Of a param, tag or attribute, those that begin so."""
+    """Returns values of a param, tag or attribute that start with `prefix`."""
     if key.kind is Kind.ATTRIBUTE:
-        return [text for text in _attribute_values(workspace, key.name) if text.lower().startswith(prefix.lower())][
-            :MAX_VALUES
-        ]
+        return [
+            text for text in _attribute_values(workspace, key.name) if text.lower().startswith(prefix.lower())
+        ][:MAX_VALUES]
     if key.kind not in MODELS or key.kind is Kind.METRIC:
         return []
     experiments = Experiment.objects.filter(workspace=workspace, deleted_at=None).values_list("pk", flat=True)
@@ -108,7 +108,8 @@ def _keys(kind: Kind, experiments: Sequence[int], runs: Sequence[str]) -> tuple[
 
 
 def _distinct_keys(model: type[Model], experiment: int) -> list[str]:
-    """Each key once, from one to the next along the index; DISTINCT would read all of it."""
+    """Returns the distinct keys by jumping from key to key along the index; DISTINCT would read the whole
+    index."""
     table = connection.ops.quote_name(model._meta.db_table)
     smallest = f"SELECT MIN(key) AS key FROM {table} WHERE experiment_id = %s"  # noqa: S608 - a table of ours
     query = (

@@ -1,4 +1,4 @@
-"""Numbers as the table writes them."""
+"""Formats numbers for the run table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 def figure(value: float) -> str:
-    """Four digits that say something: `0.9123`, `1.2e-05`, `123457`."""
+    """Returns four significant digits: `0.9123`, `1.2e-05`, `123457`."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else ("∞" if value > 0 else "−∞")
     if value == 0 or 1e-3 <= abs(value) < 1e6:
@@ -18,14 +18,14 @@ def figure(value: float) -> str:
 
 
 def mean_and_spread(values: Sequence[float]) -> tuple[float, float | None]:
-    """Mean, and the sample's standard deviation where there are two at least. `values` is not empty."""
+    """Returns the mean and the sample standard deviation, None for a single value. `values` is not empty."""
     array = np.asarray(values, np.float64)
     with np.errstate(invalid="ignore"):
         return float(array.mean()), float(array.std(ddof=1)) if len(array) > 1 else None
 
 
 def spread_figure(mean: float, spread: float | None) -> str:
-    """`0.912 ± 0.004`: the mean as exactly as its spread allows."""
+    """Returns a text such as `0.912 ± 0.004`, with the digits of the mean that the spread supports."""
     if spread is None or not math.isfinite(spread) or not math.isfinite(mean):
         return figure(mean)
     if spread == 0:

@@ -1,4 +1,4 @@
-"""The run table: a page of it, its parts for htmx, and the menus that change it."""
+"""Views of the run table: pages, fragments for htmx, and menus."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ FIELDS = {
     "groups": ("group", "order"),
     "filters": ("filter", "q", "state", "experiment", "mine", "view"),
 }
-"""What each form says of the address."""
+"""The query parameters that each form sets."""
 MENUS = ("columns", "groups", "views")
 ROWS_ELEMENT_ID = "run-rows"
-"""What a hint of the socket has fetched anew: the element's id."""
+"""Id of the element that live messages reload."""
 
 
 @dataclass(frozen=True)
 class PageLinks:
-    """`total` is None where there are more than are counted."""
+    """Links to other pages; `total` is None if there are more than MAX_COUNTED runs."""
 
     first: int
     last: int
@@ -70,7 +70,7 @@ def runs(request: WorkspaceRequest) -> HttpResponse:
 @require_GET
 @needs(Role.VIEWER)
 def child_rows(request: WorkspaceRequest, number: int) -> HttpResponse:
-    """The rows of what is part of a run, in the columns of the table that asks."""
+    """Renders the rows of a run's children, in the columns of the requesting table."""
     parent = run_numbered(request.principal, number)
     table_query = TableQuery.read(request.GET)
     children = (
@@ -84,10 +84,12 @@ def child_rows(request: WorkspaceRequest, number: int) -> HttpResponse:
 @require_GET
 @needs(Role.VIEWER)
 def group_rows(request: WorkspaceRequest) -> HttpResponse:
-    """The rows of a group's runs."""
+    """Renders the rows of a group's runs."""
     table_query = replace(TableQuery.read(request.GET), groups=())
     try:
-        ids = find_run_ids(table_query.run_query(request.principal), table_query.order, limit=MAX_CHILD_ROWS + 1)
+        ids = find_run_ids(
+            table_query.run_query(request.principal), table_query.order, limit=MAX_CHILD_ROWS + 1
+        )
     except FilterError as error:
         raise Http404 from error
     return _more_rows(request, table_query, ids)
@@ -96,7 +98,7 @@ def group_rows(request: WorkspaceRequest) -> HttpResponse:
 @require_GET
 @needs(Role.VIEWER)
 def completion(request: WorkspaceRequest) -> JsonResponse:
-    """What may come next in a filter, and what is wrong with it as it stands."""
+    """Returns completions for a filter and its current error as JSON."""
     text, at = request.GET.get("filter", "")[:20_000], request.GET.get("at", "")
     cursor = min(int(at[:6]), len(text)) if at.isascii() and at.isdecimal() else len(text)
     result = complete(request.principal.workspace, text, cursor)
@@ -118,22 +120,32 @@ def completion(request: WorkspaceRequest) -> JsonResponse:
 @require_GET
 @needs(Role.VIEWER)
 def menu(request: WorkspaceRequest, name: str) -> HttpResponse:
-    """Columns, groups or views to choose from, once their menu is opened."""
+    """Renders the content of the columns, groups or views menu."""
     if name not in MENUS:
         raise Http404
     table_query = TableQuery.read(_query_of(request))
-    context: dict[str, Any] = {"table_query": table_query, "hidden_fields": _hidden_fields(table_query, without=name)}
+    context: dict[str, Any] = {
+        "table_query": table_query,
+        "hidden_fields": _hidden_fields(table_query, without=name),
+    }
     if name == "views":
         context |= saved_views.menu_context(request.principal, table_query)
     else:
-        context |= {"keys": key_catalog.workspace_keys(request.principal.workspace), "attributes": columns.ATTRIBUTES}
-        context["selected_keys"] = set(table_query.groups if name == "groups" else _columns_of(request, table_query))
+        context |= {
+            "keys": key_catalog.workspace_keys(request.principal.workspace),
+            "attributes": columns.ATTRIBUTES,
+        }
+        context["selected_keys"] = set(
+            table_query.groups if name == "groups" else _columns_of(request, table_query)
+        )
     return render(request, f"tracking/history/_menu_{name}.html", context)
 
 
 def _table(table_query: TableQuery, principal: Principal) -> dict[str, Any]:
     if table_query.groups:
-        selected = columns.selected_columns(table_query) or columns.default_columns(find_run_ids(table_query.run_query(principal), (), limit=PAGE_SIZE))
+        selected = columns.selected_columns(table_query) or columns.default_columns(
+            find_run_ids(table_query.run_query(principal), (), limit=PAGE_SIZE)
+        )
         keys = columns.valid_groups(table_query)
         names = tuple(column.text for column in selected)
         filter_link = filter_link_builder(replace(table_query, groups=(), columns=names))
@@ -148,7 +160,7 @@ def _table(table_query: TableQuery, principal: Principal) -> dict[str, Any]:
     query, filter_link = table_query.run_query(principal), filter_link_builder(table_query)
     ids = find_run_ids(query, table_query.order, limit=PAGE_SIZE + 1, skip=skip)
     if not ids and skip:
-        # The runs that were there have gone meanwhile: the last page that is.
+        # The page no longer exists, because runs were deleted: show the last one.
         count = count_runs(query, skip)
         return _table(replace(table_query, page=max(1, -(-count // PAGE_SIZE))), principal)
     has_more, ids = len(ids) > PAGE_SIZE, ids[:PAGE_SIZE]
@@ -205,7 +217,7 @@ def _frame(request: WorkspaceRequest, table_query: TableQuery) -> dict[str, Any]
 
 
 def _filter_error(request: WorkspaceRequest, table_query: TableQuery, error: FilterError) -> HttpResponse:
-    """Under the field, with the character that is wrong; what was found before stays."""
+    """Renders the filter's error below its field; the rows on the page stay."""
     context = _frame(request, table_query) | {
         "error": error,
         "before": error.text[: error.position],
@@ -227,7 +239,7 @@ def _end_of_word(text: str, begin: int) -> int:
 
 
 def _hidden_fields(table_query: TableQuery, *, without: str) -> list[tuple[str, str]]:
-    """What a form that changes the rest of the address has to carry along."""
+    """Returns the query parameters that a form must keep as hidden fields."""
     return [
         (name, text)
         for name, text in table_query.pairs()
@@ -236,7 +248,7 @@ def _hidden_fields(table_query: TableQuery, *, without: str) -> list[tuple[str, 
 
 
 def _query_of(request: WorkspaceRequest) -> QueryDict:
-    """Of the page that asks: the menu belongs to what is in its address now."""
+    """Returns the query of the page that requested the fragment."""
     return QueryDict(
         urlsplit(request.headers.get("HX-Current-URL", "")).query or request.META.get("QUERY_STRING", "")
     )

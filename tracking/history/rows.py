@@ -1,4 +1,4 @@
-"""The rows of a page: the same few queries for one run or fifty."""
+"""Builds the rows of a page with a fixed number of queries."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ from workspaces.models import User
 
 @dataclass(frozen=True)
 class HistoryCell:
-    """`address`: the same table, narrowed to runs like this one in this column; empty where that makes no
-    sense."""
+    """`address` is the table filtered by this cell's value; empty if that is not possible."""
 
     column: TableColumn
     content: CellContent
@@ -32,8 +31,8 @@ class HistoryCell:
 
 @dataclass(frozen=True)
 class HistoryRow:
-    """`parts`: how many runs are part of it. `whole`: what it is part of itself. `due_at`: when it will be
-    purged."""
+    """`child_count` is the number of child runs; `parent_number` the number of its parent; `due_at` the time
+    of its purge, if it is deleted."""
 
     run: Run
     cells: list[HistoryCell]
@@ -43,8 +42,11 @@ class HistoryRow:
     due_at: datetime | None
 
 
-def build_rows(ids: Sequence[str], columns: Sequence[TableColumn], user: User, filter_link: Any) -> list[HistoryRow]:
-    """In the order of `ids`. `narrow`: a filter to the address of the table with it."""
+def build_rows(
+    ids: Sequence[str], columns: Sequence[TableColumn], user: User, filter_link: Any
+) -> list[HistoryRow]:
+    """Returns the rows in the order of `ids`. `filter_link` returns the table's URL with one more
+    condition."""
     keys = [column.key for column in columns]
     logged = load_logged_values(ids, keys)
     starred = set(Star.objects.filter(user=user, run__in=ids).values_list("run_id", flat=True))

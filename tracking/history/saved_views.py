@@ -1,5 +1,5 @@
-"""Views of the run table under a name. A view keeps the question, not the runs: what matches later is in it
-too."""
+"""Named views of the run table. A view stores the query, not the runs, so it also shows runs that match
+later."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_VIEWS_PER_PERSON = 200
 
 
 def menu_context(principal: Principal, table_query: TableQuery) -> dict[str, Any]:
-    """Who asks has their own, and those that others share."""
+    """Returns the context of the menu: the person's own views and those that others share."""
     views = (
         SavedView.objects.filter(workspace=principal.workspace)
         .filter(Q(user=principal.user) | Q(shared=True))
@@ -43,11 +43,13 @@ def menu_context(principal: Principal, table_query: TableQuery) -> dict[str, Any
 @require_POST
 @needs(Role.VIEWER)
 def save(request: WorkspaceRequest) -> HttpResponse:
-    """Under a name that the person has already it takes the place of the old one. Only contributors share."""
+    """Saves a view; it replaces the person's view of the same name. Only contributors can share."""
     principal, name = request.principal, request.POST.get("name", "").strip().replace("\x00", "")
     table_query = TableQuery.read(QueryDict(request.POST.get("query", "")[:20_000]))
     shared = request.POST.get("shared") == "1" and principal.may(Role.CONTRIBUTOR)
-    other_views = SavedView.objects.filter(workspace=principal.workspace, user=principal.user).exclude(name=name)
+    other_views = SavedView.objects.filter(workspace=principal.workspace, user=principal.user).exclude(
+        name=name
+    )
     if not name or len(name) > MAX_NAME_LENGTH:
         messages.error(request, f"A view needs a name of 1 to {MAX_NAME_LENGTH} characters.")
     elif other_views.count() >= MAX_VIEWS_PER_PERSON:
@@ -60,7 +62,7 @@ def save(request: WorkspaceRequest) -> HttpResponse:
             defaults={"query": table_query.address(page=1).removeprefix("?"), "shared": shared},
         )
         messages.success(
-            request, f"The view {name} is saved{' for everybody in the workspace' if shared else ''}."
+            request, f"The view {name} is saved{' for everyone in the workspace' if shared else ''}."
         )
     return redirect(f"{reverse('runs')}{table_query.address(page=1)}")
 
@@ -68,12 +70,14 @@ def save(request: WorkspaceRequest) -> HttpResponse:
 @require_POST
 @needs(Role.VIEWER)
 def delete(request: WorkspaceRequest, pk: int) -> HttpResponse:
-    """One's own; an owner of the workspace also those that others share."""
+    """Deletes a view: people their own, owners of the workspace also shared ones."""
     principal = request.principal
-    deletable = Q(user=principal.user) | Q(shared=True) if principal.may(Role.OWNER) else Q(user=principal.user)
+    deletable = (
+        Q(user=principal.user) | Q(shared=True) if principal.may(Role.OWNER) else Q(user=principal.user)
+    )
     view = SavedView.objects.filter(deletable, workspace=principal.workspace, pk=pk).first()
     if view is None:
         raise Http404
     view.delete()
-    messages.success(request, f"The view {view.name} is deleted; its runs are as they were.")
+    messages.success(request, f"The view {view.name} is deleted; its runs are unchanged.")
     return redirect("runs")

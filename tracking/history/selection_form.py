@@ -1,4 +1,4 @@
-"""The form under which runs are chosen in the table."""
+"""Handles the form with the selected runs of the table."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def act(request: WorkspaceRequest) -> HttpResponse:
 
 
 def _back(request: WorkspaceRequest) -> str:
-    """To the table as it was; never to another site."""
+    """Returns the URL of the table to go back to; never one of another site."""
     target = request.POST.get("next", "")
     is_local = target.startswith("/") and url_has_allowed_host_and_scheme(target, allowed_hosts=None)
     return target if is_local else reverse("runs")

@@ -1,4 +1,4 @@
-"""A star is a person's own; a pin is the workspace's, and every comparison shows what is pinned."""
+"""Stars belong to a person, pins to the workspace. Every comparison shows the pinned runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from workspaces.states import Role
 @require_POST
 @needs(Role.VIEWER)
 def star_run(request: WorkspaceRequest, number: int) -> HttpResponse:
-    """Another time it is taken away."""
+    """Toggles the person's star."""
     run = run_numbered(request.principal, number)
     is_starred = star(run, request.principal.user) or not unstar(run, request.principal.user)
     if not wants_part(request):
@@ -30,7 +30,7 @@ def star_run(request: WorkspaceRequest, number: int) -> HttpResponse:
 
 
 def star(run: Run, user: User) -> bool:
-    """False where it has one."""
+    """Stars the run; returns False if it is starred already."""
     return Star.objects.get_or_create(user=user, run=run)[1]
 
 
@@ -39,7 +39,7 @@ def unstar(run: Run, user: User) -> bool:
 
 
 def pin(run: Run, user: User) -> bool:
-    """False where it is pinned."""
+    """Pins the run; returns False if it is pinned already."""
     return _set_pinned(run, user, to=True)
 
 

@@ -1,4 +1,4 @@
-"""What a run table shows, whole in its address: filters, order, columns, groups, page."""
+"""The state of the run table in its URL: filters, order, columns, groups and page."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ MAX_TEXT_LENGTH = 4000
 
 @dataclass(frozen=True)
 class TableQuery:
-    """`named`: part of a name. `order`, `columns` and `groups` are keys of the filter's grammar, an order
-    with DESC."""
+    """`name_part` is part of a run's name. `order`, `columns` and `groups` are keys of the filter grammar; an
+    order may end with DESC."""
 
     filter: str = ""
     name_part: str = ""
@@ -69,7 +69,7 @@ class TableQuery:
 
     @property
     def is_flat(self) -> bool:
-        """Whether what is part of another run is a row of its own: it may be what is looked for."""
+        """Whether child runs have rows of their own, because a search may be for them."""
         logged = any(parse_order(text).key.kind is not Kind.ATTRIBUTE for text in self.order)
         return bool(self.filter or self.name_part or self.groups or self.view or logged)
 
@@ -92,12 +92,12 @@ class TableQuery:
         ]
 
     def address(self, **changes: Any) -> str:
-        """The query string of this question, or of it with these changes; then from its first page."""
+        """Returns the query string; with changes it goes to the first page."""
         changed = replace(self, **({"page": 1} | changes)) if changes else self
         return "?" + urlencode(changed.pairs(), quote_via=quote)
 
     def shown_as(self, columns: Iterable[str]) -> str:
-        """The query string of the rows that stand under others, in the columns of these."""
+        """Returns the query string for child rows in the given columns."""
         return self.address(columns=tuple(columns), groups=())
 
     def run_query(self, who: Principal) -> RunQuery:
@@ -132,6 +132,8 @@ def _plain(query: QueryDict, name: str) -> str:
 
 
 def _list(query: QueryDict, name: str) -> tuple[str, ...]:
-    """Each once, in order; none longer than any key is."""
-    items = dict.fromkeys(text.strip() for text in query.getlist(name) if 0 < len(text.strip()) <= MAX_TEXT_LENGTH)
+    """Returns the distinct values in order, without those that are too long for a key."""
+    items = dict.fromkeys(
+        text.strip() for text in query.getlist(name) if 0 < len(text.strip()) <= MAX_TEXT_LENGTH
+    )
     return tuple(items)[:MAX_LIST_ITEMS]

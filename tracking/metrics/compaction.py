@@ -1,7 +1,7 @@
-"""Slices become blocks: what came in many requests, curve by curve, so that reading one curve costs its own
-points only.
+"""Folds slices (points of many curves from one request) into blocks (points of one curve), so that reading a
+curve reads only its own points.
 
-In one transaction for each run, slices out and blocks in: a crash loses and doubles nothing.
+One transaction deletes the slices and inserts the blocks, so a crash neither loses nor duplicates points.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from workspaces.set_aside import set_aside, usable
 log = logging.getLogger(__name__)
 MAX_SLICES = 512
 POINTS_PER_CURVE = 1024
-"""A run's slices are folded when there are so many, or so many points of each curve."""
+"""A run is folded when it has this many slices, or this many points for each curve."""
 SMALL_BLOCK_POINTS = MAX_BLOCK_POINTS // 8
-"""A curve's last block that holds fewer points is written anew with those that come."""
+"""A last block with fewer points is merged with the new points."""
 QUIET_FOR = timedelta(minutes=10)
 MAX_SLICES_AT_ONCE, MAX_POINTS_AT_ONCE = 2000, 1_000_000
-"""Slices, and points of them, that are read in one go."""
+"""Limits of the slices and points that one transaction folds."""
 
 _lock = threading.Lock()
 _pending_counts: dict[str, tuple[int, int]] = {}
@@ -46,7 +46,7 @@ _due: set[str] = set()
 
 
 def record_slice(run_id: str, curves: int, points: int) -> None:
-    """A slice has been stored; a round folds the run when there are enough of them."""
+    """Counts a stored slice; the next round folds the run when there are enough."""
     with _lock:
         slices, stored = _pending_counts.get(run_id, (0, 0))
         _pending_counts[run_id] = slices + 1, stored + points
@@ -56,7 +56,7 @@ def record_slice(run_id: str, curves: int, points: int) -> None:
 
 
 def fold_due() -> None:
-    """A round: fold the runs that have logged much since."""
+    """Folds the runs with enough new slices; the background loop calls it."""
     with _lock:
         due = set(_due)
         _due.clear()
@@ -64,7 +64,8 @@ def fold_due() -> None:
 
 
 def fold_quiet() -> None:
-    """What no process has in mind: slices of runs that are quiet, or whose hub was started anew."""
+    """Folds slices that no process counts: those of runs that stopped logging, or from before a restart of
+    the hub."""
     pending = _slices().values("run_id").annotate(slices=Count("id"), newest=Max("created_at"))
     quiet = Q(newest__lt=timezone.now() - QUIET_FOR) | Q(slices__gte=2 * MAX_SLICES)
     _fold_each(list(pending.filter(quiet).values_list("run_id", flat=True)))
@@ -81,15 +82,17 @@ def _fold_each(run_ids: Iterable[str]) -> None:
 
 
 def fold_run(run_id: str) -> bool:
-    """Fold the run's oldest slices; whether there may be more."""
+    """Folds the run's oldest slices; returns whether there may be more."""
     with transaction.atomic():
         slices = _slices().filter(run_id=run_id).order_by("id")
         if connection.vendor == "postgresql":
-            # Whoever else folds this run does it once.
+            # Skip slices that another process is folding.
             slices = slices.select_for_update(skip_locked=True)
         rows = list(slices.values_list("id", "points")[:MAX_SLICES_AT_ONCE])
         totals = accumulate(points for _, points in rows)
-        selected = [pk for (pk, points), end in zip(rows, totals, strict=True) if end - points < MAX_POINTS_AT_ONCE]
+        selected = [
+            pk for (pk, points), end in zip(rows, totals, strict=True) if end - points < MAX_POINTS_AT_ONCE
+        ]
         if selected:
             rows_to_fold = MetricSlice.objects.filter(pk__in=selected)
             curves, unreadable = _curves(run_id, rows_to_fold.order_by("id").values_list("id", "data"))
@@ -143,7 +146,7 @@ def _store(run_id: str, curves: Mapping[str, Points]) -> None:
 
 
 def _small_tail(tail: MetricBlock | None) -> Points | None:
-    """What a small last block holds; None where there is none. One that cannot be read stays as it is."""
+    """Returns the points of a small last block, or None; one that cannot be read is left unchanged."""
     if tail is None or tail.points >= SMALL_BLOCK_POINTS:
         return None
     try:
@@ -154,7 +157,7 @@ def _small_tail(tail: MetricBlock | None) -> Points | None:
 
 
 def _tails(metrics: list[int]) -> dict[int, MetricBlock]:
-    """The last block of each curve."""
+    """Returns the last block of each curve, by metric id."""
     later = MetricBlock.objects.filter(metric=OuterRef("metric"), number__gt=OuterRef("number"))
     last = MetricBlock.objects.filter(~Exists(later), metric__in=metrics)
     return {block.metric_id: block for block in last.only("metric_id", "number", "points")}

@@ -1,7 +1,8 @@
-"""Reading curves: all points, those of a span, or as many as a screen has pixels.
+"""Reads curves: all points, a span, or a sample for the pixels of a chart.
 
-What is not folded yet is read from slices, first: what moves meanwhile is then seen twice, never not at all,
-and of a point that is there twice only one is given."""
+Slices are read before blocks: points that are folded in between are then read twice instead of not at all,
+and duplicates are removed.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +16,10 @@ from tracking.metrics.downsampling import downsample
 from tracking.metrics.points import (
     NO_POINTS,
     VERSION,
-    Points,
-    PointsError,
     FloatArray,
     IntArray,
+    Points,
+    PointsError,
     concatenate,
     read_block,
     read_slice,
@@ -32,9 +33,9 @@ STEP, MS = "step", "ms"
 
 @dataclass(frozen=True)
 class DrawnCurve:
-    """What is drawn: `x` ascending and `y` finite, at most some four points for each pixel; `count`: how many
-    points there are in the span. Values that cannot be drawn are marks: `odd_x`, and NaN, inf or -inf in
-    `odd`."""
+    """Points for a chart: `x` is ascending, `y` finite, with at most about four points for each pixel;
+    `count` is the number of points in the span. `odd_x` and `odd` are the positions and values of NaN, inf
+    and -inf."""
 
     x: FloatArray
     y: FloatArray
@@ -44,7 +45,7 @@ class DrawnCurve:
 
 
 def metrics_by_run(run_ids: Collection[str]) -> dict[str, list[Metric]]:
-    """Each run's curves by their keys: last, least and greatest value."""
+    """Returns the metrics of each run, sorted by key."""
     by_run: dict[str, list[Metric]] = {run_id: [] for run_id in run_ids}
     for metric in Metric.objects.filter(run_id__in=list(run_ids)).order_by("run_id", "key"):
         by_run[metric.run_id].append(metric)
@@ -52,7 +53,7 @@ def metrics_by_run(run_ids: Collection[str]) -> dict[str, list[Metric]]:
 
 
 def history(run_id: str, key: str) -> Points:
-    """All points, by time, then step."""
+    """Returns all points of a curve, sorted by time and step."""
     return _sorted_points(_load_points(run_id, key), MS)
 
 
@@ -65,11 +66,11 @@ def curve(
     start: float | None = None,
     end: float | None = None,
 ) -> DrawnCurve:
-    """The points whose `axis` (step, or ms: Unix milliseconds) is in the span, and the next ones beyond its
-    ends."""
+    """Returns the points whose `axis` (step, or ms: Unix milliseconds) is in the span, with one more on each
+    side."""
     points = _load_points(run_id, key, ms=axis == MS)
     if axis == STEP and not _is_rising(points.step):
-        # Only times tell the order of points of one step, and which of them are there twice.
+        # Times are needed to sort points of the same step and to find duplicates.
         points = _load_points(run_id, key)
     points = _sorted_points(points, axis)
     inside = _span(_column(points, axis), start, end)
@@ -77,11 +78,13 @@ def curve(
     finite = np.isfinite(y)
     if finite.all():
         return DrawnCurve(*downsample(x, y, pixels), len(y), NO_POINTS.value, NO_POINTS.value)
-    return DrawnCurve(*downsample(x[finite], y[finite], pixels), len(y), *_non_finite_marks(x[~finite], y[~finite], pixels))
+    return DrawnCurve(
+        *downsample(x[finite], y[finite], pixels), len(y), *_non_finite_marks(x[~finite], y[~finite], pixels)
+    )
 
 
 def histories(run_id: str, keys: Collection[str]) -> dict[str, Points]:
-    """All points of several curves, each by time, then step; what they share is read once."""
+    """Returns all points of several curves, each sorted by time and step; shared slices are read once."""
     recent: dict[str, list[Points]] = {key: [] for key in keys}
     for data in (
         MetricSlice.objects.filter(usable(VERSION), run_id=run_id)
@@ -101,7 +104,7 @@ def histories(run_id: str, keys: Collection[str]) -> dict[str, Points]:
 
 
 def _load_points(run_id: str, key: str, *, ms: bool = True) -> Points:
-    """In the order in which they came; times are zeros where they are not wanted."""
+    """Returns the points in the order of logging; with `ms=False` their times are zeros."""
     slices = (
         MetricSlice.objects.filter(usable(VERSION), run_id=run_id)
         .order_by("id")
@@ -117,7 +120,7 @@ def _load_points(run_id: str, key: str, *, ms: bool = True) -> Points:
 
 
 def _read_slice(data: bytes | memoryview, key: str | None = None) -> dict[str, Points]:
-    """What cannot be read is told to the operator; the rest of the curve is drawn all the same."""
+    """Reads a slice; one that cannot be read is logged and left out."""
     try:
         return read_slice(bytes(data), key)
     except PointsError as error:
@@ -142,7 +145,7 @@ def _is_rising(column: IntArray) -> bool:
 
 
 def _sorted_points(points: Points, axis: str) -> Points:
-    """By this column, then the other one; of equal points one."""
+    """Sorts by this column and then the other one, and removes duplicates."""
     if _is_rising(_column(points, axis)):
         return points
     minor = points.ms if axis == STEP else points.step
@@ -159,7 +162,7 @@ def _span(column: IntArray, start: float | None, end: float | None) -> slice:
 
 
 def _non_finite_marks(x: FloatArray, odd: FloatArray, pixels: int) -> tuple[FloatArray, FloatArray]:
-    """At most one mark of a kind for each pixel."""
+    """Returns at most one NaN, one inf and one -inf for each pixel."""
     width = max(x[-1] - x[0], 1.0)
     places = ((x - x[0]) / width * (pixels - 1)).astype(np.int64)
     kinds = np.where(np.isnan(odd), 0, np.where(odd > 0, 1, 2))

@@ -1,5 +1,5 @@
-"""Fewer points that draw the same line: of each pixel's column the first, the least, the greatest and the
-last (M4: Jugel et al., "M4: A Visualization-Oriented Time Series Data Aggregation", VLDB 2014)."""
+"""Downsampling that keeps the drawn line: the first, min, max and last point of each pixel column (M4: Jugel
+et al., "M4: A Visualization-Oriented Time Series Data Aggregation", VLDB 2014)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PER_PIXEL = 4
 
 
 def downsample(x: FloatArray, y: FloatArray, pixels: int) -> tuple[FloatArray, FloatArray]:
-    """`x` ascending, `y` finite; what comes back is some of the points, in their order."""
+    """Returns a subset of the points, in order; `x` must be ascending and `y` finite."""
     if len(x) <= PER_PIXEL * pixels or x[0] == x[-1]:
         return _single_column(x, y, pixels) if len(x) and x[0] == x[-1] else (x, y)
     places = np.minimum(((x - x[0]) * (pixels / (x[-1] - x[0]))).astype(np.int64), pixels - 1)
@@ -23,7 +23,7 @@ def downsample(x: FloatArray, y: FloatArray, pixels: int) -> tuple[FloatArray, F
 
 
 def _extreme(y: FloatArray, starts: np.ndarray, ends: np.ndarray, ufunc: np.ufunc) -> np.ndarray:
-    """The place of each column's first least (or greatest) value."""
+    """Returns the index of each column's first minimum (or maximum)."""
     extremes = ufunc.reduceat(y, starts)
     matches = np.flatnonzero(y == np.repeat(extremes, ends - starts))
     columns = np.searchsorted(starts, matches, "right") - 1

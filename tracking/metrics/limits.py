@@ -1,4 +1,4 @@
-"""How much a run may log, so that a script gone wild fills neither the database nor anybody's page."""
+"""Limits on what a run may log, so that a faulty script fills neither the database nor pages."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from workspaces import process_caches
 
 TOO_MANY_KEYS = (
     "a run may have {most} different metrics (METRIC_KEYS_PER_RUN), and this one has {held}; "
-    "let the name stay the same and tell what changes as the step"
+    "keep the name the same and log what changes as the step"
 )
-TOO_MANY_POINTS = "a run may have {most} points in all (METRIC_POINTS_PER_RUN); log less often"
+TOO_MANY_POINTS = "a run may have {most} points in total (METRIC_POINTS_PER_RUN); log less often"
 MOST_REMEMBERED = 2000
-"""Runs that this process keeps in mind."""
+"""Runs in this process's cache."""
 
 
 class MetricLimitExceeded(SpecError):
-    """The run has logged as much as it may."""
+    """The run has reached a limit on metrics or points."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class Reservation:
 
 @dataclass
 class _Known:
-    """`room`: for how many points there is room beside those stored and reserved."""
+    """`room` is the number of points that the run may still log, besides those stored and reserved."""
 
     keys: set[str]
     room: int
@@ -53,8 +53,8 @@ _reserved: defaultdict[str, set[Reservation]] = defaultdict(set)
 
 
 def reserve(run_id: str, keys: Collection[str], points: int) -> Reservation:
-    """Raises TooMuch where these points of these curves are more than the run may have; asks the database
-    seldom.
+    """Reserves room for these points of these curves; queries the database rarely. Raises
+    MetricLimitExceeded.
 
     Exact within a process. Another process that logs to the same run at the same moment is not seen.
     """
@@ -65,7 +65,9 @@ def reserve(run_id: str, keys: Collection[str], points: int) -> Reservation:
             known = _look_up(run_id)
         fresh = reservation.keys - known.keys
         if fresh and len(known.keys) + len(fresh) > settings.METRIC_KEYS_PER_RUN:
-            raise MetricLimitExceeded("metrics.key", TOO_MANY_KEYS.format(most=settings.METRIC_KEYS_PER_RUN, held=len(known.keys)))
+            raise MetricLimitExceeded(
+                "metrics.key", TOO_MANY_KEYS.format(most=settings.METRIC_KEYS_PER_RUN, held=len(known.keys))
+            )
         if known.room < points:
             raise MetricLimitExceeded("metrics", TOO_MANY_POINTS.format(most=settings.METRIC_POINTS_PER_RUN))
         known.keys |= fresh

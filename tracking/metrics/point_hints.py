@@ -1,4 +1,4 @@
-"""Telling open pages that there are new points: at once, and then at most twice a second for each run."""
+"""Live messages to open pages about new points: the first at once, then at most two a second for each run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workspaces import background_loop
 
 INTERVAL_S = 0.5
 MAX_KEYS = 200
-"""Named in one message; a page that hears of none fetches all that it shows."""
+"""Keys that one message names; without keys a page reloads all its curves."""
 
 _lock = threading.Lock()
 _published_at: dict[str, float] = {}
@@ -21,7 +21,7 @@ _pending_keys: dict[str, set[str]] = {}
 
 
 def points_added(run_id: str, keys: Iterable[str]) -> None:
-    """Points of these curves have been stored, or will be once the transaction commits."""
+    """Records that points of these curves were stored, or will be when the transaction commits."""
     if not background_loop.is_running():
         publish_on_commit(run_topic(run_id), _message(run_id, set(keys)))
         return
@@ -36,7 +36,7 @@ def points_added(run_id: str, keys: Iterable[str]) -> None:
 
 
 def flush() -> None:
-    """A round: tell what was held back."""
+    """Publishes delayed messages; the background loop calls it."""
     with _lock:
         due, now = dict(_pending_keys), time.monotonic()
         _pending_keys.clear()

@@ -1,5 +1,4 @@
-"""Points as rows: a slice as it came, and of each curve its last, least and greatest value, in one
-transaction."""
+"""Stores points: the slice of each request, and each curve's last, min and max value, in one transaction."""
 
 from __future__ import annotations
 
@@ -22,14 +21,14 @@ _ARRAYS = (
     "%s::bigint[], %s::bigint[], "
     "%s::float8[], %s::float8[])"
 )
-"""A column each: PostgreSQL reads a thousand rows so in a fraction of the time that it takes for nine
-thousand parameters."""
+"""One array for each column: PostgreSQL handles a thousand rows much faster this way than as nine thousand
+parameters."""
 _TABLE = Metric._meta.db_table
 _NEWER = (
     f"(excluded.last_step, excluded.last_ms, COALESCE(excluded.last_value, 0)) >= "
     f"({_TABLE}.last_step, {_TABLE}.last_ms, COALESCE({_TABLE}.last_value, 0))"
 )
-"""As MLflow's server orders them: by step, time and value. NaN counts as 0 there."""
+"""The order of MLflow's server: step, time and value, with NaN as 0."""
 _UPSERT = f"""
 INSERT INTO {_TABLE} (run_id, experiment_id, key, count, last_value, last_step, last_ms, min_value, max_value)
 {{rows}}
@@ -43,14 +42,14 @@ ON CONFLICT (run_id, key) DO UPDATE SET
   max_value = CASE WHEN {_TABLE}.max_value IS NULL OR excluded.max_value > {_TABLE}.max_value
     THEN excluded.max_value ELSE {_TABLE}.max_value END
 """
-# The table's name is our own, so nothing can be injected.
+# The table's name is a constant, so nothing can be injected.
 _COLUMNS = f"{MetricSlice._meta.db_table} (run_id, points, data, created_at)"
 _SLICE = f"INSERT INTO {_COLUMNS} VALUES (%s, %s, %s, %s)"  # noqa: S608
 
 
 @dataclass(frozen=True)
 class PointBatch:
-    """What one request brought of one run. `at`: when it came."""
+    """Points of one run from one request; `at` is the time of its arrival."""
 
     run_id: str
     experiment_id: int
@@ -59,11 +58,11 @@ class PointBatch:
 
 
 def store_batches(batches: Sequence[PointBatch]) -> None:
-    """All of them or, on an error, none."""
+    """Stores all batches in one transaction."""
     with transaction.atomic(), connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            # As safe as SQLite's WAL with synchronous=NORMAL: the last half second may be lost with the
-            # machine, whole.
+            # As durable as SQLite's WAL with synchronous=NORMAL: if the machine crashes, transactions of the
+            # last half second may be lost, but only as a whole.
             cursor.execute("SET LOCAL synchronous_commit TO OFF")
         cursor.executemany(_SLICE, [_slice_row(batch) for batch in batches])
         rows = list(_metric_rows(batches))
@@ -81,7 +80,7 @@ def _slice_row(batch: PointBatch) -> tuple[Any, ...]:
 
 
 def _metric_rows(batches: Iterable[PointBatch]) -> Iterable[tuple[Any, ...]]:
-    """One row for each curve, in one order everywhere: two writers must not wait for each other in a ring."""
+    """Yields one row for each curve, sorted: the same lock order in all writers prevents deadlocks."""
     by_curve: defaultdict[tuple[str, str, int], list[Points]] = defaultdict(list)
     for batch in batches:
         for key, points in batch.curves.items():
@@ -91,13 +90,13 @@ def _metric_rows(batches: Iterable[PointBatch]) -> Iterable[tuple[Any, ...]]:
 
 
 def _summary(points: Points) -> tuple[int, float | None, int, int, float | None, float | None]:
-    """Count; value, step and time of the last point (NaN: None); least and greatest value (None: all are
-    NaN)."""
+    """Returns count; value (None for NaN), step and time of the last point; min and max value (None if all
+    are NaN)."""
     if len(points) == 1:
         value, step, ms = float(points.value[0]), int(points.step[0]), int(points.ms[0])
         number = None if math.isnan(value) else value
         return 1, number, step, ms, number, number
-    # Of points of one step and time the greatest value counts, as in MLflow, where NaN counts as 0.
+    # As in MLflow, the largest value wins among points of the same step and time, with NaN as 0.
     last = int(np.lexsort((np.where(np.isnan(points.value), 0.0, points.value), points.ms, points.step))[-1])
     value = float(points.value[last])
     numbers = points.value[~np.isnan(points.value)]

@@ -1,4 +1,4 @@
-"""Taking points in: at once, or from the event loop together with whatever others log at the same moment."""
+"""Writes points: directly, or from the event loop in one transaction with those of other requests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Point", "append", "append_soon"]
 
 log = logging.getLogger(__name__)
 MAX_BATCHES = 256
-"""Requests that share a transaction."""
+"""Maximum number of requests that share a transaction."""
 
 
 def append(run_id: str, experiment_id: int, points: Sequence[Point]) -> None:
@@ -43,7 +43,9 @@ async def append_soon(run_id: str, experiment_id: int, points: Sequence[Point]) 
     processes needs."""
     if not points:
         return
-    pending = _PendingWrite(_batch(run_id, experiment_id, points), asyncio.get_running_loop(), asyncio.Future())
+    pending = _PendingWrite(
+        _batch(run_id, experiment_id, points), asyncio.get_running_loop(), asyncio.Future()
+    )
     _writer().put(pending)
     await pending.done
 

@@ -1,10 +1,13 @@
-"""Points of curves, in memory and as bytes.
+"""Points of curves, in memory and as bytes (little-endian).
 
-A slice holds points of many curves as they came in one request: `version`, how many keys, length of their
-names, the names (separated by NUL), of each how many points; then the steps, the times and the values of all,
-deflated where that helps. A block holds points of one curve: `version`, how many, lengths of its three
-segments, and the segments (deflated): steps and times as differences, values as float64 with their bytes
-transposed. So a reader inflates only what it draws."""
+A slice has the points of one request, of many curves: version (u8), is deflated (u8), number of keys (u32),
+length of the names (u32), the names separated by NUL, the number of points of each key (u32 each); then the
+steps (i64), times (i64) and values (f64) of all points, deflated if they are large.
+
+A block has points of one curve: version (u8), number of points (u32), lengths of three segments (u32 each),
+and the deflated segments: steps and times as differences, values as f64 with transposed bytes. A reader
+inflates only the segments that it needs.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ _FAST = 1
 
 
 class PointsError(UnreadableError):
-    """Stored bytes that are no slice or block of a version that this code knows."""
+    """Stored bytes are not a slice or block of a known version."""
 
 
 class Point(NamedTuple):
@@ -47,7 +50,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Points:
-    """Of one curve: three arrays of one length."""
+    """Points of one curve: three arrays of the same length."""
 
     step: IntArray
     ms: IntArray
@@ -64,27 +67,32 @@ NO_POINTS = Points(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.
 
 
 def group_by_key(points: Iterable[Point]) -> dict[str, Points]:
-    """Points of a request, curve by curve, each in the order in which they came."""
+    """Groups the points of a request by key, in the order of arrival."""
     by_key: dict[str, list[Point]] = {}
     for point in points:
         by_key.setdefault(point.key, []).append(point)
-    # Arrays of all and views of them: an array costs as much as hundreds of its numbers.
+    # One array of all points with views of it: creating an array costs as much as hundreds of numbers.
     ordered = [point for curve in by_key.values() for point in curve]
     steps = np.array([point.step for point in ordered], np.int64)
     times = np.array([point.ms for point in ordered], np.int64)
     values = np.array([point.value for point in ordered], np.float64)
     ends = accumulate(map(len, by_key.values()))
-    spans = ((key, slice(end - len(curve), end)) for (key, curve), end in zip(by_key.items(), ends, strict=True))
+    spans = (
+        (key, slice(end - len(curve), end)) for (key, curve), end in zip(by_key.items(), ends, strict=True)
+    )
     return {key: Points(steps[span], times[span], values[span]) for key, span in spans}
 
 
 def concatenate(parts: Iterable[Points]) -> Points:
-    """End to end."""
+    """Returns all points in one object, in the order of `parts`."""
     non_empty = [part for part in parts if len(part)]
     if len(non_empty) < 2:
         return non_empty[0] if non_empty else NO_POINTS
     return Points(
-        *(np.concatenate(column) for column in zip(*((p.step, p.ms, p.value) for p in non_empty), strict=True))
+        *(
+            np.concatenate(column)
+            for column in zip(*((p.step, p.ms, p.value) for p in non_empty), strict=True)
+        )
     )
 
 
@@ -102,7 +110,7 @@ def slice_bytes(curves: Mapping[str, Points]) -> bytes:
 
 
 def read_slice(data: bytes, key_filter: str | None = None) -> dict[str, Points]:
-    """Its curves, or only this one. Raises PointsError."""
+    """Returns the points of a slice by key, or only of one key. Raises PointsError."""
     try:
         version, is_deflated, count, names_length = _SLICE.unpack_from(data)
         if version != VERSION:
@@ -140,7 +148,7 @@ def block_bytes(points: Points) -> bytes:
 
 
 def read_block(data: bytes, *, ms: bool = True) -> Points:
-    """Times are zeros where they are not wanted. Raises PointsError."""
+    """Returns the points of a block; with `ms=False` their times are zeros. Raises PointsError."""
     try:
         version, count, *lengths = _BLOCK.unpack_from(data)
         if version != VERSION:

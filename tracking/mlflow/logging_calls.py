@@ -171,5 +171,6 @@ def _changed_params_error(run: Run, error: params.ParamsChanged, data: LoggedDat
     ]
     return MlflowError(
         INVALID,
-        f"Changing param values is not allowed. Params were already logged='{changes}' for run ID='{run.pk}'.",
+        f"Changing param values is not allowed. Params were already logged='{changes}' "
+        f"for run ID='{run.pk}'.",
     )

@@ -1,4 +1,4 @@
-"""What runs told about themselves, and what people made of it."""
+"""Models of logged data, saved views, stars and usage."""
 
 from __future__ import annotations
 

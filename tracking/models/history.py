@@ -1,4 +1,4 @@
-"""What people keep about runs: views of the table, stars, and accounts of what was used."""
+"""Saved views of the run table, stars, and usage entries."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from workspaces.models import User, Workspace
 
 
 class SavedView(models.Model):
-    """A view of the run table under a name. `query` is the address's whole query string; shared: all of the
-    workspace see it."""
+    """A named view of the run table. `query` is the URL's query string; a shared view is visible to the
+    workspace."""
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="saved_views")
     user = models.ForeignKey(User, models.CASCADE, related_name="saved_views")
@@ -25,7 +25,7 @@ class SavedView(models.Model):
 
 
 class Star(models.Model):
-    """A run that a person wants to find again."""
+    """A person's star on a run."""
 
     user = models.ForeignKey(User, models.CASCADE, related_name="stars")
     run = models.ForeignKey(Run, models.CASCADE, related_name="stars")
@@ -35,7 +35,7 @@ class Star(models.Model):
 
 
 class UsageEntry(models.Model):
-    """What one attempt used in one month (UTC); outlives its run. `energy_j` null: not measured."""
+    """Usage of one attempt in one month (UTC); outlives its run. `energy_j` is null without measurements."""
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="usage")
     run = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="usage")

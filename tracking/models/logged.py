@@ -1,4 +1,4 @@
-"""What scripts say besides numbers: models, the data they read."""
+"""Logged models, and the inputs and outputs of runs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ def new_model_id() -> str:
 
 
 class LoggedModel(models.Model):
-    """A model as a script logged it (MLflow 3); its files are rows of LoggedModelFile. `tags`, `params`:
-    {key: value};
-    `source_run_id`: the run that its client named, where that is not `run`, such as one that has not been
-    copied here yet.
-    `metrics`: [{key, value, step, timestamp, run_id, dataset_name, dataset_digest}], the last of each key."""
+    """A logged model (MLflow 3); its files are rows of LoggedModelFile.
+
+    `tags` and `params` are {key: value}; `metrics` is a list of {key, value, step, timestamp, run_id,
+    dataset_name, dataset_digest} with the last point of each key and data set. `source_run_id` is the run
+    that the client named if it does not exist here, for example because it has not been imported yet.
+    """
 
     id = models.CharField(primary_key=True, max_length=34, default=new_model_id, editable=False)
     experiment = models.ForeignKey(Experiment, models.CASCADE, related_name="logged_models")
@@ -48,7 +49,7 @@ class LoggedModelFile(models.Model):
 
 
 class RunInput(models.Model):
-    """Data that a run says it has read."""
+    """A data set that a run has read."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="inputs")
     name = models.CharField(max_length=500)
@@ -65,7 +66,7 @@ class RunInput(models.Model):
 
 
 class RunOutput(models.Model):
-    """A logged model that a run has made, at a step."""
+    """A logged model that a run has created, with its step."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="model_outputs")
     model = models.ForeignKey(LoggedModel, models.CASCADE, related_name="+")

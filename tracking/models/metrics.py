@@ -1,4 +1,4 @@
-"""Numbers that scripts log, packed (`tracking.metrics`; docs/adr/0008)."""
+"""Logged metrics in packed form (`tracking.metrics`; docs/adr/0008)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from workspaces.set_aside import SetAsideModel
 
 
 class Metric(models.Model):
-    """One curve of a run, and what is asked for most: the last point (of the highest step), least, greatest,
-    how many.
+    """One curve of a run, with its last point (of the highest step), min, max and count.
 
-    NaN is kept as null in `last_value`; `min_value` and `max_value` leave NaN out, and are null where there
-    is nothing else."""
+    NaN is null in `last_value`; `min_value` and `max_value` ignore NaN and are null if all values are NaN.
+    """
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="metrics", db_index=False)
     experiment = models.ForeignKey(Experiment, models.CASCADE, related_name="+", db_index=False)
@@ -35,8 +34,7 @@ class Metric(models.Model):
 
 
 class MetricSlice(SetAsideModel):
-    """Points of a run as they came in one request, of all its curves. Folded into blocks when there are
-    enough."""
+    """Points of one request, of all its curves. Slices are folded into blocks when there are enough."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="+")
     points = models.PositiveIntegerField()
@@ -49,7 +47,7 @@ class MetricSlice(SetAsideModel):
 
 
 class MetricBlock(models.Model):
-    """Points of one curve, in the order in which they came; `number` counts a curve's blocks from 0."""
+    """Points of one curve in the order of logging; `number` counts the curve's blocks from 0."""
 
     metric = models.ForeignKey(Metric, models.CASCADE, related_name="blocks", db_index=False)
     number = models.PositiveIntegerField()
@@ -61,8 +59,7 @@ class MetricBlock(models.Model):
 
 
 class EventFile(models.Model):
-    """How far a TensorBoard event file of an attempt has been read into the run's metrics. `name`: of the log
-    or output."""
+    """The read offset of a TensorBoard event file of an attempt; `name` is that of the log or output."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="event_files")
     attempt = models.PositiveIntegerField()

@@ -6,8 +6,8 @@ from jobs.models import Experiment, Run
 
 
 class Param(models.Model):
-    """What a run was configured with; never changed. `short` is the value's beginning, which can be searched
-    for, `number` the value where it is one."""
+    """A param of a run; it never changes. `short` is the indexed start of the value, `number` the value if it
+    is numeric."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="params", db_index=False)
     experiment = models.ForeignKey(Experiment, models.CASCADE, related_name="+", db_index=False)

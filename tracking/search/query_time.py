@@ -42,7 +42,8 @@ def _limited_sqlite() -> Iterator[None]:
 
 @contextmanager
 def _limited_server() -> Iterator[None]:
-    # In a transaction or savepoint of its own: a rollback also resets the limit and keeps the connection usable.
+    # In a transaction or savepoint of its own: a rollback also resets the limit and keeps the connection
+    # usable.
     with _as_filter_error("statement timeout"), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT set_config('statement_timeout', %s, true)", [str(MAX_WALL_S * 1000)])
         yield

@@ -1,4 +1,4 @@
-"""Amounts of usage, as pages write them."""
+"""Filters that format amounts of usage."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ register = template.Library()
 
 @register.filter
 def hours(count: float | None) -> str:
-    """Three digits where they matter: `0.042`, `1.25`, `37.5`, `1,204`."""
+    """Returns hours with about three significant digits: `0.042`, `1.25`, `37.5`, `1,204`."""
     if count is None:
         return ""
     if count == 0 or count >= 100:

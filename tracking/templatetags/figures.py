@@ -1,4 +1,4 @@
-"""Values of metrics as pages write them; static/js/curves/numbers.js says the same in the browser."""
+"""Filters that format values of metrics, in the same way as static/js/curves/numbers.js."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DIGITS = 4
 
 @register.filter
 def figure(value: float | None) -> str:
-    """Four digits that count: `0.1234`, `1,234`, `1.234e−7`; NaN and ∞ by name."""
+    """Returns four significant digits: `0.1234`, `1,234`, `1.234e−7`; NaN and ∞ as such."""
     if value is None:
         return "–"
     if not math.isfinite(value):

@@ -1,4 +1,4 @@
-"""What the templates of the run table ask."""
+"""Template tags of the run table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ register = template.Library()
 
 @register.simple_tag
 def key_text(kind: str, name: str, part: str = "last") -> str:
-    """A key as filters and addresses spell it."""
+    """Returns the text of a key in filters and URLs."""
     return str(Key(Kind(kind), name, part))
 
 

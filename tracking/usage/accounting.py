@@ -1,9 +1,10 @@
-"""What attempts use, written down month by month: kept up to date while they last, final once they are
-settled. The rows outlive their runs.
+"""Accounts the usage of attempts by month: rows are updated while an attempt runs and become final once it is
+settled. They outlive their runs.
 
-GPU and node time are what was held: from placement to release, also where a lost node keeps GPUs in
-quarantine. Energy is the GPUs' power as it was measured meanwhile (means of ten seconds or more) times the
-time; what was not measured is not guessed."""
+GPU and node time count from placement to release, also while a lost node keeps GPUs in quarantine. Energy is
+the measured GPU power (means over at least ten seconds) times the duration; time without measurements is not
+estimated.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
 from clusters.models import KeptSeries, Lease
-from clusters.telemetry.attempt_curves import MOST_POINTS
+from clusters.telemetry.attempt_curves import MAX_POINTS
 from clusters.telemetry.series import MetricCurve, NodeSeries
 from jobs.models import Attempt, Run
 from jobs.run_curves import NOT_WAITED_FOR, Curves, Wanted
@@ -49,26 +50,26 @@ class UsageAmounts:
 
 
 def account_recent(now: datetime | None = None) -> int:
-    """Bring the rows of attempts that live, or ended lately, up to date; of how many."""
+    """Updates the rows of attempts that are running or ended within RECENT; returns how many attempts."""
     at = now or datetime.now(UTC)
     return _account_all(_unsettled_attempts().exclude(ended_at__lt=at - RECENT), at)
 
 
 def account_history(now: datetime | None = None) -> int:
-    """The same of every attempt that ended before anybody counted, or was not settled for long."""
+    """Updates the rows of all attempts that are not final, also old ones; returns how many attempts."""
     at = now or datetime.now(UTC)
     return _account_all(_unsettled_attempts(), at)
 
 
 def finalize_run(run: Run, now: datetime | None = None) -> None:
-    """Write down for good what the run used: it is about to be purged."""
+    """Makes the run's usage final before the run is purged."""
     at = now or datetime.now(UTC)
     for attempt in _unsettled_attempts().filter(run=run):
         account_attempt(attempt, at, is_final=True)
 
 
 def account_attempt(attempt: Attempt, now: datetime, *, is_final: bool | None = None) -> None:
-    """Write the attempt's rows anew. They become final by themselves once nothing more can change them."""
+    """Rewrites the attempt's rows; they become final once nothing more can change them."""
     leases = list(
         Lease.objects.filter(holder=attempt.run_id, attempt=attempt.number)
         .select_related("node")
@@ -109,7 +110,7 @@ def account_attempt(attempt: Attempt, now: datetime, *, is_final: bool | None = 
 
 
 def usage_by_month(attempt: Attempt, leases: Iterable[Lease], now: datetime) -> dict[date, UsageAmounts]:
-    """Month -> what its leases are; an attempt that never held anything has one empty month."""
+    """Returns the usage of the leases by month; an attempt without leases has one empty month."""
     curves = Curves(attempt)
     by_month: dict[date, UsageAmounts] = {month_of(attempt.created_at): UsageAmounts()}
     for lease in leases:
@@ -125,14 +126,17 @@ def usage_by_month(attempt: Attempt, leases: Iterable[Lease], now: datetime) -> 
 
 
 def energy_j(series: NodeSeries | None, gpu: str, start: float, end: float) -> float | None:
-    """Of one GPU between two moments (Unix seconds); None where its power was never measured in between."""
+    """Returns the energy in joules of one GPU between two times (Unix seconds), or None without
+    measurements."""
     curve: MetricCurve | None = series.gpus.get(gpu, {}).get(POWER) if series else None
     if series is None or curve is None:
         return None
     starts = series.grid.times.astype(np.float64)
     seconds = np.clip(np.minimum(starts + series.grid.step_s, end) - np.maximum(starts, start), 0.0, None)
     measured = ~np.isnan(curve.mean) & (seconds > 0)
-    return float(np.sum(curve.mean[measured].astype(np.float64) * seconds[measured])) if measured.any() else None
+    return (
+        float(np.sum(curve.mean[measured].astype(np.float64) * seconds[measured])) if measured.any() else None
+    )
 
 
 def _power_series(curves: Curves, lease: Lease, end: datetime) -> NodeSeries | None:
@@ -140,12 +144,12 @@ def _power_series(curves: Curves, lease: Lease, end: datetime) -> NodeSeries | N
         return None
     start_s, end_s = lease.created_at.timestamp(), end.timestamp()
     return curves.of(
-        lease.node, lease.gpus, Wanted((POWER,), (), start_s, max(end_s, start_s + 1), MOST_POINTS)
+        lease.node, lease.gpus, Wanted((POWER,), (), start_s, max(end_s, start_s + 1), MAX_POINTS)
     )
 
 
 def _unsettled_attempts() -> QuerySet[Attempt]:
-    """Attempts whose rows are not final yet, the oldest first."""
+    """Returns the attempts without final rows, the oldest first."""
     final = UsageEntry.objects.filter(run=OuterRef("run"), attempt=OuterRef("number"), is_final=True)
     attempts = Attempt.objects.filter(~Exists(final)).select_related("run__experiment", "run__created_by")
     return attempts.defer("plan", "placement", "cause", "run__preview").order_by("pk")
@@ -160,15 +164,15 @@ def _account_all(attempts: QuerySet[Attempt], now: datetime) -> int:
                 count += 1
             except Exception:
                 log.exception(
-                    "What attempt %s of run %s used could not be counted", attempt.number, attempt.run_id
+                    "Usage of attempt %s of run %s could not be accounted", attempt.number, attempt.run_id
                 )
         last_pk = batch[-1].pk
     return count
 
 
 def _is_settled(attempt: Attempt, leases: Iterable[Lease], now: datetime) -> bool:
-    """Whether nothing more can change: all is released, and the curves are kept, or nobody waits for them any
-    more."""
+    """Returns whether usage can no longer change: all leases are released, and the curves are stored or
+    overdue."""
     lease_list = list(leases)
     if attempt.ended_at is None or any(lease.released_at is None for lease in lease_list):
         return False

@@ -1,4 +1,4 @@
-"""GPU-hours, node-hours and energy over the API, as JSON or CSV."""
+"""API for GPU-hours, node-hours and energy, as JSON or CSV."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from trainhub_launch.errors import SpecError
 
 PARAMETERS = [
     OpenApiParameter(
-        "from", str, description="The first month (UTC), such as 2026-01; all there is unless named."
+        "from", str, description="The first month (UTC), such as 2026-01; all months by default."
     ),
     OpenApiParameter("to", str, description="The last month, included."),
-    OpenApiParameter(
-        "by", str, description="What to add up by; user unless named.", enum=list(usage_report.BY)
-    ),
+    OpenApiParameter("by", str, description="What to group by; user by default.", enum=list(usage_report.BY)),
     OpenApiParameter("as", str, description="csv: a file for spreadsheets.", enum=["json", "csv"]),
 ]
 
 
 class LineSerializer(serializers.Serializer[Any]):
     name = serializers.CharField(help_text="The person, experiment, cluster or month, or the run's number.")
-    title = serializers.CharField(help_text="Of a run that is still there, its name.")
-    gpu_hours = serializers.FloatField(help_text="GPUs held times hours, from placement to release.")
-    node_hours = serializers.FloatField(help_text="Nodes on which something was held, times hours.")
+    title = serializers.CharField(help_text="The run's name, if it still exists.")
+    gpu_hours = serializers.FloatField(help_text="Allocated GPUs times hours, from placement to release.")
+    node_hours = serializers.FloatField(help_text="Nodes with an allocation, times hours.")
     energy_wh = serializers.FloatField(
-        allow_null=True, help_text="Of the GPUs, as measured; null: nothing was measured."
+        allow_null=True, help_text="Measured energy of the GPUs; null without measurements."
     )
-    measured_gpu_hours = serializers.FloatField(help_text="Those GPU-hours of which `energy_wh` tells.")
+    measured_gpu_hours = serializers.FloatField(help_text="The GPU-hours that `energy_wh` covers.")
     runs = serializers.IntegerField()
 
 
 class UsageSerializer(serializers.Serializer[Any]):
     by = serializers.CharField()
-    results = LineSerializer(many=True, help_text="Months in their order; of everything else the most first.")
+    results = LineSerializer(
+        many=True, help_text="Months in order; everything else by usage, the largest first."
+    )
     total = LineSerializer()
 
 
@@ -54,11 +54,11 @@ class UsageView(JobsView):
         responses={(200, "application/json"): UsageSerializer, (200, "text/csv"): OpenApiTypes.STR},
     )
     def get(self, request: Request) -> Response | HttpResponse:
-        """What the workspace's runs used, deleted ones included."""
+        """Usage of the workspace's runs, including deleted ones."""
         params = request.query_params
         for name in params:
             if name not in (allowed := [parameter.name for parameter in PARAMETERS]):
-                raise SpecError(name, f"is not a known parameter; known here: {', '.join(allowed)}")
+                raise SpecError(name, f"is not a known parameter; known parameters: {', '.join(allowed)}")
         by = _one_of(params.get("by", "user"), "by", list(usage_report.BY))
         kind = _one_of(params.get("as", "json"), "as", ["json", "csv"])
         entries = usage_report.entries(

@@ -1,4 +1,4 @@
-"""Months of UTC, in which usage is counted. Pure."""
+"""Months in UTC, by which usage is accounted. Pure."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from datetime import UTC, date, datetime
 
 
 def month_of(moment: datetime) -> date:
-    """The first day of its month."""
+    """Returns the first day of the month."""
     return moment.astimezone(UTC).date().replace(day=1)
 
 
 def add_months(month: date, count: int = 1) -> date:
-    """The month so many later (negative: earlier)."""
+    """Returns the month `count` months later; earlier if negative."""
     years, place = divmod(month.month - 1 + count, 12)
     return date(month.year + years, place + 1, 1)
 
 
 def split_by_month(start: datetime, end: datetime) -> Iterator[tuple[date, float, float]]:
-    """Each month of the span with the part that lies in it, in Unix seconds. Of an empty span one empty
-    part."""
+    """Yields each month of the span with its part, as Unix seconds; an empty span yields one empty part."""
     month = month_of(start)
     while True:
         next_month = datetime.combine(add_months(month), datetime.min.time(), UTC)
@@ -30,7 +29,7 @@ def split_by_month(start: datetime, end: datetime) -> Iterator[tuple[date, float
 
 
 def parse_month(text: str) -> date | None:
-    """The month that `2026-07` names; None where it names none."""
+    """Returns the month of a text such as `2026-07`, or None."""
     try:
         return datetime.strptime(text, "%Y-%m").replace(tzinfo=UTC).date()
     except ValueError:

@@ -1,4 +1,4 @@
-"""What the workspace used: a month, or all of the time, by experiment, person and cluster."""
+"""The usage page: a month or all time, by experiment, person, cluster and run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MONTHS_SHOWN = 12
 
 @dataclass(frozen=True)
 class MonthBar:
-    """A month of the chart; `share` of the highest one, 0 to 100."""
+    """A month of the chart; `share` is the percentage of the highest month, 0 to 100."""
 
     month: date
     name: str
@@ -36,7 +36,7 @@ class MonthBar:
 
 @dataclass(frozen=True)
 class MonthChart:
-    """`unit`: GPU-hours, or node-hours where no run of the time had a GPU."""
+    """`unit` is GPU-hours, or node-hours if no run had a GPU."""
 
     unit: str
     bars: tuple[MonthBar, ...]
@@ -76,15 +76,18 @@ def download(request: WorkspaceRequest) -> HttpResponse:
     name = f"usage-{by}-{selected}.csv"
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
     return HttpResponse(
-        csv_text(by, usage_report.usage_lines(rows, by)), content_type="text/csv; charset=utf-8", headers=headers
+        csv_text(by, usage_report.usage_lines(rows, by)),
+        content_type="text/csv; charset=utf-8",
+        headers=headers,
     )
 
 
 def chart(workspace: Workspace, now: date, selected: str) -> MonthChart:
-    """The last twelve months."""
+    """Returns the chart of the last MONTHS_SHOWN months."""
     first = add_months(now, 1 - MONTHS_SHOWN)
     by_month = {
-        line.name: line for line in usage_report.usage_lines(usage_report.entries(workspace, first, now), "month")
+        line.name: line
+        for line in usage_report.usage_lines(usage_report.entries(workspace, first, now), "month")
     }
     names = [f"{add_months(first, place):%Y-%m}" for place in range(MONTHS_SHOWN)]
     hours = [by_month[name].gpu_hours if name in by_month else 0.0 for name in names]
@@ -102,7 +105,7 @@ def chart(workspace: Workspace, now: date, selected: str) -> MonthChart:
 
 
 def _selected_entries(request: WorkspaceRequest, now: date) -> tuple[str, QuerySet[UsageEntry]]:
-    """`?month=2026-07`, or `all`; this month unless another one is named."""
+    """Returns the selected month (`?month=2026-07`, `all`, or the current month) and its entries."""
     text = request.GET.get("month", "")
     if text == ALL:
         return ALL, usage_report.entries(request.principal.workspace)

@@ -1,4 +1,4 @@
-"""Usage as a file that spreadsheets read."""
+"""Usage as CSV for spreadsheets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NUMBERS = ("gpu_hours", "node_hours", "energy_wh", "measured_gpu_hours", "runs")
 
 
 def csv_text(by: str, lines: Sequence[UsageLine]) -> str:
-    """One row a line, with a heading; energy that was not measured is an empty cell."""
+    """Returns a header and a row for each line; energy without measurements is an empty cell."""
     out = io.StringIO()
     writer = csv.writer(out)
     columns = ("run", "name") if by == "run" else (by,)

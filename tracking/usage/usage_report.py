@@ -1,4 +1,4 @@
-"""What was used, added up by run, person, experiment, month or cluster."""
+"""Totals of usage by run, person, experiment, month or cluster."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from workspaces.models import Workspace
 
 HOUR_S = 3600.0
 BATCH_SIZE = 500
-# Of a run that can be looked at.
+# The name of a run that still exists.
 _NAME = Case(When(run__deleted_at=None, run__isnull=False, then=F("run__display_name")), default=Value(""))
 BY: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "user": ("Person", {"of": F("user_name")}),
-    # An experiment goes by the name that it has now, for as long as the run is there.
+    # The current name of the experiment, or the stored one after the run was purged.
     "experiment": ("Experiment", {"of": Coalesce("run__experiment__name", "experiment_name")}),
     "run": ("Run", {"of": F("run_number"), "title": _NAME}),
     "month": ("Month", {"of": F("month")}),
     "cluster": ("Cluster", {"of": F("cluster_name")}),
 }
-"""Word -> its heading, and what rows are grouped by."""
+"""Heading and grouping expressions of each kind of total."""
 
 
 @dataclass(frozen=True)
 class UsageLine:
-    """`energy_wh` None: nothing was measured; else it is that of `measured_gpu_hours`. `title`: of a run, its
-    name."""
+    """One total. `energy_wh` covers `measured_gpu_hours`; None without measurements. `title` is the name of a
+    run."""
 
     name: str
     gpu_hours: float
@@ -43,7 +43,7 @@ class UsageLine:
 
 
 def hours_by_run(run_ids: Collection[str]) -> dict[str, tuple[float, float | None]]:
-    """Run -> its GPU-hours and its energy in Wh (None: not measured); runs without any account are absent."""
+    """Returns (GPU-hours, energy in Wh or None) by run id; runs without entries are absent."""
     ids = list(run_ids)
     by_run: dict[str, tuple[float, float | None]] = {}
     for start in range(0, len(ids), BATCH_SIZE):
@@ -56,25 +56,25 @@ def hours_by_run(run_ids: Collection[str]) -> dict[str, tuple[float, float | Non
 def entries(
     workspace: Workspace, first: date | None = None, last: date | None = None
 ) -> QuerySet[UsageEntry]:
-    """Of the months from `first` to `last`, both included."""
+    """Returns the entries from month `first` to month `last`, both included."""
     rows = UsageEntry.objects.filter(workspace=workspace)
     if first is not None:
         rows = rows.filter(month__gte=first)
     return rows if last is None else rows.filter(month__lte=last)
 
 
-def usage_lines(found: QuerySet[UsageEntry], by: str) -> list[UsageLine]:
-    """Added up by a word of BY: months in their order, of everything else the most first."""
+def usage_lines(entries: QuerySet[UsageEntry], by: str) -> list[UsageLine]:
+    """Returns the totals by a key of BY: months in order, everything else by usage, the largest first."""
     names = BY[by][1]
-    rows = found.order_by().annotate(**names).values(*names).annotate(**_sums())
+    rows = entries.order_by().annotate(**names).values(*names).annotate(**_sums())
     lines = [_line(row) for row in rows]
     if by == "month":
         return sorted(lines, key=lambda line: line.name)
     return sorted(lines, key=lambda line: (-line.gpu_hours, -line.node_hours, line.name))
 
 
-def total(found: QuerySet[UsageEntry]) -> UsageLine:
-    return _line({"of": "", **found.aggregate(**_sums())})
+def total(entries: QuerySet[UsageEntry]) -> UsageLine:
+    return _line({"of": "", **entries.aggregate(**_sums())})
 
 
 def _sums() -> dict[str, Any]:

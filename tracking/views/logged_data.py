@@ -1,5 +1,4 @@
-"""The tab of a run's page with what its script told besides numbers: parameters, tags, the data it read, the
-models it logged."""
+"""The Parameters tab of a run's page: params, tags, inputs and logged models."""
 
 from __future__ import annotations
 
@@ -20,15 +19,15 @@ from tracking.search.tree import Comparison, Key
 from tracking.search.vocabulary import Kind
 
 CLIENT_PREFIX = "mlflow."
-"""Tags that begin so are the client's own words, for programs rather than for people."""
+"""Prefix of tags that clients set for programs, not for people."""
 SNIPPET = 'mlflow.log_params({"lr": 0.01, "seed": 1})'
 MAX_SEARCHABLE_LENGTH = 200
-"""A longer value is not looked for whole."""
+"""Longer values have no search link."""
 
 
 @dataclass(frozen=True)
 class LoggedPair:
-    """`url`: the runs that were told the same."""
+    """A param or tag; `url` lists the runs with the same value."""
 
     key: str
     value: str
@@ -38,7 +37,9 @@ class LoggedPair:
 def context(run: Run, _: int, __: HttpRequest) -> dict[str, Any]:
     tags = [*RunTag.objects.filter(run=run).exclude(key=NOTE).order_by("key").values_list("key", "value")]
     return {
-        "params": logged_pairs(Kind.PARAM, Param.objects.filter(run=run).order_by("key").values_list("key", "value")),
+        "params": logged_pairs(
+            Kind.PARAM, Param.objects.filter(run=run).order_by("key").values_list("key", "value")
+        ),
         "told_tags": logged_pairs(Kind.TAG, (tag for tag in tags if not tag[0].startswith(CLIENT_PREFIX))),
         "client_tags": logged_pairs(Kind.TAG, (tag for tag in tags if tag[0].startswith(CLIENT_PREFIX))),
         "inputs": list(RunInput.objects.filter(run=run)),
@@ -59,7 +60,7 @@ def _search_url(kind: Kind, key: str, value: str) -> str:
 
 
 def shows(run: Run) -> bool:
-    """Once there is something, or while there may come something."""
+    """Returns whether the tab is visible: it has content, or the run may still log some."""
     if run.state not in FINAL:
         return True
     pairs = (Param.objects, RunTag.objects, RunInput.objects, LoggedModel.objects)

@@ -1,4 +1,4 @@
-"""The tab of a run's page that shows what the run logs."""
+"""The Metrics tab of a run's page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tracking.models import Metric
 
 
 def context(run: Run, _: int, __: HttpRequest) -> dict[str, Any]:
-    """Of all attempts: a curve goes on where a retry goes on."""
+    """Returns the template context. Curves contain all attempts, since a retry continues them."""
     address = f"/api/v1/runs/{run.pk}/metrics/"
     return {
         "curves": {"runs": list_curves([run, *children_of(run)])},
@@ -27,7 +27,7 @@ def context(run: Run, _: int, __: HttpRequest) -> dict[str, Any]:
 
 
 def shows(run: Run) -> bool:
-    """Once there is something, or while there may come something."""
+    """Returns whether the tab is visible: it has content, or the run may still log some."""
     return (
         run.state not in FINAL
         or Metric.objects.filter(run=run).exists()

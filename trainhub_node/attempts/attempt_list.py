@@ -103,7 +103,7 @@ class Attempts:
 
         Afterwards, ports that no attempt has reserved are released for other agents of this machine. The
         caller ensures that only one thread uses this at a time."""
-        offer = ports.find_free(self.reserved_ports(), take=self._locks.take)
+        offer = ports.find_free(self.reserved_ports(), acquire=self._locks.acquire)
         with self._lock:
             self._offered = set(offer)
         try:
@@ -116,9 +116,9 @@ class Attempts:
     def _sync_port_locks(self) -> None:
         with self._lock:
             reserved = self.reserved_ports()
-            self._locks.keep_only(reserved | self._offered)
+            self._locks.release_others(reserved | self._offered)
         for port in reserved:
-            self._locks.take(port)
+            self._locks.acquire(port)
 
     def reserved_ports(self) -> set[int]:
         """Returns the ports reserved for attempts that are not settled."""

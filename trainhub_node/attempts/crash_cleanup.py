@@ -46,8 +46,8 @@ class CrashCleaner:
                 "the machine was restarted while it ran."
                 if is_reboot
                 else (
-                    f"the process that supervised it {_death_of_child(folder)}; {killed} process(es) of the run "
-                    "were ended."
+                    f"the process that supervised it {_death_of_child(folder)}; {killed} process(es) of "
+                    "the run were killed."
                 )
             )
             log.error("Run %s, attempt %d: %s", folder.run, folder.attempt, sentence)

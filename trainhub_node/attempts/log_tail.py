@@ -103,7 +103,7 @@ class LogTail:
 
     def _new_files(self, root: int, part: str) -> Iterator[str]:
         """Yields regular files below that folder that are not known yet; below outputs/ only event files."""
-        for count, folder in enumerate(walk(root, part, longest_path=MAX_PATH)):
+        for count, folder in enumerate(walk(root, part, max_path=MAX_PATH)):
             if count >= MAX_FOLDERS and part == "outputs":
                 return
             names = [name for name in folder.files if self._is_new(part, f"{folder.path}/{name}")]

@@ -82,7 +82,7 @@ def _build_in_place(gang: Gang, spec: dict[str, Any], python: str, folder: str) 
 
 def _build_as_builder(gang: Gang, spec: dict[str, Any], python: str, folder: str) -> None:
     scratch, built, fresh = (interpreter.sibling(folder, suffix) for suffix in interpreter.SUFFIXES)
-    with builders.reserve(gang.terms["environments"], not_this=gang.terms["account"]["uid"]) as number:
+    with builders.reserve(gang.terms["environments"], excluded=gang.terms["account"]["uid"]) as number:
         for path in (folder, scratch):
             os.mkdir(path, 0o700)
             os.chown(path, number, number)

@@ -35,8 +35,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @contextmanager
 def reserve(environments: str, *, excluded: int) -> Iterator[int]:
-    """A number for one build, used as user and as group. Raises Refused. `not_this`: the account of the
-    runs."""
+    """Yields a user id for one build, which is also its group id.
+
+    `excluded`: the user id of the runs. Raises PreparationFailed if none is free."""
     locks = f"{environments}/{LOCKS}"
     os.makedirs(locks, mode=0o700, exist_ok=True)
     for uid in random.sample(UIDS, len(UIDS)):
@@ -137,9 +138,7 @@ def _kill_all(uid: int) -> None:
 
 def processes_of(uid: int) -> list[int]:
     """Returns the living processes that have this number among their four user ids."""
-    return [
-        process.pid for process in proc.list_processes() if str(uid).encode() in _user_ids(process.pid)
-    ]
+    return [process.pid for process in proc.list_processes() if str(uid).encode() in _user_ids(process.pid)]
 
 
 def _user_ids(pid: int) -> list[bytes]:

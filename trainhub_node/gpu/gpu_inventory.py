@@ -151,11 +151,11 @@ class GpuInventory:
             gpus = {}
         for uuid in self._devices.keys() - gpus.keys():
             self._on_missing(uuid, gpus)
-        for uuid, found in gpus.items():
+        for uuid, gpu in gpus.items():
             if uuid not in self._devices:
-                log.info("GPU %s: %s", uuid, found.name)
-                self._devices[uuid] = GpuDevice(found, self._processes, self._logged)
-            self._devices[uuid].attach(found, self._library, self._background)
+                log.info("GPU %s: %s", uuid, gpu.name)
+                self._devices[uuid] = GpuDevice(gpu, self._processes, self._logged)
+            self._devices[uuid].attach(gpu, self._library, self._background)
         self._devices = dict(
             sorted(self._devices.items(), key=lambda item: (item[1].gpu.index, bool(item[1].gpu.parent)))
         )
@@ -163,8 +163,8 @@ class GpuInventory:
 
     def _listen(self, gpus: Iterable[ListedGpu]) -> None:
         new = [gpu for gpu in gpus if not gpu.parent and gpu.handle_id not in self._event_handles]
-        self._event_handles |= {found.handle_id for found in new}
-        has_events = [self._library.register_events(found) for found in new]
+        self._event_handles |= {gpu.handle_id for gpu in new}
+        has_events = [self._library.register_events(gpu) for gpu in new]
         if self._listener is None and any(has_events):
             self._listener = GpuEventListener(self._library.wait_for_event, self._event_log)
             self._listener.start()

@@ -211,7 +211,7 @@ def _files(root: int, top: str, warn: Callable[[str], None]) -> Iterator[tuple[s
     elif not stat.S_ISDIR(mode):
         warn(f"{top} is not a folder; it is not saved.")
     else:
-        for folder in walk(root, top, longest_path=MAX_PATH, on_error=partial(_warn_unreadable, warn)):
+        for folder in walk(root, top, max_path=MAX_PATH, on_error=partial(_warn_unreadable, warn)):
             yield from ((f"{folder.path}/{name}", name in folder.links) for name in folder.files)
 
 

@@ -21,11 +21,15 @@ def by_interface() -> dict[str, tuple[str, ...]]:
     """Returns interface -> addresses, IPv4 first. Link-local ones are left out: other machines cannot use
     them."""
     names = dict(socket.if_nameindex())
-    found: dict[str, list[str]] = {name: [] for name in names.values()}
+    grouped: dict[str, list[str]] = {name: [] for name in names.values()}
     for index, address in _netlink_addresses():
         if index in names and not ipaddress.ip_address(address).is_link_local:
-            found[names[index]].append(address)
-    return {name: tuple(sorted(addresses, key=lambda one: ":" in one)) for name, addresses in found.items()}
+            grouped[names[index]].append(address)
+    return {name: tuple(sorted(listed, key=_is_ipv6)) for name, listed in grouped.items()}
+
+
+def _is_ipv6(address: str) -> bool:
+    return ":" in address
 
 
 def interface_with(address: str) -> str:

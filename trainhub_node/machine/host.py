@@ -74,7 +74,7 @@ class HostMetrics:
         counters = (
             self._read_or_none("disks", lambda: psutil.disk_io_counters(perdisk=True, nowrap=False)) or {}
         )
-        disks = self._disks.of(counters)
+        disks = self._disks.select(counters)
         return {
             "disk_read_bytes_s": self._disk_read.rate(
                 now, {name: counters[name].read_bytes for name in disks}
@@ -88,7 +88,7 @@ class HostMetrics:
         counters = (
             self._read_or_none("network", lambda: psutil.net_io_counters(pernic=True, nowrap=False)) or {}
         )
-        names = self._interfaces.of(counters) or [
+        names = self._interfaces.select(counters) or [
             name for name in (interface,) if name in counters and name != "lo"
         ]
         return {
@@ -117,11 +117,11 @@ class _PhysicalDevices:
         self._names: list[str] = []
         self._physical: list[str] = []
 
-    def of(self, names: Iterable[str]) -> list[str]:
-        listed = list(names)
-        if listed != self._names:
-            self._names = listed
-            self._physical = [name for name in listed if self._is_physical(name)]
+    def select(self, names: Iterable[str]) -> list[str]:
+        current = list(names)
+        if current != self._names:
+            self._names = current
+            self._physical = [name for name in current if self._is_physical(name)]
         return self._physical
 
     def _is_physical(self, name: str) -> bool:

@@ -29,8 +29,8 @@ class PortLocks:
         except OSError:
             return  # it exists already, or cannot be made: see `acquire`
 
-    def take(self, port: int) -> bool:
-        """Whether the port is ours now. Where files cannot be had nobody can be asked, and it is."""
+    def acquire(self, port: int) -> bool:
+        """Returns whether the port is ours now. Without access to lock files it always is."""
         with self._guard:
             if self._is_closed or port in self._files:
                 return True
@@ -46,8 +46,8 @@ class PortLocks:
             self._files[port] = fd
             return True
 
-    def keep_only(self, ports: Collection[int]) -> None:
-        """Let all others go."""
+    def release_others(self, ports: Collection[int]) -> None:
+        """Releases all ports except these."""
         with self._guard:
             for port in self._files.keys() - set(ports):
                 os.close(self._files.pop(port))

@@ -14,14 +14,14 @@ _NUMBERS = re.compile(r"(?<![\w.])\d{4,5}(?![\w.])")
 
 
 def find_free(
-    held: Collection[int], count: int = MAX_PORTS, *, take: Callable[[int], bool] = lambda _port: True
+    reserved: Collection[int], count: int = MAX_PORTS, *, acquire: Callable[[int], bool] = lambda _port: True
 ) -> list[int]:
     """Returns up to `count` ports from 6105 upwards on which nobody listens and which are not reserved.
 
     `acquire` may refuse a port."""
     free: list[int] = []
     for port in range(FIRST_PORT, 32768):
-        if port not in held and _can_bind(port) and take(port):
+        if port not in reserved and _can_bind(port) and acquire(port):
             free.append(port)
             if len(free) == count:
                 break

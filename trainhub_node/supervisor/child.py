@@ -69,15 +69,15 @@ def wait_for_record(gang: Gang, path: str) -> dict[str, Any]:
 
 
 def start_ranks(gang: Gang) -> None:
-    start_records = starts(gang)
+    ranks = start_records(gang)
     gang.check_stop()
-    for start in start_records:
+    for start in ranks:
         gang.wrappers[_fork_wrapper(gang, start)] = start["rank"]
     enter_running(gang)
 
 
-def starts(gang: Gang) -> list[dict[str, Any]]:
-    """How each rank of this node is to be started, as its wrapper takes it."""
+def start_records(gang: Gang) -> list[dict[str, Any]]:
+    """Returns how each rank of this node is started, as its wrapper reads it."""
     return [_start_record(gang, process, gang.python) for process in gang.processes]
 
 

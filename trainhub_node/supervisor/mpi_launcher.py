@@ -99,7 +99,7 @@ def _start_daemon(gang: Gang, env: dict[str, str]) -> None:
 def _prepare_ranks(gang: Gang, extra: Mapping[str, Any]) -> None:
     """Writes the records and logs of the wrappers, which mpirun starts under the account of the ranks."""
     folder, account = gang.folder, gang.terms["account"]
-    start_records = [{**start, **extra} for start in child.starts(gang)]
+    start_records = [{**start, **extra} for start in child.start_records(gang)]
     records.write(folder.starts, {str(start["rank"]): start for start in start_records})
     for start in start_records:
         os.close(
@@ -116,9 +116,9 @@ def _write_programs(gang: Gang) -> None:
     os.makedirs(gang.folder.bin, exist_ok=True)
     os.chmod(gang.folder.bin, 0o755)  # noqa: S103  # mpirun, perhaps of another account, must find what is in it
     for name, role in ((WRAPPER_PROGRAM, "rank"), (RSH_PROGRAM, "rsh")):
-        words = " ".join(_quote(word) for word in (*gang.terms["wrapper"], role, gang.folder.path))
+        command = " ".join(_quote(argument) for argument in (*gang.terms["wrapper"], role, gang.folder.path))
         fd = os.open(f"{gang.folder.bin}/{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o755)
-        os.write(fd, f'#!/bin/sh\nexec {words} "$@"\n'.encode())
+        os.write(fd, f'#!/bin/sh\nexec {command} "$@"\n'.encode())
         os.fchmod(fd, 0o755)
         os.close(fd)
 

@@ -90,7 +90,11 @@ class _Supervisor:
                 (n for n in self._rank_numbers() if (self._start_record(n) or {}).get("pid") == pid), None
             )
             if rank_number is not None and self._end_record(rank_number) is None:
-                by_us = rank_number in self.signalled or self.kill_at is not None or self.gang.launcher is not None
+                by_us = (
+                    rank_number in self.signalled
+                    or self.kill_at is not None
+                    or self.gang.launcher is not None
+                )
                 self._write_end_record(rank_number, rank.end_record(code, by_us=by_us))
         elif self._end_record(rank_number) is None and self._start_record(rank_number) is None:
             self._write_end_record(rank_number, rank.end_record(code, by_us=False))

@@ -21,7 +21,7 @@ class ListedFolder:
 
 
 def walk(
-    root: int, top: str, *, longest_path: int, on_error: Callable[[str, OSError], None] | None = None
+    root: int, top: str, *, max_path: int, on_error: Callable[[str, OSError], None] | None = None
 ) -> Iterator[ListedFolder]:
     """Yields the folder `top` below `root` and all folders in it, sorted, except those whose path is too
     long.
@@ -40,7 +40,7 @@ def walk(
             (entry.name for entry in entries if entry.is_dir(follow_symlinks=False)), reverse=True
         )
         for name in folders:
-            if len(path) + len(name) < longest_path:
+            if len(path) + len(name) < max_path:
                 pending.append(f"{path}/{name}")
             elif on_error is not None:
                 on_error(f"{path}/{name}", OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG)))

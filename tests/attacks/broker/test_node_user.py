@@ -76,7 +76,7 @@ def alpha() -> Node:
 
 
 def user(node: Node) -> redis.Redis:
-    parts = urlsplit(brokers.line_of(node, "localhost").url)
+    parts = urlsplit(brokers.login_for_node(node, "localhost").url)
     return redis.Redis(unix_socket_path=parts.path, username=parts.username, password=parts.password)
 
 
@@ -170,7 +170,7 @@ class TestCommands:
 
 class TestForgery:
     def test_a_node_cannot_send_a_wake_up_to_itself_or_to_others(self, alpha: Node) -> None:
-        url = brokers.line_of(alpha, "localhost").url
+        url = brokers.login_for_node(alpha, "localhost").url
         with celery.Celery(broker=url, set_as_current=False) as app:
             for queue in ("node.alpha.wake", "node.beta.wake", "hub"):
                 with pytest.raises((redis.ResponseError, KombuError, OSError)):
@@ -194,7 +194,7 @@ class TestUpgrade:
             parts = urlsplit(settings.BROKER_URL)
             with redis.Redis(unix_socket_path=parts.path, username="node.alpha", password="of-before") as old:
                 old.lpush("node.alpha.wake", "x")
-                brokers.mend()
+                brokers.repair_users()
                 with pytest.raises(NoPermissionError):
                     old.lpush("node.alpha.wake", "x")
             again = redis.Redis(unix_socket_path=parts.path, username="node.alpha", password="of-before")
@@ -202,8 +202,8 @@ class TestUpgrade:
                 again.ping()
 
     def test_no_user_is_made_anew_after_that(self, valkey: str, alpha: Node) -> None:
-        brokers.mend()
+        brokers.repair_users()
         with redis.Redis.from_url(valkey) as server:
             server.execute_command("ACL SETUSER", "node.alpha", "+llen")
-            brokers.mend()
+            brokers.repair_users()
             assert "+llen" in " ".join(map(str, server.execute_command("ACL LIST")))

@@ -55,7 +55,7 @@ def test_a_pipe_in_the_place_of_a_ports_lock_does_not_hold_the_agent(open_folder
     folder = open_folder / "ports"
     locks = PortLocks(folder)
     assert as_account(nobody(), lambda: os.mkfifo(folder / "29500", 0o644)) == 0
-    taker = threading.Thread(target=locks.take, args=(29500,), daemon=True)
+    taker = threading.Thread(target=locks.acquire, args=(29500,), daemon=True)
 
     taker.start()
 

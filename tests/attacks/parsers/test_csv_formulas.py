@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.api.telemetry_answers import Device, Told, csv_response, heat_csv_response
+from clusters.api.telemetry_answers import GpuLabel, SeriesAnswer, csv_response, heat_csv_response
 from clusters.telemetry.bins import Grid
 from clusters.telemetry.series import NodeSeries
 from tests.test_architecture import FLOORS, modules
@@ -54,8 +54,8 @@ def test_names_in_the_files_of_usage_metrics_and_telemetry_are_plain_text(text: 
     )
     points = Points(np.array([1]), np.array([1000]), np.array([-0.5]))
     on = Grid(start=1_800_000_000, step_s=10, points=1)
-    device = Device(text, 0, "H100")
-    told = Told(text, NodeSeries(on, {}, {text: {}}), [device])
+    device = GpuLabel(text, 0, "H100")
+    told = SeriesAnswer(text, NodeSeries(on, {}, {text: {}}), [device])
     files = [
         csv_text("run", [line]),
         csv_text("person", [line]),

@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from clusters.enrolment.join import TokenSpent, join
+from clusters.enrolment.join import TokenNotUsable, join
 from clusters.enrolment.node_tokens import EnrolmentError
 from clusters.models import ClusterEvent, ProvidedMachine
 from clusters.provisioning import reconciler
@@ -75,7 +75,7 @@ def test_a_machine_joins_once_under_its_own_name_and_cluster_alone(provider: Pro
     up(provider, first)
     tend(second)
     tokens = {call["name"]: call["join_token"] for call in provider.asked("provision")}
-    with pytest.raises(TokenSpent):
+    with pytest.raises(TokenNotUsable):
         join(tokens[first.name], "", "cloud-host")
     with pytest.raises(EnrolmentError, match=second.name):
         join(tokens[second.name], first.name, "cloud-host")

@@ -52,7 +52,7 @@ class TestPage:
         assert (
             page.index("Critical: GPU lost")
             < page.index("What has cleared")
-            < page.index("GiB are free where it keeps runs")
+            < page.index("GiB are free where it stores runs")
         )
         assert "it is held by run 41" in page
         for address in ("/nodes/alpha/", "/gpus/GPU-a/", f"/runs/id/{'a' * 32}/"):

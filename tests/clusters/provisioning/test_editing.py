@@ -49,7 +49,7 @@ class TestCreate:
             "/api/v1/clusters/", {"name": "gpu-cluster", "description": "second"}, JSON
         )
         assert again.status_code == 409
-        assert "There is a cluster 'gpu-cluster' already" in again.json()["detail"]
+        assert "A cluster 'gpu-cluster' exists already" in again.json()["detail"]
         assert Cluster.objects.get(name="gpu-cluster").description == "first"
 
     @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ class TestPages:
         assert 'value="cloud"' in page
         values = {**GROWS, "name": "gpu-cluster", "node_slots": 8}
         made = client.post("/clusters/add-cluster/", values, follow=True)
-        assert "Made the cluster gpu-cluster." in made.content.decode()
+        assert "The cluster gpu-cluster was created." in made.content.decode()
         changed = client.post(
             "/clusters/gpu-cluster/edit/", {**values, "max_nodes": 7, "low_priority": "on"}, follow=True
         )
@@ -215,7 +215,7 @@ class TestPages:
     def test_a_refusal_is_shown(self, provider: Provider) -> None:
         wanted(growing())
         answer = client_of(make_operator()).post(reverse("cluster-delete", args=["grown"]), follow=True)
-        assert "its provider is making or releasing" in answer.content.decode()
+        assert "its provider is creating or releasing" in answer.content.decode()
         assert machines.active(growing()) != []
 
     def test_a_refresh_gets_machines_and_journal_alone(self, provider: Provider) -> None:

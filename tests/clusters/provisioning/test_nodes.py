@@ -8,7 +8,7 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from clusters.enrolment.node_tokens import enrol, node_of_token
+from clusters.enrolment.node_tokens import enrol, node_for_token
 from clusters.leases import acquire, nodes_of
 from clusters.models import Gpu, Lease, Node
 from clusters.provisioning import node_admin
@@ -71,7 +71,7 @@ class TestRemove:
         assert [item["name"] for item in answer.json()] == ["alpha"]
         assert "beta" not in client_of(who).get("/clusters/").content.decode()
         assert "Removed from the lists" in client_of(who).get("/nodes/beta/").content.decode()
-        assert node_of_token(token) is not None
+        assert node_for_token(token) is not None
         assert AuditEvent.objects.filter(verb="node.removed", subject="beta").exists()
 
     def test_is_refused_while_something_is_held_there(self) -> None:

@@ -133,7 +133,7 @@ class TestWaiting:
     def test_while_too_much_waits_nothing_more_is_taken(
         self, node: Node, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(slice_writer, "MOST_WAITING_BYTES", 200)
+        monkeypatch.setattr(slice_writer, "MAX_WAITING_BYTES", 200)
         for second in range(0, 100, 10):
             take(node, host_block(START + second - 40, [1]))
         slice_writer.write()
@@ -182,10 +182,10 @@ class TestEvents:
         events = NodeEvent.objects.filter(gpu="GPU-a").values_list("kind", "message")
         assert dict(events) == {
             "gpu_lost": (
-                "GPU 0 does not answer any more: GPU is lost. Runs on it will fail; reset it, or "
+                "GPU 0 does not respond any more: GPU is lost. Runs on it will fail; reset it, or "
                 "restart the machine."
             ),
-            "gpu_back": "GPU 0 answers again.",
+            "gpu_back": "GPU 0 responds again.",
         }
 
     def test_times_that_no_clock_shows_are_now(self, node: Node) -> None:

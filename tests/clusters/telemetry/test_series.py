@@ -120,7 +120,7 @@ class TestHeat:
 
     def test_of_a_large_fleet_some_buckets_stand_for_all(self, monkeypatch: pytest.MonkeyPatch) -> None:
         nodes = self.fleet()
-        monkeypatch.setattr(heat, "MOST_SLICES", 100)
+        monkeypatch.setattr(heat, "MAX_SLICES", 100)
         assert self.heat_of(nodes, "utilization_pct") == {
             f"GPU-{number}": [10.0 * number] * 6 for number in range(3)
         }

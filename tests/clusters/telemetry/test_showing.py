@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from clusters.models import Node
-from clusters.telemetry.live_samples import MOST_STEPS, messages
+from clusters.telemetry.live_samples import MAX_STEPS, messages
 from trainhub_launch.telemetry import HOST, Block, pack
 
 START = 1_800_000_000
@@ -69,7 +69,7 @@ class TestMessages:
     def test_only_the_latest_of_very_many_are_shown(self) -> None:
         (message,) = said(
             block(
-                START, (HOST,), ("load_1",), *[[{"load_1": float(step)}] for step in range(MOST_STEPS + 50)]
+                START, (HOST,), ("load_1",), *[[{"load_1": float(step)}] for step in range(MAX_STEPS + 50)]
             )
         )
         assert (message["start"], message["host"]["values"][0]) == (START + 50, [50.0])

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jobs.attempts.outcomes import Part, Verdict, derive, member_state, rank_failure
+from jobs.attempts.outcomes import NodePart, RunVerdict, derive, member_state, rank_failure
 from jobs.causes.evidence import Rank
 from jobs.states import MemberState, Reason, RunState
 from trainhub_launch.report import AttemptFact, MemberFact
@@ -17,14 +17,14 @@ def part(
     rank: int = 0,
     serving: tuple[int, ...] = (),
     **more: Any,
-) -> Part:
+) -> NodePart:
     fact = AttemptFact("r", 1, phase, members=members, **more)
     decides = {member.rank: member.rank not in serving for member in members}
-    return Part(node=node, node_rank=rank, fact=fact, decides=decides)
+    return NodePart(node=node, node_rank=rank, fact=fact, decides=decides)
 
 
-def silent(node: str = "beta", rank: int = 1) -> Part:
-    return Part(node=node, node_rank=rank, fact=None, decides={})
+def silent(node: str = "beta", rank: int = 1) -> NodePart:
+    return NodePart(node=node, node_rank=rank, fact=None, decides={})
 
 
 def ended(rank: int, code: int | None = 0, at: float = 100.0, **more: Any) -> MemberFact:
@@ -35,7 +35,7 @@ def stopped(rank: int, at: float = 101.0) -> MemberFact:
     return MemberFact(rank, "ended", signal=15, ended_at=at, ended_by_us=True)
 
 
-def why(verdict: Verdict) -> str:
+def why(verdict: RunVerdict) -> str:
     return verdict.reason.sentence(**verdict.facts)
 
 
@@ -54,7 +54,7 @@ class TestState:
     )
     def test_follows_the_nodes_phases(self, phases: list[str], state: RunState) -> None:
         parts = [part(phase, rank=rank) for rank, phase in enumerate(phases)]
-        assert derive(parts) == Verdict(state)
+        assert derive(parts) == RunVerdict(state)
 
     def test_one_node_that_has_said_nothing_keeps_the_run_open(self) -> None:
         assert derive([part("done", ended(0)), silent()]).reason is Reason.NONE
@@ -136,7 +136,7 @@ class TestGang:
     def test_a_rank_that_failed_ends_the_others_before_their_nodes_are_done(self) -> None:
         failed = part("running", ended(0, 1), MemberFact(1, "running"))
         verdict = derive([failed, part("running", MemberFact(2, "running"), node="beta", rank=1)])
-        assert verdict == Verdict(RunState.RUNNING, failing=True)
+        assert verdict == RunVerdict(RunState.RUNNING, failing=True)
 
     def test_a_rank_that_finished_early_ends_nobody(self) -> None:
         assert not derive([part("running", ended(0), MemberFact(1, "running"))]).failing

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from clusters.models import Cluster, Node
-from jobs.attempts.attempt_end import MOST_PREEMPTIONS
+from jobs.attempts.attempt_end import MAX_PREEMPTIONS
 from jobs.models import Run, RunEvent
 from jobs.recovery import node_loss
 from jobs.scheduling import run_actions
@@ -66,7 +66,7 @@ class TestPreempted:
         Node.objects.update(low_priority=True)
         RunEvent.objects.bulk_create(
             RunEvent(run=run, attempt=0, reason=Reason.PREEMPTED, to_state=RunState.QUEUED)
-            for _ in range(MOST_PREEMPTIONS)
+            for _ in range(MAX_PREEMPTIONS)
         )
         vanish()
         run.refresh_from_db()

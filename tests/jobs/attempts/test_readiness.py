@@ -140,7 +140,7 @@ class TestMismatch:
         ],
     )
     def test_only_what_cannot_work_together_is_one(self, theirs: Mapping[str, str], clause: str) -> None:
-        assert readiness.mismatch({"alpha": OURS, "beta": theirs}) == clause
+        assert readiness.version_mismatch({"alpha": OURS, "beta": theirs}) == clause
 
     def test_ends_the_attempt_before_any_rank_starts_and_is_not_tried_again(self, who: Principal) -> None:
         alpha, beta, run = two_nodes(who, limits={"retries": 2})

@@ -44,7 +44,7 @@ def look() -> None:
 
 @pytest.fixture
 def alpha(monkeypatch: pytest.MonkeyPatch) -> Node:
-    monkeypatch.setattr(gpu_sync, "LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(gpu_sync, "REFRESH_INTERVAL_S", 0.0)
     made = node(gpus=2)
     look()
     return made
@@ -84,7 +84,7 @@ class TestNumbers:
         assert Node.objects.get().last_report_at == latest
 
     def test_of_many_nodes_are_written_in_turn(self, alpha: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(heartbeat_writer, "MOST_VITALS", 1)
+        monkeypatch.setattr(heartbeat_writer, "MAX_VITALS", 1)
         beta = node("beta")
         look()
         answer(alpha, numbers(replace(beat(gpus=2), cpu_pct=11.0)))

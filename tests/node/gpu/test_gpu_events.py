@@ -112,7 +112,7 @@ class TestListener:
         eventually(book.all)
 
         assert listener.close()
-        assert [record.levelno for record in caplog.records if "is tried again" in record.message] == [
+        assert [record.levelno for record in caplog.records if "is retried" in record.message] == [
             logging.WARNING
         ]
 
@@ -128,4 +128,4 @@ class TestListener:
         eventually(book.all)
         listener.close()
 
-        assert [message for message in caplog.messages if "tried again" in message] == []
+        assert [message for message in caplog.messages if "retried" in message] == []

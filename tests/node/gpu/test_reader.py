@@ -20,25 +20,25 @@ WIDE = 2**32
 
 
 class Driver:
-    """A library of one device: `told` by field, `profile` by GPM metric, `samples` those not freed."""
+    """A library of one device: `counters` by field, `profile` by GPM metric, `samples` those not freed."""
 
     def __init__(self) -> None:
-        self.told: dict[FieldId, float] = {}
+        self.counters: dict[FieldId, float] = {}
         self.profile: dict[int, float] | None = None
         self.slow: dict[str, float] | QueryFailed = {}
         self.samples: list[object] = []
         self.fails = False
 
-    def plain(self, _: ListedGpu) -> Sequence[DirectQuery]:
+    def direct_queries(self, _: ListedGpu) -> Sequence[DirectQuery]:
         return ()
 
-    def fields(self, _: Any, wanted: Sequence[FieldId], *, wide: bool = False) -> Mapping[FieldId, float]:
-        answers = {field: self.told[field] for field in wanted if field in self.told}
+    def fields(self, _: Any, field_ids: Sequence[FieldId], *, wide: bool = False) -> Mapping[FieldId, float]:
+        answers = {field: self.counters[field] for field in field_ids if field in self.counters}
         if not answers:
             raise from_code(NOT_SUPPORTED, f"Not Supported, wide={wide}")
         return answers
 
-    def throughput(self, _: Any) -> Mapping[str, float]:
+    def pcie_throughput(self, _: Any) -> Mapping[str, float]:
         if isinstance(self.slow, QueryFailed):
             raise self.slow
         return self.slow
@@ -46,18 +46,18 @@ class Driver:
     def has_gpm(self, _: ListedGpu) -> bool:
         return self.profile is not None
 
-    def sample(self, _: ListedGpu) -> object:
+    def take_gpm_sample(self, _: ListedGpu) -> object:
         if self.fails:
             raise from_code(UNKNOWN, "Unknown Error")
-        made = object()
-        self.samples.append(made)
-        return made
+        sample = object()
+        self.samples.append(sample)
+        return sample
 
-    def between(self, before: object, after: object, metrics: Sequence[int]) -> Mapping[int, float]:
+    def gpm_metrics(self, before: object, after: object, metrics: Sequence[int]) -> Mapping[int, float]:
         assert {id(before), id(after)} <= {id(sample) for sample in self.samples}
         return {metric: value for metric, value in (self.profile or {}).items() if metric in metrics}
 
-    def free(self, sample: object) -> None:
+    def free_gpm_sample(self, sample: object) -> None:
         self.samples.remove(sample)
 
 
@@ -68,15 +68,15 @@ def driver() -> Driver:
 
 @pytest.fixture
 def reader(driver: Driver) -> GpuReader:
-    found = ListedGpu(uuid="GPU-1", index=0, name="GPU", handle=None, handle_id=1)
-    return GpuReader(found, driver, BackgroundReader(5))  # type: ignore[arg-type]  # what is asked of it here is there
+    gpu = ListedGpu(uuid="GPU-1", index=0, name="GPU", handle=None, handle_id=1)
+    return GpuReader(gpu, driver, BackgroundReader(5))  # type: ignore[arg-type]  # it has the methods used here
 
 
 class TestNvlink:
     def links(self, driver: Driver, *sent_and_received: tuple[int, int]) -> None:
-        driver.told = {LINK_COUNT: len(sent_and_received)}
+        driver.counters = {LINK_COUNT: len(sent_and_received)}
         for link, (sent, received) in enumerate(sent_and_received):
-            driver.told |= {(SENT, link): sent, (RECEIVED, link): received}
+            driver.counters |= {(SENT, link): sent, (RECEIVED, link): received}
 
     def test_is_the_growth_of_all_links_in_bytes_a_second(self, driver: Driver, reader: GpuReader) -> None:
         self.links(driver, (0, 1000), (0, 1000))
@@ -87,10 +87,10 @@ class TestNvlink:
 
     def test_is_what_the_driver_adds_up_where_it_does(self, driver: Driver, reader: GpuReader) -> None:
         self.links(driver, (0, 0), (0, 0))
-        driver.told |= {(SENT, ALL_LINKS): 0, (RECEIVED, ALL_LINKS): 0}
+        driver.counters |= {(SENT, ALL_LINKS): 0, (RECEIVED, ALL_LINKS): 0}
         reader.nvlink(0)
         self.links(driver, (500, 500), (500, 500))
-        driver.told |= {(SENT, ALL_LINKS): 1000, (RECEIVED, ALL_LINKS): 1000}
+        driver.counters |= {(SENT, ALL_LINKS): 1000, (RECEIVED, ALL_LINKS): 1000}
 
         assert reader.nvlink(5) == {"nvlink_tx_bytes_s": 200 * KIB, "nvlink_rx_bytes_s": 200 * KIB}
 
@@ -105,43 +105,43 @@ class TestNvlink:
 
     def test_leaves_links_out_that_are_down(self, driver: Driver, reader: GpuReader) -> None:
         self.links(driver, (0, 0), (0, 0))
-        del driver.told[SENT, 1], driver.told[RECEIVED, 1]
+        del driver.counters[SENT, 1], driver.counters[RECEIVED, 1]
         reader.nvlink(0)
-        driver.told |= {(SENT, 0): 50, (RECEIVED, 0): 100}
+        driver.counters |= {(SENT, 0): 50, (RECEIVED, 0): 100}
 
         assert reader.nvlink(5) == {"nvlink_tx_bytes_s": 10 * KIB, "nvlink_rx_bytes_s": 20 * KIB}
 
 
 class TestPcie:
     def test_is_the_growth_of_counters(self, driver: Driver, reader: GpuReader) -> None:
-        driver.told = {PCIE_TX: WIDE, PCIE_RX: WIDE}
+        driver.counters = {PCIE_TX: WIDE, PCIE_RX: WIDE}
         reader.pcie(0)
-        driver.told = {PCIE_TX: WIDE + 5000, PCIE_RX: WIDE + 500}
+        driver.counters = {PCIE_TX: WIDE + 5000, PCIE_RX: WIDE + 500}
 
         assert reader.pcie(5) == {"pcie_tx_bytes_s": 1000, "pcie_rx_bytes_s": 100}
 
     def test_is_absent_once_after_a_counter_wrapped(self, driver: Driver, reader: GpuReader) -> None:
-        driver.told = {PCIE_TX: 2**64 - 1, PCIE_RX: WIDE}
+        driver.counters = {PCIE_TX: 2**64 - 1, PCIE_RX: WIDE}
         reader.pcie(0)
-        driver.told = {PCIE_TX: 7, PCIE_RX: WIDE + 5}
+        driver.counters = {PCIE_TX: 7, PCIE_RX: WIDE + 5}
 
         assert reader.pcie(5) == {"pcie_rx_bytes_s": 1}
 
     def test_is_never_taken_from_counters_that_may_have_32_bits(
         self, driver: Driver, reader: GpuReader
     ) -> None:
-        driver.told, driver.slow = {PCIE_TX: 10, PCIE_RX: 10}, {"pcie_tx_bytes_s": 1}
+        driver.counters, driver.slow = {PCIE_TX: 10, PCIE_RX: 10}, {"pcie_tx_bytes_s": 1}
         reader.pcie(0)
-        driver.told = {PCIE_TX: WIDE - 1, PCIE_RX: 20}
+        driver.counters = {PCIE_TX: WIDE - 1, PCIE_RX: 20}
 
         assert eventually(lambda: reader.pcie(5)) == {"pcie_tx_bytes_s": 1}
 
     def test_goes_over_to_the_counters_without_a_gap_once_they_show_more(
         self, driver: Driver, reader: GpuReader
     ) -> None:
-        driver.told = {PCIE_TX: WIDE - 1000, PCIE_RX: 0}
+        driver.counters = {PCIE_TX: WIDE - 1000, PCIE_RX: 0}
         reader.pcie(0)
-        driver.told = {PCIE_TX: WIDE + 4000, PCIE_RX: 500}
+        driver.counters = {PCIE_TX: WIDE + 4000, PCIE_RX: 500}
 
         assert reader.pcie(5) == {"pcie_tx_bytes_s": 1000, "pcie_rx_bytes_s": 100}
 

@@ -271,7 +271,7 @@ class TestTable:
         }
 
     def test_codes_of_errors_are_those_of_its_header(self) -> None:
-        told = {
+        unsupported = {
             pynvml.NVML_ERROR_NOT_SUPPORTED,
             pynvml.NVML_ERROR_NO_PERMISSION,
             pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
@@ -281,13 +281,13 @@ class TestTable:
             pynvml.NVML_ERROR_RESET_REQUIRED,
             pynvml.NVML_ERROR_GPU_NOT_FOUND,
         }
-        gone = {
+        library = {
             pynvml.NVML_ERROR_UNINITIALIZED,
             pynvml.NVML_ERROR_DRIVER_NOT_LOADED,
             pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH,
             pynvml.NVML_ERROR_LIBRARY_NOT_FOUND,
         }
-        assert {type(error(code)).__name__ for code in told} == {"Unsupported"}
-        assert {type(error(code)).__name__ for code in lost} == {"DeviceGone"}
-        assert {type(error(code)).__name__ for code in gone} == {"LibraryGone"}
+        assert {type(error(code)).__name__ for code in unsupported} == {"QueryUnsupported"}
+        assert {type(error(code)).__name__ for code in lost} == {"DeviceLost"}
+        assert {type(error(code)).__name__ for code in library} == {"LibraryLost"}
         assert type(error(pynvml.NVML_ERROR_UNKNOWN)) is QueryFailed

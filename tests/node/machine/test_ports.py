@@ -27,37 +27,37 @@ class TestPortLocks:
     def test_what_one_agent_takes_no_other_of_the_machine_does(self, tmp_path: Path) -> None:
         one, other = PortLocks(tmp_path / "ports"), PortLocks(tmp_path / "ports")
 
-        assert [one.take(6105), one.take(6105), other.take(6105), other.take(6106)] == [
+        assert [one.acquire(6105), one.acquire(6105), other.acquire(6105), other.acquire(6106)] == [
             True,
             True,
             False,
             True,
         ]
-        one.keep_only(())
-        assert other.take(6105)
+        one.release_others(())
+        assert other.acquire(6105)
 
     def test_found_ports_are_taken(self, tmp_path: Path) -> None:
         one, other = PortLocks(tmp_path), PortLocks(tmp_path)
 
-        assert not set(ports.find_free((), 4, take=one.take)) & set(ports.find_free((), 4, take=other.take))
+        assert not set(ports.find_free((), 4, acquire=one.acquire)) & set(ports.find_free((), 4, acquire=other.acquire))
 
     def test_without_a_folder_every_port_may_be_taken(self, tmp_path: Path) -> None:
-        assert PortLocks(tmp_path / "not" / "there").take(6105)
+        assert PortLocks(tmp_path / "not" / "there").acquire(6105)
 
     def test_a_link_in_place_of_the_folder_is_not_followed(self, tmp_path: Path) -> None:
         (tmp_path / "elsewhere").mkdir()
         (tmp_path / "ports").symlink_to(tmp_path / "elsewhere")
 
-        assert PortLocks(tmp_path / "ports").take(6105)
+        assert PortLocks(tmp_path / "ports").acquire(6105)
         assert list((tmp_path / "elsewhere").iterdir()) == []
 
     def test_an_agent_that_closes_keeps_none_and_takes_none_again(self, tmp_path: Path) -> None:
         one, other = PortLocks(tmp_path), PortLocks(tmp_path)
-        one.take(6105)
+        one.acquire(6105)
 
         one.close()
 
-        assert [one.take(6106), other.take(6105), other.take(6106)] == [True, True, True]
+        assert [one.acquire(6106), other.acquire(6105), other.acquire(6106)] == [True, True, True]
 
 
 class TestNamedIn:

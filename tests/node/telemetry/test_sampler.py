@@ -93,7 +93,7 @@ class TestFirstWord:
 class TestBeat:
     def test_brings_one_sample_a_second(self, make: Callable[..., Sampler], recorder: Recorder) -> None:
         ticks: list[int] = []
-        make(ticked=lambda: ticks.append(1)).start()
+        make(on_sample=lambda: ticks.append(1)).start()
 
         eventually(lambda: steps(recorder, HOST) >= 3)
 
@@ -149,7 +149,7 @@ class TestAHangingDriver:
         device.answers.set()
         eventually(lambda: not one.latest().nvml)
         assert one.latest().gpus[0].numbers == {"power_w": 70.0}
-        assert caplog.text.count("Reading the GPUs has taken more than") == 1
+        assert caplog.text.count("Reading the GPUs takes more than") == 1
         assert caplog.text.count("The GPUs answer again") == 1
 
     def test_that_fails_leaves_the_numbers_out_and_says_so_once(

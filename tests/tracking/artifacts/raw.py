@@ -16,7 +16,7 @@ from django.conf import settings
 from starlette.applications import Starlette
 
 from jobs import outputs
-from jobs.models import Run
+from jobs.models import Artifact, Run
 from tests.people import make_contributor, make_person, make_viewer, make_workspace, token_of
 from tests.registry.builders import blob
 from tests.tracking.builders import logged_run
@@ -29,13 +29,13 @@ MPU = "/api/2.0/mlflow-artifacts/mpu"
 Headers = dict[str, str]
 
 
-def opened(headers: Headers | None = None) -> httpx.AsyncClient:
+def open_client(headers: Headers | None = None) -> httpx.AsyncClient:
     app = Starlette(routes=routes)
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://hub:8000", headers=headers)
 
 
 @dataclass(frozen=True)
-class Logged:
+class LoggedRunClient:
     """A run of a contributor's, and what each person sends along."""
 
     run: Run
@@ -54,29 +54,29 @@ class Logged:
 
 
 @sync_to_async
-def logged(**fields: Any) -> Logged:
+def logged_run_client(**fields: Any) -> LoggedRunClient:
     other = make_person("otto", Role.CONTRIBUTOR, make_workspace("other"))
-    return Logged(
+    return LoggedRunClient(
         logged_run(**fields),
-        bearing(token_of(make_contributor())),
-        bearing(token_of(make_viewer())),
-        bearing(token_of(other, make_workspace("other"))),
+        bearer_headers(token_of(make_contributor())),
+        bearer_headers(token_of(make_viewer())),
+        bearer_headers(token_of(other, make_workspace("other"))),
     )
 
 
 @sync_to_async
-def left(run: Run, attempt: int, **files: str) -> None:
+def store_files(run: Run, attempt: int, **files: str) -> None:
     """`files`: name -> content."""
     for name, content in files.items():
         outputs.put(run, attempt, name, blob(content.encode()), len(content))
 
 
 @sync_to_async
-def model_of(run: Run) -> LoggedModel:
+def create_model(run: Run) -> LoggedModel:
     return LoggedModel.objects.create(experiment=run.experiment, run=run, name="net")
 
 
-def bearing(token: str) -> Headers:
+def bearer_headers(token: str) -> Headers:
     return {"Authorization": f"Bearer {token}"}
 
 
@@ -86,7 +86,7 @@ def stored_files() -> set[Path]:
 
 
 @contextmanager
-def disk_of(most: int) -> Iterator[None]:
+def limited_disk(most: int) -> Iterator[None]:
     """No file can become larger than `most` bytes: a write beyond that fails as it does on a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
@@ -94,3 +94,9 @@ def disk_of(most: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@sync_to_async
+def stored_paths() -> list[str]:
+    """Returns the paths of all artifacts."""
+    return sorted(Artifact.objects.values_list("path", flat=True))

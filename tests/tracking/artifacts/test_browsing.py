@@ -3,7 +3,6 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import AsyncIterator
 
 import httpx
 import pytest
@@ -13,7 +12,12 @@ from jobs import outputs
 from tests.pages.builders import HTMX, text_of
 from tests.people import client_of, make_viewer
 from tests.registry.builders import blob
-from tests.tracking.artifacts.raw import Logged, left, logged, model_of, opened
+from tests.tracking.artifacts.raw import (
+    LoggedRunClient,
+    create_model,
+    logged_run_client,
+    store_files,
+)
 from tests.tracking.builders import logged_run
 from tracking.artifacts import pages
 from tracking.models import LoggedModel, LoggedModelFile
@@ -24,14 +28,8 @@ FIGURE = {
 }
 
 
-@pytest.fixture
-async def client() -> AsyncIterator[httpx.AsyncClient]:
-    async with opened() as opened_client:
-        yield opened_client
-
-
 async def got(
-    client: httpx.AsyncClient, at: Logged, kind: str, path: str, **query: str | list[str]
+    client: httpx.AsyncClient, at: LoggedRunClient, kind: str, path: str, **query: str | list[str]
 ) -> httpx.Response:
     address = f"/api/v1/artifacts/{kind}/{at.root}" + (f"/{path}" if path else "")
     return await client.get(address, headers=at.viewer, params=query)
@@ -40,8 +38,8 @@ async def got(
 @pytest.mark.django_db(transaction=True)
 class TestBytes:
     async def test_an_image_is_an_image_that_runs_nothing(self, client: httpx.AsyncClient) -> None:
-        at = await logged()
-        await left(
+        at = await logged_run_client()
+        await store_files(
             at.run,
             0,
             **{"box.svg": "<svg><script>alert(1)</script></svg>", "page.html": "<script>alert(1)</script>"},
@@ -57,11 +55,11 @@ class TestBytes:
         ] == "application/octet-stream"
 
     async def test_a_figure_is_drawn_where_it_reaches_nothing(self, client: httpx.AsyncClient) -> None:
-        at = await logged()
+        at = await logged_run_client()
         images = [{"source": "https://example.com/x.png"}, {"source": "data:image/png;base64,AA"}, 5]
         remote = json.dumps({"data": [], "layout": {"images": images}})
         nan = '{"data": [{"y": [NaN]}], "layout": {}}'
-        await left(
+        await store_files(
             at.run, 0, **{"f.json": json.dumps(FIGURE), "r.json": remote, "none.json": "{}", "nan.json": nan}
         )
         answer = await got(client, at, "figures", "f.json")
@@ -79,14 +77,14 @@ class TestBytes:
 '"layout": {}}'), '{"data": [{"x": [1' + "0" * 30 + ']}], "layout": {}}',
     ], ids=["no figure", "no JSON", "endless", "deep", "half a character", "huge number"])  # fmt: skip
     async def test_what_cannot_be_drawn_is_refused(self, client: httpx.AsyncClient, told: str) -> None:
-        at = await logged()
-        await left(at.run, 0, **{"f.json": told})
+        at = await logged_run_client()
+        await store_files(at.run, 0, **{"f.json": told})
         refused = await got(client, at, "figures", "f.json")
         assert (refused.status_code, refused.headers["content-type"]) == (400, "application/problem+json")
 
     async def test_of_another_workspace_are_not_there(self, client: httpx.AsyncClient) -> None:
-        at = await logged()
-        await left(at.run, 0, **{"a.png": "1"})
+        at = await logged_run_client()
+        await store_files(at.run, 0, **{"a.png": "1"})
         for kind in ("files", "images", "figures", "zip"):
             answer = await client.get(f"/api/v1/artifacts/{kind}/{at.root}/a.png", headers=at.other)
             assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
@@ -96,31 +94,31 @@ class TestBytes:
 @pytest.mark.django_db(transaction=True)
 class TestZip:
     async def test_of_a_folder_has_its_files_below_it(self, client: httpx.AsyncClient) -> None:
-        at = await logged()
-        await left(at.run, 0, **{"a/x": "1", "a/b/y": "2", "ab": "3"})
+        at = await logged_run_client()
+        await store_files(at.run, 0, **{"a/x": "1", "a/b/y": "2", "ab": "3"})
         assert await self.names(client, at, "a") == {"x": b"1", "b/y": b"2"}
         assert set(await self.names(client, at, "")) == {"a/x", "a/b/y", "ab"}
 
     async def test_of_chosen_files_and_folders_has_these_alone(self, client: httpx.AsyncClient) -> None:
-        at = await logged()
-        await left(at.run, 0, **{"a/x": "1", "a/b/y": "2", "ab": "3", "c": "4"})
+        at = await logged_run_client()
+        await store_files(at.run, 0, **{"a/x": "1", "a/b/y": "2", "ab": "3", "c": "4"})
         assert set(await self.names(client, at, "", name=["a", "c"])) == {"a/x", "a/b/y", "c"}
 
     async def test_of_an_earlier_attempt_has_what_that_left(self, client: httpx.AsyncClient) -> None:
-        at = await logged(attempt=2)
-        await left(at.run, 1, a="first")
-        await left(at.run, 2, a="second", b="2")
+        at = await logged_run_client(attempt=2)
+        await store_files(at.run, 1, a="first")
+        await store_files(at.run, 2, a="second", b="2")
         assert await self.names(client, at, "", attempt="1") == {"a": b"first"}
         assert await self.names(client, at, "") == {"a": b"second", "b": b"2"}
 
     async def test_of_nothing_is_refused(self, client: httpx.AsyncClient) -> None:
-        at = await logged()
+        at = await logged_run_client()
         assert (await got(client, at, "zip", "", name="nothing")).status_code == 404
         assert (await got(client, at, "zip", "", name="../up")).status_code == 400
 
     async def test_goes_on_where_it_broke_off(self, client: httpx.AsyncClient) -> None:
-        at = await logged()
-        await left(at.run, 0, **{"a/x": "1" * 5000})
+        at = await logged_run_client()
+        await store_files(at.run, 0, **{"a/x": "1" * 5000})
         whole = await got(client, at, "zip", "a")
         part = await client.get(
             whole.url, headers={**at.viewer, "Range": "bytes=3000-", "If-Range": whole.headers["etag"]}
@@ -128,7 +126,7 @@ class TestZip:
         assert (part.status_code, part.content) == (206, whole.content[3000:])
 
     async def names(
-        self, client: httpx.AsyncClient, at: Logged, path: str, **query: str | list[str]
+        self, client: httpx.AsyncClient, at: LoggedRunClient, path: str, **query: str | list[str]
     ) -> dict[str, bytes]:
         answer = await got(client, at, "zip", path, **query)
         assert answer.status_code == 200, answer.text
@@ -136,8 +134,8 @@ class TestZip:
             return {name: archive.read(name) for name in archive.namelist()}
 
     async def test_of_a_logged_model_has_its_files(self, client: httpx.AsyncClient) -> None:
-        at = await logged()
-        model = await model_of(at.run)
+        at = await logged_run_client()
+        model = await create_model(at.run)
         put = f"/api/2.0/mlflow-artifacts/artifacts/{at.run.experiment_id}/models/{model.pk}/artifacts/data/w"
         await client.put(put, headers=at.contributor, content=b"w")
         answer = await client.get(

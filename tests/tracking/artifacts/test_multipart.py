@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,13 @@ import httpx
 import pytest
 from django.conf import settings as configured
 
-from tests.tracking.artifacts.raw import MPU, Logged, disk_of, logged, opened, stored_files
+from tests.tracking.artifacts.raw import (
+    MPU,
+    LoggedRunClient,
+    limited_disk,
+    logged_run_client,
+    stored_files,
+)
 from tracking.artifacts import multipart, uploads
 from tracking.artifacts.body_writer import StoredBlob
 from workspaces.stored_files import resumable
@@ -21,18 +26,12 @@ pytestmark = pytest.mark.django_db(transaction=True)
 PART = 5 * 2**20
 
 
-@pytest.fixture
-async def client() -> AsyncIterator[httpx.AsyncClient]:
-    async with opened() as opened_client:
-        yield opened_client
-
-
 @dataclass(frozen=True)
 class Sending:
     """One file on its way up, in parts of 5 MiB, as MLflow's client sends it."""
 
     client: httpx.AsyncClient
-    at: Logged
+    at: LoggedRunClient
     content: bytes
     id: str
     credentials: list[dict[str, Any]]
@@ -63,7 +62,7 @@ class Sending:
 
 
 async def begun(client: httpx.AsyncClient, size: int = 2 * PART + 77) -> Sending:
-    at, content = await logged(), os.urandom(size)
+    at, content = await logged_run_client(), os.urandom(size)
     told = {"path": "/home/me/big.bin", "num_parts": -(-size // PART)}
     answer = await client.post(f"{MPU}/create/{at.root}/out", headers=at.contributor, json=told)
     assert answer.status_code == 200, answer.text
@@ -123,7 +122,7 @@ class TestUpload:
         refused = await sending.complete(first, third, third)
         assert (refused.status_code, refused.json()["message"]) == (
             400,
-            "parts: 2 did not arrive whole; send them again, then complete the upload.",
+            "parts: 2 are incomplete; send them again, then complete the upload.",
         )
         assert (await sending.complete(first, await sending.part(2), third)).status_code == 200
 
@@ -174,7 +173,7 @@ class TestBadInput:
     async def test_a_number_of_parts_that_is_none_is_named(
         self, parts: object, client: httpx.AsyncClient
     ) -> None:
-        at = await logged()
+        at = await logged_run_client()
         told = {"path": "a", "num_parts": parts}
         answer = await client.post(f"{MPU}/create/{at.root}", headers=at.contributor, json=told)
         assert answer.status_code == 400
@@ -182,7 +181,7 @@ class TestBadInput:
 
     @pytest.mark.parametrize("path", ["", "..", "a\0b", "/"])
     async def test_a_name_that_leads_elsewhere_is_refused(self, path: str, client: httpx.AsyncClient) -> None:
-        at = await logged()
+        at = await logged_run_client()
         answer = await client.post(
             f"{MPU}/create/{at.root}", headers=at.contributor, json={"path": path, "num_parts": 1}
         )
@@ -193,7 +192,7 @@ class TestBadInput:
     ) -> None:
         sending = await begun(client)
         first = await sending.part(1)
-        with disk_of(2**20):
+        with limited_disk(2**20):
             answer = await sending.part(1, os.urandom(PART))
         assert (answer.status_code, answer.json()["error_code"]) == (507, "RESOURCE_EXHAUSTED")
         others = [await sending.part(2), await sending.part(3)]
@@ -206,7 +205,7 @@ class TestBadInput:
         sending = await begun(client)
         parts = [await sending.part(number) for number in (1, 2, 3)]
         before = stored_files()
-        with disk_of(6 * 2**20):
+        with limited_disk(6 * 2**20):
             assert (await sending.complete(*parts)).status_code == 507
         assert stored_files() == before
         assert (await sending.complete(*parts)).status_code == 200

@@ -52,7 +52,7 @@ class TestMatches:
 class TestHunks:
     def test_show_what_changed_with_three_lines_around(self) -> None:
         old = "".join(f"{number}\n" for number in range(1, 21))
-        found = hunks.diff_texts(old, old.replace("\n10\n", "\nten\n"), most=100)
+        found = hunks.diff_texts(old, old.replace("\n10\n", "\nten\n"), max_lines=100)
         assert (found.added, found.removed, found.left_out) == (1, 1, 0)
         [hunk] = found.hunks
         assert [line.kind + line.text for line in hunk.lines] == [
@@ -68,7 +68,7 @@ class TestHunks:
         assert (hunk.old, hunk.lines[3].old, hunk.lines[4].new, hunk.lines[-1].new) == (7, 10, 10, 13)
 
     def test_numbers_behind_a_change_are_those_of_each_side(self) -> None:
-        found = hunks.diff_texts("a\nb\nc\n", "a\nx\ny\nb\nc\n", most=100)
+        found = hunks.diff_texts("a\nb\nc\n", "a\nx\ny\nb\nc\n", max_lines=100)
         assert [(line.kind, line.old, line.new) for line in found.hunks[0].lines] == [
             (" ", 1, 1),
             ("+", None, 2),
@@ -80,20 +80,26 @@ class TestHunks:
     def test_that_are_far_from_each_other_are_apart(self) -> None:
         old = "".join(f"{number}\n" for number in range(40))
         new = old.replace("\n3\n", "\nthree\n").replace("\n30\n", "\nthirty\n")
-        assert [hunk.old for hunk in hunks.diff_texts(old, new, most=100).hunks] == [1, 28]
+        assert [hunk.old for hunk in hunks.diff_texts(old, new, max_lines=100).hunks] == [1, 28]
 
     def test_of_a_new_and_of_a_removed_file_are_all_its_lines(self) -> None:
-        assert [line.kind for line in hunks.diff_texts("", "a\nb\n", most=9).hunks[0].lines] == ["+", "+"]
-        assert [line.kind for line in hunks.diff_texts("a\nb\n", "", most=9).hunks[0].lines] == ["-", "-"]
+        assert [line.kind for line in hunks.diff_texts("", "a\nb\n", max_lines=9).hunks[0].lines] == [
+            "+",
+            "+",
+        ]
+        assert [line.kind for line in hunks.diff_texts("a\nb\n", "", max_lines=9).hunks[0].lines] == [
+            "-",
+            "-",
+        ]
 
     def test_tell_a_last_line_that_is_not_ended(self) -> None:
-        found = hunks.diff_texts("a\n", "a", most=9)
+        found = hunks.diff_texts("a\n", "a", max_lines=9)
         assert [line.text for line in found.hunks[0].lines] == ["a", "a\n\\ no newline at the end"]
 
     def test_are_cut_where_there_is_no_room_for_more(self) -> None:
-        found = hunks.diff_texts("", "line\n" * 100, most=10)
+        found = hunks.diff_texts("", "line\n" * 100, max_lines=10)
         assert (len(found.hunks[0].lines), found.left_out, found.added) == (10, 90, 100)
 
     def test_cut_a_line_that_no_one_would_read(self) -> None:
-        found = hunks.diff_texts("", "x" * 10_000 + "\n", most=10)
+        found = hunks.diff_texts("", "x" * 10_000 + "\n", max_lines=10)
         assert len(found.hunks[0].lines[0].text) < 600

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tracking.events.writers import Ranks, tag_prefix, parse_name
+from tracking.events.writers import Ranks, parse_name, tag_prefix
 
 TWO_RANKS = {(0, 100): 0, (0, 101): 1}
 
@@ -84,7 +84,11 @@ class TestNames:
         assert (found.second, found.pid, found.folder) == (1700000000, None, ("logs",))
 
     def test_of_tensorflow_end_otherwise(self) -> None:
-        assert parse_name("logs/train/events.out.tfevents.1700000000.gpu-1.42.3.v2").process == (0, "gpu-1", 42)
+        assert parse_name("logs/train/events.out.tfevents.1700000000.gpu-1.42.3.v2").process == (
+            0,
+            "gpu-1",
+            42,
+        )
 
     def test_of_anything_are_taken(self) -> None:
         assert parse_name("logs/my.tfevents").age == (0, 0, 0, "logs/my.tfevents")

@@ -19,7 +19,7 @@ from tests.people import (
     make_workspace,
 )
 from tests.tracking.history.reading import bulk, text_of
-from tests.tracking.search.builders import known_run
+from tests.tracking.search.builders import run_with_data
 from tracking.models import SavedView, Star
 from workspaces.models import AuditEvent
 from workspaces.states import Role
@@ -38,9 +38,9 @@ def said(answer: Any) -> list[str]:
 
 class TestBulk:
     def test_does_what_it_can_and_says_what_it_refused_and_why(self, client: Client) -> None:
-        ended = known_run("a", state=RunState.COMPLETED)
-        archived = known_run("b", state=RunState.FAILED, archived_at=timezone.now())
-        active = known_run("c", kind="job", state=RunState.RUNNING)
+        ended = run_with_data("a", state=RunState.COMPLETED)
+        archived = run_with_data("b", state=RunState.FAILED, archived_at=timezone.now())
+        active = run_with_data("c", kind="job", state=RunState.RUNNING)
         answer = bulk(client, "archive", ended.number, archived.number, active.number, 999_999)
         assert answer["Location"] == "/runs/?q=x"
         assert said(answer) == [
@@ -63,7 +63,7 @@ class TestBulk:
         )
 
     def test_tags_all_of_them(self, client: Client) -> None:
-        runs = [known_run(name, tags={"team": "old"}) for name in "ab"]
+        runs = [run_with_data(name, tags={"team": "old"}) for name in "ab"]
         answer = bulk(client, "tag", *(run.number for run in runs), key="team", value="new")
         assert said(answer) == [f"2 runs ({runs[0].number}, {runs[1].number}) are tagged."]
         assert set(RunTag.objects.values_list("value", flat=True)) == {"new"}
@@ -77,13 +77,13 @@ class TestBulk:
     def test_a_tag_that_cannot_be_is_refused_as_a_whole(
         self, client: Client, more: dict[str, str], words: str
     ) -> None:
-        run = known_run("a")
+        run = run_with_data("a")
         (sentence,) = said(bulk(client, "tag", run.number, **more))
         assert sentence.startswith("Nothing was done.")
         assert words in sentence
 
     def test_deletes_softly_and_restores(self, client: Client) -> None:
-        run = known_run("a", state=RunState.COMPLETED)
+        run = run_with_data("a", state=RunState.COMPLETED)
         bulk(client, "delete", run.number)
         assert Run.objects.get(pk=run.pk).deleted_at is not None
         assert (
@@ -94,18 +94,18 @@ class TestBulk:
         assert Run.objects.get(pk=run.pk).deleted_at is None
 
     def test_a_run_from_elsewhere_is_not_ours_to_cancel(self, client: Client) -> None:
-        run = known_run("a")
+        run = run_with_data("a")
         assert "was logged from elsewhere" in said(bulk(client, "cancel", run.number))[0]
 
     def test_pins_for_the_workspace_and_is_audited(self, client: Client) -> None:
-        run = known_run("a")
+        run = run_with_data("a")
         bulk(client, "pin", run.number)
         run.refresh_from_db()
         assert run.pinned
         assert AuditEvent.objects.filter(verb="run.pin", actor="carl").exists()
 
     def test_viewers_star_and_compare_and_nothing_else(self) -> None:
-        run = known_run("a", state=RunState.COMPLETED)
+        run = run_with_data("a", state=RunState.COMPLETED)
         viewer = client_of(make_viewer())
         assert bulk(viewer, "delete", run.number).status_code == 403
         assert bulk(viewer, "star", run.number).status_code == 302
@@ -114,7 +114,7 @@ class TestBulk:
         assert Run.objects.get(pk=run.pk).deleted_at is None
 
     def test_another_workspaces_run_is_not_there(self) -> None:
-        run = known_run("a", state=RunState.COMPLETED)
+        run = run_with_data("a", state=RunState.COMPLETED)
         stranger = client_of(make_person("olga", Role.OWNER, make_workspace("other")))
         assert said(bulk(stranger, "delete", run.number)) == [
             f"Run {run.number}: is not there, or not yours to see."
@@ -122,18 +122,18 @@ class TestBulk:
         assert stranger.post(f"/runs/star/{run.number}/").status_code == 404
 
     def test_never_leads_to_another_site(self, client: Client) -> None:
-        run = known_run("a")
+        run = run_with_data("a")
         for there in ("https://example.org/", "//example.org/", "javascript:alert(1)", ""):
             assert bulk(client, "pin", run.number, next=there)["Location"] == "/runs/"
 
     def test_many_refusals_are_told_shortly(self, client: Client) -> None:
-        runs = [known_run(f"r{number}", kind="job", state=RunState.RUNNING) for number in range(15)]
+        runs = [run_with_data(f"r{number}", kind="job", state=RunState.RUNNING) for number in range(15)]
         sentences = said(bulk(client, "archive", *(run.number for run in runs)))
         assert len(sentences) == 11
         assert sentences[-1] == "5 more were refused."
 
     def test_nonsense_changes_nothing(self, client: Client) -> None:
-        run = known_run("a")
+        run = run_with_data("a")
         assert "Nothing was done" in said(bulk(client, "explode", run.number))[0]
         assert "Nothing was done" in said(bulk(client, "pin"))[0]
         assert client.get("/runs/bulk/").status_code == 405
@@ -141,7 +141,7 @@ class TestBulk:
 
 class TestStar:
     def test_comes_and_goes(self) -> None:
-        run = known_run("a")
+        run = run_with_data("a")
         client = client_of(make_viewer())
         assert (
             'aria-pressed="true"'
@@ -160,7 +160,7 @@ class TestViews:
         client.post("/runs/views/", {"name": "good ones", "query": query})
         view = SavedView.objects.get()
         assert view.query == "filter=metrics.acc%20%3E%200.5&column=metrics.acc"
-        known_run("later", metrics={"acc": 0.9})
+        run_with_data("later", metrics={"acc": 0.9})
         assert ">later</a>" in text_of(f"/runs/?{view.query}", make_contributor())
 
     def test_of_the_same_name_take_the_place_of_the_old_one(self, client: Client) -> None:

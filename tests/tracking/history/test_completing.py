@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.people import client_of, make_contributor, make_owner, make_workspace
 from tests.tracking.history.reading import address
-from tests.tracking.search.builders import known_run
+from tests.tracking.search.builders import run_with_data
 from tracking.history import key_catalog
 from tracking.history.completion import complete
 from tracking.search import FilterError, parse
@@ -16,13 +16,13 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def _runs() -> None:
-    known_run(
+    run_with_data(
         "a",
         metrics={"val_acc": 1, "val/loss": 2, "my acc": 3},
         params={"opt": "adam", "lr": "0.1"},
         tags={"team": "it's"},
     )
-    known_run("b", params={"opt": "sgd"}, experiment="cats")
+    run_with_data("b", params={"opt": "sgd"}, experiment="cats")
 
 
 def offered(text: str) -> list[str]:

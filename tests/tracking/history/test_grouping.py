@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from jobs.states import RunState
 from tests.tracking.history.reading import HTMX, heads, names, rows, seen, text_of
-from tests.tracking.search.builders import known_run
+from tests.tracking.search.builders import run_with_data
 from tracking.history.number_format import figure, mean_and_spread, spread_figure
 
 pytestmark = pytest.mark.django_db
@@ -20,7 +20,7 @@ class TestGroups:
         values = {"adam": [0.90, 0.92, 0.94], "sgd": [0.5, 0.7]}
         for optimizer, accs in values.items():
             for seed, acc in enumerate(accs):
-                known_run(
+                run_with_data(
                     f"{optimizer}-{seed}", params={"opt": optimizer, "seed": str(seed)}, metrics={"acc": acc}
                 )
         text = seen(group="params.opt", column="metrics.acc", order="metrics.acc DESC")
@@ -33,19 +33,19 @@ class TestGroups:
         assert "2 groups of 5 runs" in text
 
     def test_say_how_many_have_the_number_where_not_all_have(self) -> None:
-        known_run("a", params={"lr": "1"}, metrics={"acc": 0.5})
-        known_run("b", params={"lr": "1"}, metrics={"acc": math.nan})
-        known_run("c", params={"lr": "1"})
+        run_with_data("a", params={"lr": "1"}, metrics={"acc": 0.5})
+        run_with_data("b", params={"lr": "1"}, metrics={"acc": math.nan})
+        run_with_data("c", params={"lr": "1"})
         assert rows(seen(group="params.lr", column="metrics.acc"))[0][1:4] == ["3", "1", "0.5 n=1"]
 
     def test_runs_without_the_key_are_a_group_too(self) -> None:
-        known_run("a", params={"lr": "1"})
-        known_run("b")
+        run_with_data("a", params={"lr": "1"})
+        run_with_data("b")
         assert sorted(row[2] for row in rows(seen(group="params.lr"))) == ["1", "none"]
 
     def test_can_be_made_by_several_keys(self) -> None:
-        known_run("a", params={"lr": "1", "opt": "x"}, tags={"t": "y"})
-        known_run("b", params={"lr": "1", "opt": "z"}, tags={"t": "y"}, state=RunState.FAILED)
+        run_with_data("a", params={"lr": "1", "opt": "x"}, tags={"t": "y"})
+        run_with_data("b", params={"lr": "1", "opt": "z"}, tags={"t": "y"}, state=RunState.FAILED)
         text = seen(group=["params.lr", "params.opt", "tags.t", "state", "experiment"])
         assert sorted(row[2] for row in rows(text)) == [
             "1 · x · y · Running · birds",
@@ -53,16 +53,16 @@ class TestGroups:
         ]
 
     def test_unfold_to_their_runs(self) -> None:
-        known_run("in", params={"opt": "it's"}, metrics={"acc": 1})
-        known_run("out", params={"opt": "sgd"}, metrics={"acc": 1})
-        known_run("none", metrics={"acc": 1})
+        run_with_data("in", params={"opt": "it's"}, metrics={"acc": 1})
+        run_with_data("out", params={"opt": "sgd"}, metrics={"acc": 1})
+        run_with_data("none", metrics={"acc": 1})
         text = seen(group="params.opt", column="metrics.acc", filter="metrics.acc > 0")
         groups = {row[2]: address for row, address in zip(rows(text), addresses(text), strict=True)}
         assert names(text_of(groups["it's"], headers=HTMX)) == ["in"]
         assert names(text_of(groups["none"], headers=HTMX)) == ["none"]
 
     def test_values_longer_than_the_index_unfold_too(self) -> None:
-        known_run("long", params={"opt": "50%_" * 60})
+        run_with_data("long", params={"opt": "50%_" * 60})
         (address,) = addresses(seen(group="params.opt"))
         assert names(text_of(address, headers=HTMX)) == ["long"]
 
@@ -70,7 +70,9 @@ class TestGroups:
         now = timezone.now()
         for minutes in (10, 20):
             begun = now - timedelta(minutes=minutes)
-            known_run("a", params={"lr": "1"}, started_at=begun, finished_at=now, state=RunState.COMPLETED)
+            run_with_data(
+                "a", params={"lr": "1"}, started_at=begun, finished_at=now, state=RunState.COMPLETED
+            )
         assert rows(seen(group="params.lr", column="duration"))[0][3] == "15 min 0 s ± 7 min 4 s"
 
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 from jobs.states import RunState
 from tests.people import client_of, make_contributor, make_owner, make_person, make_viewer, make_workspace
 from tests.tracking.history.reading import HTMX, address, heads, names, rows, seen, text_of
-from tests.tracking.search.builders import known_run, put_metric
+from tests.tracking.search.builders import put_metric, run_with_data
 from tracking.models import Star
 from workspaces.states import Role
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 
 class TestTable:
     def test_shows_the_chosen_columns_in_their_order(self) -> None:
-        run = known_run("night", metrics={"acc": 0.91234}, params={"lr": "1e-3"}, tags={"team": "vision"})
+        run = run_with_data("night", metrics={"acc": 0.91234}, params={"lr": "1e-3"}, tags={"team": "vision"})
         put_metric(run, "loss", 0.5, least=0.25)
         text = seen(
             column=[
@@ -44,7 +44,7 @@ class TestTable:
         assert rows(text)[0][3:-1] == ["1e-3", "0.9123", "0.25", "vision", "birds", ""]
 
     def test_usually_shows_what_the_runs_are_compared_by(self) -> None:
-        known_run("a", metrics={"grad_norm": 1, "val_loss": 2, "epoch": 3, "train_acc": 4})
+        run_with_data("a", metrics={"grad_norm": 1, "val_loss": 2, "epoch": 3, "train_acc": 4})
         assert heads(seen())[1:8] == [
             "State",
             "Name",
@@ -56,18 +56,18 @@ class TestTable:
         ]
 
     def test_is_narrowed_by_filter_and_quick_filters_together(self) -> None:
-        known_run("good", metrics={"acc": 0.9})
-        known_run("bad", metrics={"acc": 0.1})
-        known_run("failed", metrics={"acc": 0.9}, state=RunState.FAILED)
-        known_run("theirs", metrics={"acc": 0.9}, created_by=make_contributor())
+        run_with_data("good", metrics={"acc": 0.9})
+        run_with_data("bad", metrics={"acc": 0.1})
+        run_with_data("failed", metrics={"acc": 0.9}, state=RunState.FAILED)
+        run_with_data("theirs", metrics={"acc": 0.9}, created_by=make_contributor())
         assert names(seen(filter="metrics.acc > 0.5", state="active", mine=1)) == ["good"]
         assert names(seen(filter="metrics.acc > 0.5", q="thei")) == ["theirs"]
         assert names(seen(filter="metrics.acc > 0.5", experiment="cats")) == []
 
     def test_is_ordered_by_a_click_on_a_column_and_back(self) -> None:
         for name, acc in (("a", 0.1), ("b", 0.9), ("c", 0.5)):
-            known_run(name, metrics={"acc": acc})
-        known_run("d")
+            run_with_data(name, metrics={"acc": acc})
+        run_with_data("d")
         first = seen(column="metrics.acc")
         assert "order=metrics.acc%20DESC" in first
         down = seen(column="metrics.acc", order="metrics.acc DESC")
@@ -80,7 +80,7 @@ class TestTable:
         )
 
     def test_one_click_narrows_by_a_cell_and_keeps_what_was_asked(self) -> None:
-        known_run("a", params={"opt": "adam"}, metrics={"acc": 0.5})
+        run_with_data("a", params={"opt": "adam"}, metrics={"acc": 0.5})
         text = seen(filter="metrics.acc > 0.1 OR starred", column=["params.opt", "metrics.acc"])
         assert (
             "filter=%28metrics.acc%20%3E%200.1%20OR%20starred%29%20AND%20params.opt%20%3D%20%27adam%27"
@@ -89,9 +89,9 @@ class TestTable:
         assert "AND%20metrics.acc%20%3E%3D%200.5" in text
 
     def test_archived_and_deleted_ones_are_shown_where_they_are_asked_for(self) -> None:
-        known_run("kept")
-        known_run("archived", archived_at=timezone.now())
-        known_run("deleted", deleted_at=timezone.now())
+        run_with_data("kept")
+        run_with_data("archived", archived_at=timezone.now())
+        run_with_data("deleted", deleted_at=timezone.now())
         assert names(seen()) == ["kept"]
         assert names(seen(view="archived")) == names(seen(filter="archived")) == ["archived"]
         text = seen(view="deleted")
@@ -101,7 +101,7 @@ class TestTable:
 
     def test_is_paged(self) -> None:
         for number in range(51):
-            known_run(f"run-{number}")
+            run_with_data(f"run-{number}")
         first, second = seen(), seen(page=2)
         assert len(names(first)) == 50
         assert names(second) == ["run-0"]
@@ -110,19 +110,19 @@ class TestTable:
         assert names(seen(page=99)) == ["run-0"]
 
     def test_asks_the_database_equally_often_for_one_run_and_for_fifty(self) -> None:
-        known_run("one", metrics={"acc": 1}, params={"lr": "1"})
+        run_with_data("one", metrics={"acc": 1}, params={"lr": "1"})
         columns = ["metrics.acc", "params.lr", "experiment", "user_id", "gpu_hours", "cluster"]
         asked: dict[str, Any] = {"column": columns, "filter": "metrics.acc > 0"}
         with CaptureQueriesContext(connection) as one:
             seen(**asked)
         for number in range(40):
-            known_run(f"run-{number}", metrics={"acc": 1}, params={"lr": "1"})
+            run_with_data(f"run-{number}", metrics={"acc": 1}, params={"lr": "1"})
         with CaptureQueriesContext(connection) as many:
             assert len(names(seen(**asked))) == 41
         assert len(many) == len(one)
 
     def test_a_star_is_drawn_for_who_gave_it(self) -> None:
-        run = known_run("a")
+        run = run_with_data("a")
         Star.objects.create(user=make_owner(), run=run)
         make_viewer()
         assert 'aria-pressed="true"' in seen(make_owner())
@@ -138,8 +138,8 @@ class TestTable:
 
 class TestParts:
     def test_what_is_part_of_a_run_is_no_row_of_its_own(self) -> None:
-        job = known_run("job")
-        known_run("part", parent=job, metrics={"acc": 0.5})
+        job = run_with_data("job")
+        run_with_data("part", parent=job, metrics={"acc": 0.5})
         text = seen()
         assert names(text) == ["job"]
         assert f"/runs/parts/{job.number}/?" in text
@@ -148,8 +148,8 @@ class TestParts:
         assert "0.5" in below
 
     def test_is_found_where_it_is_what_is_looked_for(self) -> None:
-        job = known_run("job")
-        known_run("part", parent=job, metrics={"acc": 0.5})
+        job = run_with_data("job")
+        run_with_data("part", parent=job, metrics={"acc": 0.5})
         text = seen(filter="metrics.acc > 0.1")
         assert names(text) == ["part"]
         assert f"part of run {job.number}" in text
@@ -180,7 +180,7 @@ class TestRefusal:
         {"filter": "params.`a\x00b` = 'x'"}, {"filter": "name = '\U0001f600'"},
     ])  # fmt: skip
     def test_what_makes_no_sense_is_left_out(self, asked: dict[str, str]) -> None:
-        known_run("a")
+        run_with_data("a")
         text_of(address(**asked))
 
 
@@ -188,8 +188,8 @@ class TestAccess:
     def test_another_workspaces_runs_are_not_seen_however_they_are_asked_for(self) -> None:
         other = make_workspace("other")
         stranger = make_person("olga", Role.OWNER, other)
-        job = known_run("secret", metrics={"hidden": 1}, params={"hidden": "x"}, tags={"hidden": "y"})
-        known_run("part", parent=job)
+        job = run_with_data("secret", metrics={"hidden": 1}, params={"hidden": "x"}, tags={"hidden": "y"})
+        run_with_data("part", parent=job)
         for asked in (
             {},
             {"filter": "metrics.hidden = 1"},
@@ -203,7 +203,7 @@ class TestAccess:
         text_of(f"/runs/parts/{job.number}/", stranger, status=404)
 
     def test_a_viewer_is_offered_no_act(self) -> None:
-        known_run("a")
+        run_with_data("a")
         make_viewer()
         text = seen(make_viewer())
         assert 'data-verb="delete"' not in text

@@ -14,7 +14,7 @@ from tracking.models import Metric, Param
 from tracking.search import find_runs
 
 
-def known_run(
+def run_with_data(
     name: str,
     *,
     metrics: Mapping[str, float] | None = None,
@@ -55,9 +55,10 @@ def number_of(text: str) -> float | None:
         return None
 
 
-def found(text: str = "", *order_by: str, **asked: Any) -> list[str]:
+def found_names(text: str = "", *order_by: str, **asked: Any) -> list[str]:
     """The names of the runs, in order."""
     given: dict[str, Any] = {"workspace": make_workspace(), "limit": 100} | asked
     return [
-        run.display_name for run in find_runs(given.pop("workspace"), text=text, order_by=order_by, **given).runs
+        run.display_name
+        for run in find_runs(given.pop("workspace"), text=text, order_by=order_by, **given).runs
     ]

@@ -72,16 +72,16 @@ REFUSED = {
     "metrics.acc > 1)": (15, "Expected AND or OR"),
     "params.opt IN 'adam'": (14, "( before the list"),
     "params.opt IN ()": (15, "Expected a value"),
-    "foo.bar = 1": (0, "no kind of key"),
-    "attributes.foo = 'x'": (0, "no attribute"),
-    "dataset.foo = 'x'": (0, "nothing that data sets have"),
-    "min(params.lr) > 1": (0, "of metrics only"),
-    "start_time > 'soon'": (13, "no time"),
+    "foo.bar = 1": (0, "not a kind of key"),
+    "attributes.foo = 'x'": (0, "not an attribute"),
+    "dataset.foo = 'x'": (0, "not a field of data sets"),
+    "min(params.lr) > 1": (0, "for metrics only"),
+    "start_time > 'soon'": (13, "not a time"),
     "starred = 'yes'": (10, "true or false"),
-    "metrics.acc > 5 % 2": (16, "cannot stand here"),
+    "metrics.acc > 5 % 2": (16, "not allowed here"),
     "state IS NULL": (6, "cannot be compared by IS NULL"),
     "AND": (0, "Expected a key"),
-    "number = 5x": (9, "neither a number nor a length of time"),
+    "number = 5x": (9, "neither a number nor a duration"),
 }
 
 

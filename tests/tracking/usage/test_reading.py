@@ -95,7 +95,8 @@ class TestLines:
             entry(who, item.number, JULY, 1.0, run=item)
         Run.objects.filter(pk=deleted.pk).update(deleted_at=deleted.created_at)
         titles = {
-            line.name: line.title for line in usage_report.usage_lines(usage_report.entries(who.workspace), "run")
+            line.name: line.title
+            for line in usage_report.usage_lines(usage_report.entries(who.workspace), "run")
         }
         assert titles == {str(run.number): run.display_name, str(deleted.number): ""}
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.tracking.artifacts.raw import disk_of
+from tests.tracking.artifacts.raw import limited_disk
 from workspaces.stored_files import blob_sealer, blobs, resumable
 from workspaces.stored_files.resumable import Part, append
 
@@ -90,7 +90,7 @@ def test_on_a_full_disk_nothing_of_the_piece_stays_and_the_upload_goes_on_later(
 ) -> None:
     if held:
         append(part, 0, DATA[:held])
-    with disk_of(15_000), pytest.raises(OSError, match="File too large"):
+    with limited_disk(15_000), pytest.raises(OSError, match="File too large"):
         append(part, held, DATA[held:])
     assert (resumable.stored_bytes(part.path), blobs.exists(SHA256)) == (held, False)
     assert append(part, held, DATA[held:]) == len(DATA)

@@ -44,7 +44,7 @@ class JsonPreview:
 
 
 def preview_json(data: bytes) -> JsonPreview:
-    """What a page shows of a JSON file. Raises NotShown for what is no JSON or is nested too deeply."""
+    """Returns the preview of a JSON file. Raises NotPreviewable if it is not JSON or nested too deeply."""
     parsed = _parse(data)
     if is_figure(parsed):
         return JsonPreview(FIGURE)
@@ -59,8 +59,8 @@ def preview_json(data: bytes) -> JsonPreview:
 
 
 def figure_json(data: bytes) -> bytes:
-    """A plotly figure as JSON that may stand inside a page, without the images that the page would not load.
-    Raises NotShown."""
+    """Returns a plotly figure as JSON that is safe inside HTML, without images that the page would not load.
+    Raises NotPreviewable."""
     parsed = _parse(data)
     if not is_figure(parsed):
         raise NotPreviewable("it is not a plotly figure, which needs the list 'data' and the object 'layout'")

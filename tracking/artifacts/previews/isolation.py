@@ -36,7 +36,7 @@ class PreviewBusy(Exception):
 
 
 def preview_json(path: Path, size: int) -> JsonPreview:
-    """What a page shows of the JSON file at `path`. Raises NotShown or Busy."""
+    """Returns the preview of the JSON file at `path`. Raises NotPreviewable or PreviewBusy."""
     if size <= MAX_INLINE_BYTES:
         return documents.preview_json(path.read_bytes())
     fields = json.loads(_parse_in_child(path, size, child.DOCUMENT))
@@ -45,7 +45,7 @@ def preview_json(path: Path, size: int) -> JsonPreview:
 
 
 def figure_json(path: Path, size: int) -> bytes:
-    """The plotly figure at `path` as JSON for a page. Raises NotShown or Busy."""
+    """Returns the plotly figure at `path` as JSON for a page. Raises NotPreviewable or PreviewBusy."""
     return (
         documents.figure_json(path.read_bytes())
         if size <= MAX_INLINE_BYTES

@@ -1,4 +1,4 @@
-"""The software of runs: what was asked for, and the versions that are known to have been there."""
+"""The software of runs: requested environments and the package versions that were in use."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SoftwareTables:
 
 
 def compare_software(runs: Sequence[Run]) -> SoftwareTables:
-    """The first run is the base."""
+    """Compares the runs; the first run is the base."""
     versions = {run.pk: _node_versions(run) for run in runs}
     return SoftwareTables(
         facts_table(runs, {run.pk: _main_facts(run, versions[run.pk]) for run in runs}, TOP),
@@ -55,8 +55,8 @@ def _main_facts(run: Run, versions: Facts) -> Facts:
 
 
 def _packages(run: Run, versions: Facts) -> Facts:
-    """The most certain word about each: what its nodes found, what pip installed, what its model says, what
-    was asked for."""
+    """Returns the packages from the most reliable source of each: reported by nodes, installed by pip,
+    required by a logged model, requested."""
     packages: dict[str, str] = {}
     for source in (_curated_requirements(run), _model_requirements(run), _installed(run), versions):
         packages.update(source)
@@ -64,7 +64,7 @@ def _packages(run: Run, versions: Facts) -> Facts:
 
 
 def _variables(run: Run) -> Facts:
-    """A secret is shown by its name alone."""
+    """Returns the run's variables; a secret is represented by its name."""
     variables = run.spec.get("environment_variables") or {}
     return {
         name: f"secret {value['secret']}" if isinstance(value, Mapping) else str(value)
@@ -73,7 +73,8 @@ def _variables(run: Run) -> Facts:
 
 
 def _node_versions(run: Run) -> Facts:
-    """What all nodes of the last attempt agreed on; told where there were several."""
+    """Returns the versions that the nodes of the last attempt have agreed on; only attempts with several
+    nodes report them."""
     parts = AttemptNode.objects.filter(attempt__run=run, attempt__number=run.attempt).order_by("node_rank")
     for fact in parts.values_list("fact", flat=True):
         versions = fact.get("versions") if isinstance(fact, dict) else None
@@ -83,7 +84,7 @@ def _node_versions(run: Run) -> Facts:
 
 
 def _installed(run: Run) -> Facts:
-    """Where the run's own attempt built the environment, its log names every package."""
+    """Returns the packages in the build log, if the run's last attempt built the environment."""
     try:
         data = log_store.read(run.pk, run.attempt, BUILD_LOG, 0, MAX_BYTES) if run.attempt else b""
     except log_store.BadName:
@@ -101,7 +102,7 @@ def _curated_requirements(run: Run) -> Facts:
 
 
 def _model_requirements(run: Run) -> Facts:
-    """MLflow puts a requirements.txt beside each model that it logs."""
+    """Returns the versions in the requirements.txt that MLflow stores with each logged model."""
     artifacts = Artifact.objects.filter(run=run, path__endswith=REQUIREMENTS).order_by("-attempt", "path")
     model_files = LoggedModelFile.objects.filter(model__run=run, path__endswith=REQUIREMENTS).order_by(
         "-model__created_at"
@@ -115,7 +116,7 @@ def _model_requirements(run: Run) -> Facts:
 
 
 def read_requirements(text: str) -> Facts:
-    """Name -> version where it is exact, else the condition as it stands; `any` without one."""
+    """Returns the exact version of each package, or else its condition, or `any`."""
     requirements: dict[str, str] = {}
     for line in text.splitlines():
         match = REQUIREMENT.match(line)
@@ -127,5 +128,5 @@ def read_requirements(text: str) -> Facts:
 
 
 def _name(package: str) -> str:
-    """As the package index compares names."""
+    """Returns the normalized name, by the rules of the package index."""
     return re.sub(r"[-_.]+", "-", package).lower()

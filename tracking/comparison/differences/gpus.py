@@ -1,4 +1,4 @@
-"""The GPUs of runs, and what they did meanwhile: of the last attempt, from its curves."""
+"""The GPUs of runs and their load in the last attempt."""
 
 from __future__ import annotations
 
@@ -40,10 +40,13 @@ ORDER = (
 
 
 def compare_gpus(runs: Sequence[Run]) -> ComparisonTable:
-    """The first run is the base. Curves that could not be read in some seconds are left out."""
+    """Compares the runs' GPUs; the first run is the base. Curves that cannot be read within MAX_READ_S are
+    left out."""
     usage = usage_report.hours_by_run([run.pk for run in runs])
     deadline = time.monotonic() + MAX_READ_S
-    return facts_table(runs, {run.pk: {**_facts(run, deadline), **_usage_facts(usage.get(run.pk))} for run in runs}, ORDER)
+    return facts_table(
+        runs, {run.pk: {**_facts(run, deadline), **_usage_facts(usage.get(run.pk))} for run in runs}, ORDER
+    )
 
 
 def _usage_facts(usage: tuple[float, float | None] | None) -> Facts:
@@ -69,14 +72,14 @@ def _facts(run: Run, deadline: float) -> Facts:
 
 def _devices(uuids: Sequence[str]) -> Facts:
     known_gpus = {gpu.uuid: gpu for gpu in Gpu.objects.filter(uuid__in=uuids)}
-    names = Counter(known_gpus[uuid].name if uuid in known_gpus else "of a kind not known any more" for uuid in uuids)
+    names = Counter(known_gpus[uuid].name if uuid in known_gpus else "of an unknown kind" for uuid in uuids)
     sizes = sorted({gpu.memory_bytes for gpu in known_gpus.values() if gpu.memory_bytes})
     memory = {"Memory of each": ", ".join(bytesize(size) for size in sizes)} if sizes else {}
     return {"GPUs": ", ".join(f"{count} × {name}" for name, count in sorted(names.items())), **memory}
 
 
 def _drivers(nodes: Sequence[Node]) -> Facts:
-    """As the nodes report them today."""
+    """Returns the drivers that the nodes report now, which may differ from those during the run."""
     drivers = sorted(
         {f"{node.driver} (CUDA {node.cuda})" if node.cuda else node.driver for node in nodes if node.driver}
     )
@@ -111,6 +114,4 @@ def _sensor_facts(by_metric: Mapping[str, Sequence[MetricCurve]]) -> Facts:
         "Power, mean": ("power_w", mean, "{:.0f} W".format),
         "Temperature, highest": ("temperature_c", maximum, "{:.0f} °C".format),
     }
-    return {
-        word: spell(values[metric]) for word, (metric, values, spell) in rows.items() if metric in values
-    }
+    return {word: spell(values[metric]) for word, (metric, values, spell) in rows.items() if metric in values}

@@ -1,4 +1,4 @@
-"""A text beside another as hunks: what was taken out and put in, with a few lines around. Pure."""
+"""The difference of two texts as hunks: removed and added lines with a few lines of context. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_LINE_LENGTH = 500
 
 @dataclass(frozen=True)
 class DiffLine:
-    """`kind`: ` `, `-` or `+`; the numbers count from 1, None on the side where the line is not."""
+    """`kind` is ` `, `-` or `+`; line numbers start at 1 and are None on the side without the line."""
 
     kind: str
     text: str
@@ -23,7 +23,7 @@ class DiffLine:
 
 @dataclass(frozen=True)
 class DiffHunk:
-    """`lines` begin at these numbers of the two texts."""
+    """`old` and `new` are the numbers of the first line in the two texts."""
 
     old: int
     new: int
@@ -32,7 +32,7 @@ class DiffHunk:
 
 @dataclass(frozen=True)
 class TextDiff:
-    """`added`, `removed`: lines, all of them. `left_out`: lines of hunks that are not here."""
+    """`added` and `removed` count all changed lines; `left_out` counts the lines of omitted hunks."""
 
     hunks: tuple[DiffHunk, ...]
     added: int
@@ -41,7 +41,7 @@ class TextDiff:
 
 
 def diff_texts(old: str, new: str, *, max_lines: int) -> TextDiff:
-    """At most `most` lines of hunks."""
+    """Returns the difference of two texts, with at most `max_lines` lines in its hunks."""
     before, after = _lines(old), _lines(new)
     changes = _changes(find_matches(before, after), len(before), len(after))
     hunks = list(_hunks(before, after, changes))
@@ -59,7 +59,7 @@ def diff_texts(old: str, new: str, *, max_lines: int) -> TextDiff:
 
 
 def _lines(text: str) -> list[str]:
-    """As an editor counts them; a last line that is not ended is told from one that is."""
+    """Splits the text into lines; a missing newline at the end is marked, as in `diff`."""
     if not text:
         return []
     lines = text.split("\n")
@@ -70,7 +70,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _changes(same: Sequence[Match], old_end: int, new_end: int) -> list[tuple[int, int, int, int]]:
-    """What lies between the matches: from, to in the old text; from, to in the new one."""
+    """Returns the changes between the matches as (old start, old end, new start, new end)."""
     changes, old, new = [], 0, 0
     for match in [*same, Match(old_end, new_end, 0)]:
         if (old, new) != (match.old, match.new):
@@ -82,7 +82,7 @@ def _changes(same: Sequence[Match], old_end: int, new_end: int) -> list[tuple[in
 def _hunks(
     old: Sequence[str], new: Sequence[str], changes: Sequence[tuple[int, int, int, int]]
 ) -> Iterator[DiffHunk]:
-    """Changes that are near each other share a hunk."""
+    """Yields the hunks; changes that are near each other share one."""
     group: list[tuple[int, int, int, int]] = []
     for change in changes:
         if group and change[0] - group[-1][1] > 2 * CONTEXT_LINES:

@@ -1,5 +1,4 @@
-"""What differs between runs, a kind at a time: parts of the page that compares them, and pages of their
-own."""
+"""Differences between runs, one kind at a time: parts of the comparison page, or pages of their own."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ COMMIT = {
     "mlflow.source.git.repoURL": "repository",
     "mlflow.source.name": "script",
 }
-"""What MLflow's client tells about the source of a run from elsewhere."""
+"""Tags in which MLflow's client logs the source of an external run."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ def difference(request: WorkspaceRequest, kind: str) -> HttpResponse:
         return render(request, "tracking/comparison/differences/page.html", context, status=400)
     compared = [ComparedRun(run, place, is_reference=False) for place, run in enumerate(runs)]
     base = request.GET.get("base", "")
-    # The base first; every run keeps the colour that it has all over the page.
+    # The base comes first; every run keeps its colour.
     ordered = sorted(compared, key=lambda item: base not in (str(item.run.number), item.run.pk))
     context = {
         "kind": kind,
@@ -83,11 +82,13 @@ def _source(runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def _source_difference(base: Run, run: Run, deadline: float) -> SourceDifference | None:
-    """None where one of the two has no source that is kept here."""
+    """Returns the difference of the runs' snapshots, or None if one of them has no snapshot."""
     base_source, run_source = _snapshot(base), _snapshot(run)
     if not base_source or not run_source:
         return None
-    return sources.compare_snapshots(base_source, run_source, deadline=min(deadline, time.monotonic() + sources.MAX_COMPARE_S))
+    return sources.compare_snapshots(
+        base_source, run_source, deadline=min(deadline, time.monotonic() + sources.MAX_COMPARE_S)
+    )
 
 
 def _snapshot(run: Run) -> str:

@@ -1,5 +1,5 @@
-"""What two texts have in common, line by line, by the lines that are unique in both: moved and repeated lines
-do not mislead it, and its time is bounded where that of `difflib` is not. Pure."""
+"""Patience diff: matches two texts by the lines that are unique in both. Moved and repeated lines do not
+mislead it, and its time is bounded, unlike that of `difflib`. Pure."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 
 MAX_PRODUCT = 200 * 200
-"""Lines times lines: so much without a unique line in common may be compared each with each."""
+"""Maximum product of line counts for an exhaustive comparison of parts without common unique lines."""
 
 
 class Match(NamedTuple):
-    """`size` equal lines, from `old` and from `new` on."""
+    """`size` equal lines that start at index `old` and at index `new`."""
 
     old: int
     new: int
@@ -28,7 +28,7 @@ class _TextRange(NamedTuple):
 
 
 def find_matches(old: Sequence[str], new: Sequence[str]) -> list[Match]:
-    """In their order; what lies between two of them was replaced."""
+    """Returns the matches in order; lines between two matches were replaced."""
     found: list[Match] = []
     parts = [_TextRange(0, len(old), 0, len(new))]
     while parts:
@@ -45,7 +45,7 @@ def find_matches(old: Sequence[str], new: Sequence[str]) -> list[Match]:
 
 
 def _trim(old: Sequence[str], new: Sequence[str], part: _TextRange) -> tuple[_TextRange, list[Match]]:
-    """Without what it begins and ends with on both sides."""
+    """Returns the range without its common first and last lines, and the matches of those lines."""
     first, limit = 0, min(part.old_end - part.old, part.new_end - part.new)
     while first < limit and old[part.old + first] == new[part.new + first]:
         first += 1
@@ -57,7 +57,7 @@ def _trim(old: Sequence[str], new: Sequence[str], part: _TextRange) -> tuple[_Te
 
 
 def _anchors(old: Sequence[str], new: Sequence[str], part: _TextRange) -> list[tuple[int, int]]:
-    """Lines that stand once on either side, as many as keep their order."""
+    """Returns the longest sequence of lines that are unique on both sides and have the same order."""
     here, there = _unique_lines(old, part.old, part.old_end), _unique_lines(new, part.new, part.new_end)
     pairs = [(at, there[line]) for line, at in here.items() if line in there]
     return _longest_increasing(pairs)
@@ -74,7 +74,8 @@ def _unique_lines(lines: Sequence[str], start: int, end: int) -> dict[str, int]:
 
 
 def _longest_increasing(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Of pairs in the order of their first items, the most whose second items rise too (patience sorting)."""
+    """Returns the longest subsequence with increasing second items, by patience sorting; first items increase
+    already."""
     tops: list[int] = []
     ends: list[int] = []
     previous: list[int] = []
@@ -92,7 +93,8 @@ def _longest_increasing(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int
 
 
 def _parts_between(part: _TextRange, anchors: Sequence[tuple[int, int]]) -> Iterator[_TextRange]:
-    """From each anchor to the next; an anchor begins the part behind it, whose trimming finds it."""
+    """Yields the ranges between anchors; each anchor is the first line of the range after it, where `_trim`
+    finds it."""
     starts = [(part.old, part.new), *anchors]
     ends = [*anchors, (part.old_end, part.new_end)]
     for (old, new), (old_end, new_end) in zip(starts, ends, strict=True):

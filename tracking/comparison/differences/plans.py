@@ -1,4 +1,4 @@
-"""What ran: commands, processes, nodes and the environment of the ranks, of plans side by side."""
+"""Compares launch plans: commands, processes, nodes and the environment variables of the ranks."""
 
 from __future__ import annotations
 
@@ -14,14 +14,20 @@ from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.printing import shown_argv
 
 ORDER = ("framework", "nodes", "processes", "GPUs", "command", "mpirun", "ports")
-PER_RUN_VARIABLES = {"TRAINHUB_RUN_ID", "TRAINHUB_ATTEMPT", "TRAINHUB_TOKEN", "MLFLOW_RUN_ID", "MLFLOW_TRACKING_TOKEN"}
-"""Different for every run there is."""
+PER_RUN_VARIABLES = {
+    "TRAINHUB_RUN_ID",
+    "TRAINHUB_ATTEMPT",
+    "TRAINHUB_TOKEN",
+    "MLFLOW_RUN_ID",
+    "MLFLOW_TRACKING_TOKEN",
+}
+"""Variables that differ for every run."""
 MAX_VALUES = 4
 
 
 @dataclass(frozen=True)
 class PlanTables:
-    """`without`: runs of which no plan is known. `previews`: those that never started, of which the preview
+    """`without` are runs without a plan; `previews` are runs that never started, for which the preview's plan
     is shown."""
 
     facts: ComparisonTable
@@ -63,14 +69,14 @@ def plan_facts(plan: LaunchPlan) -> Facts:
 
 
 def rank_variables(plan: LaunchPlan) -> Facts:
-    """Over all ranks; a secret is shown by its name alone, as everywhere."""
+    """Returns the variables over all ranks; a secret is represented by its name."""
     rows = [dict(row.env) for row in plan_comparison.rows(plan)]
     names = {name for row in rows for name in row} - PER_RUN_VARIABLES
     return {name: _summary(row[name] for row in rows if name in row) for name in names}
 
 
 def _summary(values: Iterable[str]) -> str:
-    """One value, or the first of those that the ranks have."""
+    """Returns the distinct values, at most MAX_VALUES of them."""
     counts = Counter(values)
     visible = list(counts)[:MAX_VALUES]
     rest = [f"{len(counts) - len(visible)} more"] if len(counts) > len(visible) else []
@@ -78,7 +84,7 @@ def _summary(values: Iterable[str]) -> str:
 
 
 def _started_plans(runs: Sequence[Run]) -> dict[str, LaunchPlan]:
-    """The plan of each run's last attempt, where that was started."""
+    """Returns the plans of the runs' last attempts, if those have started."""
     attempts = {run.pk: run.attempt for run in runs}
     rows = Attempt.objects.filter(run__in=attempts, plan__isnull=False).values_list(
         "run_id", "number", "plan"

@@ -1,5 +1,5 @@
-"""Facts of runs side by side: a row a fact, a cell a run. The first run of which any are known is what the
-others are held against."""
+"""A table of facts with a row for each fact and a cell for each run. The base is the first run that has any
+facts."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from tracking.comparison.tables import ComparisonCell, ComparisonRow, Comparison
 
 MAX_CELL_LENGTH = 300
 Facts = Mapping[str, str]
-"""Name -> what is known of one run; what is not is absent."""
+"""The known facts of one run, by name."""
 
 
-def facts_table(runs: Sequence[Run], facts: Mapping[str, Facts], order: Sequence[str] = ()) -> ComparisonTable:
-    """`facts`: by run id. The names of `order` come first, the others as they sort."""
+def facts_table(
+    runs: Sequence[Run], facts: Mapping[str, Facts], order: Sequence[str] = ()
+) -> ComparisonTable:
+    """Returns the table of `facts`, which are by run id. The names in `order` come first, the others in
+    alphabetical order."""
     names = {name for run_facts in facts.values() for name in run_facts}
     rest = sorted(names - set(order), key=str.casefold)
     return ComparisonTable(
@@ -23,11 +26,13 @@ def facts_table(runs: Sequence[Run], facts: Mapping[str, Facts], order: Sequence
 
 
 def _row(name: str, runs: Sequence[Run], facts: Mapping[str, Facts]) -> ComparisonRow:
-    """A run of which nothing at all is known differs in nothing: that is said once, not in every row."""
+    """Returns one row. A run without any facts is not marked as different: the page says once that it has
+    none."""
     runs_with_facts = [run for run in runs if facts.get(run.pk)]
     base = facts[runs_with_facts[0].pk].get(name) if runs_with_facts else None
     return ComparisonRow(
-        name, tuple(_cell(facts.get(run.pk, {}).get(name), base, is_known=run in runs_with_facts) for run in runs)
+        name,
+        tuple(_cell(facts.get(run.pk, {}).get(name), base, is_known=run in runs_with_facts) for run in runs),
     )
 
 

@@ -1,4 +1,4 @@
-"""What differs between two frozen sources, file by file, in bounded time and size."""
+"""Compares two source snapshots file by file, with limits on time and size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tracking.comparison.differences.hunks import TextDiff, diff_texts
 from workspaces.stored_files import blobs
 
 MAX_FILE_BYTES = 2**20
-"""Of one file: a larger one is said to differ, not compared line by line."""
+"""Larger files are reported as different without a comparison of their lines."""
 MAX_FILES = 500
 MAX_LINES = 4000
 MAX_FILE_LINES = 1000
@@ -22,8 +22,8 @@ MAX_COMPARE_S = 4.0
 
 @dataclass(frozen=True)
 class FileDifference:
-    """`kind`: added, removed, changed, renamed (from `was`). `why`: why no lines are shown; empty where they
-    are."""
+    """`kind` is added, removed, changed or renamed (from `was`). `why` is the reason for missing `hunks`,
+    else empty."""
 
     path: str
     kind: str
@@ -36,8 +36,8 @@ class FileDifference:
 
 @dataclass(frozen=True)
 class SourceDifference:
-    """`files` differ; `left_out` more do that are not listed. `alike`: how many do not. `gone`: which side is
-    no longer kept."""
+    """`files` differ, and `left_out` more that are not listed; `alike` counts the equal ones. `gone` names
+    the side whose snapshot was deleted."""
 
     files: tuple[FileDifference, ...] = ()
     alike: int = 0
@@ -56,8 +56,8 @@ class _Budget:
 
 
 def compare_snapshots(old: str, new: str, *, deadline: float | None = None) -> SourceDifference:
-    """By their hashes. `until`: on the monotonic clock; files that were not compared by then are only
-    listed."""
+    """Compares the snapshots with these hashes. `until` is a time of the monotonic clock; files that are not
+    compared by then are only listed."""
     if old == new:
         return SourceDifference()
     with ExitStack() as stack:
@@ -72,8 +72,12 @@ def compare_snapshots(old: str, new: str, *, deadline: float | None = None) -> S
 
 def _compare(old: zipfile.ZipFile, new: zipfile.ZipFile, deadline: float) -> SourceDifference:
     before, after = _files(old), _files(new)
-    # What a zip's directory says of two files tells whether they are alike: no byte is unpacked for that.
-    alike = {path for path in before.keys() & after.keys() if _fingerprint(before[path]) == _fingerprint(after[path])}
+    # CRC and size in the zip directories show which files are equal, so that nothing is unpacked for those.
+    alike = {
+        path
+        for path in before.keys() & after.keys()
+        if _fingerprint(before[path]) == _fingerprint(after[path])
+    }
     changed = list(_changed_files(before, after, alike))
     budget = _Budget(MAX_LINES, deadline)
     files = [_with_lines(file, old, new, budget) for file in changed[:MAX_FILES]]
@@ -91,8 +95,10 @@ def _fingerprint(info: zipfile.ZipInfo) -> tuple[int, int]:
 def _changed_files(
     before: Mapping[str, zipfile.ZipInfo], after: Mapping[str, zipfile.ZipInfo], alike: set[str]
 ) -> Iterator[FileDifference]:
-    """In the order of paths; a file that is only called otherwise is one, not two."""
-    removed = {_fingerprint(info): path for path, info in before.items() if path not in after and info.file_size}
+    """Yields the changed files in the order of their paths; a renamed file is one entry."""
+    removed = {
+        _fingerprint(info): path for path, info in before.items() if path not in after and info.file_size
+    }
     renamed_from = {
         path: removed.pop(_fingerprint(info))
         for path, info in sorted(after.items())
@@ -110,10 +116,14 @@ def _changed_files(
             )
         else:
             kind = "changed" if old_info and new_info else "added" if new_info else "removed"
-            yield FileDifference(path, kind, old_info.file_size if old_info else None, new_info.file_size if new_info else None)
+            yield FileDifference(
+                path, kind, old_info.file_size if old_info else None, new_info.file_size if new_info else None
+            )
 
 
-def _with_lines(file: FileDifference, old: zipfile.ZipFile, new: zipfile.ZipFile, budget: _Budget) -> FileDifference:
+def _with_lines(
+    file: FileDifference, old: zipfile.ZipFile, new: zipfile.ZipFile, budget: _Budget
+) -> FileDifference:
     if file.kind == "renamed":
         return file
     if max(file.old_bytes or 0, file.new_bytes or 0) > MAX_FILE_BYTES:
@@ -127,13 +137,13 @@ def _with_lines(file: FileDifference, old: zipfile.ZipFile, new: zipfile.ZipFile
         return replace(file, why="cannot be read any more")
     if before is None or after is None:
         return replace(file, why="not a text")
-    hunks = diff_texts(before, after, most=min(budget.lines, MAX_FILE_LINES))
+    hunks = diff_texts(before, after, max_lines=min(budget.lines, MAX_FILE_LINES))
     budget.lines -= sum(len(hunk.lines) for hunk in hunks.hunks)
     return replace(file, hunks=hunks, why="" if hunks.hunks else "empty")
 
 
 def _text(archive: zipfile.ZipFile, path: str) -> str | None:
-    """None for what is no text."""
+    """Returns the file's text, or None if it is not UTF-8."""
     data = archive.read(path)
     if b"\0" in data:
         return None

@@ -10,7 +10,7 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from clusters.enrolment.node_tokens import enrol, name_of_host, node_of_token
+from clusters.enrolment.node_tokens import enrol, name_from_host, node_for_token
 from jobs.sources import snapshots
 from trainhub import certificates, installation
 from trainhub.files import write_secret
@@ -56,13 +56,13 @@ def _make_certificate() -> None:
 
 
 def _enrol_this_machine() -> str:
-    return _enrolled("local", name_of_host(socket.gethostname()) or "local", installation.NODE_TOKEN_FILE)
+    return _enrolled("local", name_from_host(socket.gethostname()) or "local", installation.NODE_TOKEN_FILE)
 
 
 def _enrolled(cluster: str, name: str, token_file: Path) -> str:
     """Keep a token that is still good: an agent may be using it."""
     if token_file.exists():
-        known = node_of_token(token_file.read_text().strip())
+        known = node_for_token(token_file.read_text().strip())
         if known is not None:
             return known.name
     node, token = enrol(cluster, name)

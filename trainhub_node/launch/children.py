@@ -1,0 +1,44 @@
+"""Starts the child of an attempt, or records the end of an attempt that never had one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+from trainhub_node import records
+from trainhub_node.attempts import attempt_list
+from trainhub_node.launch import wrapper
+from trainhub_node.rundir import RunDir
+from trainhub_node.supervisor.variables import BASE
+
+
+def start_child(folder: RunDir) -> subprocess.Popen[bytes]:
+    """Starts the detached process that runs the attempt from here on. Marks in its environment identify
+    it."""
+    env = {name: os.environ[name] for name in BASE if name in os.environ}
+    env |= {"TRAINHUB_RUN_ID": folder.run, "TRAINHUB_ATTEMPT": str(folder.attempt)}
+    with Path(folder.child_log).open("ab") as log_file:
+        return subprocess.Popen(
+            [*wrapper.AGENT_WRAPPER, "child", folder.path],
+            stdin=subprocess.DEVNULL,
+            stdout=log_file,
+            stderr=log_file,
+            cwd="/",
+            env=env,
+            start_new_session=True,
+        )
+
+
+def fail(folder: RunDir, kind: str, sentence: str) -> None:
+    """Ends an attempt that has no child yet."""
+    attempt_list.update_agent_record(
+        folder, phase="done", error=sentence, error_kind=kind, over_at=time.time()
+    )
+
+
+def finish_before_start(folder: RunDir) -> None:
+    """Ends an attempt that was stopped before it had a child."""
+    reason = (records.read(folder.stop) or {}).get("why", "canceled")
+    attempt_list.update_agent_record(folder, phase="done", stopping=reason, over_at=time.time())

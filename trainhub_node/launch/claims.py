@@ -1,0 +1,124 @@
+"""Claims orders from the hub, and reserves the ports that they use.
+
+`claim.json` holds the nonce of the claim, the ports offered with it ("ports"), those reserved for the
+attempt ("held") and, once it is ready, those that were free then ("ready"). It is written before each
+request, so that a restarted agent repeats the same claim."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+import time
+from pathlib import Path
+
+from trainhub_launch.order import NodeOrder
+from trainhub_node import records
+from trainhub_node.attempts import attempt_list
+from trainhub_node.attempts.attempt_list import READY_PORTS, Attempts
+from trainhub_node.backoff import Backoff
+from trainhub_node.intake import ownership
+from trainhub_node.launch import terms
+from trainhub_node.link.hub_client import HubClient, HubError, HubUnavailable, InvalidOrder
+from trainhub_node.machine import ports
+from trainhub_node.rundir import RunDir
+from trainhub_node.settings import NodeSettings
+
+log = logging.getLogger(__name__)
+CLAIM_TIMEOUT_S = 60.0
+
+
+class Claims:
+    """The agent's claims; methods may be called from any thread. `closing` ends waiting for the hub."""
+
+    def __init__(
+        self, settings: NodeSettings, hub: HubClient, attempts: Attempts, closing: threading.Event
+    ) -> None:
+        self._settings = settings
+        self._hub = hub
+        self._attempts = attempts
+        self._closing = closing
+        # One claim at a time: the next one must not offer the ports that this one is about to get.
+        self._lock = threading.Lock()
+
+    def claim(self, folder: RunDir) -> bool:
+        """Claims the order and tracks the attempt. Returns False if the hub has none for this node.
+
+        Raises InvalidOrder, and ForeignFile.
+        """
+        self._make_folder(folder.path)
+        nonce = (records.read(folder.claim) or {}).get("nonce") or secrets.token_hex(16)
+        with self._lock, self._attempts.free_ports() as offered:
+            records.write(folder.claim, {"nonce": nonce, "ports": offered})
+            try:
+                order = self._request_order(folder, nonce, offered)
+            except InvalidOrder:
+                ownership.remove_claim(folder)
+                raise
+            except HubError as error:
+                log.warning("Run %s, attempt %d is not ours: %s", folder.run, folder.attempt, error)
+                if not isinstance(error, HubUnavailable):
+                    ownership.remove_claim(folder)
+                return False
+            self._store(folder, order, nonce, offered)
+        return True
+
+    def claim_final(self, folder: RunDir) -> None:
+        """Claims the order with which the processes may start. While there is none, the hub offers it again.
+
+        Raises InvalidOrder.
+        """
+        claim = records.read(folder.claim)
+        try:
+            order = self._hub.claim(folder.run, folder.attempt, claim["nonce"], claim[READY_PORTS])
+        except InvalidOrder:
+            raise
+        except HubError as error:
+            log.info("Run %s, attempt %d may not start yet: %s", folder.run, folder.attempt, error)
+            return
+        if not order.go:
+            return
+        order_json = order.to_json()
+        # Ports before the order: an agent killed in between keeps those that the order names.
+        reserved = sorted(ports.used_ports(order_json["command"], claim[READY_PORTS]))
+        self._attempts.reserve_ports(folder, {**claim, "held": reserved})
+        records.write(folder.go, order_json)
+        attempt_list.wake_child(folder)
+
+    def reserve_ports(self, folder: RunDir) -> None:
+        """Reserves the ports that are free now for an attempt that is ready, unless that is done."""
+        with self._lock:
+            claim = records.read(folder.claim)
+            if READY_PORTS not in claim:
+                with self._attempts.free_ports() as offer:
+                    self._attempts.reserve_ports(folder, {**claim, READY_PORTS: offer, "held": offer})
+
+    def _store(self, folder: RunDir, order: NodeOrder, nonce: str, offered: list[int]) -> None:
+        """The order comes last but one: an attempt with an order is tracked after a restart."""
+        order_json = order.to_json()
+        reserved = sorted(ports.used_ports(order_json["command"], offered)) if order.go else []
+        records.write(folder.claim, {"nonce": nonce, "ports": offered, "held": reserved})
+        for path in (folder.logs, folder.ranks):
+            self._make_folder(path)
+        records.write(folder.terms, terms.build(self._settings, order))
+        records.write(folder.order, order_json)
+        attempt_list.update_agent_record(folder, phase="accepted")
+        self._attempts.track(folder)
+
+    def _make_folder(self, path: str) -> None:
+        """Makes a folder that ranks of another account may pass through, but not list. Raises ForeignFile."""
+        Path(path).mkdir(exist_ok=True)
+        ownership.require_folder(path)
+        Path(path).chmod(0o711 if self._settings.run_as else 0o700)
+
+    def _request_order(self, folder: RunDir, nonce: str, offered: list[int]) -> NodeOrder:
+        backoff = Backoff(max_s=2.0)
+        deadline = time.monotonic() + CLAIM_TIMEOUT_S
+        while True:
+            try:
+                return self._hub.claim(folder.run, folder.attempt, nonce, offered)
+            except HubUnavailable:
+                # The hub offers unclaimed attempts with every report, so giving up loses nothing.
+                if time.monotonic() > deadline or self._closing.is_set():
+                    raise
+            self._closing.wait(backoff.next_s())

@@ -1,0 +1,193 @@
+"""Brings an attempt from a wake-up to a running child: claim the order, unpack the snapshot, start the child.
+
+Every step leaves its file behind, so that after a crash the next agent continues from there.
+"""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from trainhub_launch.order import NodeOrder
+from trainhub_node import records
+from trainhub_node.attempts import attempt_list
+from trainhub_node.attempts.attempt_list import READY_PORTS, Attempts, Key
+from trainhub_node.backoff import Backoff
+from trainhub_node.intake import ownership, rejections
+from trainhub_node.launch import unpack
+from trainhub_node.launch.cache import SnapshotCache
+from trainhub_node.launch.children import fail, finish_before_start, start_child
+from trainhub_node.launch.claims import Claims
+from trainhub_node.link.hub_client import HubClient, HubError, HubUnavailable, InvalidOrder
+from trainhub_node.rundir import RunDir
+from trainhub_node.settings import NodeSettings
+
+log = logging.getLogger(__name__)
+FAILURE_PAUSE_S = 1.0
+MAX_PENDING = 1000
+"""Attempts that may wait for a thread. Further ones are dropped: the answers to reports bring them again."""
+
+
+class Starter:
+    """Runs one step of an attempt at a time, in threads of its own.
+
+    `on_change` is called after each step, `request_report` when the hub wakes an attempt that is tracked."""
+
+    def __init__(
+        self,
+        settings: NodeSettings,
+        hub: HubClient,
+        attempts: Attempts,
+        *,
+        on_change: Callable[[], None],
+        request_report: Callable[[], None],
+    ) -> None:
+        self._settings = settings
+        self._attempts = attempts
+        self._snapshots = SnapshotCache(settings, hub)
+        self._on_change = on_change
+        self._request_report = request_report
+        self._busy: set[Key] = set()
+        self._rejected: set[Key] = set()
+        self._lock = threading.Lock()
+        self._closing = threading.Event()
+        self._claims = Claims(settings, hub, attempts, self._closing)
+        self._threads = ThreadPoolExecutor(8, "claim")
+        self._children: dict[Key, subprocess.Popen[bytes]] = {}
+
+    def wake(self, run: str, attempt: int) -> None:
+        """Starts or resumes the attempt. One that is tracked is also reported at once."""
+        if self._attempts.is_tracked((run, attempt)):
+            self._request_report()
+        self.resume(run, attempt)
+
+    def resume(self, run: str, attempt: int) -> None:
+        """Starts the attempt, or claims the final order that it is waiting for."""
+        folder = self._attempts.get((run, attempt))
+        if (run, attempt) in self._rejected:
+            return
+        if folder is None:
+            self.prepare(self._attempts.folder(run, attempt))
+        elif READY_PORTS in (records.read(folder.claim) or {}) and not Path(folder.go).exists():
+            self._submit(folder, self._claim_final)
+
+    def prepare(self, folder: RunDir) -> None:
+        """Brings the attempt from any state to its child, in a thread of its own."""
+        self._submit(folder, self._claim_and_start)
+
+    def reserve_ports(self, folder: RunDir) -> None:
+        """Reserves the ports that are free now for an attempt that is ready."""
+        self._submit(folder, self._claims.reserve_ports)
+
+    def _submit(self, folder: RunDir, step: Callable[[RunDir], None]) -> None:
+        """Submits a step, unless one of this attempt is running; the caller will ask again."""
+        with self._lock:
+            if folder.key in self._busy:
+                return
+            if len(self._busy) >= MAX_PENDING:
+                rejections.reject("a wake-up", f"{MAX_PENDING} attempts wait to be claimed already")
+                return
+            self._busy.add(folder.key)
+        self._threads.submit(self._run, folder, step)
+
+    def check(self, folder: RunDir) -> None:
+        """Handles an attempt without a child's record: prepares it again, or fails it if its child died at
+        once."""
+        with self._lock:
+            child = self._children.get(folder.key)
+            if folder.key in self._busy or (child is not None and child.poll() is None):
+                return
+        if child is None:
+            self.prepare(folder)
+        elif not Path(folder.child).exists():
+            fail(
+                folder,
+                "internal",
+                f"the process that was to supervise it ended at once with code {child.returncode}.",
+            )
+
+    def reap(self, folder: RunDir) -> None:
+        """Waits for our own child, which has ended and is a zombie until then."""
+        with self._lock:
+            child = self._children.pop(folder.key, None)
+        if child is not None:
+            child.wait()
+
+    def close(self) -> None:
+        self._closing.set()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _run(self, folder: RunDir, step: Callable[[RunDir], None]) -> None:
+        try:
+            if not Path(folder.settled).exists():
+                step(folder)
+        except Exception:
+            log.exception("Attempt %s of run %s could not be started", folder.attempt, folder.run)
+            self._closing.wait(FAILURE_PAUSE_S)
+            if self._attempts.is_tracked(folder.key) and not Path(folder.child).exists():
+                fail(
+                    folder, "internal", "the agent failed while preparing it; its own log has the traceback."
+                )
+        finally:
+            with self._lock:
+                self._busy.discard(folder.key)
+            self._on_change()
+
+    def _claim_and_start(self, folder: RunDir) -> None:
+        try:
+            is_claimed = ownership.has_order(folder) or self._claims.claim(folder)
+        except (ownership.ForeignFile, InvalidOrder) as error:
+            self._reject(folder, str(error))
+            return
+        if is_claimed:
+            self._start(folder)
+
+    def _claim_final(self, folder: RunDir) -> None:
+        try:
+            self._claims.claim_final(folder)
+        except InvalidOrder as error:
+            self._reject(folder, str(error))
+
+    def _reject(self, folder: RunDir, reason: str) -> None:
+        """Ignores this attempt until the agent restarts."""
+        self._rejected.add(folder.key)
+        log.error("Run %s, attempt %d is not taken up: %s", folder.run, folder.attempt, reason)
+
+    def _start(self, folder: RunDir) -> None:
+        if Path(folder.child).exists() or "over_at" in attempt_list.read_agent_record(folder):
+            return
+        order = NodeOrder.from_json(records.read(folder.order))
+        if not Path(folder.work).exists() and not self._unpack(folder, order):
+            return
+        if Path(folder.stop).exists():
+            finish_before_start(folder)
+            return
+        child = start_child(folder)
+        with self._lock:
+            self._children[folder.key] = child
+
+    def _unpack(self, folder: RunDir, order: NodeOrder) -> bool:
+        """Makes the working folder. Returns False if the attempt ends here."""
+        backoff = Backoff(max_s=5.0)
+        while not Path(folder.stop).exists():
+            if self._closing.is_set():
+                return False
+            try:
+                archive = self._snapshots.fetch(order.snapshot)
+                unpack.unpack(archive, Path(folder.work), self._settings.run_as)
+                return True
+            except HubUnavailable as error:
+                log.info("Waiting for the snapshot of run %s: %s", folder.run, error)
+                self._closing.wait(backoff.next_s())
+            except (HubError, unpack.BadSnapshot) as error:
+                fail(folder, "snapshot", attempt_list.as_sentence(error))
+                return False
+            except OSError as error:
+                fail(folder, "snapshot", f"{error.strerror or error} ({error.filename or folder.work}).")
+                return False
+        finish_before_start(folder)
+        return False
